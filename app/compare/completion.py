@@ -59,7 +59,7 @@ def read_reply(name: str, url: str, reply: dict[str, Any]) -> Run:
     """
     try:
         choice = reply["choices"][0]
-        text = (choice["message"].get("content") or "").strip()
+        text, reasoning = ((choice["message"].get(name) or "").strip() for name in ("content", "reasoning_content"))
         timings = reply["timings"]
         stats = _stats(timings)
         reason = FinishReason.LENGTH if choice.get("finish_reason") == "length" else FinishReason.STOP
@@ -68,7 +68,7 @@ def read_reply(name: str, url: str, reply: dict[str, Any]) -> Run:
             f"{url} answers without the timings that are compared.", "llama-server gives them; others may not."
         ) from error
     notices = ("the server reused a cached prompt",) if stats.cache_n > 1 else ()
-    return Run(name, (), (), text, reason, stats, notices=notices, drafter=_drafter(stats))
+    return Run(name, (), (), text, reason, stats, notices=notices, drafter=_drafter(stats), reasoning=reasoning)
 
 
 def _stats(timings: dict[str, Any]) -> GenerationStats:

@@ -46,7 +46,9 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
     lines.append(f"- {escaped(start(comparison.rounds))}")
     for m in comparison.measured:
         first = next(round_[m.name] for round_ in comparison.rounds if m.name in round_)
-        lines += ["", f"#### {escaped(m.name)}", "", fenced(first.text)]
+        lines += ["", f"#### {escaped(m.name)}", ""]
+        lines += ["Thinking:", "", fenced(first.reasoning), "", "Answer:", ""] if first.reasoning else []
+        lines += [fenced(first.text)]
     return "\n".join(lines) + "\n"
 
 

@@ -66,6 +66,7 @@ class Run:
         why: Why nothing was drafted; "" if something was, or nothing is known to be why.
         wall_s: Seconds from its beginning to its end; 0 where nobody looked at what other programs did meanwhile.
         others_s: Seconds that other programs ran in that time, on all processors together.
+        reasoning: What was thought before the answer.
     """
 
     contender: str
@@ -80,6 +81,7 @@ class Run:
     why: str = ""
     wall_s: float = 0.0
     others_s: float = 0.0
+    reasoning: str = ""
 
     @property
     def ns_per_token(self) -> float | None:
@@ -209,6 +211,7 @@ def in_process(
             prompt=tap.prompt,
             tokens=tuple(tap.tokens),
             text=finished.text,
+            reasoning=finished.reasoning,
             reason=finished.reason,
             stats=finished.stats,
             steps=tuple(steps),

@@ -61,8 +61,9 @@ class Comparison:
     def begins(self, side: str, round_: int = 1) -> None:
         self.engine.emit(JobProgressed(self.engine.job_number, RunBegan(side, round_)))
 
-    def writes(self, text: str, stats: GenerationStats) -> None:
-        self.engine.emit(StepCompleted(self.engine.job_number, (Segment(text, Origin.TARGET),), stats))
+    def writes(self, text: str, stats: GenerationStats, *, thinking: bool = False) -> None:
+        segments = (Segment(text, Origin.TARGET, reasoning=thinking),)
+        self.engine.emit(StepCompleted(self.engine.job_number, segments, stats))
 
     def ends(self, run: Run, round_: int = 1) -> None:
         self.engine.emit(JobProgressed(self.engine.job_number, RunEnded(round_, run)))

@@ -45,6 +45,18 @@ TIE = Difference(
 )
 
 
+@pytest.mark.parametrize("thought", ["I sort.", "I sort.\n", "I sort.\n\n"])
+async def test_what_is_thought_and_what_is_said_are_set_apart(thought: str) -> None:
+    async with open_comparison() as compare:
+        compare.begins(PLAIN)
+        for text, thinking in ((thought, True), ("Quick", False), ("sort.", False)):
+            compare.writes(text, made(PLAIN, 4).stats, thinking=thinking)
+        await compare.chat.shows("Quicksort.")
+        rows = [row.strip() for row in compare.chat.rows]
+        at = rows.index("I sort.")
+        assert rows[at : at + 3] == ["I sort.", "", "Quicksort."]
+
+
 async def test_both_sides_stream_with_their_own_figures() -> None:
     async with open_comparison() as compare:
         compare.begins(PLAIN, 0)

@@ -240,6 +240,25 @@ def test_the_mark_of_a_line_end_is_not_copied(line: str, start: int, end: int, c
     assert document.frozen[0].part(start, end) == copied
 
 
+@pytest.mark.parametrize("shown", ["before", "behind"])
+async def test_what_is_thought_and_what_is_said_are_set_apart(shown: str) -> None:
+    async with open_chat() as chat:
+        if shown == "before":
+            await chat.pilot.press("f3")
+        await chat.send("count")
+        chat.engine.says("I can count.", thinking=True)
+        chat.engine.says("One, ")
+        await chat.until(lambda: chat.answers[0].text == "One, ")
+        chat.engine.goes_on("two.")
+        await chat.ready()
+        if shown == "behind":
+            await chat.pilot.press("f3")
+        await chat.shows("One, two.")
+        view = chat.screen.query_one(TokenView).region
+        rows = [row[view.x :].strip(" │") for row in chat.rows[view.y : view.y + 3]]
+        assert rows == ["I can count.", "", "One, two."]
+
+
 async def test_an_answer_that_was_not_seen_from_its_beginning_stays_formatted(tmp_path: Path) -> None:
     file = tmp_path / "conversations.db"
     store = Store.open(file)

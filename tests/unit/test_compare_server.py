@@ -102,6 +102,12 @@ def test_the_servers_own_timings_are_taken(play: Play) -> None:
     assert run.reason is FinishReason.LENGTH
 
 
+def test_what_it_thought_is_told_apart(play: Play) -> None:
+    message = {"content": None, "reasoning_content": " Hm. "}
+    found = ask(play({**ANSWER, "choices": [{"message": message, "finish_reason": "length"}]}))
+    assert (found.text, found.reasoning) == ("", "Hm.")
+
+
 def test_it_is_asked_the_same_and_for_no_cached_prompt(play: Play) -> None:
     ask(play(ANSWER) + "/v1/")
     (body,) = play.asked  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
@@ -167,7 +167,8 @@ class SidePane(Vertical):
         if stats is not None:
             self.line.readout = live(stats)
         if segments:
-            self._parts += segments
+            for segment in segments:
+                self._parts.append(self._set_off(segment))
             self._draw()
 
     def end(self, run: Run) -> None:
@@ -201,6 +202,14 @@ class SidePane(Vertical):
     def scroll_text(self, lines: int) -> None:
         """Move through the text."""
         self.body.scroll_relative(y=lines, animate=False, immediate=True)
+
+    def _set_off(self, segment: Segment) -> Segment:
+        """The segment with a free line before it where thinking ends and the answer begins, or the other way round."""
+        if not self._parts or segment.reasoning == self._parts[-1].reasoning:
+            return segment
+        said = self.text
+        missing = 2 - (len(said) - len(said.rstrip("\n"))) if said else 0
+        return replace(segment, text="\n" * missing + segment.text)
 
     def _draw(self) -> None:
         text = Content.assemble(*((printable(p.text), "$quiet" if p.reasoning else "") for p in self._parts))

@@ -157,9 +157,9 @@ class AnswerMessage(Speech):
 
         self.has_grown = True
         self._writers = self._writers or Writers()
-        self._writers.add(segments)
+        fresh = self._writers.add(segments)
         if self._tokens is not None:
-            self._tokens.append((segment.text, segment.origin) for segment in segments)
+            self._tokens.append(fresh)
         if thought := "".join(s.text for s in segments if s.reasoning):
             self.reasoning.add(thought)
         self._say("".join(s.text for s in segments if not s.reasoning))

@@ -16,24 +16,36 @@ COLOURLESS = {Origin.DRAFT: "", Origin.TARGET: "bold underline"}
 _LINE_END = "⏎"
 _LONGEST = 2_000
 
-Run = tuple[str, Origin]
+Run = tuple[str, Origin | None]
+"""A text and who wrote it; nobody did where thinking ends and the answer begins, or the other way round."""
 
 
 class Writers:
     """Who wrote what of an answer: neighbouring tokens of one origin as one run."""
 
     def __init__(self) -> None:
-        self._runs: list[tuple[list[str], Origin]] = []
+        self._runs: list[tuple[list[str], Origin | None]] = []
+        self._thinking: bool | None = None
 
     def __bool__(self) -> bool:
         return bool(self._runs)
 
-    def add(self, segments: Iterable[Segment]) -> None:
+    def add(self, segments: Iterable[Segment]) -> list[Run]:
+        """Take more of it; returns that as runs."""
+        fresh: list[Run] = []
         for segment in segments:
-            if self._runs and self._runs[-1][1] is segment.origin:
-                self._runs[-1][0].append(segment.text)
-            elif segment.text:
-                self._runs.append(([segment.text], segment.origin))
+            if not segment.text:
+                continue
+            if self._thinking not in (None, segment.reasoning):
+                fresh.append(("", None))
+            self._thinking = segment.reasoning
+            fresh.append((segment.text, segment.origin))
+        for text, origin in fresh:
+            if self._runs and self._runs[-1][1] is origin:
+                self._runs[-1][0].append(text)
+            else:
+                self._runs.append(([text], origin))
+        return fresh
 
     @property
     def runs(self) -> list[Run]:
@@ -65,8 +77,17 @@ class OriginDocument:
 
     def append(self, runs: Iterable[Run]) -> None:
         for text, origin in runs:
+            if origin is None:
+                self._part()
+                continue
             for line in printable(text).splitlines(keepends=True):
                 self._add(line, self._styles[origin])
+
+    def _part(self) -> None:
+        """Leave a row free: models write marks there, which are not shown."""
+        if self._length:
+            self._freeze(joins=False)
+        self.frozen.append(Row())
 
     def _add(self, line: str, style: str) -> None:
         ends = line.endswith("\n")
