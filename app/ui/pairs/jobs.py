@@ -192,7 +192,7 @@ def _ended(job: Job, stage: Stage) -> Job:
 def _progressed(job: Job, progress: Progress) -> Job:
     return replace(
         job,
-        downloads=tuple(Download(f.role, f.done, f.total, f.waiting, f.wait_s) for f in progress.files),
+        downloads=tuple(Download(f.role, f.done, f.total, f.waiting, f.wait_s, f.came) for f in progress.files),
         bytes_per_s=progress.bytes_per_s,
         left_s=progress.left_s,
     )
