@@ -61,6 +61,8 @@ class Tracked:
 
     def received(self, n_bytes: int) -> None:
         self.came += n_bytes
+        if n_bytes:
+            self._waiting = ("", 0.0)
 
     def found(self, n_bytes: int) -> None:
         self._here += n_bytes

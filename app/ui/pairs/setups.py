@@ -64,7 +64,7 @@ class Job:
 
     Attributes:
         stage: How far it is.
-        downloads: The models on their way, and those of the hub that were here already, which are looked at.
+        downloads: The models on their way, be it that all of one was here but for its name.
         bytes_per_s: Of both together.
         left_s: Seconds left at that speed; None before there is one.
         warnings: What the user should know about the pair.
