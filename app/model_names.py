@@ -10,7 +10,7 @@ _QUANTISATION = re.compile(
 )
 _TOLD = re.compile(
     r"(?<![A-Za-z0-9])((?:UD-)?(?:I?Q[1-8]_(?:K_(?:XXL|XL|[SML])|K|[01]|XXS|XS|NL|S|M|L)|Q[1-8]_K|TQ[12]_0|MXFP4(?:_MOE)?"
-    r"|NVFP4|BF16|F16|FP16|F32|FP32))(?![A-Za-z0-9]|_\d)",
+    r"|NVFP4|BF16|F16|FP16|F32|FP32))(?![A-Za-z0-9]|_\d+_\d+)",
     re.IGNORECASE,
 )
 """Q4_0_4_4 and its like, which llama.cpp runs no more, are no Q4_0."""

@@ -26,51 +26,62 @@ from app.hub.transfer import Transfer
 _BUSY_S = 1.0
 
 
+def is_damaged(request: DownloadRequest) -> bool:
+    """Whether a file is here, all of it, and is not what it should be by its checksum; it stays as it is.
+
+    Another program may have brought it, none of which looks at what it brings, or the disk may have failed since.
+
+    Raises:
+        HubError: The disk refuses, or the hub does not tell what its content is called.
+        Interrupted: Cancelled.
+    """
+    with translated(request.repo):
+        here = store.whole(request.repo, request.commit, request.file)
+        return here is not None and not _is_right(request, here)
+
+
 def fetch(request: DownloadRequest) -> Path:
     """Bring one file of a repository into the cache, or find it there; returns the path to load.
 
-    What has come stays on disk, whatever happens, and the next call goes on behind it. What is there already is read:
-    another program may have brought it, none of which looks at what it brings, or the disk may have failed since.
+    What has come stays on disk, whatever happens, and the next call goes on behind it. What is here and damaged stays
+    until what takes its place has come and is right.
 
     Raises:
         HubError: It cannot be had; `CacheError` if it is the disk.
         Interrupted: Cancelled.
     """
     repo, commit, file = request.repo, request.commit, request.file
-    if (here := store.cached(repo, commit, file.path, file.size)) is not None and _is_right(request, here):
-        return here
+    if not request.doubted and (named := store.cached(repo, commit, file.path, file.size)) is not None:
+        request.watcher.found(file.size)
+        return named
     with translated(repo):
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
             return _by_client(request)
         with _turn(request):
             # Now: what is deleted meanwhile takes the empty folder with it.
             store.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
-            if not (store.has_content(repo, file) and _is_right(request, store.blob(repo, file))):
+            # Whoever had the turn before may have brought it.
+            here = store.whole(repo, commit, file)
+            if here is None or (request.doubted and not _is_right(request, here)):
                 Transfer(request).run()
+            else:
+                request.watcher.found(file.size)
+                if here != store.blob(repo, file):
+                    return here
             return store.place(repo, commit, file)
 
 
 def _is_right(request: DownloadRequest, here: Path) -> bool:
-    """Whether what lies here is the file, by its checksum; if not, nothing of it stays.
-
-    Its name in the cache tells that, so that no good file is lost to a hub that tells another one.
-    """
-    file, watcher = request.file, request.watcher
-    watcher.found(file.size)
-    with translated(request.repo):
-        with Checksum(here) as checksum:
-            if request.check(checksum, store.sha256_of(here) or file.sha256):
-                return True
-        here.resolve().unlink()
-    watcher.found(-file.size)
-    watcher.waiting("what was here is damaged; it is downloaded again", 0)
-    return False
+    """Whether what lies here is the file: by its name in the cache, and by the hub where that tells no checksum."""
+    with Checksum(here) as checksum:
+        return request.check(checksum, store.sha256_of(here) or request.file.sha256)
 
 
 def _by_client(request: DownloadRequest) -> Path:
     """The hub serves its largest files by a protocol that only its own client speaks, and that resumes by itself.
 
-    What it gives up the client throws away: only bytes behind all that came before are new.
+    What it gives up the client throws away: only bytes behind all that came before are new. It puts what has come into
+    its place before anybody can check that, also in the place of what was found damaged.
     """
     came = furthest = 0
 
@@ -105,7 +116,15 @@ def _asked(request: DownloadRequest, count: Callable[[int], None]) -> Path:
     bar = _counting_bar(count)
     try:
         with translated(request.repo):
-            return Path(hf_hub_download(request.repo, request.file.path, revision=request.commit, tqdm_class=bar))
+            return Path(
+                hf_hub_download(
+                    request.repo,
+                    request.file.path,
+                    revision=request.commit,
+                    tqdm_class=bar,
+                    force_download=request.doubted,
+                )
+            )
     except RuntimeError as error:
         # The library that speaks that protocol says so whatever went wrong.
         with translated(request.repo):

@@ -23,6 +23,7 @@ class DownloadRequest:
         watcher: Told how it goes.
         cancelled: Read between two chunks.
         retry: How to wait, and how often.
+        doubted: Whether what is here of it was found damaged, so that it is read again before it is taken.
     """
 
     repo: str
@@ -31,6 +32,7 @@ class DownloadRequest:
     watcher: Watcher
     cancelled: Callable[[], bool]
     retry: RetryPolicy
+    doubted: bool = False
 
     def stop_if_cancelled(self) -> None:
         """Raise Interrupted if nobody wants it any more."""

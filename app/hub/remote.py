@@ -32,13 +32,26 @@ def read_remote_header(
     cancelled: Callable[[], bool],
     retry: RetryPolicy,
     watcher: Watcher = UNWATCHED,
+    *,
+    damaged: bool = False,
 ) -> GgufHeader:
     """Read a header: from the disk as far as the file is here, and the rest through the network, a few megabytes.
+
+    Args:
+        repo: Its repository.
+        commit: The revision.
+        file: The file.
+        cancelled: Read between two pieces.
+        retry: How to wait.
+        watcher: Told how it goes.
+        damaged: Whether the file is here and is not what it should be: then all comes through the network.
 
     Raises:
         HubError: It cannot be had, or the file is no GGUF model.
         Interrupted: Cancelled.
     """
+    if damaged:
+        return _Reading(repo, commit, _Beginning(file, _LARGEST), cancelled, watcher).run(retry)
     if (here := store.cached(repo, commit, file.path, file.size)) is not None:
         # What lies here may be damaged, and is what the download would find.
         with suppress(ModelFileError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -89,6 +89,17 @@ def has_content(repo: str, file: RemoteFile) -> bool:
     """
     content = blob(repo, file)
     return content.exists() and content.stat().st_size == file.size
+
+
+def whole(repo: str, commit: str, file: RemoteFile) -> Path | None:
+    """A file that is here, as far as can be seen, and all of it, be it without its name.
+
+    Raises:
+        HubError: The hub does not tell what its content is called.
+        OSError: The disk refuses to tell.
+    """
+    named = cached(repo, commit, file.path, file.size)
+    return named or (blob(repo, file) if has_content(repo, file) else None)
 
 
 def blob(repo: str, file: RemoteFile) -> Path:
@@ -218,8 +229,14 @@ def free_bytes() -> int:
         return shutil.disk_usage(place).free
 
 
-def missing_bytes(repo: str, commit: str, files: tuple[RemoteFile, ...]) -> int:
+def missing_bytes(repo: str, commit: str, files: tuple[RemoteFile, ...], damaged: Collection[RemoteFile] = ()) -> int:
     """How much of some files has still to come.
+
+    Args:
+        repo: Their repository.
+        commit: Its revision.
+        files: The files.
+        damaged: Those of them that are here and are not what they should be.
 
     Raises:
         HubError: The disk refuses, or the hub does not tell what their content is called.
@@ -227,7 +244,7 @@ def missing_bytes(repo: str, commit: str, files: tuple[RemoteFile, ...]) -> int:
     missing = 0
     with translated(repo):
         for file in files:
-            if cached(repo, commit, file.path, file.size) is None and not has_content(repo, file):
+            if file in damaged or whole(repo, commit, file) is None:
                 missing += file.size - kept_bytes(repo, file)
     return missing
 

@@ -9,7 +9,7 @@ class Watcher(Protocol):
     """Told how a download goes, on the thread that downloads."""
 
     def received(self, n_bytes: int) -> None:
-        """More bytes have come."""
+        """More bytes have come, and nothing is waited for any more."""
 
     def found(self, n_bytes: int) -> None:
         """More bytes were here already; negative when some turned out to be worthless."""

@@ -41,6 +41,12 @@ class Prepared:
         return ((TARGET, self.target),) if self.draft is None else ((TARGET, self.target), (DRAFT, self.draft))
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not as it seems, in sentences."""
+        damaged = [file.path.rsplit("/", 1)[-1] for _, model in self.models for file in model.damaged]
+        return tuple(f"{name} is here, but damaged: it is to be downloaded anew." for name in damaged)
+
+    @property
     def sized(self) -> Pair:
         """The pair with the sizes of its files."""
         target, draft = with_size(self.pair.target, self.target.size), None

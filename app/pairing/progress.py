@@ -22,6 +22,7 @@ class FileProgress:
         total: Bytes in all.
         waiting: Why nothing happens at the moment; "" while it does.
         wait_s: For how many seconds more.
+        came: Of those that are here, bytes that have come since it was begun.
     """
 
     role: str
@@ -30,6 +31,7 @@ class FileProgress:
     total: int
     waiting: str = ""
     wait_s: float = 0.0
+    came: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Tracked:
 
     def received(self, n_bytes: int) -> None:
         self.came += n_bytes
+        if n_bytes:
+            self._waiting = ("", 0.0)
 
     def found(self, n_bytes: int) -> None:
         self._here += n_bytes
@@ -68,7 +72,8 @@ class Tracked:
 
     def progress(self) -> FileProgress:
         reason, seconds = self._waiting
-        return FileProgress(self.role, self.model.name, self._here + self.came, self.model.size, reason, seconds)
+        came = self.came
+        return FileProgress(self.role, self.model.name, self._here + came, self.model.size, reason, seconds, came)
 
 
 @dataclass(frozen=True, slots=True)

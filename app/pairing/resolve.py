@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from app import regular_file
 from app.catalog import Pair
-from app.errors import HubError, ModelFileError
+from app.errors import DamagedFileError, HubError, ModelFileError
 from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
 from app.hub.client import repository, safe_name
@@ -39,7 +39,9 @@ class Resolved:
         quant: Quantisation by the file's name.
         licence: Identifier, or "".
         gated: Whether the hub wants terms accepted first.
-        listed: Whether the hub has said that this commit is the revision that was asked for.
+        away: Why the hub has not said that this commit is the revision that was asked for; None where it has, or was
+            not asked.
+        damaged: Of the files those that are here and are not what they should be.
     """
 
     source: ModelSource
@@ -51,7 +53,8 @@ class Resolved:
     quant: str
     licence: str = ""
     gated: bool = False
-    listed: bool = False
+    away: HubError | None = None
+    damaged: tuple[choose.RemoteFile, ...] = ()
 
     @property
     def name(self) -> str:
@@ -65,8 +68,25 @@ class Resolved:
 
     @property
     def missing_bytes(self) -> int:
-        """What has still to be downloaded."""
-        return store.missing_bytes(self.repo, self.commit, self.files) if self.repo else 0
+        """What has still to be downloaded, or anew."""
+        return store.missing_bytes(self.repo, self.commit, self.files, self.damaged) if self.repo else 0
+
+    @property
+    def listed(self) -> bool:
+        """Whether the hub has said what its files are."""
+        return bool(self.repo) and self.away is None
+
+    def with_damaged(self, files: tuple[choose.RemoteFile, ...]) -> Resolved:
+        """The same where some of its files were found to be here and damaged.
+
+        Raises:
+            HubError: They are to be brought anew, and the hub is not there.
+        """
+        if not files:
+            return self
+        if self.away is not None:
+            raise _damaged(files[0].path, self.away) from self.away
+        return replace(self, path=None, damaged=files)
 
     def keep_revision(self) -> None:
         """Let its files be found again by the branch or tag that was asked for; they are here by now."""
@@ -111,11 +131,11 @@ def _on_hub(source: HubModel, retry: RetryPolicy | None, watcher: Watcher, *, dr
     cached = _cached(source)
     ask = partial(repository, source.repo, source.revision)
     try:
-        listed = ask() if cached is not None or retry is None else patiently(ask, retry, watcher)
+        listed = ask() if retry is None else patiently(ask, retry, watcher)
         chosen = choose.choose(source, listed.files, draft=draft)
-    except HubError:
+    except HubError as error:
         if cached is not None:
-            return cached
+            return replace(cached, away=error)
         raise
     here = [store.cached(source.repo, listed.commit, file.path, file.size) for file in chosen.files]
     return Resolved(
@@ -128,7 +148,6 @@ def _on_hub(source: HubModel, retry: RetryPolicy | None, watcher: Watcher, *, dr
         quant=chosen.quant,
         licence=listed.licence,
         gated=listed.gated,
-        listed=True,
     )
 
 
@@ -202,8 +221,20 @@ def facts_of(
     """
     header: GgufHeader
     if model.path is not None and not model.listed:
-        header, n_parts = read_header(model.path, tensors=True), len(part_names(model.path.name))
+        try:
+            header, n_parts = read_header(model.path, tensors=True), len(part_names(model.path.name))
+        except DamagedFileError as error:
+            raise _damaged(model.name, model.away) if model.away is not None else error from error
     else:
-        header = read_remote_header(model.repo, model.commit, model.files[0], cancelled, retry, watcher)
+        first = model.files[0]
+        header = read_remote_header(
+            model.repo, model.commit, first, cancelled, retry, watcher, damaged=first in model.damaged
+        )
         n_parts = len(model.files)
     return model_facts(header, file=model.name, size=model.size, quant=model.quant, whole=n_parts == 1)
+
+
+def _damaged(path: str, away: HubError) -> HubError:
+    """What to say of a file that is here and damaged, where the hub does not give it anew."""
+    name = path.rsplit("/", 1)[-1]
+    return HubError(f"{name} is damaged here, and cannot be downloaded anew: {away.message}", away.hint)

@@ -17,7 +17,7 @@ from pathlib import Path
 from app.catalog import Pair
 from app.errors import CacheError, CatalogError, Interrupted, ModelLoadError, PairError
 from app.hub import store
-from app.hub.download import fetch
+from app.hub.download import fetch, is_damaged
 from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
 from app.pairing.background import Pause, in_background
@@ -116,6 +116,8 @@ class Setup:
     def prepare(self, pair: Pair, tell: Callable[[Looking], None] = lambda _: None) -> Prepared:
         """Find both models and read their headers; a few megabytes move.
 
+        What is here already is read from its first byte to its last, and is what counts as here only if it is right.
+
         Args:
             pair: What is asked for.
             tell: Told how that goes, as bytes come.
@@ -124,11 +126,12 @@ class Setup:
             AppError: One cannot be had or is no model.
             Interrupted: Cancelled.
         """
-        target = self._resolved(pair.target, tell)
+        target = self._looked_at(self._resolved(pair.target, tell), tell)
         draft: Resolved | None = None
         notes: tuple[str, ...] = ()
         try:
-            draft = self._resolved(pair.draft, tell, draft=True) if pair.draft is not None else None
+            if pair.draft is not None:
+                draft = self._looked_at(self._resolved(pair.draft, tell, draft=True), tell)
         except ModelLoadError as error:
             notes = (without_draft(error),)
         self._stop_if_cancelled()
@@ -151,6 +154,14 @@ class Setup:
     def _resolved(self, source: ModelSource, tell: Callable[[Looking], None], *, draft: bool = False) -> Resolved:
         look = Look(str(source), tell)
         return resolve(source, self._demo_file, draft=draft, retry=self.retry, watcher=look)
+
+    def _looked_at(self, model: Resolved, tell: Callable[[Looking], None]) -> Resolved:
+        """The same, with what is here of it and damaged."""
+        look = Look(model.name, tell)
+        requests = [
+            DownloadRequest(model.repo, model.commit, file, look, self._stop.is_set, self.retry) for file in model.files
+        ]
+        return model.with_damaged(tuple(one.file for one in requests if is_damaged(one)))
 
     def bring(self, prepared: Prepared, *, default: bool = True, first: bool = True) -> Iterator[SetupEvent]:
         """Download what is missing, remember the pair and try it.
@@ -219,10 +230,9 @@ class Setup:
             )
 
     def _download(self, prepared: Prepared) -> Generator[Progress, None, dict[str, Path]]:
-        """Bring both models side by side, or look at those that are here; returns the path to load for each role."""
+        """Bring what is missing of both models side by side; returns the path to load for each role."""
         paths = {role: model.path for role, model in prepared.models if model.path is not None}
-        # What the hub has named can be held against that, and brought anew.
-        wanted = [Tracked(role, model) for role, model in prepared.models if model.path is None or model.listed]
+        wanted = [Tracked(role, model) for role, model in prepared.models if model.path is None]
         if not wanted:
             return paths
         meter = Meter(self._clock)
@@ -264,8 +274,9 @@ class Setup:
         found = []
         for file in model.files:
             was_here, came = store.cached(model.repo, model.commit, file.path, file.size) is not None, one.came
-            found.append(fetch(DownloadRequest(model.repo, model.commit, file, one, stopped, retry)))
-            if was_here and one.came > came:
+            doubted = file in model.damaged
+            found.append(fetch(DownloadRequest(model.repo, model.commit, file, one, stopped, retry, doubted)))
+            if doubted and one.came > came:
                 self._mended.append(found[-1].name)
             if not was_here or one.came > came:
                 self._claim(found[-1])

@@ -122,6 +122,13 @@ def test_what_is_set_up_can_be_taken_for_the_chat_in_this_run_and_the_next(setti
         setting.service.choose("mine")
 
 
+def test_what_has_come_is_told_apart_from_what_was_here(setting: Setting, tmp_path: Path) -> None:
+    assert setting.set_up("mine").has_downloaded
+    (tmp_path / "data" / "pairs.toml").unlink()
+    setting.again()
+    assert not setting.set_up("mine").has_downloaded
+
+
 def test_an_entry_that_was_changed_means_other_files(setting: Setting) -> None:
     setting.set_up("mine")
     setting.pairs = [replace(MINE, target=HubModel(TARGET, quant="Q8_0"))]

@@ -91,7 +91,10 @@ HUGE = Card(
 CARDS = (DEMO, CODER, GENERAL, SMALL, ALONE, HUGE)
 BEGUN = Job(
     Stage.DOWNLOADING,
-    (Download("target", 12_400_000_000, 19_852_000_000), Download("draft", 675_710_848, 675_710_848)),
+    (
+        Download("target", 12_400_000_000, 19_852_000_000, came=12_400_000_000),
+        Download("draft", 675_710_848, 675_710_848),
+    ),
     94_300_000,
     82.0,
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.engine.types import DraftParams
 from app.errors import AppError, PairError
 from app.pairing.propose import Fit
-from app.ui.pairs.setups import Job, Stage
+from app.ui.pairs.setups import Download, Job, Stage
 from tests.ui.fake_pairs import BEGUN, CODER, DEMO, GB, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 
@@ -50,6 +50,18 @@ async def test_what_is_typed_behind_enter_on_a_pair_that_is_here_is_for_its_prom
         window.pairs.goes("demo", Job(Stage.READY))
         await window.until(lambda: window.in_chat)
         await window.until(lambda: window.chat.prompt == "Why is it?")
+
+
+async def test_what_was_here_and_is_looked_at_opens_beside_a_chat_with_what_was_typed() -> None:
+    async with open_setup(FakePairs(replace(DEMO, to_come=0)), first_run=False) as window:
+        window.type("demo", "enter")
+        window.type("Why is it?")
+        await window.until(lambda: window.pairs.names("start"))
+        looked_at = (Download("target", GB, GB), Download("draft", GB, GB))
+        window.pairs.goes("demo", Job(Stage.READY, looked_at, note="It was mended."))
+        await window.until(lambda: window.in_chat)
+        await window.until(lambda: window.chat.prompt == "Why is it?")
+        await window.shows("It was mended.")
 
 
 async def test_the_first_pair_becomes_the_default_and_that_is_said() -> None:

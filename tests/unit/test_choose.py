@@ -133,3 +133,10 @@ def test_the_nearest_name_is_looked_for_among_a_bounded_number(monkeypatch: pyte
         choose(HubModel(REPO, file="w.gguf"), files(*(f"m{i}.gguf" for i in range(5_000))))
 
     assert seen == [200]
+
+
+@pytest.mark.parametrize(
+    ("name", "quant"), [("m-Q4_K_M_8k.gguf", "Q4_K_M"), ("m-Q8_0_32k.gguf", "Q8_0"), ("m-Q4_0_4_4.gguf", "")]
+)
+def test_a_length_behind_a_quantisation_is_no_part_of_it(name: str, quant: str) -> None:
+    assert quantisation(name) == quant

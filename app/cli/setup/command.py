@@ -185,6 +185,8 @@ def _go(steps: Setup, pair: Pair, args: argparse.Namespace, status: StatusLine) 
         lines = [line for line in check_lines(prepared.check) if not line.startswith(PROBLEM)]
     for line in lines:
         status.say(line, LABEL)
+    for note in prepared.notes:
+        status.say(f"note    {note}", LABEL)
     steps.refuse(prepared)
     if prepared.download_bytes and (doubt := _too_big(prepared, status)):
         # Also to a script, which is not asked.

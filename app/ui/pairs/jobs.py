@@ -117,7 +117,7 @@ class SetupJob(_Task):
         from app.pairing.setup import Ready
 
         prepared = self.prepared or setup.prepare(self._pair, self._looks)
-        job = replace(self.job, warnings=prepared.check.warnings, looking="")
+        job = replace(self.job, warnings=(*prepared.check.warnings, *prepared.notes), looking="")
         if prepared.download_bytes and not self.agreed:
             setup.refuse(prepared)
             self.prepared = prepared
@@ -137,7 +137,8 @@ class SetupJob(_Task):
                     self._changed()
                     until = "Until that is mended it is set up anew at every start."
                     lost = (f"{unkept.message} {until}",) if unkept else ()
-                    self.job = replace(self.job, stage=Stage.READY, note=" ".join((*event.notes, *lost)))
+                    note = " ".join((*event.notes, *lost))
+                    self.job = replace(self.job, stage=Stage.READY, note=note, warnings=prepared.check.warnings)
 
     def _looks(self, now: Looking) -> None:
         self._tell(replace(self.job, looking=now.line))
@@ -192,7 +193,7 @@ def _ended(job: Job, stage: Stage) -> Job:
 def _progressed(job: Job, progress: Progress) -> Job:
     return replace(
         job,
-        downloads=tuple(Download(f.role, f.done, f.total, f.waiting, f.wait_s) for f in progress.files),
+        downloads=tuple(Download(f.role, f.done, f.total, f.waiting, f.wait_s, f.came) for f in progress.files),
         bytes_per_s=progress.bytes_per_s,
         left_s=progress.left_s,
     )
@@ -210,7 +211,7 @@ def _report(prepared: Prepared, room: Room | None) -> Report:
         models=models,
         problems=prepared.check.problems,
         way_out=prepared.check.way_out,
-        warnings=prepared.check.warnings,
+        warnings=(*prepared.check.warnings, *prepared.notes),
         fit=proposal.fit if proposal is not None else None,
         reason=proposal.reason if proposal is not None else "",
         slow=proposal is not None and proposal.slow,

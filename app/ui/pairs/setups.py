@@ -43,6 +43,7 @@ class Download:
         total: Bytes in all.
         waiting: Why nothing happens at the moment; "" while it does.
         wait_s: For how many seconds more.
+        came: Of those that are here, bytes that have come since it was begun.
     """
 
     role: str
@@ -50,6 +51,7 @@ class Download:
     total: int
     waiting: str = ""
     wait_s: float = 0.0
+    came: int = 0
 
     @property
     def share(self) -> float:
@@ -62,7 +64,7 @@ class Job:
 
     Attributes:
         stage: How far it is.
-        downloads: The models on their way, and those of the hub that were here already, which are looked at.
+        downloads: The models on their way, be it that all of one was here but for its name.
         bytes_per_s: Of both together.
         left_s: Seconds left at that speed; None before there is one.
         warnings: What the user should know about the pair.
@@ -89,6 +91,11 @@ class Job:
     @property
     def running(self) -> bool:
         return self.stage in _RUNNING
+
+    @property
+    def has_downloaded(self) -> bool:
+        """Whether anything has come, and not all was here."""
+        return any(one.came for one in self.downloads)
 
     @property
     def share(self) -> float:

@@ -277,7 +277,7 @@ class SetupScreen(Overlay[Choice | None]):
         if job is None or job.running:
             return
         name, self._wanted = self._wanted, None
-        waited = not self._can_leave or not job.downloads
+        waited = not self._can_leave or not job.has_downloaded
         if job.stage is Stage.READY and waited and name is not None and self.is_current:
             self._open(name, job.note or default_text(self._state.cards, name))
         self._stay()
