@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -9,15 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 
+from app import atomic
 from app.chat.message import Message, Role
 from app.chat.store import Store
 from app.engine.types import AutoDraft
 from app.errors import AppError, UsageError
 from app.settings.live import LiveSettings
 from app.ui.commands.code_blocks import code_blocks
+from app.ui.commands.command import Command
 from app.ui.commands.table import COMMANDS
 from app.ui.prompt.suggestions import CHOSEN
-from tests.ui.chat_driver import open_chat
+from tests.ui.chat_driver import Chat, open_chat
 
 
 @pytest.mark.parametrize(
@@ -104,6 +109,9 @@ def test_whatever_is_typed_is_a_command_or_a_sentence(rest: str) -> None:
     [
         ("/nwe", "did you mean /new?"),
         ("/zzz", "/help lists them"),
+        ("/nonsense", "/help lists them"),
+        ("/exit", "did you mean /quit?"),
+        ("/inc", "did you mean /include?"),
         ("/draft maybe", "Give it as /draft on|off|auto"),
         ("/draft", "Give it as /draft on|off|auto"),
         ("/save", "Give it as /save FILE"),
@@ -276,6 +284,42 @@ async def test_a_bare_system_tells_the_prompt_and_changes_nothing() -> None:
         assert chat.screen.own_settings.system == ""
 
 
+async def run(chat: Chat, command: Command, argument: str) -> None:
+    done = command.run(chat.screen, argument)
+    assert done is not None
+    await done
+
+
+def full(path: Path, data: bytes) -> None:
+    raise OSError(ENOSPC, "full")
+
+
+@pytest.mark.parametrize(
+    ("disk", "told"), [(atomic.create, "Saved as it.md."), (full, "it.md cannot be written: full.")]
+)
+async def test_a_disk_that_takes_its_time_keeps_nobody_from_writing_on(
+    disk: Callable[[Path, bytes], None], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answers = threading.Event()
+
+    def create(path: Path, data: bytes) -> None:
+        answers.wait()
+        disk(path, data)
+
+    async with open_chat(store=Store.in_memory) as chat:
+        await chat.exchange("hello", "good day")
+        monkeypatch.setattr("app.ui.aside.PATIENCE_S", 0.0)
+        monkeypatch.setattr("app.ui.commands.saving.atomic.create", create)
+        await chat.type("/save it")
+        await chat.pilot.press("enter")
+        await chat.shows("The file is being written; its disk takes its time.")
+        await chat.type("and then")
+        answers.set()
+        await chat.shows(told)
+        assert chat.prompt == "and then"
+
+
 async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with open_chat(store=Store.in_memory) as chat:
@@ -308,7 +352,7 @@ async def test_a_conversation_is_saved_to_a_file(tmp_path: Path, monkeypatch: py
         for name in (".", "/"):
             command, argument = COMMANDS.read(f"/save {name}")
             with pytest.raises(UsageError, match="is a folder"):
-                command.run(chat.screen, argument)
+                await run(chat, command, argument)
 
 
 async def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +363,7 @@ async def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, monkeypat
         for name in ("talk:all.md", "con", "nul.json"):
             command, argument = COMMANDS.read(f"/save {name}")
             with pytest.raises(AppError, match="cannot be written: Windows has no files of that name"):
-                command.run(chat.screen, argument)
+                await run(chat, command, argument)
         monkeypatch.undo()
     assert list(tmp_path.iterdir()) == []
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from app.chat.attached import compose, in_other_words, split
@@ -70,10 +71,12 @@ class Commands:
 
     Args:
         known: In the order in which help lists them.
+        elsewhere: What other programs call them, and the name here, which whoever types that is told.
     """
 
-    def __init__(self, known: Iterable[Command]) -> None:
+    def __init__(self, known: Iterable[Command], elsewhere: Iterable[tuple[str, str]] = ()) -> None:
         self.known: Mapping[str, Command] = {command.name: command for command in known}
+        self._elsewhere = dict(elsewhere)
 
     def matching(self, line: str) -> Sequence[Command]:
         """The commands that a line may become while its name is typed; names that begin so come first."""
@@ -101,9 +104,8 @@ class Commands:
         name, argument = parts
         command = self.known.get(name)
         if command is None:
-            near = difflib.get_close_matches(name, self.known, n=1, cutoff=0.5)
-            near = near or [known for known in self.known if known.startswith(name)]
-            meant = f"did you mean /{near[0]}?" if near else "/help lists them."
+            near = self._nearest(name)
+            meant = f"did you mean /{near}?" if near else "/help lists them."
             raise UsageError(f"There is no command /{name};", f"{meant} Two slashes send it as text.")
         if argument and command.takes is Takes.NOTHING:
             raise UsageError(f"/{name} takes nothing behind it.", "A space in front sends the line as text.")
@@ -115,6 +117,13 @@ class Commands:
         if (wrong and (argument or command.needs_argument)) or (command.needs_argument and not argument):
             raise UsageError(f"Give it as {command.usage}.")
         return command, argument
+
+    def _nearest(self, name: str) -> str:
+        """The command that was probably meant; "" where none is near."""
+        if (here := self._elsewhere.get(name)) is not None:
+            return here
+        begun = (known for known in self.known if known.startswith(name))
+        return next(chain(begun, difflib.get_close_matches(name, self.known, n=1)), "")
 
     def is_command(self, text: str) -> bool:
         """Whether a text asks for something rather than says it.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from app import atomic
 from app.chat.export import to_json
 from app.chat.markdown import n_beside, to_markdown
+from app.chat.tree import Transcript
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.ui.keeping.keeper import Keeper
@@ -16,14 +19,17 @@ _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
 """Of a file's name; what follows a dot in a title is none."""
 
 
-def save(keeper: Keeper, name: str) -> str:
-    """Write the conversation to a new file: JSON if its name says so, else Markdown. A name without an ending gets one.
+def saving(keeper: Keeper, name: str) -> Callable[[], str]:
+    """How to write the conversation, as it is now, to a new file: JSON if its name says so, else Markdown.
+
+    A name without an ending gets one.
 
     Returns:
-        Where it is, and what of it is not there, as sentences.
+        What writes it, on any thread, for a disk may take its time: returns where it is and what of it is not there,
+        as sentences, and raises AppError where the file cannot be written.
 
     Raises:
-        AppError: There is nothing to save, or the file cannot be written.
+        AppError: There is nothing to save, or the name is no file's.
     """
     found = keeper.with_conversation(lambda store, number: store.transcript(number))
     if found is None:
@@ -36,9 +42,13 @@ def save(keeper: Keeper, name: str) -> str:
         raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
     if not _ENDING.fullmatch(file.suffix):
         file = file.with_name(file.name + ".md")
+    return partial(_save, found, file)
+
+
+def _save(transcript: Transcript, file: Path) -> str:
     as_json = file.suffix.lower() == ".json"
-    _write(file, to_json([found]) if as_json else to_markdown([found]))
-    n = 0 if as_json else n_beside(found)
+    _write(file, to_json([transcript]) if as_json else to_markdown([transcript]))
+    n = 0 if as_json else n_beside(transcript)
     beside = f" {n:,} message{'s' * (n != 1)} of other branches left out; a .json takes all." if n else ""
     return f"Saved as {file}.{beside}"
 

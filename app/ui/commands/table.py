@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from asyncio import Future
 from pathlib import Path
 
 from app.chat.message import Role
@@ -15,7 +16,7 @@ from app.ui.commands.chat import Chat
 from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import Command, Commands, Takes
 from app.ui.commands.help import help_rows
-from app.ui.commands.saving import save
+from app.ui.commands.saving import saving
 from app.ui.terminal.copying import copy_text
 
 _NUMBER = re.compile("[0-9]{1,9}")
@@ -60,8 +61,20 @@ def _copy(chat: Chat, what: str) -> None:
     copy_text(chat.app, blocks[at - 1], which if name == _NEWEST else f"{which} in {name}")
 
 
-def _save(chat: Chat, name: str) -> None:
-    chat.hint.say(save(chat.keeper, name))
+async def _save(chat: Chat, name: str) -> None:
+    written = begin_aside(saving(chat.keeper, name))
+    if await patiently(written):
+        chat.hint.say(written.result())
+    else:
+        chat.hint.ask("The file is being written; its disk takes its time.")
+        written.add_done_callback(lambda _: chat.app.call_later(chat.hint.say, _told(written)))
+
+
+def _told(written: Future[str]) -> str:
+    try:
+        return written.result()
+    except AppError as error:
+        return error.sentences
 
 
 async def _include(chat: Chat, path: str) -> None:
@@ -103,6 +116,19 @@ async def _help(chat: Chat, _: str) -> None:
     await chat.messages.tell(help_rows(COMMANDS.known.values(), min(_WIDEST, chat.messages.size.width - _MARGIN)))
 
 
+_ELSEWHERE = {
+    "add": "include",
+    "clear": "new",
+    "exit": "quit",
+    "export": "save",
+    "load": "open",
+    "pairs": "models",
+    "regenerate": "again",
+    "rename": "title",
+    "retry": "again",
+}
+"""What other programs call them."""
+
 COMMANDS = Commands(
     [
         Command("new", "begin a new conversation", lambda chat, _: chat.action_restart()),
@@ -120,5 +146,6 @@ COMMANDS = Commands(
         Command("system", "system prompt for this conversation", _system, Takes.LINES, f"[TEXT|{_NONE}]"),
         Command("help", "the commands and some keys", _help),
         Command("quit", "stop everything and leave", lambda chat, _: chat.app.action_quit()),
-    ]
+    ],
+    _ELSEWHERE.items(),
 )

@@ -59,7 +59,8 @@ class PastPrompts:
                 # A file is read anew when its prompt is sent; a paste is nowhere else.
                 pastes = (each.text for each in attachments if not each.is_file)
                 if question:
-                    found_once.setdefault((question, *pastes), (message, question))
+                    # In one line nobody sees how its words are set apart.
+                    found_once.setdefault((" ".join(question.split()), *pastes), (message, question))
             known = tuple(found_once.values())
             if self._kept is None:
                 return known

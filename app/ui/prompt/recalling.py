@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from app.chat.attached import split
 from app.ui.key_names import key
+from app.ui.prompt.alike import told_apart
 from app.ui.prompt.editor import PromptEditor
 from app.ui.prompt.past_prompts import PastPrompts
 from app.ui.prompt.suggestions import Suggestion, Suggestions
@@ -89,7 +91,8 @@ class Recalling:
         words = terms(text)
         found = self._past.search(text, _MOST_FOUND)
         nothing = f"Nothing is found; {key('prompt.dismiss', 'esc')} leaves."
-        self._menu.offer([Suggestion(excerpt(question, words).text, message) for message, question in found], nothing)
+        lines = told_apart([excerpt(question, words).text for _, question in found], [_as_said(*one) for one in found])
+        self._menu.offer([Suggestion(line, message) for line, (message, _) in zip(lines, found, strict=True)], nothing)
 
     def set_aside_before(self, message: str) -> None:
         """Put a message before what was written before the search."""
@@ -101,3 +104,9 @@ class Recalling:
         if saved is not None:
             self._menu.offer(())
         return saved
+
+
+def _as_said(message: str, question: str) -> str:
+    """A prompt on one line, with what was pasted into it behind the question."""
+    pastes = (each.text for each in split(message)[1] if not each.is_file)
+    return " ".join(" ".join((question, *pastes)).split())
