@@ -205,7 +205,9 @@ def in_process(
         assert finished is not None
         if finished.lost and pair.drafter is not None and pair.drafter.cache.is_spent:
             # It would draft nothing in the rounds that follow either, and they would measure nothing.
-            raise ComputeError(f"The draft model failed: {finished.lost}", "Compare again: the pair is loaded anew.")
+            raise ComputeError(
+                f"The draft model failed: {finished.lost}", "Compare again; one that keeps failing is left out."
+            )
         return Run(
             contender=name,
             prompt=tap.prompt,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.catalog import Pair
-from app.cli import main
+from app.cli import loading, main
 from app.errors import UsageError
 from app.fitting import fit_pair
 from app.fitting.device_rooms import memory_rooms
@@ -235,7 +235,8 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A function that gives this machine other devices."""
 
     def give(*devices: DeviceRoom) -> None:
-        monkeypatch.setattr(fit_pair, "memory_rooms", lambda: devices)
+        for module in (fit_pair, loading):
+            monkeypatch.setattr(module, "memory_rooms", lambda: devices)
 
     return give
 

@@ -610,7 +610,7 @@ def test_where_nobody_watches_every_prompt_that_is_done_is_a_line(
     assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 0
     begun, ends, first, last = capsys.readouterr().err.splitlines()
 
-    assert begun == "2 prompts x 1 round x 2 sides (plain, automatic): 6 answers of 8 tokens at most."
+    assert begun == "2 prompts x 1 round x 2 sides (plain, automatic), and 2 to warm up: 6 answers of 8 tokens at most."
     assert ends == "A line for every prompt."
     assert re.fullmatch(r"yours, 1: plain [\d.]+ t/s, automatic [\d.]+x  \(1 of 2, .* left\)", first)
     assert last.endswith("(2 of 2)")

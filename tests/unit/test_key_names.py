@@ -25,6 +25,8 @@ _NAMED = re.compile(r"(?<![\w+])(ctrl\+\w+|f[1-9]|esc|tab|enter)(?![\w+])", re.I
 _LITERAL = {
     # What stops a command, and what stops the program where nothing is selected, is the terminal's own and stays.
     "cli/run.py": {"ctrl+c"},
+    "cli/bench/command.py": {"ctrl+c"},
+    "cli/race_session.py": {"ctrl+c"},
     "ui/app.py": {"ctrl+c"},
     "cli/setup/command.py": {"enter"},
     # These say what a key may be called.

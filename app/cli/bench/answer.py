@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from app.compare.benchmark import Raced, Row
 from app.compare.measure import Measured, factor, measure, outcome, verdict
+from app.compare.race import Run
 from app.compare.report import undrafted
 from app.compare.sides import AUTOMATIC, PLAIN
 
@@ -34,9 +35,13 @@ def answer_lines(raced: Sequence[Raced], table: Sequence[Row]) -> list[str]:
         races = [one.rounds for one in raced]
         lines.append(f"{AUTOMATIC} against the server: {verdict(measure(races, AUTOMATIC, SERVER).ratio)}")
         # At the end of a text that was cut, ours keeps the space to go on from.
-        same = sum(one.rounds[0][PLAIN].text.strip() == one.rounds[0][SERVER].text.strip() for one in raced)
+        same = sum(_said(one.rounds[0][PLAIN]) == _said(one.rounds[0][SERVER]) for one in raced)
         lines.append(f"The server's text is plain decoding's on {same} of {len(raced)} prompts.")
     return lines
+
+
+def _said(run: Run) -> tuple[str, str]:
+    return run.reasoning.strip(), run.text.strip()
 
 
 def _speeds(whole: Row, m: Measured) -> str:
@@ -48,7 +53,7 @@ def _speeds(whole: Row, m: Measured) -> str:
 
 def _extremes(kinds: Sequence[Row], m: Measured) -> str:
     """On which kinds of text it gains most and least, of those on which it drafted; "" where these are not several."""
-    drafted = [(row.kind, one.ratio) for row in kinds if (one := row.of(m.name)).work != "plain"]
+    drafted = [(row.kind, one.ratio) for row in kinds if (one := row.of(m.name)).work == "own"]
     ratios = [(ratio.median, kind) for kind, ratio in drafted if ratio is not None]
     if len(ratios) < 2:
         return ""

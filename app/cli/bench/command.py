@@ -136,6 +136,8 @@ class _Benchmark:
         what += f" x {len(self._names)} sides ({sides})"
         seconds = plan.time_left(self._session.pair).seconds(plan.to_come(0))
         time_ = f", about {duration(seconds)}" if seconds is not None else ""
+        if warming := plan.n_runs - n * task.repeat * len(self._names):
+            what += f", and {warming} to warm up"
         self._status.say(f"{what}: {plan.n_runs} answers of {task.request.max_tokens} tokens at most{time_}.")
         ends = ["It ends sooner once the answer is clear"] * (task.ends_early and task.repeat > 1)
         ends += ["ctrl+c ends it and keeps what was measured"] if self._status.is_live else ["a line for every prompt"]
