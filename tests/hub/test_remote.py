@@ -217,7 +217,7 @@ def test_a_search_and_a_listing_are_asked_for_again_while_the_hub_has_trouble(
     assert any("(status 503), again in 1 s" in line for line in told)
 
 
-def test_what_is_here_is_not_waited_for_and_no_hub_that_nothing_leads_to(
+def test_what_is_here_is_taken_where_the_hub_goes_on_failing_and_no_network_is_waited_for(
     hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
@@ -225,9 +225,17 @@ def test_what_is_here_is_not_waited_for_and_no_hub_that_nothing_leads_to(
     path = fetch(DownloadRequest(TARGET, here.commit, here.files[0], UNWATCHED, lambda: False, RETRY))
     here.keep_revision()
     hub.faults.add(Status(503), "/api/*", times=None)
-    never = RetryPolicy(lambda seconds: pytest.fail("it waits"))
+    waited: list[float] = []
 
-    assert resolve(HubModel(TARGET, file="m.gguf"), no_demo, retry=never).path == path
+    def pause(seconds: float) -> bool:
+        waited.append(seconds)
+        return False
+
+    found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, retry=RetryPolicy(pause))
+    assert found.path == path
+    assert found.away is not None
+    assert 0 < sum(waited) < 60
+    never = RetryPolicy(lambda seconds: pytest.fail("it waits"))
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(hf_api.api, "endpoint", "http://127.0.0.1:9")
     with pytest.raises(UnreachableError):
