@@ -1,21 +1,26 @@
 """Snapshots are SVG files, and are called so; nobody waits for a pace made for eyes."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pytest_textual_snapshot import SVGImageExtension  # type: ignore[import-untyped]
+from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.pilot import Pilot
 
 from app.ui.messages import view
 from app.ui.terminal import copying
 from tests.ui.conversations_driver import NOW
+from tests.ui.driver import Driver
+from tests.ui.pictures import SnapCompare
 
 SVGImageExtension.file_extension = "svg"
 Programs = Callable[[], Sequence[Sequence[str]]]
+_PASSES = 20
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -60,6 +65,40 @@ def near(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few messages are a long conversation where less of it is near."""
     monkeypatch.setattr(view, "_STEPS", (2, 3))
     monkeypatch.setattr(view, "_MOST_FAR", 2)
+
+
+@pytest.fixture(autouse=True)
+def patient_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause lasts until messages that other messages sent are handled as well.
+
+    Textual's own ends once the process took little processor time, which is also so where it merely got none.
+    """
+    pause = Pilot.pause
+
+    async def until_handled(self: Pilot[Any], delay: float | None = None) -> None:
+        await pause(self, delay)
+        for _ in range(_PASSES if delay is None else 0):
+            if not any(node.message_queue_size for node in (self.app, *self.app._registry) if node.is_running):
+                return
+            await pause(self, 0)
+
+    monkeypatch.setattr(Pilot, "pause", until_handled)
+
+
+@pytest.fixture
+def snap_compare(snap_compare: SnapCompare) -> SnapCompare:
+    """Takes a picture once the screen stands still, however busy the machine is."""
+
+    def compare(
+        app: App[None], *, terminal_size: tuple[int, int], run_before: Callable[[Pilot[None]], Awaitable[None]]
+    ) -> bool:
+        async def and_stands_still(pilot: Pilot[None]) -> None:
+            await run_before(pilot)
+            await Driver(pilot).stands_still()
+
+        return snap_compare(app, terminal_size=terminal_size, run_before=and_stands_still)
+
+    return compare
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from textual.pilot import Pilot
 from app.ui.app import TandemApp
 
 _PAUSES = 200
+_LOOKS = 3
+"""So many equal looks in a row, with all messages handled in between, are a screen that stands still."""
 
 
 class Driver:
@@ -37,6 +39,19 @@ class Driver:
 
     async def shows(self, text: str) -> None:
         await self.until(lambda: text in self.text)
+
+    async def stands_still(self) -> None:
+        """Wait until nothing on the screen changes any more."""
+        shown, equal = None, 0
+        for _ in range(_PAUSES):
+            await self.pilot.pause(0.01)
+            screen = self.pilot.app.screen
+            now = screen, screen._compositor.render_strips(screen.size)
+            equal = equal + 1 if now == shown else 0
+            if equal == _LOOKS:
+                return
+            shown = now
+        raise AssertionError(f"never stood still; the screen shows:\n{self.text}")
 
     @property
     def rows(self) -> list[str]:

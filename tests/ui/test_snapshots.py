@@ -27,7 +27,6 @@ def picture(compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: st
     async def run_before(pilot: Pilot[None]) -> None:
         assert isinstance(app.screen, ChatScreen)
         await scene(Chat(pilot, app.screen, engine))
-        await pilot.pause()
 
     return compare(app, terminal_size=size, run_before=run_before)
 

@@ -104,6 +104,5 @@ def test_compare(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int],
         compare = Comparison(chat)
         await compare.open()
         await scene(compare)
-        await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=run_before)

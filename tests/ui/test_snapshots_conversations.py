@@ -50,6 +50,5 @@ def test_conversations(snap_compare: SnapCompare, size: tuple[int, int], theme: 
         await chat.load()
         await look(chat)
         await pilot.press("down", *query)
-        await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=run_before)

@@ -54,7 +54,6 @@ def looks_the_same(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int
         sidebar = chat.screen.sidebar
         await chat.until(lambda: not sidebar.display or sidebar.query(ConversationPicker))
         await scene(chat)
-        await pilot.pause()
 
     return snap_compare(app, terminal_size=size, run_before=run_before)
 

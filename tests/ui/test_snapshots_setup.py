@@ -30,7 +30,6 @@ def picture(compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: st
         window = Window(pilot, app, engine, pairs)
         await window.reach_setup(first_run=first_run)
         await scene(window)
-        await pilot.pause()
 
     return compare(app, terminal_size=size, run_before=run_before)
 

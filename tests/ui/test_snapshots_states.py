@@ -164,6 +164,5 @@ def test_ways_out(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
         await chat.until(lambda: engine.loads)
         await refuse(chat)
         await chat.shows("takes one")
-        await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=run_before)
