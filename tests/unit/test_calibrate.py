@@ -192,6 +192,15 @@ def test_the_wide_end_is_measured_even_where_rows_are_dear(budget_ns: int) -> No
     assert {width: profile.rows.get(width) for width in (2, 4, 8, 16, 32)} == {w: costs[w] for w in (2, 4, 8, 16, 32)}
 
 
+@pytest.mark.parametrize(("two", "told"), [(640, True), (500, False)], ids=["dear", "cheap"])
+def test_where_a_second_row_is_dear_three_are_measured_before_many(two: int, told: bool) -> None:
+    costs = {1: 340, 2: two, 3: 900, 4: 820, 8: 1560, 16: 2300, 32: 4450, 63: 9000}
+    profile, _ = measure(TimedModel(costs), budget_ns=15_000)
+
+    assert {1, 2, 4, 8} < profile.rows.keys()
+    assert (profile.rows.get(3) == 900) is told
+
+
 def test_no_batch_costs_less_than_one_row() -> None:
     profile, _ = measure(TimedModel({4: 8}))
 

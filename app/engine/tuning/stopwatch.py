@@ -29,6 +29,7 @@ _ODD, _SURE = 0.75, 3
 """A width that seems to cost less than this share of a narrower one is looked at again, unless so many looks say so."""
 _FLAT = 1.5
 """Where no width takes so many times what a single row does, all may have waited for something else."""
+_STEEP = 1.5
 _WARM = 0.9
 _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
@@ -172,6 +173,11 @@ class Stopwatch:
     def settled(self) -> dict[int, float]:
         """What widths cost in single rows. Every batch reads all weights once, so less than one is a disturbance."""
         return {width: max(1.0, statistics.median(shares)) for width, shares in self.shares.items()}
+
+    @property
+    def is_steep(self) -> bool:
+        """Whether a second row takes more than half of what a single one does."""
+        return self.settled().get(2, 1.0) > _STEEP
 
     def is_odd(self, width: int) -> bool:
         """Whether a width seems to cost much less than a narrower one, by what one look or two say.
