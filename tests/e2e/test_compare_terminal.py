@@ -10,7 +10,7 @@ from tests.e2e.terminal import MARKS, Terminal
 pytestmark = MARKS
 
 _FIGURES = r"\d+\.\d t/s"
-_VERDICT = re.compile(r"(too few runs to tell|as fast as plain decoding|not faster)[^)]*1 run each")
+_VERDICT = re.compile(r"(too few runs to tell|as fast as plain decoding|not faster)[^)]*1\s+run\s+each")
 
 
 def _sides(screen: str) -> list[str]:
