@@ -76,6 +76,34 @@ def test_the_prompt_ends_where_it_was_asked_to(
     assert (shown, prompt.place) == (begins + text, place)
 
 
+SPELLED = "{{ '<think></think>'[:0] }}{{ '<response></response>'[:0] }}{{ messages[0].content }}>"
+"""As Granite's, whose marks are no tokens."""
+
+
+@pytest.mark.parametrize(
+    ("begun", "known", "marked"),
+    [
+        (None, "", False),
+        # Of an answer that nothing else is known of, a mark is not known either.
+        (Begun("b"), "", False),
+        (Begun("b"), "<response>b", True),
+        (Begun("b"), "b", False),
+        (Begun("b", "hm"), "", True),
+        (Begun("b", "hm"), "<think>hm</think>\n", True),
+        (Begun("", "hm"), "", False),
+    ],
+)
+def test_whether_the_answer_that_goes_on_has_a_mark(
+    tmp_path: Path, begun: Begun | None, known: str, marked: bool
+) -> None:
+    builder = model(tmp_path, SPELLED)
+    first = builder.build(ASKED).tokens
+    prompt = builder.build(ASKED, begun, (*first, *builder._model.tokenize(known, parse_special=False)))
+    assert prompt.marked is marked
+    assert builder.build(ASKED, thinking=OFF).marked is False
+    assert model(tmp_path, f"{SPELLED}<think>").build(ASKED, thinking=OFF).marked
+
+
 @pytest.mark.parametrize(
     ("template", "heard"),
     [
