@@ -14,7 +14,7 @@ from app.llama.continuation import spelled
 from app.llama.model import Model
 from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate
-from app.thinking import AS_TRAINED, Heard, Thinking
+from app.thinking import AS_TRAINED, EFFORTS, Heard, Thinking
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a taken text while the template is rendered."""
@@ -101,14 +101,21 @@ class PromptBuilder:
     def hears(self) -> Heard:
         """Which wishes about its thinking make a difference to the model."""
 
-        def asked(wanted: bool | None = None, effort: str | None = None) -> tuple[int, ...]:
-            return self.build([Message(Role.USER, "a")], thinking=Thinking(wanted, effort)).tokens
+        def asked(wanted: bool | None = None, effort: str | None = None) -> tuple[int, ...] | None:
+            try:
+                return self.build([Message(Role.USER, "a")], thinking=Thinking(wanted, effort)).tokens
+            except TemplateError:
+                return None
 
-        try:
-            return Heard(asked(wanted=True) != asked(wanted=False), asked(effort="low") != asked(effort="high"))
-        except TemplateError:
+        def weighs(wanted: bool | None = None) -> bool:
+            return len({asked(wanted, effort) for effort in EFFORTS}) > 1
+
+        if asked() is None:
             # What it does not take is told when it is asked for.
             return Heard()
+        # Some templates leave thinking off, and what is said of it out, unless they are told that it is wanted.
+        effort = weighs()
+        return Heard(asked(wanted=True) != asked(wanted=False), effort, effort or weighs(wanted=True))
 
     def _render(self, messages: Sequence[Message], thinking: Thinking) -> Prompt:
         taken: list[str] = []

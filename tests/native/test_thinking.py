@@ -107,12 +107,22 @@ def test_whether_the_answer_that_goes_on_has_a_mark(
 @pytest.mark.parametrize(
     ("template", "heard"),
     [
-        ("{{ messages[0].content }}", Heard(wanted=False, effort=False)),
-        (SWITCHED, Heard(wanted=True, effort=False)),
+        ("{{ messages[0].content }}", Heard(wanted=False, effort=False, effort_on=False)),
+        (SWITCHED, Heard(wanted=True, effort=False, effort_on=False)),
         ("{{ messages[0].content }}{{ reasoning_effort }}", Heard(wanted=False, effort=True)),
         # Its answers can be begun behind its thinking.
-        (CHANNELS, Heard(wanted=True, effort=False)),
-        ("{{ messages[0].content }}{{ raise_exception('no') if reasoning_effort == 'high' }}", Heard()),
+        (CHANNELS, Heard(wanted=True, effort=False, effort_on=False)),
+        # As Hunyuan 3, which takes two of them.
+        (
+            "{{ messages[0].content }}{{ raise_exception('no') if reasoning_effort == 'high' }}",
+            Heard(wanted=False, effort=True),
+        ),
+        # As DeepSeek V4.
+        (
+            "{{ messages[0].content }}{{ 'Much.' if thinking and reasoning_effort == 'max' }}",
+            Heard(wanted=False, effort=False, effort_on=True),
+        ),
+        ("{{ messages[0].content }}{{ raise_exception('no') if messages[0].content == 'a' }}", Heard()),
     ],
 )
 def test_which_wishes_are_heard_is_found_out(tmp_path: Path, template: str, heard: Heard) -> None:
