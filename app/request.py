@@ -59,6 +59,10 @@ class BuiltPrompt(Protocol):
         """Where in an answer it ends."""
 
     @property
+    def marked(self) -> bool:
+        """Whether the last mark in it, of those that the model writes, begins the answer."""
+
+    @property
     def markup(self) -> ReasoningMarkup:
         """What the model writes around its thinking."""
 

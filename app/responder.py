@@ -138,6 +138,7 @@ class _Answering:
             ends=prompt.stops,
             markup=prompt.markup,
             place=prompt.place,
+            marked=prompt.marked,
             begun=request.begun is not None,
         )
         self._pair = pair

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-EFFORTS = ("low", "medium", "high")
+EFFORTS = ("low", "medium", "high", "max")
 NO_SWITCH = "has no switch for thinking"
 NO_EFFORT = "is not told how hard to think"
+EFFORT_IF_ON = "is told how hard to think only where it is asked to think"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +33,38 @@ class Heard:
 
     Attributes:
         wanted: Whether it can be asked to think or not.
-        effort: Whether it can be asked how hard.
+        effort: Whether it can be asked how hard, where nobody says whether it is to think.
+        effort_on: The same where it is asked to.
     """
 
     wanted: bool = True
     effort: bool = True
+    effort_on: bool = True
 
-    def in_vain(self, asked: Thinking) -> tuple[str, ...]:
-        """What of these wishes changes nothing, as sentences."""
+    def in_vain(self, typed: Thinking, now: Thinking) -> tuple[str, ...]:
+        """What of these wishes changes nothing, as sentences.
+
+        Args:
+            typed: What flags ask for.
+            now: What is asked for, by flags and settings.
+        """
         told = []
-        if asked.wanted is not None and not self.wanted:
-            told.append(f"This model {NO_SWITCH}: --thinking changes nothing.")
-        if asked.effort is not None and asked.wanted is not False and not self.effort:
-            told.append(f"This model {NO_EFFORT}: --reasoning-effort changes nothing.")
+        if typed.wanted is not None and not self.wanted:
+            other = " How hard it thinks is for --reasoning-effort." if self.effort else ""
+            told.append(f"This model {NO_SWITCH}: --thinking changes nothing.{other}")
+        if typed.effort is not None and now.wanted is False:
+            told.append("Thinking is off: --reasoning-effort changes nothing.")
+        elif typed.effort is not None and (why := self.no_effort(now.wanted)):
+            add = " Add --thinking on." if why == EFFORT_IF_ON else ""
+            told.append(f"This model {why}: --reasoning-effort changes nothing.{add}")
         return tuple(told)
+
+    def no_effort(self, wanted: bool | None) -> str:
+        """What to say of a model to which it makes no difference how hard it is asked to think; "" of the others.
+
+        Args:
+            wanted: Whether it is asked to think, if anybody says so.
+        """
+        if self.effort_on if wanted else self.effort:
+            return ""
+        return EFFORT_IF_ON if self.effort_on else NO_EFFORT

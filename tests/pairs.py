@@ -24,6 +24,7 @@ class FakePrompt:
     place: Place = Place.START
     markup: ReasoningMarkup = THINK
     stops: tuple[str, ...] = ()
+    marked: bool = False
 
 
 class FakePair:

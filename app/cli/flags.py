@@ -22,6 +22,8 @@ _SHORTCUTS = {
 _NOTES = {"sampling": "llama.cpp's chain and terms; what a pair or its model file says goes before these defaults"}
 
 
+_BY_MODEL = "With fixed numbers the draft model alone drafts."
+
 SEED = 1
 """Of every draw that is measured, unless another one is asked for: the same command must measure the same answers."""
 PAIRS = ("model", "draft")
@@ -77,8 +79,12 @@ def read_flags(args: argparse.Namespace) -> Layer:
         mode = layer["draft.mode"] = "off"
     if mode in ("off", "auto") and any(name in layer for name in NUMBERS):
         raise UsageError(f"--draft-n-max, --draft-n-min and --draft-p-min mean fixed drafting, not {mode}.")
-    if (named := of_automatic(given)) and (mode == "off" or _means_fixed(layer)):
-        raise UsageError(f"{named} means automatic drafting, not {mode or 'fixed'}.", "Leave one or the other out.")
+    is_fixed = _means_fixed(layer)
+    if (named := of_automatic(given, fixed=is_fixed)) and (mode == "off" or is_fixed):
+        why = f"{_BY_MODEL} " if is_fixed else ""
+        raise UsageError(
+            f"{named} means automatic drafting, not {mode or 'fixed'}.", f"{why}Leave one or the other out."
+        )
     if given.get("no_lookup"):
         if layer.get("draft.source", "model") != "model":
             raise UsageError(f"--no-lookup and --draft-source {layer['draft.source']} exclude each other.")
@@ -94,9 +100,16 @@ def spelled(names: Sequence[str], given: Container[str]) -> str:
     return next((_spelling(BY_NAME[name]) for name in names if BY_NAME[name].dest in given), "")
 
 
-def of_automatic(given: Container[str]) -> str:
-    """The first flag of automatic drafting alone that was given; "" if none was."""
-    return spelled(OF_AUTOMATIC, given) or ("--no-lookup" if "no_lookup" in given else "")
+def of_automatic(given: Mapping[str, object], *, fixed: bool) -> str:
+    """The first flag that was given of automatic drafting alone; "" if none was.
+
+    Args:
+        given: The flags.
+        fixed: Whether drafting is fixed: then it is the draft model's, and whoever says just that is not contradicted.
+    """
+    if not fixed:
+        return spelled(OF_AUTOMATIC, given) or ("--no-lookup" if "no_lookup" in given else "")
+    return spelled([name for name in OF_AUTOMATIC if given.get(BY_NAME[name].dest) != "model"], given)
 
 
 def refuse_words(names: Sequence[str], given: Mapping[str, Value]) -> None:

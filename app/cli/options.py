@@ -105,8 +105,8 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
 
 def _refuse_idle(settings: Resolved, args: argparse.Namespace) -> None:
     """Raise UsageError for a flag of automatic drafting where another mode is set: it would do nothing."""
-    named = of_automatic(vars(args))
     mode, origin = settings["draft.mode"], settings.origin("draft.mode")
+    named = of_automatic(vars(args), fixed=mode == "fixed")
     if named and mode != "auto":
         raise UsageError(
             f"{named} means automatic drafting, and draft.mode is {mode} ({origin.value}).", "Add --drafting auto."

@@ -72,7 +72,7 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
             params = pair_params(options)
             pair = load_here(params, cancel, status)
             try:
-                unheard = pair.info.hears.in_vain(options.typed_thinking)
+                unheard = pair.info.hears.in_vain(options.typed_thinking, options.thinking)
                 for sentence in unheard:
                     status.say(sentence)
                 return job(Session(pair, params, cancel, status, (*pair.notices, *unheard)))

@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
     )
     try:
         with cancel_on_interrupt(worker.cancel):
-            return _Listener(options, prefill, options.typed_thinking, as_one_object="json" in args).listen(events)
+            wishes = options.typed_thinking, options.thinking
+            return _Listener(options, prefill, wishes, as_one_object="json" in args).listen(events)
     finally:
         worker.close()
 
@@ -73,10 +74,17 @@ def run(args: argparse.Namespace) -> int:
 class _Listener:
     """Follows the events of one answer and writes what they mean."""
 
-    def __init__(self, options: Options, prefill: str, typed: Thinking = AS_TRAINED, *, as_one_object: bool) -> None:
+    def __init__(
+        self,
+        options: Options,
+        prefill: str,
+        wishes: tuple[Thinking, Thinking] = (AS_TRAINED, AS_TRAINED),
+        *,
+        as_one_object: bool,
+    ) -> None:
         self._options = options
         self._prefill = prefill
-        self._typed = typed
+        self._wishes = wishes
         self._as_one_object = as_one_object
         self._status = StatusLine(sys.stderr)
         self._printer = AnswerPrinter(sys.stdout, sys.stderr)
@@ -97,7 +105,7 @@ class _Listener:
                     self._status.show(f"Loading the {what} model {share:4.0%}")
                 case Loaded(pair):
                     self._pair = pair
-                    for sentence in pair.hears.in_vain(self._typed):
+                    for sentence in pair.hears.in_vain(*self._wishes):
                         self._notices.append(sentence)
                         self._say(sentence)
                 case Notice(text):

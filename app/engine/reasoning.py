@@ -94,16 +94,23 @@ class ReasoningSplitter:
     Args:
         markup: The marks.
         place: Where the text begins.
-        begun: Whether part of the answer came before: space at the beginning belongs to it, and whether it had a mark
-            is not known.
+        begun: Whether part of the answer came before: space at the beginning belongs to it.
+        marked: Whether the last mark in front of the text begins the answer: then the mark of its end is no text.
     """
 
-    def __init__(self, markup: ReasoningMarkup = THINK, place: Place = Place.START, *, begun: bool = False) -> None:
+    def __init__(
+        self,
+        markup: ReasoningMarkup = THINK,
+        place: Place = Place.START,
+        *,
+        begun: bool = False,
+        marked: bool = False,
+    ) -> None:
         self.place = place
         self._markup = markup
         self._skip_space = place is Place.THINKING and not begun
         self._has_passed_mark = False
-        self._has_answer_mark = place is Place.ANSWER and not begun
+        self.marked = marked
         self._seen: set[Place] = set()
         self._gap = ""
         self._held: list[Segment] = []
@@ -242,7 +249,7 @@ class ReasoningSplitter:
     def _spelled_ends(self) -> tuple[str, ...]:
         """The end of the answer where it is no token and counts: an answer without a mark may well hold its text."""
         end = self._markup.end
-        return (end,) if end and self._has_answer_mark and not _has_token(end) else ()
+        return (end,) if end and self.marked and not _has_token(end) else ()
 
     def _spelled_end_at(self, text: str) -> int:
         """Where a spelled end of the answer stands that nothing but space follows; else the length of the text."""
@@ -253,7 +260,7 @@ class ReasoningSplitter:
 
     def _pass_mark(self, place: Place) -> None:
         self._skip_space = self._has_passed_mark = True
-        self._has_answer_mark = place is Place.ANSWER
+        self.marked = place is Place.ANSWER
         self._move(place)
 
     def _move(self, place: Place) -> None:

@@ -19,6 +19,7 @@ class TextStream:
         markup: What the model writes around its thinking.
         place: Where the prompt ends.
         begun: Whether it ends inside an answer or a thought of which this is the rest.
+        marked: Whether the last mark of the model's own in it begins the answer.
     """
 
     def __init__(
@@ -29,10 +30,11 @@ class TextStream:
         markup: ReasoningMarkup = THINK,
         place: Place = Place.START,
         begun: bool = False,
+        marked: bool = False,
     ) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._ends = StopScanner(ends)
-        self._reasoning = ReasoningSplitter(markup, place, begun=begun)
+        self._reasoning = ReasoningSplitter(markup, place, begun=begun, marked=marked)
         self._stops = StopScanner(stops)
         self._marks = markup.marks
         self._last_origin = Origin.TARGET
@@ -46,6 +48,11 @@ class TextStream:
     def place(self) -> Place:
         """Where in the answer the text is."""
         return self._reasoning.place
+
+    @property
+    def marked(self) -> bool:
+        """Whether the last mark that was passed begins the answer."""
+        return self._reasoning.marked
 
     @property
     def holds(self) -> bool:

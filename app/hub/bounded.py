@@ -15,6 +15,7 @@ import httpx2
 from huggingface_hub import get_session
 
 from app.errors import HubError
+from app.hub.address_family import leave_out_silent
 from app.hub.errors import host, login_page
 
 _MOST = 32 << 20
@@ -27,6 +28,7 @@ _whole: ContextVar[bool] = ContextVar("_whole", default=False)
 
 def session() -> httpx2.Client:
     """The client's connection; the pages of its errors and redirects are bounded."""
+    leave_out_silent()
     found = get_session()
     hooks = found.event_hooks
     if _bound not in hooks["response"]:

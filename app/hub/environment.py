@@ -10,7 +10,7 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from importlib.util import find_spec
 from urllib.parse import urlsplit
-from urllib.request import getproxies
+from urllib.request import getproxies, proxy_bypass
 
 from app.engine.text import printable
 from app.errors import HubError
@@ -123,10 +123,14 @@ def offline_by() -> str:
     return name if os.environ.get(name, "").upper() in _TRUE else ""
 
 
-def is_proxied() -> bool:
-    """Whether the client asks a proxy in the place of the hub."""
+def is_proxied(host: str = "") -> bool:
+    """Whether the client asks a proxy in the place of the hub.
+
+    Args:
+        host: Of another host, if it is that which is asked.
+    """
     proxies = _proxies()
-    return any(proxies.get(kind) for kind in _PROXIES)
+    return any(proxies.get(kind) for kind in _PROXIES) and not (host and proxy_bypass(host))
 
 
 def named_by() -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import re
 import socket
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx2
 from huggingface_hub import constants
@@ -28,6 +30,7 @@ from huggingface_hub.utils import parse_ratelimit_headers
 
 from app.errors import CacheError, HubError, UnreachableError, WaitError
 from app.hub.environment import check_named, is_proxied, named_by, offline_by, without_password
+from app.hub.tls_errors import certificate_sentence, certificates_unreadable, unencrypted
 
 LOG_IN = 'Make a token on the page "settings/tokens" of your account and set HF_TOKEN to it, or run: hf auth login'
 _LATER = "It may pass by itself; what is downloaded already is kept."
@@ -40,6 +43,8 @@ _AWAY = re.compile(
     rf"50[0234]\b|{_SOCKS}(General SOCKS server failure|(Network|Host) unreachable|Connection refused|TTL expired)"
 )
 """What proxies say where the hub cannot be reached from them, for whatever reason that may pass."""
+_NO_TLS = ("wrong_version_number", "record layer failure", "wrong version number")
+_LONGEST_HOST = 100
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _LONGEST_ADVICE_S = 3600.0
 """Whoever asks to wait for longer, or until a moment that a wrong clock puts there, is asked again as if nothing had
@@ -90,6 +95,9 @@ def sentence(error: Exception, repo: str) -> HubError:
             return HubError(f"{host()} sends to an address that is none of the web.", login_page())
         case httpx2.HTTPError() | httpx2.InvalidURL():
             return _network(error)
+        case ssl.SSLError():
+            # Raised by the client's own beginnings; of a connection it is a `ConnectError`.
+            return certificates_unreadable()
         case OSError():
             return _disk(error)
     return HubError(f"{host()} did not answer: {short(error)}.")
@@ -106,7 +114,7 @@ def _address() -> str:
 
 def login_page() -> str:
     """What to think where something answers that is no hub."""
-    return f"A network login page may answer in its place.{check_named()}"
+    return f"A network login page may answer in its place: open any web page in a browser.{check_named()}"
 
 
 def _no_repository(repo: str, response: httpx2.Response) -> HubError:
@@ -148,6 +156,10 @@ def _status(response: httpx2.Response, repo: str) -> HubError:
         return HubError(f"{repo} does not hold what was asked for.", f"Check the spelling.{check_named()}")
     if status == 407:
         return _no_password()
+    if status == 451:
+        return HubError(f"{host()} may not give {repo} to this place, by law.", "Choose another repository.")
+    if status == 511:
+        return HubError("The network wants a login.", "Open any web page in a browser, and ask again.")
     if status == 429:
         return WaitError("The hub asks to slow down.", _LATER, wait_asked(response.headers))
     if status == 408 or status >= 500:
@@ -173,31 +185,59 @@ def _no_password() -> HubError:
 
 
 def _network(error: Exception) -> HubError:
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, socket.gaierror):
-            return UnreachableError(
-                f"{host()} cannot be found.",
-                f"This machine seems to be offline, or its name service does not answer.{check_named()}",
-            )
-        cause = cause.__cause__ or cause.__context__
+    if _has_cause(error, socket.gaierror):
+        return UnreachableError(
+            f"{_reached(error)} cannot be found.",
+            f"This machine seems to be offline, or its name service does not answer.{check_named()}",
+        )
     if isinstance(error, httpx2.TimeoutException):
         # A proxy whose own network is away waits for that longer than it is waited for.
         is_away = isinstance(error, httpx2.ConnectTimeout) or is_proxied()
         kind = UnreachableError if is_away else WaitError
-        return kind(f"{host()} takes too long to answer.", _LATER + check_named())
+        who = _reached(error) if isinstance(error, httpx2.ConnectTimeout) else _answerer(error)
+        return kind(f"{who} takes too long to answer.", _LATER + check_named())
     if isinstance(error, httpx2.ConnectError):
-        if "certificate" in str(error).lower():
-            return HubError(
-                f"{host()} shows a certificate that is not trusted.",
-                "A proxy may look into the connection: set SSL_CERT_FILE to its certificate.",
-            )
-        return _unreachable()
-    return WaitError(f"The connection to {host()} broke.", _LATER + check_named())
+        said = str(error).lower()
+        if "certificate" in said:
+            return certificate_sentence(said, _answerer(error), login_page())
+        if any(words in said for words in _NO_TLS):
+            return unencrypted(_answerer(error), check_named())
+        return _unreachable(_reached(error))
+    return WaitError(f"The connection to {_answerer(error).removesuffix(',')} broke.", _LATER + check_named())
 
 
-def _unreachable() -> HubError:
-    return UnreachableError(f"{host()} cannot be reached.", f"Check the network connection.{check_named()}")
+def _reached(error: Exception) -> str:
+    """To whom no connection could be made: through a proxy, all of them are made to that."""
+    url = _url(error)
+    return f"The proxy on the way to {host()}" if is_proxied(url.host if url else "") else _answerer(error)
+
+
+def _answerer(error: Exception) -> str:
+    """Who does not answer as is meant: the hub, or another host to which it sends."""
+    url, own = _url(error), urlsplit(_address()).hostname
+    asked = url.raw_host.decode("ascii", "replace")[:_LONGEST_HOST] if url else ""
+    return f"{asked}, to which {host()} sends," if asked and own and asked != own else host()
+
+
+def _url(error: Exception) -> httpx2.URL | None:
+    try:
+        return error.request.url if isinstance(error, httpx2.RequestError) else None
+    except RuntimeError:
+        # Made by hand, for no request.
+        return None
+
+
+def _has_cause(error: BaseException, kind: type[BaseException]) -> bool:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, kind):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+def _unreachable(who: str = "") -> HubError:
+    return UnreachableError(f"{who or host()} cannot be reached.", f"Check the network connection.{check_named()}")
 
 
 def _disk(error: OSError) -> HubError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -17,10 +18,13 @@ _DOUBLINGS = 6
 _TICK_S = 1.0
 _ATTEMPTS = 8
 """Two minutes of waiting."""
+_MINUTE_S = 60.0
 _PATIENCE_S = 12 * 3600.0
 """A night: who is asleep can neither mend the network nor ask again."""
 _ATTEMPTS_SEEN, _PATIENCE_SEEN_S = 3, 60.0
 """Somebody sits in front of it, and several models may be looked at."""
+_PATIENCE_SPARED_S = 5.0
+"""There is something that does as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +70,14 @@ class Retries:
         """Wait as long as the hub asks, or twice as long every time, and count down to the watcher.
 
         Raises:
-            HubError: It failed too often, or for too long.
+            HubError: It failed too often, or for too long, or asks for more patience than there is.
             Interrupted: Cancelled.
         """
         self._failures += 1
         self._answers += not isinstance(error, UnreachableError)
-        if self._answers >= self._policy.attempts or self._waited_s >= self._policy.patience_s:
-            raise HubError(error.message, f"{error.hint} Ask again to go on.".strip()) from error
+        left_s, asked_s = self._policy.patience_s - self._waited_s, error.after_s or 0.0
+        if self._answers >= self._policy.attempts or left_s <= 0 or asked_s > left_s:
+            raise HubError(error.message, f"{error.hint} Ask again{_in_words(asked_s)} to go on.".strip()) from error
         grown = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** min(self._failures - 1, _DOUBLINGS))
         seconds = error.after_s if error.after_s is not None else grown
         self._waited_s += seconds
@@ -84,7 +89,14 @@ class Retries:
         self._watcher.waiting("", 0)
 
 
-def patiently(ask: Callable[[], T], retry: RetryPolicy, watcher: Watcher) -> T:
+def _in_words(seconds: float) -> str:
+    """When to ask again, as a hub says it; rounded up, so that it does not have to say it once more."""
+    if seconds < 1:
+        return ""
+    return f" in {seconds:.0f} s" if seconds < _MINUTE_S else f" in {math.ceil(seconds / _MINUTE_S)} min"
+
+
+def patiently(ask: Callable[[], T], retry: RetryPolicy, watcher: Watcher, *, spared: bool = False) -> T:
     """What the hub answers; asked again where it has trouble that may pass, while somebody waits for it.
 
     A hub that nothing leads to is told of at once: nobody who is offline wants to wait for hearing that.
@@ -93,12 +105,14 @@ def patiently(ask: Callable[[], T], retry: RetryPolicy, watcher: Watcher) -> T:
         ask: One request.
         retry: How to wait.
         watcher: Told every second of a wait.
+        spared: Whether there is something that does as well: then nobody waits for long.
 
     Raises:
         HubError: It cannot be had.
         Interrupted: Cancelled.
     """
-    retries = Retries(retry.brief, watcher)
+    policy = retry.brief
+    retries = Retries(replace(policy, patience_s=_PATIENCE_SPARED_S) if spared else policy, watcher)
     while True:
         try:
             return ask()

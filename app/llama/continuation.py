@@ -22,11 +22,13 @@ class Spelled:
         n_tokens: How many of them belong to it.
         rest: What they leave of it.
         place: Where in the answer they end.
+        marked: Whether the last mark in front of that begins the answer.
     """
 
     n_tokens: int
     rest: Begun
     place: Place
+    marked: bool = False
 
 
 def spelled(
@@ -36,6 +38,7 @@ def spelled(
     *,
     markup: ReasoningMarkup,
     place: Place,
+    marked: bool = False,
 ) -> Spelled:
     """How many tokens of a cache, from where the answer begins, show the beginning of the answer and nothing else.
 
@@ -45,9 +48,10 @@ def spelled(
         begun: The answer.
         markup: What the model writes around its thinking.
         place: Where the prompt ends.
+        marked: Whether the last mark in it begins the answer.
     """
-    stream = TextStream(markup=markup, place=place)
-    found = Spelled(0, begun, place)
+    stream = TextStream(markup=markup, place=place, marked=marked)
+    found = Spelled(0, begun, place, marked)
     text = thought = ""
     for n, token in enumerate(tokens, 1):
         shown = piece(token)
@@ -66,5 +70,5 @@ def spelled(
         if not begun.text.startswith(text):
             break
         rest = Begun(begun.text[len(text) :], "" if whole else begun.reasoning[len(thought) :])
-        found = Spelled(n, rest, stream.place)
+        found = Spelled(n, rest, stream.place, stream.marked)
     return found

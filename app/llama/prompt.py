@@ -14,7 +14,7 @@ from app.llama.continuation import spelled
 from app.llama.model import Model
 from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate
-from app.thinking import AS_TRAINED, Heard, Thinking
+from app.thinking import AS_TRAINED, EFFORTS, Heard, Thinking
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a taken text while the template is rendered."""
@@ -33,12 +33,14 @@ class Prompt:
         markup: What the model writes around its thinking.
         stops: Texts that end the answer. Markup that a model was not trained on has no end token in its vocabulary,
             and what it writes of it is text.
+        marked: Whether the last mark in it, of those that the model writes, begins the answer.
     """
 
     tokens: tuple[int, ...]
     place: Place
     markup: ReasoningMarkup
     stops: tuple[str, ...] = ()
+    marked: bool = False
 
 
 class PromptBuilder:
@@ -93,21 +95,27 @@ class PromptBuilder:
         prompt = self._render(messages, thinking)
         if thinking.wanted is False:
             # Where the template knows no such wish, or leaves the choice to the model.
-            tokens, place = self._spoken(prompt.tokens, prompt.place)
-            prompt = replace(prompt, tokens=tuple(tokens), place=place)
+            prompt = self._spoken(prompt)
         return prompt if begun is None else self._go_on(prompt, begun, known)
 
     def hears(self) -> Heard:
         """Which wishes about its thinking make a difference to the model."""
 
-        def asked(wanted: bool | None = None, effort: str | None = None) -> tuple[int, ...]:
-            return self.build([Message(Role.USER, "a")], thinking=Thinking(wanted, effort)).tokens
+        def asked(wanted: bool | None = None, effort: str | None = None) -> tuple[int, ...] | None:
+            try:
+                return self.build([Message(Role.USER, "a")], thinking=Thinking(wanted, effort)).tokens
+            except TemplateError:
+                return None
 
-        try:
-            return Heard(asked(wanted=True) != asked(wanted=False), asked(effort="low") != asked(effort="high"))
-        except TemplateError:
+        def weighs(wanted: bool | None = None) -> bool:
+            return len({asked(wanted, effort) for effort in EFFORTS}) > 1
+
+        if asked() is None:
             # What it does not take is told when it is asked for.
             return Heard()
+        # Some templates leave thinking off, and what is said of it out, unless they are told that it is wanted.
+        effort = weighs()
+        return Heard(asked(wanted=True) != asked(wanted=False), effort, effort or weighs(wanted=True))
 
     def _render(self, messages: Sequence[Message], thinking: Thinking) -> Prompt:
         taken: list[str] = []
@@ -137,7 +145,8 @@ class PromptBuilder:
                 "The model's chat template leaves nothing of this conversation.",
                 "The model file may be faulty; try another.",
             )
-        return Prompt(tuple(tokens), self._place_behind(text), self._markup, self._stops)
+        place = self._place_behind(text)
+        return Prompt(tuple(tokens), place, self._markup, self._stops, marked=place is Place.ANSWER)
 
     def _place_behind(self, text: str) -> Place:
         """Where in an answer a rendered prompt ends."""
@@ -147,29 +156,34 @@ class PromptBuilder:
         return Place.ANSWER if marks.answer and behind.endswith(marks.answer) else Place.START
 
     def _go_on(self, prompt: Prompt, begun: Begun, known: Sequence[int]) -> Prompt:
-        tokens = list(prompt.tokens)
         begun = replace(begun, text=begun.text.lstrip())
-        behind = known[len(tokens) :] if list(known[: len(tokens)]) == tokens else ()
-        own = spelled(behind, self._model.piece, begun, markup=self._markup, place=prompt.place)
-        tokens += behind[: own.n_tokens]
-        rest, place = own.rest, own.place
-        if rest.reasoning and place is not Place.THINKING:
-            place = Place.THINKING
-            tokens += self._model.tokenize(self._written.think, parse_special=True)
-        tokens += self._behind(tokens, rest.reasoning)
+        length, asked = len(prompt.tokens), prompt.tokens
+        behind = known[length:] if tuple(known[:length]) == asked else ()
+        own = spelled(behind, self._model.piece, begun, markup=self._markup, place=prompt.place, marked=prompt.marked)
+        prompt = replace(prompt, tokens=(*asked, *behind[: own.n_tokens]), place=own.place, marked=own.marked)
+        rest = own.rest
+        if rest.reasoning:
+            if prompt.place is not Place.THINKING:
+                think = self._model.tokenize(self._written.think, parse_special=True)
+                prompt = replace(prompt, tokens=(*prompt.tokens, *think), place=Place.THINKING, marked=False)
+            prompt = self._with(prompt, rest.reasoning)
         if rest.text:
-            tokens, place = self._spoken(tokens, place)
-            place = Place.ANSWER
-        tokens += self._behind(tokens, rest.text)
-        return replace(prompt, tokens=tuple(tokens), place=place)
+            prompt = replace(self._with(self._spoken(prompt), rest.text), place=Place.ANSWER)
+        return prompt
 
-    def _spoken(self, tokens: Sequence[int], place: Place) -> tuple[list[int], Place]:
-        """The same tokens with what brings the model from there to its answer, and where they end then."""
+    def _spoken(self, prompt: Prompt) -> Prompt:
+        """The same prompt with what brings the model from its end to its answer."""
         marks = self._written
-        said = {Place.START: marks.speak, Place.THINKING: marks.conclude, Place.ANSWER: ""}[place]
-        out = [*tokens, *(self._model.tokenize(said, parse_special=True) if said else ())]
+        said = {Place.START: marks.speak, Place.THINKING: marks.conclude, Place.ANSWER: ""}[prompt.place]
+        if not said:
+            return prompt
+        tokens = (*prompt.tokens, *self._model.tokenize(said, parse_special=True))
         # Some models begin to think behind an empty thought all the same.
-        return out, place if not said else Place.ANSWER if marks.answer else Place.START
+        return replace(prompt, tokens=tokens, place=Place.ANSWER if marks.answer else Place.START, marked=True)
+
+    def _with(self, prompt: Prompt, text: str) -> Prompt:
+        """The same prompt with a text behind it, as ordinary characters."""
+        return replace(prompt, tokens=(*prompt.tokens, *self._behind(prompt.tokens, text)))
 
     def _behind(self, tokens: Sequence[int], text: str) -> list[int]:
         """The ids of a text that follows tokens, as ordinary characters."""

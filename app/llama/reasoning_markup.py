@@ -116,6 +116,13 @@ _FAMILIES: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
             "<think>", "</think>", "<response>", "</response>", think="<think>", conclude="</think>\n<response>"
         ),
     ),
+    # Hunyuan, but for the third
+    (
+        ("<answer>", "</answer>"),
+        ReasoningMarkup(
+            "<think>", "</think>", "<answer>", "</answer>", think="<think>\n", conclude="\n</think>\n<answer>\n"
+        ),
+    ),
 )
 
 

@@ -105,14 +105,32 @@ class ChatTemplate:
         """
         self._sandbox.begin()
         try:
+            return self._rendered(messages, thinking)
+        except _TemplateRefusal as refusal:
+            if thinking.effort is None or self._refuses(messages, replace(thinking, effort=None)):
+                raise _refusal(refusal) from None
+            raise TemplateError(
+                f"The model's chat template refuses this effort of thinking{_reason(refusal)}",
+                "Choose another reasoning effort, or auto.",
+            ) from None
+
+    def _rendered(self, messages: Sequence[Message], thinking: Thinking) -> str:
+        try:
             return self._render(messages, self._manner, thinking)
         except _TemplateRefusal as refusal:
             if not self._manner.system or all(m.role is not Role.SYSTEM for m in messages):
-                raise _refusal(refusal) from None
+                raise
             try:
                 return self._render(messages, replace(self._manner, system=False), thinking)
             except _TemplateRefusal:
-                raise _refusal(refusal) from None
+                raise refusal from None
+
+    def _refuses(self, messages: Sequence[Message], thinking: Thinking) -> bool:
+        try:
+            self._rendered(messages, thinking)
+        except (_TemplateRefusal, TemplateError):
+            return True
+        return False
 
     def _suited(self) -> _Manner:
         """The first manner in which the user's words are in the prompt; the ordinary one if there is none."""
@@ -159,9 +177,14 @@ def _failure(error: Exception) -> TemplateError:
 
 def _refusal(refusal: _TemplateRefusal) -> TemplateError:
     return TemplateError(
-        f"The model's chat template refuses this conversation: {plain(str(refusal)) or 'no reason was given'}.",
+        f"The model's chat template refuses this conversation{_reason(refusal)}",
         "Start a new conversation, or try another model.",
     )
+
+
+def _reason(refusal: _TemplateRefusal) -> str:
+    """Why, as the end of a sentence."""
+    return f": {plain(str(refusal)).rstrip('.') or 'no reason was given'}."
 
 
 def _without_system(messages: Sequence[Message]) -> list[Message]:

@@ -131,7 +131,7 @@ def _on_hub(source: HubModel, retry: RetryPolicy | None, watcher: Watcher, *, dr
     cached = _cached(source)
     ask = partial(repository, source.repo, source.revision)
     try:
-        listed = ask() if retry is None else patiently(ask, retry, watcher)
+        listed = ask() if retry is None else patiently(ask, retry, watcher, spared=cached is not None)
         chosen = choose.choose(source, listed.files, draft=draft)
     except HubError as error:
         if cached is not None:

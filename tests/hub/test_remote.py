@@ -22,7 +22,7 @@ from app.pairing.find import find_drafts
 from app.pairing.resolve import facts_of, resolve
 from app.source import HubModel, LocalModel
 from tests.hub.content import HOSTILE_NAMES
-from tests.hub.faults import BadJson, CaptivePortal, Cut, Drop, EditJson, Fault, IgnoreRange, Status
+from tests.hub.faults import BadJson, CaptivePortal, Cut, Drop, EditJson, Fault, IgnoreRange, Status, rate_limited
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import DRAFT, RETRY, TARGET, no_demo, tiny
 
@@ -240,6 +240,25 @@ def test_what_is_here_is_taken_where_the_hub_goes_on_failing_and_no_network_is_w
     monkeypatch.setattr(hf_api.api, "endpoint", "http://127.0.0.1:9")
     with pytest.raises(UnreachableError):
         resolve(HubModel(TARGET), no_demo, retry=never)
+
+
+def test_a_hub_that_asks_for_more_patience_than_there_is_is_not_waited_for(hub: LoopbackHub, tmp_path: Path) -> None:
+    hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
+    here = resolve(HubModel(TARGET), no_demo)
+    never = RetryPolicy(lambda seconds: pytest.fail("it waits"))
+    hub.faults.add(rate_limited(600, retry_after=True), "/api/*", times=None)
+    with pytest.raises(HubError, match="asks to slow down") as failed:
+        resolve(HubModel(TARGET), no_demo, retry=never)
+    assert failed.value.hint.endswith("Ask again in 10 min to go on.")
+
+    # What is here does as well: then not even a minute is.
+    path = fetch(DownloadRequest(TARGET, here.commit, here.files[0], UNWATCHED, lambda: False, RETRY))
+    here.keep_revision()
+    hub.faults.clear()
+    hub.faults.add(rate_limited(55, bucket="api"), "/api/*", times=None)
+    found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, retry=never)
+    assert found.path == path
+    assert found.away is not None
 
 
 def test_a_local_model_that_is_missing_or_lacks_a_part_is_told(tmp_path: Path) -> None:

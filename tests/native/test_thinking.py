@@ -76,15 +76,53 @@ def test_the_prompt_ends_where_it_was_asked_to(
     assert (shown, prompt.place) == (begins + text, place)
 
 
+SPELLED = "{{ '<think></think>'[:0] }}{{ '<response></response>'[:0] }}{{ messages[0].content }}>"
+"""As Granite's, whose marks are no tokens."""
+
+
+@pytest.mark.parametrize(
+    ("begun", "known", "marked"),
+    [
+        (None, "", False),
+        # Of an answer that nothing else is known of, a mark is not known either.
+        (Begun("b"), "", False),
+        (Begun("b"), "<response>b", True),
+        (Begun("b"), "b", False),
+        (Begun("b", "hm"), "", True),
+        (Begun("b", "hm"), "<think>hm</think>\n", True),
+        (Begun("", "hm"), "", False),
+    ],
+)
+def test_whether_the_answer_that_goes_on_has_a_mark(
+    tmp_path: Path, begun: Begun | None, known: str, marked: bool
+) -> None:
+    builder = model(tmp_path, SPELLED)
+    first = builder.build(ASKED).tokens
+    prompt = builder.build(ASKED, begun, (*first, *builder._model.tokenize(known, parse_special=False)))
+    assert prompt.marked is marked
+    assert builder.build(ASKED, thinking=OFF).marked is False
+    assert model(tmp_path, f"{SPELLED}<think>").build(ASKED, thinking=OFF).marked
+
+
 @pytest.mark.parametrize(
     ("template", "heard"),
     [
-        ("{{ messages[0].content }}", Heard(wanted=False, effort=False)),
-        (SWITCHED, Heard(wanted=True, effort=False)),
+        ("{{ messages[0].content }}", Heard(wanted=False, effort=False, effort_on=False)),
+        (SWITCHED, Heard(wanted=True, effort=False, effort_on=False)),
         ("{{ messages[0].content }}{{ reasoning_effort }}", Heard(wanted=False, effort=True)),
         # Its answers can be begun behind its thinking.
-        (CHANNELS, Heard(wanted=True, effort=False)),
-        ("{{ messages[0].content }}{{ raise_exception('no') if reasoning_effort == 'high' }}", Heard()),
+        (CHANNELS, Heard(wanted=True, effort=False, effort_on=False)),
+        # As Hunyuan 3, which takes two of them.
+        (
+            "{{ messages[0].content }}{{ raise_exception('no') if reasoning_effort == 'high' }}",
+            Heard(wanted=False, effort=True),
+        ),
+        # As DeepSeek V4.
+        (
+            "{{ messages[0].content }}{{ 'Much.' if thinking and reasoning_effort == 'max' }}",
+            Heard(wanted=False, effort=False, effort_on=True),
+        ),
+        ("{{ messages[0].content }}{{ raise_exception('no') if messages[0].content == 'a' }}", Heard()),
     ],
 )
 def test_which_wishes_are_heard_is_found_out(tmp_path: Path, template: str, heard: Heard) -> None:

@@ -456,7 +456,7 @@ async def test_how_hard_to_think_does_not_count_where_no_thinking_is_asked_for(f
 
 
 async def test_wishes_that_the_loaded_model_does_not_hear_are_dimmed(file: Path) -> None:
-    deaf = replace(PAIR, hears=Heard(wanted=False, effort=False))
+    deaf = replace(PAIR, hears=Heard(wanted=False, effort=False, effort_on=False))
     async with open_panel(file, opened=False) as panel:
         panel.chat.engine.loaded(deaf)
         await panel.chat.until(lambda: panel.chat.screen.session.pair == deaf)
@@ -467,6 +467,21 @@ async def test_wishes_that_the_loaded_model_does_not_hear_are_dimmed(file: Path)
         await panel.chat.shows("The loaded model has no switch for thinking.")
         await panel.find("answer.reasoning_effort")
         await panel.chat.shows("The loaded model is not told how hard to think.")
+
+
+async def test_an_effort_that_is_heard_only_of_one_that_is_to_think_is_dimmed_until_then(file: Path) -> None:
+    later = replace(PAIR, hears=Heard(effort=False))
+    async with open_panel(file, opened=False) as panel:
+        panel.chat.engine.loaded(later)
+        await panel.chat.until(lambda: panel.chat.screen.session.pair == later)
+        await panel.open()
+        await panel.find("answer.reasoning_effort")
+        await panel.chat.shows("The loaded model is told how hard to think only where it is asked to think.")
+        await panel.find("answer.thinking")
+        await panel.press("right")
+        assert panel.live.resolved()["answer.thinking"] == "on"
+        idle = {line.shown.setting.key for line in panel.screen.query(SettingLine) if line.shown.idle}
+        assert "reasoning_effort" not in idle
 
 
 async def test_presets_are_chosen_and_made(file: Path) -> None:

@@ -871,7 +871,9 @@ def test_a_wish_that_the_model_does_not_hear_is_told(
     shown = capsys.readouterr()
     assert shown.err.count("--thinking changes nothing.") == 1
     if command[0] == "compare":
-        assert json.loads(shown.out)["notices"] == list(pair.info.hears.in_vain(Thinking(wanted=False)))
+        assert json.loads(shown.out)["notices"] == list(
+            pair.info.hears.in_vain(Thinking(wanted=False), Thinking(wanted=False))
+        )
 
 
 def test_whoever_waits_for_a_server_sees_that(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> None:

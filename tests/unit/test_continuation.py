@@ -56,11 +56,11 @@ def test_tokens_are_taken_as_far_as_they_show_the_answer(
 
 def test_thinking_is_followed_through_its_markers() -> None:
     whole = [5, 4, 7, 2, 4, 6, 4, 1, 2]
-    assert spell(whole, "Once upon a", "hm upon") == Spelled(9, Begun(" a"), Place.ANSWER)
+    assert spell(whole, "Once upon a", "hm upon") == Spelled(9, Begun(" a"), Place.ANSWER, marked=True)
     assert spell(whole[:4], "", "hm upon a") == Spelled(4, Begun("", " a"), Place.THINKING)
     assert spell(whole[:4], "Once", "hm upon") == Spelled(4, Begun("Once"), Place.THINKING)
     # The space behind the last thought and its end are the model's own.
-    assert spell(whole[:6], "", "hm upon") == Spelled(6, Begun(""), Place.ANSWER)
+    assert spell(whole[:6], "", "hm upon") == Spelled(6, Begun(""), Place.ANSWER, marked=True)
 
 
 def test_a_thought_that_ended_elsewhere_is_another_answer() -> None:
@@ -70,7 +70,7 @@ def test_a_thought_that_ended_elsewhere_is_another_answer() -> None:
 
 def test_a_prompt_that_opened_the_thinking() -> None:
     assert spell([7, 2], "", "hm upon a", Place.THINKING) == Spelled(2, Begun("", " a"), Place.THINKING)
-    assert spell([7, 6, 1], "Once upon", "hm", Place.THINKING) == Spelled(3, Begun(" upon"), Place.ANSWER)
+    assert spell([7, 6, 1], "Once upon", "hm", Place.THINKING) == Spelled(3, Begun(" upon"), Place.ANSWER, marked=True)
 
 
 def test_the_rest_of_a_text_keeps_its_space_and_has_no_markers() -> None:

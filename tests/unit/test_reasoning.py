@@ -16,6 +16,7 @@ BRACKETS = markup_of("'[THINK]' + block['thinking'] + '[/THINK]'")
 COMMAND = markup_of("<|START_THINKING|><|END_THINKING|><|START_RESPONSE|>{{ text }}<|END_RESPONSE|>")
 APRIEL = markup_of("... [BEGIN FINAL RESPONSE] ...")
 GRANITE = markup_of("between <think></think> and between <response></response>")
+HUNYUAN = markup_of("'<answer>' in content and '</answer>' in content")
 CHANNEL_TAGS = markup_of("<|channel>thought\n<channel|>")
 SECTIONS = markup_of("<|open|><|close|><|end_of_msg|>")
 RECIPIENTS = markup_of("<|start|>assistant to=self<|message|><|eom|>")
@@ -52,7 +53,8 @@ class Vocabulary:
         self, markup: ReasoningMarkup, *parts: str, place: Place = Place.START, stops: tuple[str, ...] = ()
     ) -> tuple[str, str]:
         """What was thought and what was answered."""
-        stream = TextStream(stops, markup=markup.with_tokens(self.ids), place=place)
+        marked = place is Place.ANSWER
+        stream = TextStream(stops, markup=markup.with_tokens(self.ids), place=place, marked=marked)
         segments = [s for token in self.tokens(*parts) for s in stream.push(self.piece(token), Origin.TARGET, token)]
         segments += stream.flush()
         thought, text = ("".join(s.text for s in segments if s.reasoning is which) for which in (True, False))
@@ -116,6 +118,9 @@ XML = "Send <response>yes</response>"
         ),
         # Without the end of the thinking.
         (COHERE, COMMAND, ("<|START_THINKING|>", "Hm.", "<|START_RESPONSE|>", "Hi"), "Hm.", "Hi"),
+        (SPELLED, HUNYUAN, ("<think>\nHm.\n</think>\n<answer>\nHi\n</answer>",), "Hm.\n", "Hi\n"),
+        (SPELLED, HUNYUAN, ("<think>\n\n</think>\n<answer>\nHi\n</answer>",), "", "Hi\n"),
+        (SPELLED, HUNYUAN, ("Hi",), "", "Hi"),
         # An end alone, as some models write it that need not think.
         (QWEN, THINK, ("</think>", "\n\nHi"), "", "Hi"),
         (
@@ -162,10 +167,23 @@ def test_a_spelled_end_counts_only_where_the_answer_has_a_mark_and_ends(place: P
     assert SPELLED.read(GRANITE, f"<think>Hm.</think>{XML}{behind}") == ("Hm.", XML + behind)
 
 
-def test_whether_the_rest_of_an_answer_has_a_mark_is_not_known_and_nothing_is_left_out() -> None:
-    stream = TextStream(markup=GRANITE, place=Place.ANSWER, begun=True)
+@pytest.mark.parametrize("place", [Place.START, Place.ANSWER])
+@pytest.mark.parametrize("marked", [True, False])
+def test_of_the_rest_of_an_answer_only_one_that_has_a_mark_has_an_end(place: Place, marked: bool) -> None:
+    stream = TextStream(markup=GRANITE, place=place, begun=place is Place.ANSWER, marked=marked)
     shown = stream.push(XML.encode(), Origin.TARGET) + stream.flush()
-    assert "".join(s.text for s in shown) == XML
+    assert "".join(s.text for s in shown) == (XML.removesuffix("</response>") if marked else XML)
+
+
+def test_a_mark_is_known_from_the_tokens_of_a_cache() -> None:
+    def found(said: str, text: str, *, marked: bool = False) -> bool:
+        tokens = SPELLED.tokens(said)
+        return spelled(tokens, SPELLED.piece, Begun(text), markup=GRANITE, place=Place.START, marked=marked).marked
+
+    assert found("<response>Yes", "Yes, no")
+    assert not found("Yes", "Yes, no")
+    assert found("Yes", "Yes, no", marked=True)
+    assert found("<response>Other", "Yes, no"), "it is taken, and what follows it is not"
 
 
 @pytest.mark.parametrize(
@@ -273,7 +291,7 @@ def spell(tokens: list[int], text: str, thought: str = "") -> Spelled:
 def test_an_answer_of_several_messages_is_followed_through_their_headers() -> None:
     whole = HARMONY.tokens(*ANALYSIS, "Hm", "<|end|>", *FINAL, "Yes")
     thought = len(HARMONY.tokens(*ANALYSIS, "Hm"))
-    assert spell(whole, "Yes, no", "Hm") == Spelled(len(whole), Begun(", no"), Place.ANSWER)
+    assert spell(whole, "Yes, no", "Hm") == Spelled(len(whole), Begun(", no"), Place.ANSWER, marked=True)
     assert spell(whole[:thought], "", "Hm, so") == Spelled(thought, Begun("", ", so"), Place.THINKING)
     # Between two messages nothing can go on.
     for length in range(thought, len(whole) - len("Yes") - 1):
@@ -284,7 +302,7 @@ def test_marks_that_are_not_shown_are_followed_too() -> None:
     whole = MISTRAL.tokens("[THINK]", "Hm", "[/THINK]", "Yes")
     markup = BRACKETS.with_tokens(MISTRAL.ids)
     found = spelled(whole, MISTRAL.piece, Begun("Yes, no", "Hm"), markup=markup, place=Place.START)
-    assert found == Spelled(len(whole), Begun(", no"), Place.ANSWER)
+    assert found == Spelled(len(whole), Begun(", no"), Place.ANSWER, marked=True)
 
 
 # Which family
@@ -303,6 +321,7 @@ def test_marks_that_are_not_shown_are_followed_too() -> None:
         ("{%- set think_begin_token = '<seed:think>' %}{%- set e = '</seed:think>' %}", "<seed:think>"),
         ("{%- set b = '<mm:think>' %}{%- set e = '</mm:think>' %}<response>", "<mm:think>"),
         ("between <think></think> and between <response></response>", "<think>"),
+        ("{% set content = content.split('<answer>')[-1].split('</answer>')[0] %}", "<think>"),
     ],
 )
 def test_the_family_is_known_by_the_marks_of_its_template(template: str | None, opens: str) -> None:

@@ -468,5 +468,7 @@ def test_a_flag_of_automatic_drafting_is_not_ignored_where_another_mode_is_writt
     with pytest.raises(UsageError, match=r"^--draft-source means .*, and draft.mode is fixed \(settings.toml"):
         options(PLAIN + "--draft-source lookup")
     assert options(PLAIN + "--draft-source lookup --drafting auto").drafting == AutoDraft(model=False)
-    with pytest.raises(UsageError, match=r"^--no-lookup means .*, and draft.mode is fixed \(settings.toml"):
+    assert options(PLAIN + "--no-lookup").drafting == options(PLAIN).drafting, "that is what fixed drafting does"
+    file.write_text('[draft]\nmode = "off"\n')
+    with pytest.raises(UsageError, match=r"^--no-lookup means .*, and draft.mode is off \(settings.toml"):
         options(PLAIN + "--no-lookup")

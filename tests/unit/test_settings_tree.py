@@ -148,16 +148,25 @@ def test_flags_that_contradict_each_other() -> None:
             flags(*wrong)
     with pytest.raises(UsageError, match="--no-lookup and --draft-source lookup"):
         flags("--no-lookup", "--draft-source", "lookup")
-    for name, *value in (("--draft-source", "model"), ("--draft-lookup-min-match", "3"), ("--no-lookup",)):
-        with pytest.raises(UsageError, match=f"^{name} means automatic drafting, not fixed"):
+    for name, *value in (("--draft-source", "lookup"), ("--draft-source", "both"), ("--draft-lookup-min-match", "3")):
+        with pytest.raises(UsageError, match=f"^{name} means automatic drafting, not fixed") as caught:
             flags(name, *value, "--draft-n-max", "8")
-        for mode in ("off", "fixed"):
-            with pytest.raises(UsageError, match=f"^{name} means automatic drafting, not {mode}"):
-                flags("--drafting", mode, name, *value)
+        assert caught.value.hint.startswith("With fixed numbers the draft model alone drafts")
+        with pytest.raises(UsageError, match=f"^{name} means automatic drafting, not fixed"):
+            flags("--drafting", "fixed", name, *value)
+    for name, *value in (("--draft-source", "model"), ("--draft-lookup-min-match", "3"), ("--no-lookup",)):
+        with pytest.raises(UsageError, match=f"^{name} means automatic drafting, not off"):
+            flags("--drafting", "off", name, *value)
         with pytest.raises(UsageError, match="not off"):
             flags("--no-draft", name, *value)
         assert flags("--drafting", "auto", name, *value)["draft.mode"] == "auto"
     assert flags("--drafting", "auto", "--no-lookup") == {"draft.mode": "auto", "draft.source": "model"}
+
+
+def test_fixed_numbers_for_the_draft_model_alone_are_no_contradiction() -> None:
+    for only_model in (("--draft-source", "model"), ("--no-lookup",)):
+        for fixed in (("--draft-n-max", "8"), ("--drafting", "fixed")):
+            assert flags(*only_model, *fixed)["draft.source"] == "model"
 
 
 def test_names_and_flags_go_by_one_rule() -> None:

@@ -11,6 +11,7 @@ from app.errors import TemplateError
 from app.llama import sandbox
 from app.llama.plain import plain
 from app.llama.template import ChatTemplate
+from app.thinking import Thinking
 
 TALK = [
     Message(Role.SYSTEM, "Be brief."),
@@ -44,6 +45,21 @@ def test_without_a_template_the_prompt_is_chatml() -> None:
     assert render(None, TALK[:2]) == (
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"
     )
+
+
+def test_an_effort_that_a_template_does_not_know_is_told_as_one() -> None:
+    source = (
+        "{{ raise_exception('low and high are known.') if thinking_effort == 'medium' }}"
+        "{{ raise_exception('no system') if messages[0].role == 'system' }}{{ messages[0].content }}"
+    )
+    template, asked = ChatTemplate(source), Thinking(effort="medium")
+    for talk in (TALK, TALK[1:]):
+        with pytest.raises(TemplateError, match=r"this effort of thinking: low and high are known\.$") as caught:
+            template.render(talk, asked)
+        assert caught.value.hint == "Choose another reasoning effort, or auto."
+    assert template.render(TALK[1:2], Thinking(effort="low")) == "Hello"
+    with pytest.raises(TemplateError, match="refuses this conversation: all is wrong"):
+        ChatTemplate("{{ raise_exception('all is wrong') }}").render(TALK, asked)
 
 
 def test_special_tokens_have_their_texts() -> None:

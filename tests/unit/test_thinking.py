@@ -30,6 +30,8 @@ from app.ui.settings.chat_settings import ChatSettings
 from tests.fakes import FakeModel, script
 from tests.pairs import FakePair, FakePrompt
 
+DEAF = "This model has no switch for thinking: --thinking changes nothing."
+UNASKED = "This model is told how hard to think only where it is asked to think"
 TALK = [Message(Role.USER, "a"), Message(Role.ASSISTANT, "b", "hm"), Message(Role.USER, "c")]
 
 
@@ -150,17 +152,50 @@ def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heard", "asked", "flags"),
+    ("heard", "typed", "said"),
     [
         (Heard(), Thinking(wanted=True, effort="low"), []),
         (Heard(wanted=False, effort=False), AS_TRAINED, []),
-        (Heard(wanted=False), Thinking(wanted=False, effort="low"), ["--thinking"]),
-        (Heard(effort=False), Thinking(wanted=True, effort="low"), ["--reasoning-effort"]),
-        (Heard(effort=False), Thinking(wanted=False, effort="low"), []),
+        (
+            Heard(wanted=False, effort=False),
+            Thinking(wanted=True),
+            [DEAF],
+        ),
+        # As GPT-OSS and Hunyuan 3, which is told to think by that alone.
+        (
+            Heard(wanted=False),
+            Thinking(wanted=True, effort="low"),
+            [f"{DEAF} How hard it thinks is for --reasoning-effort."],
+        ),
+        (
+            Heard(effort=False, effort_on=False),
+            Thinking(wanted=True, effort="low"),
+            ["This model is not told how hard to think: --reasoning-effort changes nothing."],
+        ),
+        # As DeepSeek V4, which says nothing of it where it is not asked to think.
+        (
+            Heard(effort=False),
+            Thinking(effort="low"),
+            [f"{UNASKED}: --reasoning-effort changes nothing. Add --thinking on."],
+        ),
+        (Heard(effort=False), Thinking(wanted=True, effort="low"), []),
+        (
+            Heard(),
+            Thinking(wanted=False, effort="low"),
+            ["Thinking is off: --reasoning-effort changes nothing."],
+        ),
     ],
 )
-def test_a_wish_that_changes_nothing_is_told(heard: Heard, asked: Thinking, flags: list[str]) -> None:
-    assert [word for sentence in heard.in_vain(asked) for word in sentence.split() if word.startswith("--")] == flags
+def test_a_wish_that_changes_nothing_is_told(heard: Heard, typed: Thinking, said: list[str]) -> None:
+    assert list(heard.in_vain(typed, typed)) == said
+
+
+def test_what_settings_say_of_thinking_counts_for_a_flag_of_its_effort() -> None:
+    typed, heard = Thinking(effort="max"), Heard(effort=False)
+    assert heard.in_vain(typed, Thinking(wanted=True, effort="max")) == ()
+    (off,) = heard.in_vain(typed, Thinking(wanted=False, effort="max"))
+    assert off.startswith("Thinking is off: ")
+    assert heard.in_vain(AS_TRAINED, Thinking(wanted=False, effort="max")) == (), "settings are for every model"
 
 
 def test_what_is_counted_and_compared_is_the_prompt_with_the_same_wish() -> None:

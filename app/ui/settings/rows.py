@@ -11,7 +11,7 @@ from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin, Resolved
 from app.settings.live import LiveSettings, Scope
 from app.settings.tree import SETTINGS, Setting
-from app.thinking import NO_EFFORT, NO_SWITCH
+from app.thinking import NO_SWITCH
 from app.ui.key_names import key
 from app.ui.settings.line import Shown
 
@@ -29,21 +29,22 @@ def rows(live: LiveSettings, scope: Scope, themes: Sequence[str], pair: PairInfo
         pair: What is loaded, or None.
     """
     now, waiting = live.resolved(), to_load(live, pair)
+    wanted = {"on": True, "off": False}.get(str(now["answer.thinking"]))
     known: dict[str, Sequence[str]] = {PRESET: list(live.presets), "appearance.theme": themes}
     found = []
     for setting in SETTINGS:
-        origin = now.origin(setting.name)
+        origin, unheard = now.origin(setting.name), _unheard(setting, pair, wanted)
         found.append(
             Shown(
                 setting,
                 now[setting.name],
                 origin,
                 below=now.over(setting.name) if origin is not Origin.DEFAULT else None,
-                idle=bool(_is_idle(setting, now) or not_here(setting, scope) or _unheard(setting, pair)),
+                idle=bool(_is_idle(setting, now) or not_here(setting, scope) or unheard),
                 waits=setting in waiting,
                 options=_options(setting, known.get(setting.name, ())),
                 because=now.meaning_fixed if setting.name == "draft.mode" else (),
-                here=here(pair) if pair is not None and setting.name == "model.ctx" else _unheard(setting, pair),
+                here=here(pair) if pair is not None and setting.name == "model.ctx" else unheard,
             )
         )
     return found
@@ -59,14 +60,20 @@ def _is_idle(setting: Setting, now: Resolved) -> bool:
     return mode == "off" and setting.table == "draft" and setting.key != "mode"
 
 
-def _unheard(setting: Setting, pair: PairInfo | None) -> str:
-    """That a wish changes nothing with the pair that is loaded, as a sentence; "" where it may."""
+def _unheard(setting: Setting, pair: PairInfo | None, wanted: bool | None) -> str:
+    """That a wish changes nothing with the pair that is loaded, as a sentence; "" where it may.
+
+    Args:
+        setting: What is wished by it.
+        pair: What is loaded.
+        wanted: Whether it is to think, if anybody says so.
+    """
     if pair is None:
         return ""
     if setting.name == "answer.thinking" and not pair.hears.wanted:
         return f"The loaded model {NO_SWITCH}."
-    if setting.name == "answer.reasoning_effort" and not pair.hears.effort:
-        return f"The loaded model {NO_EFFORT}."
+    if setting.name == "answer.reasoning_effort" and wanted is not False and (why := pair.hears.no_effort(wanted)):
+        return f"The loaded model {why}."
     return ""
 
 
