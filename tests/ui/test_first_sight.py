@@ -45,6 +45,21 @@ async def test_an_empty_chat_says_what_the_colours_mean_and_where_to_go() -> Non
         await chat.shows(_WHO)
 
 
+async def test_a_sentence_of_the_program_leaves_that_in_sight_and_what_was_asked_for_does_not() -> None:
+    async with open_chat() as chat:
+        await chat.screen.messages.notice("Tandem opens with demo from now on.")
+        await chat.shows("Tandem opens with demo from now on.")
+        assert _WHO in chat.text
+        assert chat.text.index("every key") < chat.text.index("Tandem opens")
+        await chat.type("/help")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: _WHO not in chat.text)
+        await chat.pilot.press("ctrl+n")
+        await chat.shows(_WHO)
+        await chat.screen.messages.fail(AppError("It is broken."))
+        await chat.until(lambda: _WHO not in chat.text)
+
+
 async def test_it_names_the_keys_that_the_user_has_chosen() -> None:
     async with open_chat() as chat:
         chat.pilot.app.set_keymap({"chat.tokens": "f9"})
