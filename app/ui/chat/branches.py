@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from app.chat.tree import Tree
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.session import Phase
 from app.ui.keeping.keeper import Keeper
 from app.ui.keeping.kept import Opened
+from app.ui.key_names import CHOOSE, key
 
 
 class Branches:
@@ -45,3 +47,22 @@ class Branches:
             screen.show_ready()
         screen.workspace.show_last_numbers(opened.path)
         screen.refresh_bindings()
+
+
+def one_of_several(tree: Tree, exchange: tuple[int | None, int | None]) -> str:
+    """That the last exchange has others beside it, and how to come to them; "" where it has none.
+
+    Args:
+        tree: The conversation.
+        exchange: The ids of the last prompt and of its answer.
+    """
+    prompt, answer = exchange
+    choose, others = key("chat.choose", CHOOSE), key("message.earlier", "left/right")
+    for node, name, presses in ((answer, "answer", choose), (prompt, "prompt", f"{choose} twice")):
+        if node is None or node not in tree.nodes:
+            continue
+        siblings = [sibling.id for sibling in tree.siblings(node)]
+        if len(siblings) > 1:
+            at = f"{siblings.index(node) + 1} of {len(siblings)}"
+            return f"This is {name} {at} here: {presses}, then {others} shows the others."
+    return ""
