@@ -35,6 +35,7 @@ class Branches:
         session.restart(opened.said, opened.asked, answered=opened.answered)
         screen.inspector.begin()
         screen.hint.forget()
+        screen.hint.about("")
         siblings = {sibling.id for sibling in tree.siblings(instead)}
         depth = next((at for at, node in enumerate(opened.path) if node.id in siblings), 0)
         speech = await screen.messages.reach(instead)
@@ -63,6 +64,6 @@ def one_of_several(tree: Tree, exchange: tuple[int | None, int | None]) -> str:
             continue
         siblings = [sibling.id for sibling in tree.siblings(node)]
         if len(siblings) > 1:
-            at = f"{siblings.index(node) + 1} of {len(siblings)}"
-            return f"This is {name} {at} here: {presses}, then {others} shows the others."
+            at, plural = f"{siblings.index(node) + 1} of {len(siblings)}", "s" * (len(siblings) > 2)
+            return f"This is {name} {at} here: {presses}, then {others} shows the other{plural}."
     return ""

@@ -209,7 +209,7 @@ class Hearing:
             if asked is not None:
                 self._asking.give_back_unanswered(asked)
         elif beside := one_of_several(self._keeper.tree, self._keeper.exchange):
-            screen.hint.ask(beside)
+            screen.workspace.tell_last(beside)
         await self._pair_loading.load_next()
 
     @property

@@ -42,6 +42,7 @@ class Workspace(Horizontal, Even):
 
     sidebar = query_one(Sidebar)
     panel = query_one(ReadoutPanel)
+    messages = query_one(MessageList)
     hint = query_one(Hint)
 
     def __init__(self, keeper: Keeper, readouts: Readouts) -> None:
@@ -84,12 +85,18 @@ class Workspace(Horizontal, Even):
         numbers = ""
         if isinstance(speech, AnswerMessage) and speech.node is not None:
             numbers = self._show_numbers(speech.node)
-        self.hint.forget()
         self.hint.about("; ".join(filter(None, (speech.beside, numbers))))
 
     @on(Speech.Released)
     def _forget_chosen(self) -> None:
-        self.hint.about("")
+        # The next one may have said that it is chosen already.
+        if self.messages.chosen is None:
+            self.hint.about("")
+
+    def tell_last(self, text: str) -> None:
+        """Say something of the last message for as long as it is that, unless another one is chosen."""
+        if self.messages.chosen is None:
+            self.hint.about(text)
 
     def _show_numbers(self, message: int) -> str:
         """Show what was measured when an answer was given; returns it in a line where there is no panel.

@@ -54,9 +54,12 @@ class Hint(Static):
         self._draw()
 
     def about(self, text: str) -> None:
-        """Show a line about the chosen message whenever there is nothing else to say; an empty one ends that."""
+        """Show a line about a message, beside what is odd, in place of what asks; an empty one ends that."""
         self._about = text
-        self._draw()
+        if text and self.has_class("-asks"):
+            self.forget()
+        else:
+            self._draw()
 
     def ask(self, text: str) -> None:
         """Show a line that is not to be overlooked, until something else is said or `forget` is called."""
@@ -97,7 +100,7 @@ class Hint(Static):
         circles = f"It has been repeating itself for {self._repeating:,} tokens; {key('chat.stop', 'esc')} stops it."
         odd = [circles] if self._repeating else []
         odd += ["↓ new text below"] if self._unseen else []
-        said = Content(self._said or self._kept or self._about or "  ".join(odd))
+        said = Content(self._said or self._kept or "  ".join(filter(None, (*odd, self._about))))
         self.set_class(not said, "-silent")
         # Before the first layout there is no width.
         width = self.size.width
