@@ -79,3 +79,5 @@ async def test_what_is_said_for_a_moment_is_read_before_it(file: Path) -> None:
         await chat.shows("What it was changed into is kept: ctrl+s finds it.")
         chat.screen.hint.forget()
         await chat.shows("branch 1 of 2, left/right goes between them")
+        numbers = next(row for row in chat.rows if "448 tokens" in row)
+        assert "branch" not in numbers, "each has its line"

@@ -85,7 +85,7 @@ class Workspace(Horizontal, Even):
         numbers = ""
         if isinstance(speech, AnswerMessage) and speech.node is not None:
             numbers = self._show_numbers(speech.node)
-        self.hint.about("; ".join(filter(None, (speech.beside, numbers))))
+        self.hint.about("\n".join(filter(None, (speech.beside, numbers))))
 
     @on(Speech.Released)
     def _forget_chosen(self) -> None:

@@ -23,6 +23,11 @@ class Exchange(View):
         self._answer: Entry | None = None
         self._attempt = Attempt()
 
+    def on_resize(self) -> None:
+        # What is in the column is laid out anew for another width only; this goes by the height, too.
+        if (welcome := self._welcome.widget) is not None and not self._welcome.hidden:
+            welcome.refresh(layout=True)
+
     @property
     def answer(self) -> AnswerMessage | None:
         """The answer that is being written, or was last."""

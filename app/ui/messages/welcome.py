@@ -17,6 +17,8 @@ _KEYS = (
 )
 _KEY = 5
 """Cells for a key, and what is between it and what it does."""
+_AROUND, _FEWEST = 8, 3
+"""Rows of the window that are around it, and the least that it takes: it is seen from its beginning."""
 
 
 class Welcome(Widget):
@@ -30,7 +32,7 @@ class Welcome(Widget):
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self._lines(width))
+        return min(len(self._lines(width)), max(_FEWEST, viewport.height - _AROUND))
 
     def render(self) -> Content:
         return Content("\n").join(line.stylize_before("$quiet") for line in self._lines(self.size.width))
@@ -42,5 +44,5 @@ class Welcome(Widget):
         named = [(keys[identity], does) for identity, does in _KEYS if identity in keys]
         # Keys of the user's own may be longer.
         column = max([_KEY, *(len(shown) + 2 for shown, _ in named)])
-        lines = [Content.assemble((f"{shown:{column}}", "$foreground"), does) for shown, does in named]
-        return [*who.wrap(max(1, width - 1)), Content(""), *lines]
+        rows = [Content.assemble((f"{shown:{column}}", "$foreground"), does) for shown, does in named]
+        return [*who.wrap(max(1, width - 1)), Content(""), *(row.truncate(width, ellipsis=True) for row in rows)]
