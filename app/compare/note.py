@@ -10,7 +10,7 @@ from app import atomic
 from app.compare.card import escaped
 from app.compare.figures import figures_of
 from app.compare.measure import in_figures, verdict
-from app.compare.report import Comparison, crowded, how, pair_title, remarks, start, unsteady
+from app.compare.report import Comparison, crowded, how, pair_title, remarks, seen, start, unsteady
 from app.engine.text import printable
 from app.errors import AppError
 from app.events import PairInfo
@@ -43,7 +43,7 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
     if (company := crowded(comparison.rounds)) is not None:
         lines.append(f"- {escaped(company)}")
     lines.append(f"- {escaped(how(request))}; {n} alternating round{'s' * (n != 1)}, each side alone")
-    lines.append(f"- {escaped(start(comparison.rounds))}")
+    lines += [f"- {seen(request)}", f"- {escaped(start(comparison.rounds))}"]
     for m in comparison.measured:
         first = next(round_[m.name] for round_ in comparison.rounds if m.name in round_)
         lines += ["", f"#### {escaped(m.name)}", ""]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.chat.message import Role
 from app.compare.benchmark import Row
 from app.compare.card import drafted
 from app.compare.difference import Difference, first_difference
@@ -126,6 +127,15 @@ def start(rounds: Sequence[Round]) -> str:
     if not held:
         return "every side starts from empty caches and reads the whole prompt"
     return f"every side starts with the {held:,} tokens before the prompt already read"
+
+
+def seen(request: AnswerRequest) -> str:
+    """What every side is given, in a sentence without its end: a conversation before the prompt, or nothing else."""
+    *before, _ = request.messages
+    n = sum(message.role is not Role.SYSTEM for message in before)
+    said = [f"the {n:,} messages before it" if n > 1 else "the message before it"] if n else []
+    said += ["the system prompt"] if len(before) > n else []
+    return f"every side sees this prompt with {' and '.join(said)}" if said else "every side sees this prompt alone"
 
 
 def how(request: AnswerRequest) -> str:

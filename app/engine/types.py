@@ -106,12 +106,14 @@ class DraftingStatus:
         verdict: "winning", "break-even" or "losing" against plain decoding; "" before it was measured.
         speedup: Measured time of plain decoding over measured time, for this answer, the draft's reading of the prompt
             included; None before it was measured.
+        holds: Whether the verdict will hold if the answer goes on as it did until now.
     """
 
     source: Source | Literal["off"]
     reason: str
     verdict: str = ""
     speedup: float | None = None
+    holds: bool = True
 
     @property
     def sentence(self) -> str:

@@ -75,3 +75,8 @@ def size(count: int) -> str:
             return f"{value:.1f} {unit}" if value < 9.95 and unit != "KB" else f"{value:.0f} {unit}"
         count = round(value)
     return f"{count / 1000:.1f} GB"
+
+
+def n_in_common(a: str, b: str) -> int:
+    """How many characters two texts begin with alike."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

@@ -25,7 +25,7 @@ from app.chat.tree import Conversation, Node, State, Summary, Transcript, Tree
 from app.ui.sweeping import leave_old_objects
 from tests.bench.reading import KINDS
 from tests.bench.scrolling import long_store
-from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.chat_driver import Chat, n_said, open_chat
 
 _MESSAGES = 10_000
 _WORDS = 200
@@ -201,7 +201,7 @@ async def steering(chat: Chat, watch: Watch, shows: Callable[[str], Callable[[],
     await watch.key("edit it", "e", lambda: "Write a quicksort" in chat.prompt)
     press(chat, "Z")
     await rest(chat)
-    await watch.key("ask it as a branch", "enter", lambda: len(chat.screen.messages.column.entries) == 2)
+    await watch.key("ask it as a branch", "enter", lambda: n_said(chat) == 2)
     chat.engine.says("short")
     chat.engine.finishes()
     await chat.ready()
@@ -210,7 +210,7 @@ async def steering(chat: Chat, watch: Watch, shows: Callable[[str], Callable[[],
     await rest(chat)
     press(chat, "up")
     await rest(chat)
-    await watch.key("back to the old branch", "left", lambda: len(chat.screen.messages.column.entries) > 100)
+    await watch.key("back to the old branch", "left", lambda: n_said(chat) > 100)
     await rest(chat)
     press(chat, "ctrl+home")
     await rest(chat)

@@ -97,6 +97,11 @@ def said(chat: Chat) -> list[str]:
     return [row for row in rows if row]
 
 
+def n_said(chat: Chat) -> int:
+    """Messages of the conversation that is shown, mounted or not."""
+    return sum(entry.is_said for entry in chat.screen.messages.column.entries)
+
+
 @asynccontextmanager
 async def open_chat(
     settings: ChatSettings | None = None,

@@ -35,6 +35,7 @@ async def test_the_prompt_being_typed_is_compared() -> None:
         assert [side.name for side in job.sides] == [PLAIN, AUTOMATIC]
         assert job.sides[1].drafting == AutoDraft()
         assert (job.rounds, job.first, job.warm_up, job.explains) == (1, 1, True, True)
+        await compare.chat.shows("Every side sees this prompt alone")
         assert job.request.max_tokens == 256
 
 
@@ -45,6 +46,7 @@ async def test_else_the_last_prompt_with_what_came_before_it() -> None:
         compare = Comparison(chat)
         await compare.open()
         assert asked(compare) == [(Role.USER, "One?"), (Role.ASSISTANT, "First."), (Role.USER, "Two?")]
+        await chat.shows("Every side sees this prompt with the 2 messages before it")
 
         await chat.pilot.press("escape", "escape")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
@@ -74,6 +76,8 @@ async def test_pastes_and_files_are_compared_as_they_would_be_sent(
         message = asked(compare)[0][1]
         assert log in message
         assert "Buy milk." in message
+        # In front of it stands what it includes.
+        await chat.shows("why @notes.md [pasted")
 
 
 async def test_what_is_written_for_something_else_is_not_compared() -> None:

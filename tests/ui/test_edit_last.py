@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.ui.chat_driver import open_chat
 from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import asked, chosen, exchange, next_request, press
@@ -23,14 +25,41 @@ async def test_the_last_prompt_is_edited_wherever_it_stands(file: Path) -> None:
         assert asked(chat) == ["one", "first", "two more"]
 
 
-async def test_what_is_typed_keeps_the_key(file: Path) -> None:
+@pytest.fixture
+def slow_hints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.ui.widgets.hint._SECONDS", 600.0)
+
+
+@pytest.mark.usefixtures("slow_hints")
+async def test_what_is_typed_keeps_the_key_until_it_is_pressed_twice_at_the_end(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         await chat.type("ab")
         await press(chat, "home", "ctrl+e", "c")
         assert chat.prompt == "abc"
-        await press(chat, "ctrl+s", "ctrl+e", "escape")
+        assert "ctrl+e again" not in chat.text
+        await press(chat, "ctrl+s", "ctrl+e", "ctrl+e", "escape")
         assert chat.prompt == "abc"
+        await press(chat, "ctrl+e")
+        await chat.shows("ctrl+e again edits the last prompt; what is typed comes back after that.")
+        await press(chat, "d", "home", "ctrl+e")
+        assert chat.prompt == "abcd"
+        assert not chat.screen.tasks.has_task
+        await press(chat, "ctrl+e")
+        await chat.shows("Editing: enter asks it as a branch")
+        assert chat.prompt == "one"
+        await press(chat, "escape")
+        assert chat.prompt == "abcd"
+
+
+async def test_it_asks_again_once_that_is_no_longer_said(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await chat.type("two")
+        await press(chat, "ctrl+e")
+        chat.screen.hint.forget()
+        await press(chat, "ctrl+e")
+        await chat.shows("ctrl+e again edits the last prompt")
         assert not chat.screen.tasks.has_task
 
 

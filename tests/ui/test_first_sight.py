@@ -22,7 +22,7 @@ from app.ui.reading.origins import COLOURLESS, OriginDocument
 from app.ui.reading.rounds import round_lines, round_rows
 from app.ui.screens.add_pair import report_lines
 from app.ui.widgets.words import Word, Words
-from tests.ui.chat_driver import open_chat
+from tests.ui.chat_driver import open_chat, said
 from tests.ui.fake_pairs import BEGUN, REPORT
 from tests.ui.setup_driver import open_setup
 from tests.ui.test_tokens import ROUND, says
@@ -43,6 +43,33 @@ async def test_an_empty_chat_says_what_the_colours_mean_and_where_to_go() -> Non
         await chat.ready()
         await chat.pilot.press("ctrl+n")
         await chat.shows(_WHO)
+
+
+async def test_a_sentence_of_the_program_leaves_that_in_sight_and_what_was_asked_for_does_not() -> None:
+    async with open_chat() as chat:
+        await chat.screen.messages.notice("Tandem opens with demo from now on.")
+        await chat.shows("Tandem opens with demo from now on.")
+        assert _WHO in chat.text
+        assert chat.text.index("every key") < chat.text.index("Tandem opens")
+        await chat.type("/help")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: _WHO not in chat.text)
+        await chat.pilot.press("ctrl+n")
+        await chat.shows(_WHO)
+        await chat.screen.messages.fail(AppError("It is broken."))
+        await chat.until(lambda: _WHO not in chat.text)
+
+
+@pytest.mark.parametrize(
+    ("size", "last"), [((40, 24), "f1   every key"), ((40, 13), "f2   one prompt"), ((40, 8), "agrees with ")]
+)
+async def test_in_a_small_window_it_begins_with_who_answers_and_every_key_has_its_row(
+    size: tuple[int, int], last: str
+) -> None:
+    async with open_chat(size=(40, 30)) as chat:
+        await chat.shows(_WHO)
+        await chat.pilot.resize_terminal(*size)
+        await chat.until(lambda: said(chat)[0].startswith(_WHO) and said(chat)[-1].startswith(last))
 
 
 async def test_it_names_the_keys_that_the_user_has_chosen() -> None:

@@ -110,6 +110,12 @@ async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path)
         await chat.shows("an answer")
         await chat.click("answer")
         await chat.shows("448 tokens, 106.7 t/s, draft model, accepted 78%, 5.9 per check")
+        await chat.pilot.press("up")
+        await chat.until(lambda: "448 tokens" not in chat.text)
+        await chat.pilot.press("down")
+        await chat.shows("448 tokens")
+        await chat.pilot.press("escape")
+        await chat.until(lambda: "448 tokens" not in chat.text)
 
 
 async def test_an_opened_conversation_shows_what_its_last_answer_was_like(file: Path) -> None:

@@ -11,6 +11,7 @@ from app.chat.message import Role
 from app.chat.tree import Node, State
 from app.ui.messages.message import AnswerMessage, UserMessage
 from app.ui.messages.speech import Speech
+from tests.ui.chat_driver import n_said
 from tests.ui.conversations_driver import back, look
 from tests.ui.scrolling_driver import (
     MESSAGES,
@@ -36,10 +37,10 @@ async def test_a_branch_is_gone_to_from_a_message_far_up() -> None:
         chat.screen.messages.choose(chat.screen.messages.speeches[1])
         await press(chat, "right")
         await chat.shows("the other answer")
-        await chat.until(lambda: len(chat.screen.messages.column.entries) == 2)
+        await chat.until(lambda: n_said(chat) == 2)
         await press(chat, "left")
         await chat.shows("Answer   ◂ 1 / 2 ▸")
-        await chat.until(lambda: len(chat.screen.messages.column.entries) == MESSAGES)
+        await chat.until(lambda: n_said(chat) == MESSAGES)
         await chat.shows("message 2.")
         await settled(chat)
         assert mounted(chat) < MOST_MOUNTED

@@ -195,6 +195,18 @@ def test_the_numbers_of_another_pair_or_place_are_not_kept(forget: Callable[[Rea
         assert word not in shown(readouts)
 
 
+def test_a_verdict_that_may_be_another_one_in_the_end_waits_for_it() -> None:
+    readouts = Readouts()
+    readouts.ready(PAIR.n_ctx)
+    lucky = DraftingStatus("model", "it is right", "winning", 1.3, holds=False)
+    readouts.follow(StepCompleted(1, (), STATS, lucky))
+    assert "verdict     1.3x so far" in shown(readouts)
+    readouts.follow(StepCompleted(1, (), STATS, replace(lucky, holds=True)))
+    assert "verdict     1.3x winning" in shown(readouts)
+    readouts.measured(STATS, lucky, live=False)
+    assert "verdict     1.3x winning" in shown(readouts)
+
+
 def test_the_last_answers_numbers_are_called_so_while_the_next_prompt_is_read() -> None:
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)

@@ -166,7 +166,7 @@ async def test_blank_rows_stand_for_what_is_not_mounted() -> None:
     async with long_chat(path()) as chat:
         await settled(chat)
         messages = chat.screen.messages
-        first = next(entry for entry in messages.column.entries if entry.widget is not None)
+        first = next(entry for entry in messages.column.entries if entry.speech is not None)
         assert messages.column.top_of(first) > 10 * len(body(chat))
         assert messages.max_scroll_y == messages.said.rows - messages.scrollable_content_region.height
 

@@ -89,13 +89,16 @@ async def test_a_prompt_is_edited_into_a_branch_and_the_old_one_is_kept(file: Pa
         assert texts(file) == ["one more", "other"]
         assert len(everything(file)) == 6
         await chat.shows("You   ◂ 2 / 2 ▸")
+        await chat.shows("This is prompt 2 of 2 here: ctrl+up twice, then left/right shows the other.")
 
         await press(chat, "ctrl+up", "up", "left")
         await chat.shows("second")
+        await chat.shows("branch 1 of 2, left/right goes between them")
         assert "other" not in chat.text
         assert chosen(chat) == "one"
         assert texts(file) == ["one", "first", "two", "second"]
         await press(chat, "escape")
+        await chat.until(lambda: "branch 1 of 2" not in chat.text)
         await exchange(chat, " on this one", "third")
         assert asked(chat) == ["one", "first", "two", "second", "not yet sent on this one"]
 
@@ -198,6 +201,7 @@ async def test_an_earlier_prompt_is_answered_again_as_a_branch(file: Path) -> No
         assert asked(chat) == ["one"]
         assert chat.engine.requests[-1].beside == ("first",)
         await answer_with(chat, "better")
+        await chat.shows("This is answer 2 of 2 here: ctrl+up, then left/right shows the other.")
         assert "second" not in chat.text
         assert texts(file) == ["one", "better"]
         await exchange(chat, "three", "third")

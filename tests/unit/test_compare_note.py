@@ -11,7 +11,7 @@ from app.chat.message import Message, Role
 from app.compare import report
 from app.compare.note import comparison_markdown, fenced, save_note
 from app.compare.race import Run
-from app.compare.report import Comparison, compared, undrafted
+from app.compare.report import Comparison, compared, seen, undrafted
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, FinishReason, SamplingParams
 from app.errors import AppError
@@ -40,9 +40,22 @@ def test_it_tells_what_was_measured_and_how() -> None:
     assert ": nothing was drafted, so the difference is the machine's" in told
     assert "  - nothing was drafted: too costly" in told
     assert "  - the same 2 tokens as without drafts" in told
+    assert "- every side sees this prompt with the 2 messages before it" in told
     assert "- every side starts with the 9 tokens before the prompt already read" in told
     assert "greedy, 256 tokens at most; 1 alternating round, each side alone" in told
     assert told.count(f"````text\n{text}\n````") == 2
+
+
+def test_it_tells_what_everybody_was_given() -> None:
+    system, prompt = Message(Role.SYSTEM, "Be brief."), Message(Role.USER, "Go.")
+
+    def told(*messages: Message) -> str:
+        return seen(AnswerRequest((*messages, prompt), SamplingParams(), max_tokens=256))
+
+    assert told() == "every side sees this prompt alone"
+    assert told(SAID[0]) == "every side sees this prompt with the message before it"
+    assert told(system, *SAID) == "every side sees this prompt with the 2 messages before it and the system prompt"
+    assert told(system) == "every side sees this prompt with the system prompt"
 
 
 def test_what_was_thought_is_told_apart_from_what_was_said() -> None:

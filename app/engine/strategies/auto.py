@@ -255,4 +255,4 @@ class AutomaticDrafting:
     def status(self) -> DraftingStatus:
         """What is being done, why, and whether it pays, by measured time of this answer."""
         source, reason = self._told or self._reasons.of(self._attempt, self._impossible)
-        return DraftingStatus(source, reason, self._pace.verdict, self._pace.speedup)
+        return DraftingStatus(source, reason, self._pace.verdict, self._pace.speedup, self._pace.holds)

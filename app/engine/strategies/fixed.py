@@ -103,5 +103,6 @@ class FixedDrafting:
         """What it gains, by measured time of this answer, or why nobody knows; None where nothing may be drafted."""
         if self.params.n_max == 0:
             return None
+        pace = self._pace
         why = MODEL_FAILED if self._has_failed else NEVER_MEASURED if self._costs is None else ""
-        return DraftingStatus("off" if self._has_failed else "model", why, self._pace.verdict, self._pace.speedup)
+        return DraftingStatus("off" if self._has_failed else "model", why, pace.verdict, pace.speedup, pace.holds)

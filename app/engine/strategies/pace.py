@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from app.engine.tuning.stalls import Took
@@ -15,6 +16,8 @@ _LEAST, _MANY = 3, 32
 """Fewer are enough where they brought so many tokens: long drafts that hold end a short answer before the eighth."""
 _TIE = 0.03
 """Within this share of plain decoding it is called break-even."""
+_SURE = 2.0
+"""Standard errors that a verdict must be away from where another one begins, while there is more to come."""
 
 
 @dataclass(slots=True)
@@ -34,6 +37,9 @@ class Pace:
     _steps: float = 0.0
     _spent_ns: float = 0.0
     _plain_ns: float = 0.0
+    _ready_ns: float = 0.0
+    _squares: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Sums over rounds: plain decoding's time squared, times the time spent, and that squared."""
 
     def rate(self, plain_ns: float) -> float:
         """Tokens per nanosecond lately; never below plain decoding, which is always to be had."""
@@ -47,6 +53,7 @@ class Pace:
     def get_ready(self, ns: int) -> None:
         """Book what the sources took to be ready for a text, which plain decoding does without."""
         self._spent_ns += ns
+        self._ready_ns += ns
 
     def observe(self, n_tokens: int, took: Took, plain_ns: float, *, drafted: bool) -> None:
         """Book a round.
@@ -60,8 +67,12 @@ class Pace:
         kept = _RATE_FORGETTING**n_tokens
         self._tokens = kept * self._tokens + n_tokens
         self._steps = kept * self._steps + took.counted_ns / plain_ns
-        self._spent_ns += took.counted_ns + took.stalled_ns + took.reading_ns
-        self._plain_ns += (n_tokens * plain_ns if drafted else took.counted_ns) + took.stalled_ns
+        spent = took.counted_ns + took.stalled_ns + took.reading_ns
+        plain = (n_tokens * plain_ns if drafted else took.counted_ns) + took.stalled_ns
+        self._spent_ns += spent
+        self._plain_ns += plain
+        plain2, both, spent2 = self._squares
+        self._squares = plain2 + plain * plain, both + plain * spent, spent2 + spent * spent
         self.n_rounds += 1
         self._n_tokens += n_tokens
 
@@ -78,3 +89,18 @@ class Pace:
         if speedup is None:
             return ""
         return "winning" if speedup > 1 + _TIE else "losing" if speedup < 1 - _TIE else "break-even"
+
+    @property
+    def holds(self) -> bool:
+        """Whether the verdict will hold if the answer goes on as it did, which few rounds cannot tell from luck.
+
+        The speed-up is a ratio of sums over rounds, so its variance is that of what single rounds leave of it (the
+        delta method). What the sources took to be ready is more of a short answer than of what that becomes: it makes
+        nothing lose that the rounds do not.
+        """
+        if (speedup := self.speedup) is None:
+            return False
+        plain2, both, spent2 = self._squares
+        error = math.sqrt(max(0.0, plain2 - 2 * speedup * both + speedup * speedup * spent2)) / self._spent_ns
+        low, high = speedup - _SURE * error, self._plain_ns / (self._spent_ns - self._ready_ns) + _SURE * error
+        return low > 1 + _TIE or high < 1 - _TIE or (low >= 1 - _TIE and high <= 1 + _TIE)

@@ -74,6 +74,7 @@ class Asking:
         """Put a request to the engine."""
         screen = self._screen
         screen.hint.forget()
+        screen.hint.about("")
         screen.inspector.begin()
         screen.status.begin()
         screen.attention.begin()

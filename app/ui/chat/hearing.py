@@ -6,6 +6,7 @@ from app.chat.ending import Ending, ending_in, numbers_of_failure
 from app.events import Event, Failed, Finished, Loaded, Measuring, Notice, PairInfo, StepCompleted
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
+from app.ui.chat.branches import one_of_several
 from app.ui.chat.counting import Counting
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.pair_changes import PairChanges
@@ -204,8 +205,11 @@ class Hearing:
         screen.messages.mark(self._keeper.tree, self._keeper.exchange)
         if gave_way:
             screen.hint.ask(in_vain(ending))
-        elif asked is not None and not counts:
-            self._asking.give_back_unanswered(asked)
+        elif not counts:
+            if asked is not None:
+                self._asking.give_back_unanswered(asked)
+        elif beside := one_of_several(self._keeper.tree, self._keeper.exchange):
+            screen.workspace.tell_last(beside)
         await self._pair_loading.load_next()
 
     @property

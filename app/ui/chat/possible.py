@@ -50,9 +50,10 @@ class Possible:
             # Elsewhere the keys move through what is typed.
             return self._tokens.on and screen.prompt.has_focus and not screen.prompt.text
         if action == "edit_last":
-            # As in shells it goes to the end of what is typed, as a prompt or to find one.
-            is_empty = not screen.prompt.whole and not screen.prompt.text
-            return screen.prompt.has_focus and is_empty and not self._tasks.has_task
+            # As in shells it goes to the end of what is typed, as a prompt or to find one; there it is free.
+            prompt = screen.prompt
+            is_free = prompt.cursor_at_end_of_line and prompt.selection.is_empty and not prompt.is_searching
+            return prompt.has_focus and is_free and not self._tasks.has_task
         if action == "page":
             # The sidebar has this key for itself.
             return screen.focused is None or not any(isinstance(each, Sidebar) for each in screen.focused.ancestors)

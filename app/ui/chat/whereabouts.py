@@ -111,6 +111,7 @@ class Whereabouts:
         screen, session = self._screen, self._screen.session
         self._asking.cancel()
         session.restart(opened.said, opened.asked, answered=opened.answered)
+        screen.hint.about("")
         screen.inspector.begin()
         screen.prompt.put(opened.draft)
         await screen.messages.show(opened.path)

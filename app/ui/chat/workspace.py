@@ -42,6 +42,8 @@ class Workspace(Horizontal, Even):
 
     sidebar = query_one(Sidebar)
     panel = query_one(ReadoutPanel)
+    messages = query_one(MessageList)
+    hint = query_one(Hint)
 
     def __init__(self, keeper: Keeper, readouts: Readouts) -> None:
         super().__init__()
@@ -71,28 +73,42 @@ class Workspace(Horizontal, Even):
         self._arrangement = self._arrangement.with_panel(not self.panel.display)
         self._arrange_or_say("numbers", LEAST_FOR_PANEL)
 
-    def show_numbers(self, message: int) -> None:
-        """Show what was measured when an answer was given: in the panel, or for a moment where there is none.
+    def show_last_numbers(self, path: Sequence[Node]) -> None:
+        """Show those of the last answer of a conversation that was opened, where there is a place for them."""
+        answers = [node.id for node in path if node.role is Role.ASSISTANT]
+        if answers and self.panel.display:
+            self._show_numbers(answers[-1])
+
+    @on(Speech.Chosen)
+    def _show_chosen(self, event: Speech.Chosen) -> None:
+        speech = event.speech
+        numbers = ""
+        if isinstance(speech, AnswerMessage) and speech.node is not None:
+            numbers = self._show_numbers(speech.node)
+        self.hint.about("\n".join(filter(None, (speech.beside, numbers))))
+
+    @on(Speech.Released)
+    def _forget_chosen(self) -> None:
+        # The next one may have said that it is chosen already.
+        if self.messages.chosen is None:
+            self.hint.about("")
+
+    def tell_last(self, text: str) -> None:
+        """Say something of the last message for as long as it is that, unless another one is chosen."""
+        if self.messages.chosen is None:
+            self.hint.about(text)
+
+    def _show_numbers(self, message: int) -> str:
+        """Show what was measured when an answer was given; returns it in a line where there is no panel.
 
         Args:
             message: Its id in the store.
         """
         document = self._keeper.stats(message)
-        if self.panel.display:
-            self.panel.show_earlier(document, is_last=message == self._keeper.tree.leaf)
-        else:
-            self.post_message(Hint.Wanted(in_a_line(of_document(document))))
-
-    def show_last_numbers(self, path: Sequence[Node]) -> None:
-        """Show those of the last answer of a conversation that was opened, where there is a place for them."""
-        answers = [node.id for node in path if node.role is Role.ASSISTANT]
-        if answers and self.panel.display:
-            self.show_numbers(answers[-1])
-
-    @on(Speech.Chosen)
-    def _show_chosen(self, event: Speech.Chosen) -> None:
-        if isinstance(event.speech, AnswerMessage) and event.speech.node is not None:
-            self.show_numbers(event.speech.node)
+        if not self.panel.display:
+            return in_a_line(of_document(document))
+        self.panel.show_earlier(document, is_last=message == self._keeper.tree.leaf)
+        return ""
 
     def _arrange(self) -> None:
         # The first frame is laid out before anything is resized.

@@ -33,7 +33,7 @@ KEYS: list[BindingType] = [
         "edit_last",
         "edit",
         id="chat.edit_last",
-        tooltip="Edit the last prompt, while nothing is typed",
+        tooltip="Edit the last prompt; behind what is typed, twice",
         show=False,
         priority=True,
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from app.chat.ending import Ending
 from app.ui.messages.absent import AbsentAnswer, AbsentPrompt
@@ -10,16 +10,23 @@ from app.ui.messages.attempt import Attempt
 from app.ui.messages.column import Entry
 from app.ui.messages.message import AnswerMessage, Offer, UserMessage
 from app.ui.messages.view import View
+from app.ui.messages.welcome import Welcome
 
 
 class Exchange(View):
     """A column of messages, the last of which may be on its way."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self._welcome = Entry(widget=Welcome())
+        super().__init__(self._welcome)
         self._asked: Entry | None = None
         self._answer: Entry | None = None
         self._attempt = Attempt()
+
+    def on_resize(self) -> None:
+        # What is in the column is laid out anew for another width only; this goes by the height, too.
+        if (welcome := self._welcome.widget) is not None and not self._welcome.hidden:
+            welcome.refresh(layout=True)
 
     @property
     def answer(self) -> AnswerMessage | None:
@@ -142,12 +149,25 @@ class Exchange(View):
                 entry.widget.display = not hidden
         self.said.resize()
 
+    async def _settle(self, also: Iterable[Entry] = ()) -> None:
+        shown = (entry for entry in self.column.entries if entry is not self._welcome and not entry.hidden)
+        begun = not all(map(_is_notice, shown))
+        if begun != self._welcome.hidden:
+            self._hide([self._welcome], begun)
+        await super()._settle(also)
+
     async def _settle_last(self) -> None:
         """The last message has become another one."""
         last = next((entry for entry in reversed(self.column.entries) if entry.absent is not None), None)
         self._answer = last if last is not None and _is_answer(last) else None
         self._asked = next(filter(_is_prompt, reversed(self.column.entries)), None)
         await self._settle()
+
+
+def _is_notice(entry: Entry) -> bool:
+    """Whether it is a sentence of the program's own; what was asked for, or has failed, is more than that."""
+    widget = entry.widget
+    return widget is not None and widget.has_class("notice") and widget.id is None
 
 
 def _is_prompt(entry: Entry) -> bool:

@@ -84,7 +84,7 @@ class MessageList(Exchange, can_focus=False):
     async def show(self, path: Sequence[Node]) -> None:
         """Show a conversation as far as it was held, in place of what is there."""
         async with self._changing():
-            await self._put_instead(self.column.entries, path)
+            await self._put_instead([entry for entry in self.column.entries if entry is not self._welcome], path)
             self.anchor()
             await self._settle_last()
 

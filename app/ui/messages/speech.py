@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from app.ui.key_names import CHOOSE
+from app.ui.key_names import CHOOSE, key
 from app.ui.messages.absent import Absent
 from app.ui.messages.folding import Folding
 from app.ui.widgets.even import Even
@@ -120,6 +120,9 @@ class Speech(VerticalGroup, Stack, Even, can_focus=True):
 
         speech: Speech
 
+    class Released(Message):
+        """It has let go of them."""
+
     def __init__(self, speaker: str, node: int | None = None) -> None:
         super().__init__()
         self.speaker = speaker
@@ -127,7 +130,7 @@ class Speech(VerticalGroup, Stack, Even, can_focus=True):
         self.node = node
         self.can_go_on = False
         """Whether it is an answer that ended before its end."""
-        self._branches = 1
+        self._branch, self._branches = 1, 1
 
     @property
     def text(self) -> str:
@@ -156,11 +159,19 @@ class Speech(VerticalGroup, Stack, Even, can_focus=True):
             of: How many there are.
             can_go_on: Whether it is an answer that ended before its end.
         """
-        self._branches, self.can_go_on = of, can_go_on
+        self._branch, self._branches, self.can_go_on = at, of, can_go_on
         self.label.count(at, of)
+
+    @property
+    def beside(self) -> str:
+        """Which branch it is, and how to come to the others, as a clause; "" where it is the only one."""
+        others = key("message.earlier", "left/right")
+        return f"branch {self._branch} of {self._branches}, {others} goes between them" if self._branches > 1 else ""
 
     def choose(self, chosen: bool) -> None:
         """Take the keys, or let go of them."""
+        if not chosen and self.has_class("-chosen"):
+            self.post_message(self.Released())
         self.set_class(chosen, "-chosen")
         if chosen:
             self.screen.set_focus(self, scroll_visible=False)
@@ -186,7 +197,7 @@ class Speech(VerticalGroup, Stack, Even, can_focus=True):
     def on_blur(self) -> None:
         # It stays chosen while another window is in front; see `app.ui.screens.sturdy`.
         if self.app.app_focus and self.screen.focused is not self:
-            self.set_class(False, "-chosen")
+            self.choose(False)
 
     def action_wish(self, wish: str) -> None:
         self.post_message(self.Wished(self, Wish[wish]))

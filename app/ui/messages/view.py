@@ -42,11 +42,14 @@ class View(VerticalScroll, Even, can_focus=False):
 
     Whatever comes, goes or grows above it, the first entry in sight stays where it is on the screen. Whoever changes
     the entries does so within `_changing`.
+
+    Args:
+        first: What is there before anything is said.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *first: Entry) -> None:
         super().__init__()
-        self.said = Window()
+        self.said = Window(*first)
         self.column = self.said.column
         self._held: _Held | None = None
         """The first entry in sight; None while the view moves with the end."""

@@ -9,25 +9,43 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from itertools import groupby, zip_longest
 
+from textual.app import ComposeResult
+from textual.containers import VerticalGroup
 from textual.geometry import Offset, Size
 from textual.layout import DockArrangeResult, WidgetPlacement
 from textual.widget import Widget
 
 from app.ui.messages.column import Column, Entry
-from app.ui.messages.said import Said
+from app.ui.widgets.even import Even
+from app.ui.widgets.stack import Stack
+
+_WIDTH = 100
+"""Cells of a message, which is in the middle where there are more."""
 
 
-class Window(Said):
+class Window(VerticalGroup, Stack, Even):
     """The column.
+
+    Args:
+        first: What is in it before anything is put there.
 
     Attributes:
         column: What is in it, and where.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *first: Entry) -> None:
         super().__init__(id="said")
         self.column = Column()
+        self.column.put(first)
         self._arranged: DockArrangeResult | None = None
+
+    def compose(self) -> ComposeResult:
+        yield from (entry.widget for entry in self.column.mounted if entry.widget is not None)
+
+    @property
+    def message_width(self) -> int:
+        """Cells of a line of a message."""
+        return max(1, min(_WIDTH, self.size.width) - 1)
 
     # What is in it
 

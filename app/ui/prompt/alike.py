@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from app.ui.text import n_in_common
+
 _SEEN = 60
 """Characters of a line that most windows show: what parts prompts behind that is not seen."""
 _BEGINNING = 24
@@ -27,16 +29,10 @@ def told_apart(lines: Sequence[str], texts: Sequence[str]) -> list[str]:
     for numbers in alike.values():
         # Those that have most in common stand next to each other in the order of the alphabet.
         ordered = sorted((texts[number][:_LONGEST], number) for number in numbers)
-        shared = [_in_common(one, other) for (one, _), (other, _) in pairwise(ordered)]
+        shared = [n_in_common(one, other) for (one, _), (other, _) in pairwise(ordered)]
         for (text, number), before, behind in zip(ordered, [0, *shared], [*shared, 0], strict=True):
             parts = max(before, behind)
             begins = text.rfind(" ", 0, min(parts, len(text) - 1) + 1) + 1
             if parts >= _SEEN:
                 told[number] = f"{lines[number][:_BEGINNING].rstrip()}… {text[begins : begins + _SHOWN]}"
     return told
-
-
-def _in_common(one: str, other: str) -> int:
-    """Characters with which both begin."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -114,6 +114,11 @@ class PromptInput(PromptEditor):
         saved = self._recalling.set_aside
         return self.written if saved is None else saved
 
+    @property
+    def is_searching(self) -> bool:
+        """Whether what is typed is to find a past prompt."""
+        return self._recalling.is_searching
+
     def restore(self, text: str) -> None:
         """Put a prompt that was refused at once back, before what was typed since."""
         self._show(text, self.text)

@@ -21,7 +21,7 @@ class Numbers:
         tokens: Generated.
         speed: Tokens per second after the first one, the draft's reading of the prompt included.
         speedup: Time of plain decoding over time spent.
-        verdict: "winning", "break-even", "losing", or "".
+        verdict: "winning", "break-even", "losing", or ""; of an answer that goes on also "so far".
         reason: What drafts now and why, as one sentence.
         acceptance: Accepted drafted tokens over drafted ones.
         per_check: Tokens per verify round.

@@ -17,6 +17,8 @@ from app.ui.text import percent, tokens
 
 _SWITCHED_OFF = f"off: {SWITCHED_OFF}"
 _LAST = "the numbers are the last answer's"
+_SO_FAR = "so far"
+"""In the place of a verdict that may be another one when the answer has ended."""
 _UNKNOWN = "\N{EN DASH}"
 _UNSAID_S = 1.0
 """A look that every pair gets now and then is worth a word only where the user is kept waiting for it."""
@@ -79,6 +81,8 @@ class Readouts:
         if self.stats is None:
             return None
         numbers = of_counters(self.stats, self.drafting)
+        if self.live and self.drafting is not None and self.drafting.verdict and not self.drafting.holds:
+            numbers = replace(numbers, verdict=_SO_FAR)
         if not self.live and self._measured_with != self._source:
             return replace(numbers, reason=f"{self._from_now_on}; {_LAST}")
         return replace(numbers, reason=_SWITCHED_OFF) if self._switched_off else numbers

@@ -15,19 +15,20 @@ from textual.geometry import Size
 from textual.getters import query_one
 
 from app.compare.note import comparison_markdown, save_note
-from app.compare.report import Comparison, how
+from app.compare.report import Comparison
 from app.engine.text import printable
 from app.errors import AppError, UsageError
 from app.regular_file import resolved
 from app.ui.chat.comparable import Comparable
 from app.ui.chat.ways_out import in_comparison
-from app.ui.comparing.asked import AskedLine
+from app.ui.comparing.asked import AskedLines
 from app.ui.comparing.course import Comparing
 from app.ui.comparing.outcome import Outcome
 from app.ui.comparing.side_pane import SidePane
 from app.ui.keys.bar import KeyBar
 from app.ui.listening.listener import Ears
 from app.ui.screens.overlay import Overlay
+from app.ui.text import n_in_common
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
@@ -98,7 +99,7 @@ class CompareScreen(Overlay[None]):
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Compare")
-        yield AskedLine(self._what.request.messages[-1].content, how(self._what.request))
+        yield AskedLines(self._what.request)
         yield Panes(*self.panes.values(), id="panes")
         yield Outcome()
         yield Hint()
@@ -232,7 +233,7 @@ class CompareScreen(Overlay[None]):
         places = {}
         for name, pane in list(self.panes.items())[1:]:
             if result.differences.get(name) is not None:
-                places[pane] = _parting(plain.text, pane.text)
+                places[pane] = n_in_common(plain.text, pane.text)
         for pane in others:
             pane.mark(places.get(pane))
         plain.mark(min(places.values(), default=None))
@@ -250,8 +251,3 @@ def _ending(result: Comparison | None, *, stopped: bool) -> str:
         return "stopped before everybody had answered once"
     n = len(result.rounds)
     return f"stopped; {n} whole round{'s' * (n != 1)} count{'s' * (n == 1)}"
-
-
-def _parting(a: str, b: str) -> int:
-    """How many characters two texts begin with alike."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

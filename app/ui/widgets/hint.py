@@ -34,6 +34,7 @@ class Hint(Static):
         super().__init__()
         self._said = ""
         self._kept = ""
+        self._about = ""
         self._unseen = False
         self._repeating = 0
         self._timer: Timer | None = None
@@ -43,10 +44,22 @@ class Hint(Static):
         self._put(text)
         self._timer = self.set_timer(_SECONDS, self.forget)
 
+    def is_saying(self, text: str) -> bool:
+        """Whether this was said, and still stands there."""
+        return self._said == text
+
     def keep(self, text: str) -> None:
         """Show a line whenever there is nothing newer to say; an empty one ends that."""
         self._kept = text
         self._draw()
+
+    def about(self, text: str) -> None:
+        """Show a line about a message, beside what is odd, in place of what asks; an empty one ends that."""
+        self._about = text
+        if text and self.has_class("-asks"):
+            self.forget()
+        else:
+            self._draw()
 
     def ask(self, text: str) -> None:
         """Show a line that is not to be overlooked, until something else is said or `forget` is called."""
@@ -87,7 +100,7 @@ class Hint(Static):
         circles = f"It has been repeating itself for {self._repeating:,} tokens; {key('chat.stop', 'esc')} stops it."
         odd = [circles] if self._repeating else []
         odd += ["↓ new text below"] if self._unseen else []
-        said = Content(self._said or self._kept or "  ".join(odd))
+        said = Content(self._said or self._kept or "  ".join(filter(None, (*odd, self._about))))
         self.set_class(not said, "-silent")
         # Before the first layout there is no width.
         width = self.size.width

@@ -1,0 +1,48 @@
+"""What stands in a conversation before anything is said in it."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.screen import Screen
+from textual.widget import Widget
+
+_WHO = ("The ", "target", " answers. The ", "draft", " runs ahead of it, and what the target agrees with comes sooner.")
+_KEYS = (
+    ("chat.compare", "one prompt with and without the draft"),
+    ("chat.tokens", "who wrote each token"),
+    ("chat.settings", "every setting"),
+    ("chat.pairs", "other models"),
+    ("app.keys", "every key"),
+)
+_KEY = 5
+"""Cells for a key, and what is between it and what it does."""
+_AROUND, _FEWEST = 8, 3
+"""Rows of the window that are around it, and the least that it takes: it is seen from its beginning."""
+
+
+class Welcome(Widget):
+    """What the two colours mean, and where to go from here."""
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._on_bindings)
+
+    def _on_bindings(self, _: Screen[object]) -> None:
+        if self.display:
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return min(len(self._lines(width)), max(_FEWEST, viewport.height - _AROUND))
+
+    def render(self) -> Content:
+        return Content("\n").join(line.stylize_before("$quiet") for line in self._lines(self.size.width))
+
+    def _lines(self, width: int) -> list[Content]:
+        target, draft = (Content.styled(_WHO[1], "$target"), Content.styled(_WHO[3], "$draft"))
+        who = Content.assemble(_WHO[0], target, _WHO[2], draft, _WHO[4])
+        keys = {one.binding.id: self.app.get_key_display(one.binding) for one in self.screen.active_bindings.values()}
+        named = [(keys[identity], does) for identity, does in _KEYS if identity in keys]
+        # Keys of the user's own may be longer.
+        column = max([_KEY, *(len(shown) + 2 for shown, _ in named)])
+        rows = [Content.assemble((f"{shown:{column}}", "$foreground"), does) for shown, does in named]
+        return [*who.wrap(max(1, width - 1)), Content(""), *(row.truncate(width, ellipsis=True) for row in rows)]
