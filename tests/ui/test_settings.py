@@ -11,6 +11,7 @@ from app.chat.message import Message, Role
 from app.chat.store import Store
 from app.engine.types import AutoDraft, DraftParams
 from app.errors import AppError, SettingsError
+from app.events import PairChanged
 from app.settings.file import SettingsFile
 from app.settings.model_file import Recommended
 from app.thinking import Heard
@@ -197,6 +198,22 @@ async def test_a_load_that_failed_is_tried_again_though_nothing_has_changed(file
         await panel.press("ctrl+r")
         await panel.chat.until(lambda: engine.loads == 3)
         await panel.chat.load()
+
+
+async def test_a_draft_that_was_left_out_comes_back_where_the_models_are_loaded_anew(file: Path) -> None:
+    async with open_panel(file, opened=False) as panel:
+        engine = panel.chat.engine
+        engine.emit(PairChanged(replace(PAIR, draft=None, draft_failed=True)))
+        await panel.chat.until(lambda: panel.chat.screen.session.pair.draft is None)  # type: ignore[union-attr]
+        await panel.open()
+        await panel.chat.shows("ctrl+r load anew")
+        await panel.press("ctrl+r")
+        await panel.chat.until(lambda: engine.loads == 2)
+        # What is told late of the pair that gave way is not of the one that comes.
+        engine.emit(PairChanged(replace(PAIR, draft=None, draft_failed=True)))
+        await panel.chat.load()
+        assert panel.chat.screen.session.pair == PAIR
+        assert panel.chat.screen.session.phase is Phase.READY
 
 
 async def test_a_setting_that_needs_loading_is_kept_and_can_wait_for_it(file: Path) -> None:

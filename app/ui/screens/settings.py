@@ -48,7 +48,7 @@ class SettingsScreen(Overlay[bool]):
         on_change: Called after every change.
         pair: What is loaded, or None.
         unfinished: The texts that were left before they were taken; None for none.
-        can_load: Whether the models may be loaded anew though nothing has changed: loading them has failed.
+        can_load: Whether the models may be loaded anew though nothing has changed: they, or the draft, have failed.
     """
 
     BINDING_GROUP_TITLE = "Settings"
