@@ -187,8 +187,8 @@ def _nearest_flag(given: str, flags: Sequence[str]) -> str:
     """As `nearest`, also by what others call a flag; the dashes, which all flags share, make none alike."""
     bare = {flag.lstrip("-"): flag for flag in flags}
     close = [bare[name] for name in difflib.get_close_matches(given.lstrip("-"), list(bare), n=1)]
-    meant = ELSEWHERE.get(given)
-    close = [meant] if meant in flags else close
+    if (meant := ELSEWHERE.get(given)) is not None and meant in flags:
+        close = [meant]
     return f' Did you mean "{close[0]}"?' if close else ""
 
 
