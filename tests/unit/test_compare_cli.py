@@ -507,6 +507,7 @@ def test_quick_is_a_prompt_each_of_a_few_kinds(monkeypatch: pytest.MonkeyPatch) 
     assert len(kinds("")) >= 3 * len(KINDS)
 
 
+@pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("command", [("compare", "hello", "--repeat", "1"), ("bench", "--repeat", "1")])
 def test_that_others_compute_is_said_before_minutes_are_spent(
     tandem: Tandem,
@@ -515,7 +516,9 @@ def test_that_others_compute_is_said_before_minutes_are_spent(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     command: tuple[str, ...],
+    alone: bool,
 ) -> None:
+    monkeypatch.setattr(race_session, "computes_on_processors_only", lambda: alone)
     (prompts := tmp_path / "p.txt").write_text("abc\n")
     own = ("--prompts", str(prompts)) if command[0] == "bench" else ()
     n = len(usable_processors())
@@ -530,6 +533,7 @@ def test_that_others_compute_is_said_before_minutes_are_spent(
     told = capsys.readouterr().err
     assert told.startswith(f"Other programs take {0.5 * n:.1f} of {n} processor")
     assert "Better stop it (ctrl+c)" in told
+    assert (": it takes longer" in told, ": what the processor computes takes longer" in told) == (alone, not alone)
     assert loaded == [False]
     monkeypatch.setattr(race_session, "busy", lambda processors: None)
     assert tandem(*command, *own) == 0
