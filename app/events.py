@@ -74,6 +74,7 @@ class PairInfo:
         most_drafted: Drafted tokens that the target can take back at once; None for as many as there are.
         wants_draft_model: Whether some could be, if there was a draft model: what that takes is kept for one only.
         hears: Which wishes about its thinking the target hears.
+        draft_failed: Whether there was a draft model that kept failing, and is left out until both are loaded anew.
     """
 
     target: ModelInfo
@@ -85,6 +86,7 @@ class PairInfo:
     most_drafted: int | None = None
     wants_draft_model: bool = False
     hears: Heard = field(default_factory=Heard)
+    draft_failed: bool = False
 
     @property
     def can_draft(self) -> bool:
@@ -155,7 +157,14 @@ class LoadProgress:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The pair can be talked to."""
+    """The pair that was asked for can be talked to."""
+
+    pair: PairInfo
+
+
+@dataclass(frozen=True, slots=True)
+class PairChanged:
+    """The loaded pair is not what it was any more, though nobody asked for another one: without its draft, for one."""
 
     pair: PairInfo
 
@@ -327,6 +336,7 @@ class JobEnded:
 Event = (
     LoadProgress
     | Loaded
+    | PairChanged
     | Notice
     | Measuring
     | PromptProgressed

@@ -112,7 +112,11 @@ class LoadedPair(Protocol):
         """Keep `memory` for the next run."""
 
     def set_draft_aside(self) -> None:
-        """Free the draft model, which has failed, and answer without it from now on; a notice says so."""
+        """Free the draft model, which keeps failing, and all that was kept for it; a notice says so.
+
+        Raises:
+            ModelLoadError: The target can go on only if it is loaded anew.
+        """
 
     def give_way(self) -> None:
         """Leave processors to other programs, or take them back; called before an answer and in every round."""

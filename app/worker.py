@@ -9,18 +9,21 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Controls
 from app.errors import AppError, Interrupted, StoppedError, UsageError
-from app.events import Event, Failed, JobEnded, Loaded, LoadProgress, Notice
+from app.events import Event, Failed, JobEnded, Loaded, LoadProgress, Notice, PairChanged, PairInfo
 from app.request import AnswerRequest, LoadedPair
 
 _BEARABLE = 1
 """Times that a draft model may fail: what happens once may have been an accident, and costs the next answer no more
 than that the pair is loaded anew."""
+_FORGIVEN = 8
+"""Times that it may take part without a failure until those before are forgotten."""
 
 log = logging.getLogger("tandem.worker")
 log.addHandler(logging.NullHandler())
@@ -88,6 +91,28 @@ class _Run:
     job: Job
 
 
+class _DraftRecord:
+    """How often a draft model has failed of late."""
+
+    def __init__(self) -> None:
+        self._n_failed = self._n_good = self._native_ns = 0
+
+    def keeps_failing(self, cache: TokenCache) -> bool:
+        """Take note of what has ended, in which it may have taken part; returns whether it is not worth loading anew.
+
+        Args:
+            cache: The draft model's.
+        """
+        if cache.is_spent:
+            # What comes in its place has computed nothing yet.
+            self._n_failed, self._n_good, self._native_ns = self._n_failed + 1, 0, 0
+        elif cache.native_ns > self._native_ns:
+            self._n_good, self._native_ns = self._n_good + 1, cache.native_ns
+            if self._n_good == _FORGIVEN:
+                self._n_failed = 0
+        return self._n_failed > _BEARABLE
+
+
 class EngineWorker:
     """Loads pairs and answers, one thing at a time, on its own thread.
 
@@ -104,10 +129,11 @@ class EngineWorker:
         self._pair: LoadedPair | None = None
         self._loader: Loader | None = None
         """Of the pair that was loaded last."""
-        self._told: tuple[Notice | Loaded, ...] = ()
+        self._told: Sequence[str] = ()
         """What there was to say of it."""
-        self._n_drafts_failed = 0
-        """How often its draft model did."""
+        self._known: PairInfo | None = None
+        """What it was when that was told last."""
+        self._draft_record = _DraftRecord()
         self._lock = threading.Lock()
         self._last_number = last_number
         self._inspected = False
@@ -196,17 +222,19 @@ class EngineWorker:
         self._loader = None
         self._pair = loader(self._flag, self._load_progress)
         self._loader = loader
-        self._n_drafts_failed = 0
-        self._told = ()
+        self._draft_record = _DraftRecord()
+        self._told, self._known = (), self._pair.info
         self._tell_of(self._pair)
+        self._emit(Loaded(self._pair.info))
 
     def _tell_of(self, pair: LoadedPair) -> None:
-        """Say what is not known of a pair."""
-        said: tuple[Notice | Loaded, ...] = (*map(Notice, pair.notices), Loaded(pair.info))
-        for event in said:
-            if event not in self._told:
-                self._emit(event)
-        self._told = said
+        """Say what is not known of a pair. Nobody asked for another one, so that it is loaded is worth no word."""
+        for text in pair.notices:
+            if text not in self._told:
+                self._emit(Notice(text))
+        if pair.info != self._known:
+            self._emit(PairChanged(pair.info))
+        self._told, self._known = tuple(pair.notices), pair.info
 
     def _answer(self, number: int, request: AnswerRequest) -> None:
         # What answering takes is imported on this thread: a screen that makes a worker need not wait for it.
@@ -225,7 +253,6 @@ class EngineWorker:
             self._pair = self._loader(self._flag, self._load_progress)
         if self._pair is None:
             raise UsageError("No model is loaded.")
-        # Nobody asked for another one, so it is worth a word only where it is not what it was: without its draft.
         self._tell_of(self._pair)
         return self._pair
 
@@ -245,14 +272,21 @@ class EngineWorker:
         pair = self._pair
         if pair is None:
             return
-        if pair.target.is_spent:
+        draft = pair.drafter.cache if pair.drafter is not None else None
+        keeps_failing = draft is not None and self._draft_record.keeps_failing(draft)
+        if pair.target.is_spent or (draft is not None and draft.is_spent and not keeps_failing):
             self._free()
-        elif pair.drafter is not None and pair.drafter.cache.is_spent:
-            self._n_drafts_failed += 1
-            if self._n_drafts_failed > _BEARABLE:
-                pair.set_draft_aside()
-            else:
-                self._free()
+        elif draft is not None and draft.is_spent:
+            self._leave_draft_out(pair)
+
+    def _leave_draft_out(self, pair: LoadedPair) -> None:
+        try:
+            pair.set_draft_aside()
+        except AppError:
+            # What is asked for next loads the pair anew, or says why not.
+            self._free()
+        else:
+            self._tell_of(pair)
 
     def _free(self) -> None:
         pair, self._pair = self._pair, None

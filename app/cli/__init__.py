@@ -3,7 +3,7 @@
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Only what a command needs is imported, when it runs.
 
     chat, run and a package for every other command; in each `flags` is what the parser needs of it
-    parser, argument_parser, actions, help_page, flags    how a command is read, and its help
+    parser, argument_parser, actions, help_page, flags, flags_elsewhere   how a command is read, and its help
     options, process, placement, pair_choice, pair_layers from flags and settings to what is asked for
     wanted, placing, loading, loader, opener, engine, isolated_engine   from that to models that answer
     known_pairs, seen_pairs, measured_pairs, pair_lines   the pairs of this machine

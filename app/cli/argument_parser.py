@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from app.cli.flags_elsewhere import ELSEWHERE
 from app.errors import UsageError
 from app.settings.tree import find, nearest
 from app.shell import quoted
@@ -183,10 +184,12 @@ class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
 
 
 def _nearest_flag(given: str, flags: Sequence[str]) -> str:
-    """As `nearest`; the dashes, which all flags share, make none alike."""
+    """As `nearest`, also by what others call a flag; the dashes, which all flags share, make none alike."""
     bare = {flag.lstrip("-"): flag for flag in flags}
-    close = difflib.get_close_matches(given.lstrip("-"), list(bare), n=1)
-    return f' Did you mean "{bare[close[0]]}"?' if close else ""
+    close = [bare[name] for name in difflib.get_close_matches(given.lstrip("-"), list(bare), n=1)]
+    if (meant := ELSEWHERE.get(given)) is not None and meant in flags:
+        close = [meant]
+    return f' Did you mean "{close[0]}"?' if close else ""
 
 
 def _meant(given: str) -> str:

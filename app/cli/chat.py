@@ -176,6 +176,7 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
             seen=seen,
             current=lambda: opener.current,
             is_unloaded=is_unloaded,
+            lacks_draft=lambda: session().lacks_draft,
             is_loading=is_loading,
             free_disk=free_disk,
             n_ctx=n_ctx,

@@ -26,6 +26,7 @@ from app.errors import INTERRUPTED, Interrupted, UsageError
 from app.events import Measuring, PromptProgressed, StepCompleted
 from app.hardware.busy import busy, taking
 from app.llama.cancel import CancelFlag
+from app.llama.installed import computes_on_processors_only
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.paths import memory_dir
@@ -90,9 +91,10 @@ def _company() -> str:
     found = busy(n)
     if found is None or not (told := taking("Other programs take", found.others + found.tandems, n)):
         return ""
+    slower = "it" if computes_on_processors_only() else "what the processor computes"
     return (
-        f"{told}: it takes longer, and what is measured holds for this moment. Better stop it (ctrl+c), end them and "
-        "begin again."
+        f"{told}: {slower} takes longer, and what is measured holds for this moment. Better stop it (ctrl+c), end "
+        "them and begin again."
     )
 
 

@@ -9,7 +9,7 @@
     difference  the first token at which two answers differ, and why; difference_lines  the same in words
     lossless    greedy answers token by token, sampled ones by a chi-square test; chisquare  the test
     suite       prompts of our own by kind of text, and the reader's; kinds  what these are
-    benchmark   the suite as races, with the oracle; time_left  how long the rest of it takes
+    benchmark   the suite as races; bound  what their drafts could bring at most; time_left  how long the rest takes
     server      a running llama-server as a contender; completion  what it is asked and what it answers
     history     results kept per machine and pair, and what made a later one slower
     report      races and benchmarks in words and as JSON

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.compare.measure import Measured, Spread, measure, outcome, speeds, spread
+from app.compare.bound import reckon_oracle
+from app.compare.measure import Measured, Spread, is_clear, measure, speeds, spread
 from app.compare.race import (
     WARM_UP,
     WARM_UP_TOKENS,
@@ -22,16 +23,8 @@ from app.compare.steps import Steps
 from app.compare.suite import Prompt
 from app.compare.time_left import TimeLeft
 from app.engine.interfaces import Cancelled, Clock
-from app.engine.replays.replay import Curve, oracle_cost, plain_cost
-from app.engine.replays.trace import Trace, teacher_forced
-from app.errors import DecodeError, Interrupted
+from app.engine.types import MIN_MATCH
 from app.request import AnswerRequest, LoadedPair
-
-DEPTH = 12
-"""Drafted tokens that the oracle may look ahead."""
-_TRUST = 1.5
-"""A measured curve that is wrong about a plain token by more than this factor is not reckoned with: it was measured
-while something else kept the machine busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +103,7 @@ class Plan:
         repeat: Counted runs of each contender on each prompt, at most.
         oracle: Whether to reckon it.
         sources: Who drafts on any side, as `app.events.PairInfo.sources` tells it: whose drafts the oracle has.
+        min_match: Tokens that must agree for a look-up.
         lengths: Tokens of each prompt, for the time left.
         enough: Whether another round over the whole suite would tell nothing more.
     """
@@ -120,6 +114,7 @@ class Plan:
     repeat: int
     oracle: bool = False
     sources: Collection[str] = ("model", "look-up")
+    min_match: int = MIN_MATCH
     lengths: Mapping[Prompt, int] = field(default_factory=dict)
     enough: Callable[[Sequence[Raced]], bool] = lambda raced: False
 
@@ -142,6 +137,11 @@ class Plan:
             for contender in in_order(self.contenders, number)
         ]
         return runs[max(0, done - len(self.contenders)) :]
+
+    def to_reckon(self, done: Collection[Prompt] = ()) -> list[Prompt]:
+        """The prompts whose oracle takes time yet: the draft model follows the answer; a look-up takes none."""
+        wanted = self.oracle and "model" in self.sources
+        return [prompt for prompt in self.prompts if prompt not in done] if wanted else []
 
 
 Keep = Callable[[Prompt, int, Round], None]
@@ -186,7 +186,7 @@ def benchmark(
             request, warm_up = prompt.put_to(plan.request), 0 if n_runs else WARM_UP_TOKENS
             steps = Steps(race(plan.contenders, request, 1, cancelled, warm_up_tokens=warm_up, first=number))
             began = clock()
-            seconds = left.seconds(plan.to_come(n_runs))
+            seconds = left.seconds(plan.to_come(n_runs), plan.to_reckon(oracles))
             for event in steps:
                 if isinstance(event, RaceBroken):
                     yield Progress(prompt, n_runs, plan.n_runs, None, "a failure", event)
@@ -198,55 +198,22 @@ def benchmark(
                         left.warmed_up(event.run.stats)
                     else:
                         left.took(prompt, event.run, (now - began) / 1e9)
-                    began, seconds = now, left.seconds(plan.to_come(n_runs))
+                    began, seconds = now, left.seconds(plan.to_come(n_runs), plan.to_reckon(oracles))
                 name = event.run.contender if isinstance(event, RunEnded) else event.contender
                 yield Progress(prompt, n_runs, plan.n_runs, seconds, name, event)
             found = steps.result
             if plan.oracle and number == 1 and found and not cancelled():
                 yield Progress(prompt, n_runs, plan.n_runs, seconds, "the bound of these drafts")
-                oracles[prompt] = reckon_oracle(pair, prompt, found[0], cancelled, plan.sources)
+                began = clock()
+                oracles[prompt] = reckon_oracle(pair, prompt, found[0], cancelled, plan.sources, plan.min_match)
+                if oracles[prompt] is not None:
+                    left.reckoned(len(next(iter(found[0].values())).tokens), (clock() - began) / 1e9)
             if found:
                 rounds.setdefault(prompt, []).extend(found)
                 keep(prompt, number, found[0])
         if cancelled() or plan.enough(raced()):
             break
     return raced()
-
-
-def reckon_oracle(
-    pair: LoadedPair, prompt: Prompt, round_: Round, cancelled: Cancelled, sources: Collection[str]
-) -> float | None:
-    """How much faster than plain decoding the answer could have come with these drafts, acceptance known in advance.
-
-    The first contender's answer is followed by the draft model if it takes part, and both times are reckoned from the
-    costs as they are known now; see `app.engine.replays.replay.oracle_cost`.
-
-    Returns:
-        None for an answer of one token, where the costs are not known or not to be trusted, and after a stop.
-    """
-    plain = next(iter(round_.values()))
-    if pair.memory is None or plain.ns_per_token is None or not plain.tokens:
-        return None
-    told = pair.memory.costs.target_ns(1, len(plain.prompt)) / plain.ns_per_token
-    if not 1 / _TRUST <= told <= _TRUST:
-        return None
-    matches: tuple[int, ...] = (0,) * (len(plain.tokens) - 1)
-    confidences: tuple[tuple[float, ...], ...] = ((),) * (len(plain.tokens) - 1)
-    if "model" in sources and pair.drafter is not None and pair.info.draft is not None:
-        n_vocab = min(pair.info.target.n_vocab, pair.info.draft.n_vocab)
-        views = []
-        try:
-            for view in teacher_forced(pair.drafter.cache, n_vocab, plain.prompt, plain.tokens, DEPTH):
-                if cancelled():
-                    return None
-                views.append(view)
-        except (Interrupted, DecodeError):
-            # A draft model that fails takes the bound with it, and not the race.
-            return None
-        matches, confidences = tuple(m for m, _ in views), tuple(q for _, q in views)
-    trace = Trace(prompt.name, prompt.kind, plain.prompt, plain.tokens, matches, confidences)
-    curve = Curve.of(pair.memory.costs.snapshot())
-    return plain_cost(trace, curve) / oracle_cost(trace, curve, lookup="look-up" in sources)
 
 
 def rows(raced: Sequence[Raced], names: Sequence[str]) -> list[Row]:
@@ -265,7 +232,7 @@ def n_whole(raced: Sequence[Raced], n_prompts: int) -> int:
 
 def settled(table: Sequence[Row]) -> bool:
     """Whether it is known of everybody in these rows whether it is faster: more rounds would only say so again."""
-    return all(outcome(m.ratio, work=m.work) not in ("unclear", "unknown") for row in table for m in row.measured[1:])
+    return all(is_clear(m.ratio, work=m.work) for row in table for m in row.measured[1:])
 
 
 def _row(kind: str, raced: Sequence[Raced], names: Sequence[str]) -> Row:

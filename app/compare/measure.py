@@ -228,6 +228,11 @@ def outcome(ratio: Spread | None, *, work: Work = "own") -> Outcome:
     return "unclear"
 
 
+def is_clear(ratio: Spread | None, *, work: Work = "own") -> bool:
+    """Whether a ratio tells something, so that more rounds would only say it again; see `outcome`."""
+    return outcome(ratio, work=work) not in ("unclear", "unknown")
+
+
 def verdict(ratio: Spread | None, more: str = "--repeat {}", *, work: Work = "own") -> str:
     """One sentence, such as "2.1x faster (3 runs each, alternating: 2.0 to 2.2)".
 

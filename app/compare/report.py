@@ -81,20 +81,9 @@ def remarks(comparison: Comparison, measured: Measured) -> list[str]:
     run = runs[-1]
     lines = [undrafted(run.why)] if measured.acceptance is None and run.why else []
     lines += run.notices
-    lines += _other_prompt(run, comparison.rounds[-1][comparison.measured[0].name])
     if name in comparison.differences:
         lines += difference_lines(comparison.differences[name], runs[0])
     return lines
-
-
-def _other_prompt(run: Run, plain: Run) -> list[str]:
-    """That a server, whose prompt nobody sees, has read another one than this side."""
-    read, expected = (each.stats.cache_n + each.stats.prompt_n for each in (run, plain))
-    if run.prompt or read == expected:
-        return []
-    told = f"its prompt has {read:,} tokens, that of plain decoding {expected:,}"
-    why = "its template is another, or what that is told by itself; --thinking on or off tells both the same"
-    return [f"{told}: {why}"]
 
 
 def undrafted(why: str) -> str:

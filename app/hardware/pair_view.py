@@ -83,7 +83,7 @@ class PairView:
         target_source: What `--target` takes for its target.
         chosen: Whether somebody chose it; nothing is broken where a stand-in is not installed.
         recommended: The sampling values that the makers of its target recommend.
-        notices: What else whoever loads it is told.
+        notices: What else is to be known of that.
     """
 
     name: str

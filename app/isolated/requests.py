@@ -17,6 +17,8 @@ from app.events import (
     LoadProgress,
     Measuring,
     Notice,
+    PairChanged,
+    PairInfo,
     PromptProgressed,
     StepCompleted,
 )
@@ -79,7 +81,7 @@ class RequestQueue:
         """Of the pair that was loaded last."""
         self.has_pair = False
         """Whether the child has a pair, or will have."""
-        self._loaded: Loaded | None = None
+        self._pair: PairInfo | None = None
         """What the pair was that was loaded last."""
         self._notices: set[Notice] = set()
         """What was said while one was loaded that somebody waited for."""
@@ -165,17 +167,18 @@ class RequestQueue:
         """Keep account of an event; returns what the world is told of it."""
         now = self.current
         if now is not None and now.partial is not None:
-            now.partial.follow(event, self._loaded.pair if self._loaded is not None else None)
+            now.partial.follow(event, self._pair)
         match event:
-            case Loaded() if now is not None:
-                before, self._loaded = self._loaded, event
-                if now.loader is None:
-                    # The child has loaded it anew by itself.
-                    return event
+            case PairChanged(pair):
+                self._pair = pair
+                return event
+            case Loaded(pair) if now is not None:
+                before, self._pair = self._pair, pair
                 self.loader, self.has_pair = now.loader, True
                 done = self._finish()
-                is_news = event != before if done.is_reload else not done.is_settled
-                return event if is_news else None
+                if done.is_reload:
+                    return PairChanged(pair) if pair != before else None
+                return event if not done.is_settled else None
             case Failed(request=None) if now is not None:
                 self.has_pair = False
                 done = self._finish()

@@ -76,6 +76,7 @@ class NativePair:
         self.unkept: OSError | None = None
         """Why the disk refused what was measured, the last time that it did."""
         self._params = params
+        self._cancel = cancel
         self._giving_way = self._new_giving_way()
         # Both files are looked at before either is loaded, so that a wrong one is told at once; what another program
         # puts in their place meanwhile is not what is loaded.
@@ -88,7 +89,7 @@ class NativePair:
             self._model = Model(target_file, params.model, lambda share: on_progress("target", share))
             stack.callback(self._model.close)
             context_params = self._context_params(params if draft_file is not None else replace(params, draft=None))
-            self._open_target(context_params, cancel)
+            self._open_target(context_params)
             self._prompts = PromptBuilder(self._model)
             if self._model.chat_template is None:
                 self.notices.append(
@@ -97,9 +98,8 @@ class NativePair:
                 )
             draft = self._load_draft(draft_file, params, cancel, on_progress, stack) if draft_file is not None else None
             self._draft = draft
-            if draft is None and 0 < self._context.n_rollback < self._context.n_ctx:
-                self._context.close()
-                self._open_target(replace(context_params, n_snapshots=0), cancel)
+            if draft is None:
+                self._keep_no_snapshots()
             self.info = PairInfo(
                 target=_info(self._model),
                 draft=_info(draft) if draft is not None else None,
@@ -108,8 +108,8 @@ class NativePair:
                 # Without the draft that was asked for it is less, and nobody counted how much.
                 memory=params.memory if (draft is None) is (params.draft is None) else (),
                 n_ctx_room=params.n_ctx_room,
-                most_drafted=self.target.n_rollback if self.target.n_rollback < self.target.n_ctx else None,
-                wants_draft_model=not self.can_draft and keeps_snapshots(self._model.header),
+                most_drafted=self._most_drafted,
+                wants_draft_model=self._wants_draft_model,
                 hears=self._prompts.hears(),
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
@@ -128,10 +128,24 @@ class NativePair:
             return None
         return found
 
-    def _open_target(self, params: ContextParams, cancel: CancelFlag) -> None:
-        self._context = Context(self._model, params, cancel)
+    def _open_target(self, params: ContextParams) -> None:
+        self._context = Context(self._model, params, self._cancel)
         self._contexts = [self._context]
         self.target = TokenCache(self._context)
+
+    def _keep_no_snapshots(self) -> None:
+        """Let go of what only a draft model needs, and what every token pays for; forgets what was read."""
+        if 0 < self._context.n_rollback < self._context.n_ctx:
+            self._context.close()
+            self._open_target(replace(self._params, draft=None).target_context(self._model.n_ctx_train))
+
+    @property
+    def _most_drafted(self) -> int | None:
+        return self.target.n_rollback if self.target.n_rollback < self.target.n_ctx else None
+
+    @property
+    def _wants_draft_model(self) -> bool:
+        return not self.can_draft and keeps_snapshots(self._model.header)
 
     def _context_params(self, params: PairParams) -> ContextParams:
         chosen = params.target_context(self._model.n_ctx_train)
@@ -187,16 +201,28 @@ class NativePair:
     def set_draft_aside(self) -> None:
         if self._draft is None:
             return
-        self.notices.append(
-            f"Running without a draft. {self._draft.name} keeps failing, so it is left out until the pair is "
-            "opened anew."
-        )
+        name = self._draft.name
         self._contexts, self.drafter = [self._context], None
         self._draft.close()
         self._draft = None
-        # Nobody counted how much less it is.
-        self.info = replace(self.info, draft=None, device=_device(self._params, with_draft=False), memory=())
         self._params = replace(self._params, draft=None)
+        self._keep_no_snapshots()
+        # Only the processor's layers of what is left have to make room.
+        self._giving_way = self._new_giving_way()
+        self._compute_with(self._most_threads)
+        self.info = replace(
+            self.info,
+            draft=None,
+            device=_device(self._params, with_draft=False),
+            # Nobody counted how much less it is.
+            memory=(),
+            most_drafted=self._most_drafted,
+            wants_draft_model=self._wants_draft_model,
+            draft_failed=True,
+        )
+        self.notices.append(
+            f"Running without a draft. {name} keeps failing, so it is left out until the models are loaded anew."
+        )
         self.memory = self._remembered()
 
     def _remembered(self) -> Memory | None:

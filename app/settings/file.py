@@ -19,6 +19,7 @@ from app.file_lock import exclusive
 from app.settings.checking import Problem, check, check_keys, check_presets
 from app.settings.kinds import Value
 from app.settings.layers import Layer
+from app.settings.presets import BUILT_IN
 from app.settings.tree import BY_NAME
 from app.toml_error import has_comment, read_toml, reason
 
@@ -114,8 +115,20 @@ class SettingsFile:
         self._change(change)
 
     def remove_preset(self, name: str) -> bool:
-        """Take a preset out; returns whether there was one."""
-        return self._took([PRESETS, name])
+        """Take a preset out, with the choice of it where none of that name comes with Tandem.
+
+        Returns:
+            Whether there was one.
+        """
+        found: list[bool] = []
+
+        def change(table: Table) -> None:
+            found.append(_take(table, [PRESETS, name]))
+            if found[0] and name not in BUILT_IN and table.get("preset") == name:
+                del table["preset"]
+
+        self._change(change)
+        return any(found)
 
     def unset_key(self, binding: str) -> bool:
         """Give a binding its own key back, however its id is written; returns whether it had another one."""

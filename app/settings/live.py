@@ -304,6 +304,20 @@ class LiveSettings:
         }
         self._shared.save_preset(name, own)
 
+    def remove_preset(self, name: str) -> None:
+        """Take a preset out of the file; one of this name that comes with Tandem counts in its place, else none.
+
+        Raises:
+            SettingsError: The file cannot be written; nothing has changed.
+        """
+        self._shared.remove_preset(name)
+        if name not in self.presets:
+            if self._conversation.get("preset") == name:
+                del self._conversation["preset"]
+            if self._flags.layer.get("preset") == name:
+                self._flags.drop(("preset",))
+        self._mend()
+
     def move_file_away(self) -> str:
         """Rename a file that cannot be read; returns its new name.
 

@@ -74,6 +74,16 @@ class SharedSettings:
         self._file.save_preset(name, values)
         self._content = self._file.read()
 
+    def remove_preset(self, name: str) -> None:
+        """Take a preset out of the file.
+
+        Raises:
+            SettingsError: It cannot be written; nothing has changed.
+        """
+        if self._file is not None:
+            self._file.remove_preset(name)
+            self._content = self._file.read()
+
     def move_file_away(self) -> Path:
         """Rename a file that cannot be read; returns its new path.
 

@@ -34,6 +34,7 @@ from app.events import (
     Measuring,
     ModelInfo,
     Notice,
+    PairChanged,
     PairInfo,
     PromptProgressed,
     RoundDetails,
@@ -88,6 +89,7 @@ VALUES = [
     Drafts(False),
     RunJob(CompareJob(AnswerRequest((Message(Role.USER, "a"),)), (Side("plain", None),), 3)),
     Finished(3, FinishReason.STOP, "a", "b", STATS, AnswerPlan("fixed", "model", DraftParams(), None), None),
+    PairChanged(PairInfo(MODEL, None, 8, "CPU", draft_failed=True)),
 ]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.engine.stats import GenerationStats
 from app.errors import AppError
-from app.events import Failed, Loaded, LoadProgress, ModelInfo, Notice, PairInfo, StepCompleted
+from app.events import Failed, Loaded, LoadProgress, ModelInfo, Notice, PairChanged, PairInfo, StepCompleted
 from app.isolated.protocol import Answer, Load, RunJob
 from app.isolated.requests import PendingRequest, RequestQueue
 from app.request import LoadedPair
@@ -84,18 +84,20 @@ def test_but_of_what_is_another_pair_then(requests: RequestQueue) -> None:
     requests.add(Answer(question()))
 
     assert requests.follow(SLOW) == SLOW
-    assert requests.follow(SHORTER) == SHORTER
+    assert requests.follow(SHORTER) == PairChanged(SHORTER.pair)
     assert numbers([requests.current]) == [(3, False)]
 
 
-def test_a_pair_that_the_child_has_loaded_anew_is_no_end_of_the_answer(requests: RequestQueue) -> None:
+def test_a_pair_that_has_changed_by_itself_is_the_end_of_nothing(requests: RequestQueue) -> None:
     requests.add(Load(PAIR))
     requests.follow(LOADED)
-    requests.add(Answer(question()))
+    requests.add(Load(PAIR))
+    changed = PairChanged(SHORTER.pair)
 
-    assert requests.follow(SHORTER) == SHORTER
+    assert requests.follow(changed) == changed
     assert requests.loader is PAIR
     assert numbers([requests.current]) == [(2, False)]
+    requests.follow(SHORTER)
     requests.clear()
     requests.add(Answer(question()))
     assert requests.follow(SHORTER) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -460,3 +461,19 @@ def test_states_are_counted_as_llama_cpp_counts_them(hybrid: Model) -> None:
     facts = facts_of(hybrid)
     assert facts.states_bytes(0) == facts.state_bytes > 0
     assert kept_bytes(5) - kept_bytes(0) == facts.states_bytes(5) - facts.states_bytes(0)
+
+
+def test_a_draft_that_is_set_aside_leaves_no_states_behind(kept: Model, tiny: Callable[..., Path]) -> None:
+    pair = load(kept.path, tiny())
+    assert pair.target.n_rollback == N_SNAPSHOTS
+    pair.set_draft_aside()
+    alone = load(kept.path, None)
+    assert (pair.target.n_rollback, pair.can_draft) == (0, False)
+    assert pair.info == replace(alone.info, draft_failed=True)
+    for _ in pair.calibrate(lambda: False):
+        pass
+    assert pair.memory is not None
+    assert max(pair.memory.costs.snapshot().rows) == 1
+    assert Machine(pair._context, None).answer(PROMPT[:40], 5, is_end=never).tokens
+    pair.close()
+    alone.close()

@@ -53,6 +53,8 @@ def test_it_shows_the_staircase_and_keeps_it(quickly: Quickly, tmp_path: Path) -
     done = quickly("--quick")
 
     assert done.returncode == 0
+    # Its progress is for terminals; what runs is said to pipes as well.
+    assert "Measuring what batches of tokens cost; ctrl+c ends it." in done.stderr
     assert "rows" in done.stdout
     assert "A drafted token costs" in done.stdout
     (file,) = (tmp_path / "tandem" / "drafting").glob("*.json")

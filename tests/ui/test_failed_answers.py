@@ -122,7 +122,7 @@ async def test_an_answer_of_thoughts_alone_is_told_of_again(file: Path) -> None:
         await chat.send("one")
         chat.engine.says("hm", thinking=True)
         await answered(chat, "")
-        await chat.shows("the model said nothing")
+        await chat.shows("the model thought, and gave no answer")
         before = said(chat)
     await is_shown_again(file, before)
 

@@ -11,6 +11,7 @@ from app.chat.message import Message, Role
 from app.chat.store import Store
 from app.engine.types import AutoDraft, DraftParams
 from app.errors import AppError, SettingsError
+from app.events import PairChanged
 from app.settings.file import SettingsFile
 from app.settings.model_file import Recommended
 from app.thinking import Heard
@@ -197,6 +198,22 @@ async def test_a_load_that_failed_is_tried_again_though_nothing_has_changed(file
         await panel.press("ctrl+r")
         await panel.chat.until(lambda: engine.loads == 3)
         await panel.chat.load()
+
+
+async def test_a_draft_that_was_left_out_comes_back_where_the_models_are_loaded_anew(file: Path) -> None:
+    async with open_panel(file, opened=False) as panel:
+        engine = panel.chat.engine
+        engine.emit(PairChanged(replace(PAIR, draft=None, draft_failed=True)))
+        await panel.chat.until(lambda: panel.chat.screen.session.pair.draft is None)  # type: ignore[union-attr]
+        await panel.open()
+        await panel.chat.shows("ctrl+r load anew")
+        await panel.press("ctrl+r")
+        await panel.chat.until(lambda: engine.loads == 2)
+        # What is told late of the pair that gave way is not of the one that comes.
+        engine.emit(PairChanged(replace(PAIR, draft=None, draft_failed=True)))
+        await panel.chat.load()
+        assert panel.chat.screen.session.pair == PAIR
+        assert panel.chat.screen.session.phase is Phase.READY
 
 
 async def test_a_setting_that_needs_loading_is_kept_and_can_wait_for_it(file: Path) -> None:
@@ -502,6 +519,54 @@ async def test_presets_are_chosen_and_made(file: Path) -> None:
         await panel.press(*"x", "enter")
         await panel.chat.until(lambda: "nonex" in panel.live.presets)
         assert panel.live.presets["nonex"] == {"sampling.temp": 0.0}
+
+
+async def test_a_preset_of_ones_own_is_removed_once_that_is_confirmed(file: Path) -> None:
+    file.write_text('preset = "mine"\n[presets.mine.sampling]\ntemp = 0.3\n[presets.coder.sampling]\ntemp = 0.9')
+    async with open_panel(file) as panel:
+        await panel.chat.shows("ctrl+k remove preset")
+        await panel.press("ctrl+k")
+        await panel.chat.shows("ctrl+k again removes the preset mine, and what it holds, for all conversations.")
+        assert panel.live.preset == "mine"
+        # Another preset was not asked about.
+        await panel.press("left")
+        assert panel.live.preset == "coder"
+        await panel.press("ctrl+k", "right")
+        await panel.press("ctrl+k")
+        assert sorted(panel.live.content.presets) == ["coder", "mine"]
+        await panel.press("ctrl+k")
+        await panel.chat.shows("The preset mine is removed.")
+        assert panel.live.preset is None
+        assert panel.live.problems == ()
+        assert "mine" not in file.read_text()
+        assert "remove preset" not in panel.chat.text
+
+
+async def test_a_removed_preset_that_took_the_place_of_one_of_tandems_gives_it_back(file: Path) -> None:
+    file.write_text('preset = "coder"\n[presets.coder.sampling]\ntemp = 0.9')
+    async with open_panel(file) as panel:
+        await panel.press("ctrl+k", "ctrl+k")
+        await panel.chat.shows("The preset coder is removed; coder is the one that comes with Tandem again.")
+        assert panel.live.resolved()["sampling.temp"] == 0.2
+        # That one stays, and so does what is not chosen.
+        await panel.press("ctrl+k", "ctrl+k")
+        assert panel.live.preset == "coder"
+        assert "remove preset" not in panel.chat.text
+
+
+async def test_a_preset_that_cannot_be_removed_is_still_there(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise SettingsError("The disk is full.", "Make room.")
+
+    file.write_text('preset = "mine"\n[presets.mine.sampling]\ntemp = 0.3')
+    async with open_panel(file) as panel:
+        monkeypatch.setattr(SettingsFile, "remove_preset", refuse)
+        await panel.press("ctrl+k", "ctrl+k")
+        await panel.chat.shows("The disk is full. Make room.")
+        assert panel.live.preset == "mine"
+        # It is removed where it is chosen, and not where another setting is.
+        await panel.find("temp")
+        assert "remove preset" not in panel.chat.text
 
 
 async def test_a_broken_file_is_left_alone_until_the_user_moves_it(file: Path) -> None:

@@ -114,6 +114,15 @@ async def test_the_open_pair_is_marked_and_taking_it_again_says_so_and_loads_not
         assert window.pairs.names("choose") == [["demo"]]
 
 
+async def test_the_open_pair_is_loaded_anew_where_its_draft_was_left_out() -> None:
+    lacks = replace(SMALL, here=True, set_up=True, is_open=True, lacks_draft=True)
+    async with open_setup(FakePairs(lacks, CODER), first_run=False) as window:
+        assert "The chat has this pair without its draft, which failed; enter loads both anew." in window.text
+        await window.press("enter")
+        await window.until(lambda: window.in_chat)
+        assert window.pairs.names("choose") == [["llama-8b"]]
+
+
 async def test_a_pair_that_was_set_up_and_opened_just_now_is_not_offered_to_be_opened() -> None:
     async with open_setup(FakePairs(replace(DEMO, is_open=True)), first_run=False) as window:
         window.pairs.goes("demo", Job(Stage.READY, warnings=("The draft is large.",)))

@@ -22,10 +22,10 @@ from app.compare.benchmark import (
     benchmark,
     figures,
     n_whole,
-    reckon_oracle,
     rows,
     settled,
 )
+from app.compare.bound import DEPTH, reckon_oracle
 from app.compare.card import Card, markdown, svg
 from app.compare.chisquare import chi_square_p, homogeneity
 from app.compare.history import Facts, History, Result, changes, remark, slower
@@ -308,6 +308,38 @@ def test_before_the_first_run_earlier_answers_tell() -> None:
     assert TimeLeft({}, None, costs).seconds([(PROMPTS[0], "plain")]) is None, "answers may be of any length"
 
 
+def test_the_bound_takes_time_too() -> None:
+    one, two, _ = PROMPTS
+    left = TimeLeft({}, 8)
+    left.took(one, ran("plain", 4), 3.0)
+    assert left.seconds([(one, "plain")], [two]) is None, "nobody knows how fast the draft is"
+    left.reckoned(8, 16.0)
+    assert left.seconds([(one, "plain")]) == pytest.approx(3.0)
+    assert left.seconds([(one, "plain")], [one, two]) == pytest.approx(3.0 + 2 * 4 * 2.0)
+    costs = CostModel(CostProfile({1: 1e9, 64: 6.4e9}, draft_ns=1e8))
+    assert TimeLeft({}, 8, costs).seconds([], [one]) == pytest.approx(8 * DEPTH * 0.1)
+    assert TimeLeft({}, 8, CostModel(CostProfile({1: 1e9}))).seconds([]) == 0.0
+
+
+def test_the_time_left_has_the_bound_until_it_is_reckoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0]
+
+    def reckon(*_: object) -> float:
+        now[0] += 80 * 10**9
+        return 2.0
+
+    monkeypatch.setattr("app.compare.benchmark.reckon_oracle", reckon)
+    pair = make_pair()
+    plan = Plan(contenders(pair), PROMPTS, REQUEST, 2, oracle=True)
+    lefts = [at.left_s for at in benchmark(pair, plan, lambda: False, lambda: now[0]) if at.left_s is not None]
+    # Answers take no time by this clock, and the bound of each, of 8 tokens, 80 s: two are to come behind the first.
+    assert list(dict.fromkeys(map(round, lefts))) == [160, 80, 0]
+    assert plan.to_reckon() == list(PROMPTS)
+    assert plan.to_reckon(PROMPTS[:1]) == list(PROMPTS[1:])
+    assert replace(plan, sources=("look-up",)).to_reckon() == [], "what a look-up could do takes no time"
+    assert replace(plan, oracle=False).to_reckon() == []
+
+
 BOTH = ("model", "look-up")
 
 
@@ -337,6 +369,8 @@ def test_the_oracle_has_the_drafts_of_those_that_take_part() -> None:
     looked_up = reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["look-up"])
     assert looked_up is not None
     assert looked_up > 2.0
+    short = reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["look-up"], 30)
+    assert short == pytest.approx(1.0), "so many tokens never agree"
     pair.drafter = None
     assert reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["model"]) == pytest.approx(1.0)
 

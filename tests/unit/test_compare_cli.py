@@ -21,7 +21,7 @@ import pytest
 from app.cli import loading, race_session
 from app.cli.bench import command as bench
 from app.cli.bench import task as bench_task
-from app.cli.bench.answer import answer_lines
+from app.cli.bench.answer import answer_lines, tells_all
 from app.cli.bench.flags import QUICK_KINDS, add_bench_arguments
 from app.cli.bench.task import read_task
 from app.cli.compare import command as compare
@@ -31,7 +31,7 @@ from app.cli.options import Options
 from app.cli.output import StatusLine
 from app.cli.parser import build_parser
 from app.cli.race_session import answer_request, parse_fixed
-from app.compare.benchmark import Raced, Row, rows
+from app.compare.benchmark import Raced, Row, rows, settled
 from app.compare.kinds import KINDS
 from app.compare.measure import Measured, Spread, Work, measure, spread
 from app.compare.race import Round, Run
@@ -165,7 +165,7 @@ def test_a_prompt_that_does_not_fit_is_found_before_the_others_are_raced(
     ("drafting", "fixed", "sources"),
     [
         (AutoDraft(), (), {"model", "look-up"}),
-        (AutoDraft(model=False), (), {"look-up"}),
+        (AutoDraft(model=False, min_match=5), (), {"look-up"}),
         (AutoDraft(model=False), ("--fixed", "n_max=3"), {"model", "look-up"}),
         (AutoDraft(lookup=False), (), {"model"}),
     ],
@@ -178,17 +178,17 @@ def test_the_bound_has_the_drafts_of_all_sides(
     fixed: tuple[str, ...],
     sources: set[str],
 ) -> None:
-    seen: list[set[str]] = []
-    monkeypatch.setattr("app.compare.benchmark.reckon_oracle", lambda *given: seen.append(given[-1]))
+    seen: list[tuple[set[str], int]] = []
+    monkeypatch.setattr("app.compare.benchmark.reckon_oracle", lambda *given: seen.append(given[-2:]))
     monkeypatch.setattr(
         bench_task, "read_options", lambda *given, **more: replace(read_options(*given, **more), automatic=drafting)
     )
     prompts = tmp_path / "p.txt"
     prompts.write_text("abc\n")
     assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--oracle", *fixed) == 0
-    assert seen == [sources]
+    assert seen == [(sources, drafting.min_match)]
     assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", *fixed) == 0
-    assert seen == [sources], "whoever does not ask for it does not wait for it"
+    assert len(seen) == 1, "whoever does not ask for it does not wait for it"
 
 
 def test_prompts_come_from_standard_input(
@@ -507,6 +507,7 @@ def test_quick_is_a_prompt_each_of_a_few_kinds(monkeypatch: pytest.MonkeyPatch) 
     assert len(kinds("")) >= 3 * len(KINDS)
 
 
+@pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("command", [("compare", "hello", "--repeat", "1"), ("bench", "--repeat", "1")])
 def test_that_others_compute_is_said_before_minutes_are_spent(
     tandem: Tandem,
@@ -515,7 +516,9 @@ def test_that_others_compute_is_said_before_minutes_are_spent(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     command: tuple[str, ...],
+    alone: bool,
 ) -> None:
+    monkeypatch.setattr(race_session, "computes_on_processors_only", lambda: alone)
     (prompts := tmp_path / "p.txt").write_text("abc\n")
     own = ("--prompts", str(prompts)) if command[0] == "bench" else ()
     n = len(usable_processors())
@@ -530,6 +533,7 @@ def test_that_others_compute_is_said_before_minutes_are_spent(
     told = capsys.readouterr().err
     assert told.startswith(f"Other programs take {0.5 * n:.1f} of {n} processor")
     assert "Better stop it (ctrl+c)" in told
+    assert (": it takes longer" in told, ": what the processor computes takes longer" in told) == (alone, not alone)
     assert loaded == [False]
     monkeypatch.setattr(race_session, "busy", lambda processors: None)
     assert tandem(*command, *own) == 0
@@ -766,6 +770,38 @@ def test_the_space_at_the_end_of_a_cut_text_is_no_difference_to_the_server() -> 
     both = [raced("Blue. ", "Blue."), raced("Blue", "Red")]
     said = answer_lines(both, rows(both, ["plain", "automatic", "server"]))
     assert said[-1] == "The server's text is plain decoding's on 1 of 2 prompts."
+
+
+def against_server(**read: int) -> list[Raced]:
+    """Two prompts on which everybody has read so many tokens, and automatic drafting is as fast as its server."""
+
+    def run(name: str, ns: int) -> Run:
+        stats = GenerationStats(cache_n=1, prompt_n=read.get(name, 9) - 1, predicted_n=3, predicted_ns=ns)
+        # Drafts, for only what was drafted is a side's own work.
+        return Run(name, (), (), "x", FinishReason.LENGTH, replace(stats, draft_n=2))
+
+    def round_(server_ns: int) -> Round:
+        return {name: run(name, ns) for name, ns in (("plain", 9000), ("automatic", 1000), ("server", server_ns))}
+
+    rounds = tuple(round_(ns) for ns in (1000, 1020))
+    return [Raced(Prompt("yours", name, "abc"), rounds) for name in ("1", "2")]
+
+
+def test_a_server_that_was_told_another_prompt_is_said_to_be() -> None:
+    names = ["plain", "automatic", "server"]
+    told = "The server read another prompt on 2 of 2, such as 5 tokens for 9: its template is another"
+    assert told in answer_lines(raced := against_server(server=5), rows(raced, names))[-1]
+    assert "another prompt" not in "\n".join(answer_lines(raced := against_server(), rows(raced, names)))
+
+
+def test_it_goes_on_until_it_is_clear_who_is_faster_of_automatic_drafting_and_the_server() -> None:
+    raced = against_server()
+    table = rows(raced, ["plain", "automatic", "server"])
+    assert settled(table), "both are faster than plain decoding"
+    assert not tells_all(raced, table)
+    assert "too few runs to tell" in answer_lines(raced, table)[-2]
+    clear = [replace(one, rounds=one.rounds[:1] * 3) for one in raced]
+    assert tells_all(clear, rows(clear, ["plain", "automatic", "server"]))
 
 
 def test_the_kinds_that_gain_most_and_least_are_among_those_that_were_drafted() -> None:

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.chat.message import Message, Role
-from app.compare import report
 from app.compare.note import comparison_markdown, fenced, save_note
 from app.compare.race import Run
-from app.compare.report import Comparison, compared, seen, undrafted
+from app.compare.report import compared, seen, undrafted
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, FinishReason, SamplingParams
 from app.errors import AppError
@@ -63,19 +62,6 @@ def test_what_was_thought_is_told_apart_from_what_was_said() -> None:
     request = AnswerRequest(SAID[:1], SamplingParams(temperature=0), max_tokens=256)
     told = comparison_markdown(compared([{"plain": thought}], {}), request, PAIR)
     assert told.endswith("#### plain\n\nThinking:\n\n```text\nHm.\n```\n\nAnswer:\n\n```text\n\n```\n")
-
-
-@pytest.mark.parametrize(("n_prompt", "is_other"), [(9, False), (5, True)])
-def test_a_server_that_was_told_another_prompt_is_said_to_be(n_prompt: int, is_other: bool) -> None:
-    plain, server = run("plain", 4, "x"), run("server", 4, "x")
-    server = replace(server, prompt=(), stats=replace(server.stats, cache_n=1, prompt_n=n_prompt - 1))
-    told = remarks(compared([{"plain": plain, "server": server}], {}), "server")
-    assert ("its prompt has 5 tokens, that of plain decoding 9" in told) == is_other
-
-
-def remarks(comparison: Comparison, name: str) -> str:
-    measured = next(each for each in comparison.measured if each.name == name)
-    return "\n".join(report.remarks(comparison, measured))
 
 
 def test_it_tells_what_other_programs_took() -> None:

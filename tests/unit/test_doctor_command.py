@@ -11,6 +11,7 @@ import pytest
 
 from app.cli.doctor import command
 from app.cli.doctor.flags import add_doctor_arguments
+from app.cli.output import LOOKING
 from app.errors import ModelLoadError
 from app.hardware.checks import Facts
 from app.hardware.pair_view import PairView
@@ -33,6 +34,19 @@ def test_only_a_library_that_does_not_load_is_a_failure(
     assert run(monkeypatch, with_gpu(advice=ADVICE)) == 0
     assert run(monkeypatch, replace(FACTS, build=None, failure=ModelLoadError("Broken."))) == 1
     assert capsys.readouterr().out.count("this machine has") == 3
+
+
+def test_what_it_is_at_is_said_before_anything_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    def imported() -> None:
+        assert shown == [LOOKING]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "StatusLine", lambda _: argparse.Namespace(show=shown.append))
+    monkeypatch.setattr(command, "imported_whole", imported)
+    with pytest.raises(KeyboardInterrupt):
+        command.doctor(argparse.Namespace())
 
 
 def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

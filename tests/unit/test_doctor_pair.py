@@ -187,6 +187,20 @@ def test_only_of_what_does_not_fit_ways_out_are_offered(folders: Path) -> None:
     assert look(target=str(target))[0].offers == ()
 
 
+@pytest.mark.parametrize(
+    ("card", "fit", "is_said"), [(True, "off", True), (True, "auto", False), (False, "off", False)]
+)
+def test_a_place_that_nobody_takes_is_said_to_be_none(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, card: bool, fit: str, is_said: bool
+) -> None:
+    target = write_model(folders / "t.gguf")
+    monkeypatch.setattr(doctor_pair, "memory_rooms", lambda _: ROOMS if card else ROOMS[1:])
+    section = pair_section(look(target=str(target), fit=fit)[0])
+
+    notes = [one.text for one in section.lines if one.label == "note"]
+    assert any(note.startswith("fit is off: llama.cpp places the layers by itself") for note in notes) == is_said
+
+
 def test_what_was_named_and_cannot_be_is_a_problem(folders: Path) -> None:
     found, _ = look(target=str(folders / "none.gguf"))
 

@@ -27,6 +27,7 @@ _LITERAL = {
     "cli/run.py": {"ctrl+c"},
     "cli/bench/command.py": {"ctrl+c"},
     "cli/race_session.py": {"ctrl+c"},
+    "cli/tune/command.py": {"ctrl+c"},
     "ui/app.py": {"ctrl+c"},
     "cli/setup/command.py": {"enter"},
     # These say what a key may be called.

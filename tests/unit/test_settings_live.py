@@ -343,6 +343,19 @@ def test_a_number_that_is_changed_counts_and_flags_that_contradict_it_give_way(f
     assert live.sentences() == (told,)
 
 
+def test_a_preset_that_is_removed_is_chosen_by_nobody_any_more(file: SettingsFile) -> None:
+    write(file, 'preset = "mine"\n[presets.mine.sampling]\ntemp = 0.3\n[presets.coder.sampling]\ntemp = 0.9')
+    live = LiveSettings(file, {"preset": "mine"})
+    live.enter({"preset": "mine"})
+    live.remove_preset("mine")
+    assert (live.preset, live.problems, live.document) == (None, (), {})
+    assert live.resolved()["sampling.temp"] == LiveSettings().resolved()["sampling.temp"]
+    assert file.read().values == {}
+    live.set("preset", "coder")
+    live.remove_preset("coder")
+    assert (live.preset, live.resolved()["sampling.temp"]) == ("coder", 0.2)
+
+
 def test_a_preset_and_a_conversation_that_flags_contradict_count(file: SettingsFile) -> None:
     write(file, "[presets.near.draft]\nn_max = 3")
     live = LiveSettings(file, {"draft.n_min": 5})

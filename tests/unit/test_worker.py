@@ -15,7 +15,18 @@ from app.compare.sides import Side
 from app.counting import CountJob
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
 from app.errors import AppError, ComputeError, Interrupted, ModelFileError
-from app.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Measuring, Notice, StepCompleted
+from app.events import (
+    Event,
+    Failed,
+    Finished,
+    JobEnded,
+    Loaded,
+    LoadProgress,
+    Measuring,
+    Notice,
+    PairChanged,
+    StepCompleted,
+)
 from app.request import AnswerRequest, LoadedPair
 from app.thinking import AS_TRAINED, Thinking
 from app.worker import CancelSwitch, EngineWorker, Progress
@@ -345,16 +356,21 @@ class TestFailedComputation:
         left = self.one_after_another(harness, *pairs)
         drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
         lost: list[str] = []
-        told: list[list[Event]] = []
-        for _ in range(4):
+        for _ in range(2):
+            harness.worker.answer(drafted)
+            finished = harness.until(Finished, Failed)[-1]
+            assert isinstance(finished, Finished)
+            lost.append(finished.lost)
+        # At once, not with what is asked for next.
+        assert harness.until(PairChanged) == [Notice("It is left out."), PairChanged(pairs[1].info)]
+        for _ in range(2):
             harness.worker.answer(drafted)
             *before, finished = harness.until(Finished, Failed)
             assert isinstance(finished, Finished)
             lost.append(finished.lost)
-            told.append([e for e in before if isinstance(e, Loaded) or e == Notice("It is left out.")])
+            assert not any(isinstance(event, Loaded | PairChanged | Notice) for event in before)
 
         assert lost == ["It failed.", "It failed.", "", ""]
-        assert told == [[], [], [Notice("It is left out."), Loaded(pairs[1].info)], []]
         assert (pairs[1].closed, pairs[1].info.draft, len(left)) == (False, None, 1)
         harness.worker.load(lambda cancel, progress: left.pop(0))
         harness.until(Loaded)
@@ -363,6 +379,39 @@ class TestFailedComputation:
         assert harness.worker.close(30)
         assert pairs[2].closed
         assert pairs[2].drafter is not None, "the pair that was opened anew begins anew"
+
+    @pytest.mark.parametrize(("n_good", "is_loaded_anew"), [(7, False), (8, True)])
+    def test_of_the_draft_long_ago_is_forgotten(self, harness: Harness, n_good: int, is_loaded_anew: bool) -> None:
+        draft = FakeModel(mixing(1))
+        pairs = [FakePair(FakeModel(mixing(1)), one) for one in (failing_at(3), draft, FakeModel(mixing(1)))]
+        left = self.one_after_another(harness, *pairs)
+        drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
+        # Answers in which it has no part say nothing of it.
+        for asked in (drafted, *[replace(drafted, drafting=None)] * 9, *[drafted] * n_good):
+            harness.worker.answer(asked)
+            harness.until(Finished)
+        draft.fail_at, draft.fail_with = len(draft.batches) + 1, ComputeError("It failed.")
+        for _ in range(2):
+            harness.worker.answer(drafted)
+            harness.until(Finished)
+
+        assert harness.worker.close(30)
+        assert (pairs[1].info.draft is not None, not left) == (is_loaded_anew, is_loaded_anew)
+
+    def test_of_the_draft_whose_target_cannot_go_on_without_loads_the_pair_anew(self, harness: Harness) -> None:
+        class Held(FakePair):
+            def set_draft_aside(self) -> None:
+                raise ModelFileError("There is no room.", "End what uses it.")
+
+        pairs = [Held(FakeModel(mixing(1)), failing_at(3)) for _ in range(2)]
+        last = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+        left = self.one_after_another(harness, *pairs, last)
+        drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
+        for _ in range(3):
+            harness.worker.answer(drafted)
+            assert isinstance(harness.until(Finished, Failed)[-1], Finished)
+        assert [pair.closed for pair in pairs] == [True, True]
+        assert not left
 
     def test_is_not_forgotten_where_a_job_ends_with_it(self, harness: Harness) -> None:
         first = FakePair(failing_at(40))
@@ -389,9 +438,9 @@ class TestFailedComputation:
         told: list[list[Event]] = []
         for _ in range(3):
             harness.worker.answer(QUESTION)
-            told.append([e for e in harness.until(Finished, Failed) if isinstance(e, Loaded | Notice)])
+            told.append([e for e in harness.until(Finished, Failed) if isinstance(e, Loaded | PairChanged | Notice)])
 
-        assert told == [[], [Notice("Running without a draft."), Loaded(second.info)], []]
+        assert told == [[], [Notice("Running without a draft."), PairChanged(second.info)], []]
         assert third.samplers
 
     def one_after_another(self, harness: Harness, *pairs: FakePair) -> list[FakePair]:

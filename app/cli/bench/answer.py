@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.compare.benchmark import Raced, Row
-from app.compare.measure import Measured, factor, measure, outcome, verdict
+from app.compare.benchmark import Raced, Row, settled
+from app.compare.measure import Measured, Spread, factor, is_clear, measure, outcome, verdict
 from app.compare.race import Run
 from app.compare.report import undrafted
 from app.compare.sides import AUTOMATIC, PLAIN
@@ -32,12 +32,46 @@ def answer_lines(raced: Sequence[Raced], table: Sequence[Row]) -> list[str]:
             lines.append(f"  {extremes}")
     names = [m.name for m in others]
     if SERVER in names:
-        races = [one.rounds for one in raced]
-        lines.append(f"{AUTOMATIC} against the server: {verdict(measure(races, AUTOMATIC, SERVER).ratio)}")
+        lines.append(f"{AUTOMATIC} against the server: {verdict(_against_server(raced))}")
         # At the end of a text that was cut, ours keeps the space to go on from.
         same = sum(_said(one.rounds[0][PLAIN]) == _said(one.rounds[0][SERVER]) for one in raced)
         lines.append(f"The server's text is plain decoding's on {same} of {len(raced)} prompts.")
+        if other_prompts := _other_prompts(raced):
+            lines.append(other_prompts)
     return lines
+
+
+def tells_all(raced: Sequence[Raced], table: Sequence[Row]) -> bool:
+    """Whether everything that `answer_lines` and these rows say is known, so that more rounds would only say it again.
+
+    Args:
+        raced: Every prompt.
+        table: The rows that count.
+    """
+    races_server = any(SERVER in one.rounds[0] for one in raced)
+    return settled(table) and (not races_server or is_clear(_against_server(raced)))
+
+
+def _against_server(raced: Sequence[Raced]) -> Spread | None:
+    """Automatic drafting's speed over the server's."""
+    return measure([one.rounds for one in raced], AUTOMATIC, SERVER).ratio
+
+
+def _other_prompts(raced: Sequence[Raced]) -> str:
+    """That the server, whose prompts nobody sees, has read others than we have; "" where nothing tells that."""
+    read = [[_prompt_length(one.rounds[0][name]) for name in (SERVER, PLAIN)] for one in raced]
+    others = [(theirs, ours) for theirs, ours in read if theirs != ours]
+    if not others:
+        return ""
+    theirs, ours = others[0]
+    return (
+        f"The server read another prompt on {len(others)} of {len(raced)}, such as {theirs:,} tokens for {ours:,}: its "
+        "template is another, or what that is told by itself. --thinking on or off tells both the same."
+    )
+
+
+def _prompt_length(run: Run) -> int:
+    return run.stats.cache_n + run.stats.prompt_n
 
 
 def _said(run: Run) -> tuple[str, str]:

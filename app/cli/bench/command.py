@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.cli.bench.answer import SERVER, answer_lines
+from app.cli.bench.answer import SERVER, answer_lines, tells_all
 from app.cli.bench.card import write_card
 from app.cli.bench.lossless import check_lossless
 from app.cli.bench.task import BenchTask, read_task
@@ -19,7 +19,7 @@ from app.cli.output import StatusLine
 from app.cli.prose import columns_of, for_reading
 from app.cli.race_session import Session, against_earlier, contenders_of, out, progress_line, with_pair
 from app.cli.streams import is_refusal, is_unread, let_go_of_output
-from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, n_whole, rows, settled
+from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, n_whole, rows
 from app.compare.card import Card
 from app.compare.history import Facts
 from app.compare.measure import UNDRAFTED, factor, measure
@@ -94,7 +94,15 @@ class _Benchmark:
         sources = {source for side in sides for source in pair.info.sources(side.drafting)}
         self._names = [contender.name for contender in contenders]
         plan = Plan(
-            contenders, task.prompts, task.request, task.repeat, task.oracle, sources, lengths, self._says_it_all
+            contenders,
+            task.prompts,
+            task.request,
+            task.repeat,
+            oracle=task.oracle,
+            sources=sources,
+            min_match=task.options.automatic.min_match,
+            lengths=lengths,
+            enough=self._says_it_all,
         )
         self._announce(plan)
         steps = Steps(benchmark(pair, plan, self._session.cancel, time.perf_counter_ns, self._keep))
@@ -126,7 +134,7 @@ class _Benchmark:
         if not task.ends_early or not n_whole(raced, len(task.prompts)):
             return False
         table = rows(raced, self._names)
-        return settled(table[-1:] if task.is_quick else table)
+        return tells_all(raced, table[-1:] if task.is_quick else table)
 
     def _announce(self, plan: Plan) -> None:
         """Say at once what will run, and for how long: whoever has no time for it should not find out late."""
@@ -134,7 +142,7 @@ class _Benchmark:
         n, sides = len(task.prompts), ", ".join(self._names)
         what = f"{n} prompt{'s' * (n != 1)} x {task.repeat} round{'s' * (task.repeat != 1)}"
         what += f" x {len(self._names)} sides ({sides})"
-        seconds = plan.time_left(self._session.pair).seconds(plan.to_come(0))
+        seconds = plan.time_left(self._session.pair).seconds(plan.to_come(0), plan.to_reckon())
         time_ = f", about {duration(seconds)}" if seconds is not None else ""
         if warming := plan.n_runs - n * task.repeat * len(self._names):
             what += f", and {warming} to warm up"

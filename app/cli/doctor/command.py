@@ -42,6 +42,8 @@ def doctor(args: argparse.Namespace) -> int:
     Returns:
         1 if there is a problem, else 0.
     """
+    # What is imported takes a moment, too.
+    StatusLine(sys.stderr).show(LOOKING)
     with imported_whole():
         from app.cli.doctor.hub_section import hub_section
         from app.cli.doctor.own_files import own_files
@@ -51,7 +53,6 @@ def doctor(args: argparse.Namespace) -> int:
         from app.hardware.slow.lines import slow_section
 
     refuse_wrong_usage(args)
-    StatusLine(sys.stderr).show(LOOKING)
     facts = gather()
     pair, situation = look_at(args, facts)
     sections = [views(facts), pair_section(pair)]

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from app.hardware.checks import Facts
     from app.llama.pair_params import PairParams
 
+_NOT_FITTED = (
+    "fit is off: llama.cpp places the layers by itself, and nobody counts the memory before. The places and figures "
+    "here are those that fit = auto would give."
+)
+
 
 def look_at_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
     """The pair that the flags mean, held against this machine; nothing is loaded.
@@ -86,7 +91,8 @@ def _view(options: Options, found: Fitting, why: str) -> PairView:
         offers=lines,
         target_source=str(options.pair.target),
         recommended=of_file(options.pair, options.files),
-        notices=tuple(notice.removesuffix(MORE) for notice in found.params.notices if notice not in options.notices),
+        notices=tuple(notice.removesuffix(MORE) for notice in found.params.notices if notice not in options.notices)
+        + ((_NOT_FITTED,) if fast_devices(found.rooms) and not options.placement.fit else ()),
     )
 
 

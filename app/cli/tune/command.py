@@ -49,10 +49,19 @@ def tune(args: argparse.Namespace) -> int:
     def job(session: Session) -> int:
         pair, cancel, status = session.pair, session.cancel, session.status
         _refuse_alone(args, pair)
+        status.say(_announced(args, pair, drafting))
         times = _threads(pair, options, cancel, status)
         return _tune(pair, args, options, drafting, cancel, status, times)
 
     return with_pair(options, job)
+
+
+def _announced(args: argparse.Namespace, pair: NativePair, drafting: AutoDraft) -> str:
+    """What is about to be measured: it takes a minute, of which a pipe sees nothing."""
+    parts = ["what batches of tokens cost"]
+    if "model" in pair.info.sources(drafting) and not getattr(args, "quick", False):
+        parts.append(f"an answer of {_SAMPLE_TOKENS} tokens that the draft follows")
+    return f"Measuring {' and '.join(parts)}; ctrl+c ends it."
 
 
 def _refuse_idle(args: argparse.Namespace, options: Options, drafting: AutoDraft) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.chat.ending import Ending, ending_in, numbers_of_failure
-from app.events import Event, Failed, Finished, Loaded, Measuring, Notice, PairInfo, StepCompleted
+from app.events import Event, Failed, Finished, Loaded, Measuring, Notice, PairChanged, PairInfo, StepCompleted
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.branches import one_of_several
@@ -111,8 +111,9 @@ class Hearing:
             self._counting.hear(event)
             return
         match event:
-            case Loaded(pair) if not self._changes.is_loading:
-                self._on_loaded_anew(pair)
+            case PairChanged(pair):
+                if not self._changes.is_loading:
+                    self._on_changed(pair)
             case Loaded() | Failed(request=None) if self._changes.is_overtaken():
                 pass
             case Loaded(pair):
@@ -142,8 +143,8 @@ class Hearing:
             screen.messages.answer.note("")
         self._asking.ask(prompt)
 
-    def _on_loaded_anew(self, pair: PairInfo) -> None:
-        """What was asked for, and goes on, needed the pair again, and it is not what it was."""
+    def _on_changed(self, pair: PairInfo) -> None:
+        """The pair is not what it was, and what was asked for goes on."""
         self._show_pair(pair)
         self._screen.status.holds(pair.n_ctx)
         # Nobody has switched anything, and the engine knows by itself what it can draft with.

@@ -103,6 +103,11 @@ class ChatSession:
         return n_ctx if n_ctx <= context_limit(pair).n_ctx else 0
 
     @property
+    def lacks_draft(self) -> bool:
+        """Whether the draft model was left out because it kept failing, so that loading anew could bring it back."""
+        return self.pair is not None and self.pair.draft_failed
+
+    @property
     def can_draft(self) -> bool:
         """Whether there is something to draft with, as far as is known."""
         drafting = self.settings.drafting

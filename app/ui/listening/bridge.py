@@ -22,6 +22,7 @@ from app.events import (
     LoadProgress,
     Measuring,
     Notice,
+    PairChanged,
     PromptProgressed,
     RoundDetails,
     StepCompleted,
@@ -29,7 +30,7 @@ from app.events import (
 
 Paced = LoadProgress | Measuring | PromptProgressed | StepCompleted
 """What comes many times a second."""
-Single = Loaded | Notice | Finished | Failed | JobProgressed | JobEnded
+Single = Loaded | PairChanged | Notice | Finished | Failed | JobProgressed | JobEnded
 """What comes once, and should not wait."""
 
 

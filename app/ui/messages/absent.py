@@ -110,7 +110,9 @@ def _absent(node: Node) -> Absent:
     return AbsentAnswer(
         node.text,
         node.reasoning,
-        remark=kept_in_words(node.state, node.ending, empty=not node.text.strip()),
+        remark=kept_in_words(
+            node.state, node.ending, empty=not node.text.strip(), thought=bool(node.reasoning.strip())
+        ),
         is_final=is_final(node.ending),
         error=as_error(node.ending),
         node=node.id,

@@ -20,21 +20,23 @@ _STATES = {
     State.WRITING: "another Tandem is writing it",
 }
 _NOTHING = "the model said nothing"
+_ONLY_THOUGHT = "the model thought, and gave no answer"
 
 
-def in_words(ending: Ending, *, empty: bool) -> str:
+def in_words(ending: Ending, *, empty: bool, thought: bool = False) -> str:
     """Why the model stopped writing.
 
     Args:
         ending: How it ended.
         empty: Whether nothing was said.
+        thought: Whether anything was thought.
 
     Returns:
         One line, with the ways out; empty if there is nothing to remark.
     """
     if ending.reason is None:
         return ""
-    said = _WORDS.get(ending.reason, _NOTHING if empty else "")
+    said = _WORDS.get(ending.reason, _of_nothing(thought=thought) if empty else "")
     if ending.repeating and ending.reason in (FinishReason.LENGTH, FinishReason.CONTEXT):
         circles = f"a repeat_penalty ({key('chat.settings', 'f4')}) works against that"
         return f"{said}, {ending.repeating:,} tokens in a row repeat themselves; {circles}"
@@ -47,6 +49,10 @@ def in_words(ending: Ending, *, empty: bool) -> str:
     return said
 
 
+def _of_nothing(*, thought: bool) -> str:
+    return _ONLY_THOUGHT if thought else _NOTHING
+
+
 def in_vain(ending: Ending) -> str:
     """Why another answer, or more of one, came to nothing, where what was there before is there again."""
     if (error := as_error(ending)) is not None:
@@ -54,13 +60,13 @@ def in_vain(ending: Ending) -> str:
     return f"Nothing came of it: {in_words(ending, empty=True)}."
 
 
-def kept_in_words(state: State, ending: Ending, *, empty: bool) -> str:
+def kept_in_words(state: State, ending: Ending, *, empty: bool, thought: bool = False) -> str:
     """How an answer that was kept ended; what went wrong with a failed one is told elsewhere."""
     if ending.failure is not None:
         return ""
     if state is State.COMPLETE:
-        return _NOTHING if empty else ""
-    return (in_words(ending, empty=empty) if state is State.CUT else "") or _STATES.get(state, "")
+        return _of_nothing(thought=thought) if empty else ""
+    return (in_words(ending, empty=empty, thought=thought) if state is State.CUT else "") or _STATES.get(state, "")
 
 
 def as_error(ending: Ending) -> AppError | None:

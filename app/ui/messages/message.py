@@ -224,7 +224,8 @@ class AnswerMessage(Speech):
 
     async def end(self, ending: Ending) -> None:
         """Say why there is no answer, or no more of it, if there is anything to say."""
-        self.note(in_words(ending, empty=not self.text.strip()), is_final=is_final(ending))
+        empty, thought = not self.text.strip(), bool(self.reasoning.text.strip())
+        self.note(in_words(ending, empty=empty, thought=thought), is_final=is_final(ending))
         await self._fail(as_error(ending))
 
     async def end_as_before(self) -> None:

@@ -187,7 +187,9 @@ def _details(card: Card, job: Job | None, question: str, *, room: int, full: boo
     if question:
         yield Content.styled(printable(question), "bold")
     elif card.is_open:
-        yield Content("The chat has this pair.")
+        enter = key("pairs.choose", "enter")
+        without = f" without its draft, which failed; {enter} loads both anew." if card.lacks_draft else "."
+        yield Content(f"The chat has this pair{without}")
     elif not card.set_up:
         yield from before_start(card, job)
     if job is not None:

@@ -26,7 +26,8 @@ log = logging.getLogger("tandem.pairs")
 class Surroundings:
     """What the program knows and the screens must not import.
 
-    All but `catalog`, `open_pair`, `current`, `is_unloaded` and `n_ctx` run on other threads; `is_loading` on any.
+    All but `catalog`, `open_pair`, `current`, `is_unloaded`, `lacks_draft` and `n_ctx` run on other threads;
+    `is_loading` on any.
 
     Attributes:
         catalog: The known pairs, and what is wrong with others; raises AppError if a file is wrong.
@@ -41,6 +42,7 @@ class Surroundings:
         seen: What answers on this machine have shown of pairs, by their names.
         current: The pair that the chat was asked for; asked on the screen's thread, at every look.
         is_unloaded: Whether that pair is not there, and nobody waits for it any more; likewise.
+        lacks_draft: Whether it goes on without its draft, which failed; likewise.
         is_loading: Whether models are being loaded.
         free_disk: Bytes of the disk that downloads come to; None where that is not told.
         n_ctx: The context that pairs get as the settings are, tokens.
@@ -57,6 +59,7 @@ class Surroundings:
     seen: Callable[[], Mapping[str, Seen]] = dict
     current: Current = lambda: None
     is_unloaded: Callable[[], bool] = lambda: False
+    lacks_draft: Callable[[], bool] = lambda: False
     is_loading: Callable[[], bool] = lambda: False
     free_disk: Callable[[], int | None] = lambda: None
     n_ctx: Callable[[], int] = lambda: USUAL_CONTEXT

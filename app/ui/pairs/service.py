@@ -265,6 +265,7 @@ class Pairs:
             set_up=one.set_up,
             is_default=one.is_default,
             is_open=name == self._opened.name,
+            lacks_draft=name == self._opened.name and self._outside.lacks_draft(),
             context=longest_context(self._as_known(name), self._room) if self._room else 0,
         )
 

@@ -128,6 +128,7 @@ class Card:
         set_up: Whether it can be opened at once.
         is_default: Whether it is taken when none is named.
         is_open: Whether the chat has it, or loads it.
+        lacks_draft: Whether the chat has it without its draft, which failed; choosing it loads both anew.
         context: Tokens of context that the target was made for and memory has room for; 0 where that is not known.
     """
 
@@ -150,6 +151,7 @@ class Card:
     set_up: bool = False
     is_default: bool = False
     is_open: bool = False
+    lacks_draft: bool = False
     context: int = 0
 
     @property

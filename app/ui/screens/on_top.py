@@ -64,7 +64,7 @@ class OnTop:
 
             session, themes = self._chat.session, sorted(self._app.available_themes)
             measured, typed = session.effects.lines(), self._chat.own_settings.unfinished
-            failed = session.phase is Phase.UNLOADED
+            failed = session.phase is Phase.UNLOADED or session.lacks_draft
             screen = SettingsScreen(
                 live, measured, themes, on_change, pair=session.pair, unfinished=typed, can_load=failed
             )

@@ -28,7 +28,16 @@ from app.ui.settings.field import Field
 from app.ui.settings.inputs import SettingFilter, TextInput
 from app.ui.settings.line import Shown
 from app.ui.settings.list import SettingList
-from app.ui.settings.rows import not_here, rows, stepped, troubles, whether_to_load, whether_to_reset
+from app.ui.settings.rows import (
+    PRESET,
+    not_here,
+    rows,
+    stepped,
+    troubles,
+    whether_to_load,
+    whether_to_remove,
+    whether_to_reset,
+)
 from app.ui.settings.unfinished import Unfinished
 from app.ui.text import MARK
 from app.ui.widgets.filter_input import FilterInput
@@ -48,7 +57,7 @@ class SettingsScreen(Overlay[bool]):
         on_change: Called after every change.
         pair: What is loaded, or None.
         unfinished: The texts that were left before they were taken; None for none.
-        can_load: Whether the models may be loaded anew though nothing has changed: loading them has failed.
+        can_load: Whether the models may be loaded anew though nothing has changed: they, or the draft, have failed.
     """
 
     BINDING_GROUP_TITLE = "Settings"
@@ -60,6 +69,7 @@ class SettingsScreen(Overlay[bool]):
         Binding("ctrl+x", "reset", "reset", id="settings.reset", tooltip="Take its change back", priority=True),
         Binding("ctrl+l", "reset_all", "reset all", id="settings.reset_all", tooltip="Back to defaults", priority=True),
         Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Keep them as a preset", priority=True),
+        Binding("ctrl+k", "remove", "remove preset", id="settings.remove", tooltip="Forget the preset", priority=True),
         Binding("ctrl+r", "dismiss(True)", "load anew", id="settings.load", tooltip="Load models anew", priority=True),
         Binding("ctrl+o", "move", "move the file", id="settings.move", tooltip="Begin a new file", priority=True),
     ]
@@ -70,6 +80,7 @@ class SettingsScreen(Overlay[bool]):
         "text.break_line",
         "settings.leave",
         "settings.load",
+        "settings.remove",
         "settings.scope",
         "settings.reset",
         "settings.reset_all",
@@ -219,6 +230,14 @@ class SettingsScreen(Overlay[bool]):
         if not self._field.is_open:
             await self._field.open_for_preset()
 
+    def action_remove(self) -> None:
+        preset = self._changing.own_preset
+        if self._asked != "remove":
+            self._asked = "remove"
+            self.hint.ask(whether_to_remove(preset))
+            return
+        self._say(self._changing.remove_preset(preset))
+
     def action_move(self) -> None:
         try:
             away = self._live.move_file_away()
@@ -237,6 +256,9 @@ class SettingsScreen(Overlay[bool]):
             return (self._can_load or bool(self._changing.to_load)) and not editing
         if action in ("scope", "save", "reset_all"):
             return not editing
+        if action == "remove":
+            at_presets = self.settings.shown is not None and self.settings.shown.setting.name == PRESET
+            return at_presets and not editing and bool(self._changing.own_preset)
         if action == "reset":
             shown = self.settings.shown
             may = shown is not None and shown.origin in (Origin.FLAG, Origin.CONVERSATION, Origin.FILE)

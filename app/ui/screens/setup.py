@@ -117,7 +117,7 @@ class SetupScreen(Overlay[Choice | None]):
             self.hint.say("This machine is still being looked at; what it can run is listed in a moment.")
         elif card is None:
             self.action_add()
-        elif card.is_open:
+        elif card.is_open and not card.lacks_draft:
             back = key("pairs.leave", "esc")
             self.hint.say(printable(f"The chat has {card.name} already; {back} goes back to it."))
         elif card.set_up:

@@ -113,6 +113,17 @@ class Changing:
         name = text.strip()
         return self._try(lambda: self._live.save_preset(name)) or f"The preset {printable(name)} is kept."
 
+    @property
+    def own_preset(self) -> str:
+        """The preset in force, if it is one of the user's, which can be removed; else ""."""
+        return name if (name := self._live.preset or "") in self._live.content.presets else ""
+
+    def remove_preset(self, name: str) -> str:
+        """Forget one of the user's presets."""
+        told = self._try(lambda: self._live.remove_preset(name))
+        again = f"; {printable(name)} is the one that comes with Tandem again" if name in self._live.presets else ""
+        return told or f"The preset {printable(name)} is removed{again}."
+
     def _try(self, change: Callable[[], None]) -> str:
         try:
             change()

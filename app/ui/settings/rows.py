@@ -131,6 +131,12 @@ def whether_to_reset() -> str:
     return f"{again} again sets everything back, for all conversations; presets stay."
 
 
+def whether_to_remove(preset: str) -> str:
+    """The question whether a preset shall be forgotten."""
+    again = key("settings.remove", "ctrl+k")
+    return printable(f"{again} again removes the preset {preset}, and what it holds, for all conversations.")
+
+
 def _options(setting: Setting, known: Sequence[str]) -> tuple[str, ...]:
     """What left and right choose from; `known` are the names that only the running program knows."""
     match setting.kind:

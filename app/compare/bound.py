@@ -1,0 +1,72 @@
+"""How much faster than plain decoding an answer could have come with the drafts of its pair: what a race is held
+against."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from app.compare.race import Round
+from app.compare.suite import Prompt
+from app.engine.interfaces import Cancelled
+from app.engine.replays.replay import Curve, oracle_cost, plain_cost
+from app.engine.replays.trace import Trace, teacher_forced
+from app.engine.types import MIN_MATCH
+from app.errors import DecodeError, Interrupted
+from app.request import LoadedPair
+
+DEPTH = 12
+"""Drafted tokens that the oracle may look ahead."""
+_TRUST = 1.5
+"""A curve that is wrong about a plain token by more than this factor is not reckoned with: it was measured while
+something else kept the machine busy."""
+
+
+def reckon_oracle(
+    pair: LoadedPair,
+    prompt: Prompt,
+    round_: Round,
+    cancelled: Cancelled,
+    sources: Collection[str],
+    min_match: int = MIN_MATCH,
+) -> float | None:
+    """How much faster than plain decoding the answer could have come with these drafts, acceptance known in advance.
+
+    The first contender's answer is followed by the draft model if it takes part. Both times, with the best drafts and
+    without any, are reckoned from the same costs: those that were measured first, as all answers until now have
+    corrected them, also those that are raced. See `app.engine.replays.replay.oracle_cost`.
+
+    Args:
+        pair: Whose costs and draft are reckoned with.
+        prompt: What was asked.
+        round_: What everybody answered.
+        cancelled: Ends it.
+        sources: Whose drafts there are.
+        min_match: Tokens that must agree for a look-up.
+
+    Returns:
+        None for an answer of one token, where the costs are not known or not to be trusted, and after a stop.
+    """
+    plain = next(iter(round_.values()))
+    if pair.memory is None or plain.ns_per_token is None or not plain.tokens:
+        return None
+    told = pair.memory.costs.target_ns(1, len(plain.prompt)) / plain.ns_per_token
+    if not 1 / _TRUST <= told <= _TRUST:
+        return None
+    matches: tuple[int, ...] = (0,) * (len(plain.tokens) - 1)
+    confidences: tuple[tuple[float, ...], ...] = ((),) * (len(plain.tokens) - 1)
+    if "model" in sources and pair.drafter is not None and pair.info.draft is not None:
+        n_vocab = min(pair.info.target.n_vocab, pair.info.draft.n_vocab)
+        views = []
+        try:
+            for view in teacher_forced(pair.drafter.cache, n_vocab, plain.prompt, plain.tokens, DEPTH):
+                if cancelled():
+                    return None
+                views.append(view)
+        except (Interrupted, DecodeError):
+            # A draft model that fails takes the bound with it, and not the race.
+            return None
+        matches, confidences = tuple(m for m, _ in views), tuple(q for _, q in views)
+    trace = Trace(prompt.name, prompt.kind, plain.prompt, plain.tokens, matches, confidences)
+    curve = Curve.of(pair.memory.costs.snapshot())
+    lookup = "look-up" in sources
+    return plain_cost(trace, curve) / oracle_cost(trace, curve, lookup=lookup, min_match=min_match)
