@@ -152,7 +152,8 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measur
 
     Per round the mean time a token is taken over the prompts, and the ratio is between two such means of the same
     round, whose runs lie next to each other in time. The spread is therefore that between rounds, not that between
-    prompts.
+    prompts. Where a contender drafted, but not on all prompts, those on which it did the work of plain decoding make it
+    neither faster nor slower: what both took for them is averaged.
 
     Args:
         races: The rounds of each race, as many of each as should count.
@@ -160,7 +161,8 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measur
         against: The one its ratio is taken against.
     """
     runs = [round_[name] for rounds in races for round_ in rounds if name in round_]
-    means = _per_round(races, name, against)
+    work = _work(runs) if name != against else "own"
+    means = _per_round(races, name, against, pooled=work == "own")
     drafted = sum(run.stats.draft_n for run in runs)
     verified = sum(run.stats.verify_steps for run in runs)
     emitted = sum(run.stats.predicted_n - 1 for run in runs if run.stats.verify_steps)
@@ -173,7 +175,7 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measur
         tokens_per_verify=emitted / verified if verified else None,
         draft_prompt_ms=statistics.median(run.stats.draft_prompt_ns / 1e6 for run in runs) if runs else 0.0,
         drafter=runs[-1].drafter if runs else "none",
-        work=_work(runs) if name != against else "own",
+        work=work,
     )
 
 
@@ -189,13 +191,25 @@ def speeds(measured: Iterable[Measured]) -> dict[str, Spread]:
     return {m.name: m.tokens_per_second for m in measured if m.tokens_per_second is not None}
 
 
-def _per_round(races: Sequence[Sequence[Round]], name: str, against: str) -> list[tuple[float, float]]:
-    """Mean nanoseconds a token of both, round by round, over the prompts for which both have one."""
+def _per_round(races: Sequence[Sequence[Round]], name: str, against: str, *, pooled: bool) -> list[tuple[float, float]]:
+    """Mean nanoseconds a token of both, round by round, over the prompts for which both have one.
+
+    Args:
+        races: The rounds of each race.
+        name: One contender.
+        against: The other.
+        pooled: Whether races in which both did the same work are taken to have taken both the same time.
+    """
+    alike = [pooled and _work([round_[name] for round_ in rounds if name in round_]) == "plain" for rounds in races]
     means = []
     for index in range(min(map(len, races), default=0)):
-        both = [rounds[index] for rounds in races if name in rounds[index]]
-        times = [(round_[name].ns_per_token, round_[against].ns_per_token) for round_ in both]
-        known = [(mine, other) for mine, other in times if mine is not None and other is not None]
+        known = []
+        for rounds, is_alike in zip(races, alike, strict=True):
+            round_ = rounds[index]
+            mine, other = (round_[side].ns_per_token if side in round_ else None for side in (name, against))
+            if mine is not None and other is not None:
+                mean = (mine + other) / 2
+                known.append((mean, mean) if is_alike else (mine, other))
         if known:
             means.append((statistics.fmean(mine for mine, _ in known), statistics.fmean(other for _, other in known)))
     return means

@@ -253,6 +253,15 @@ def test_several_prompts_weigh_by_equal_tokens() -> None:
     assert ratio == Spread(2.0, 2.0, 2.0, 1)
 
 
+def test_prompts_on_which_nothing_was_drafted_make_the_whole_neither_faster_nor_slower() -> None:
+    drafted = [{"plain": made("plain", 1500), "draft": made("draft", 1000, drafted=4)}]
+    undrafted = [{"plain": made("plain", 9000), "draft": made("draft", 3000)}]
+
+    ratio = measure([drafted, undrafted], "draft", "plain").ratio
+    assert ratio is not None
+    assert ratio.median == pytest.approx((1500 + 6000) / (1000 + 6000)), "as if both had taken the mean of both"
+
+
 def test_acceptance_is_over_all_rounds() -> None:
     rounds = [
         {"draft": made("draft", 900, drafted=10, accepted=10)},

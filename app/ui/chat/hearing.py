@@ -111,9 +111,10 @@ class Hearing:
             self._counting.hear(event)
             return
         match event:
-            case PairChanged(pair):
-                if not self._changes.is_loading:
-                    self._on_changed(pair)
+            case PairChanged(pair) | Loaded(pair) if not self._changes.is_loading:
+                self._on_changed(pair)
+            case PairChanged():
+                pass
             case Loaded() | Failed(request=None) if self._changes.is_overtaken():
                 pass
             case Loaded(pair):
