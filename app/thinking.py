@@ -50,10 +50,10 @@ class Heard:
         """
         told = []
         if typed.wanted is not None and not self.wanted:
-            other = " How hard it thinks is for --reasoning-effort." if self.effort else ""
+            other = " How hard it thinks is for --reasoning-effort." if self.effort and typed.effort is None else ""
             told.append(f"This model {NO_SWITCH}: --thinking changes nothing.{other}")
         if typed.effort is not None and now.wanted is False:
-            told.append("Thinking is off: --reasoning-effort changes nothing.")
+            told.append("Thinking is asked to be off, so --reasoning-effort is not told to the model.")
         elif typed.effort is not None and (why := self.no_effort(now.wanted)):
             add = " Add --thinking on." if why == EFFORT_IF_ON else ""
             told.append(f"This model {why}: --reasoning-effort changes nothing.{add}")

@@ -106,7 +106,7 @@ class _DraftRecord:
         if cache.is_spent:
             # What comes in its place has computed nothing yet.
             self._n_failed, self._n_good, self._native_ns = self._n_failed + 1, 0, 0
-        elif cache.native_ns > self._native_ns:
+        elif cache.native_ns != self._native_ns:
             self._n_good, self._native_ns = self._n_good + 1, cache.native_ns
             if self._n_good == _FORGIVEN:
                 self._n_failed = 0

@@ -30,7 +30,7 @@ ELSEWHERE = {
     "--draft-max": "--draft-n-max",
     "--draft-min": "--draft-n-min",
     "-s": "--seed",
-    "-f": "--file",
+    "-f": "--prompt-file",
     "-sys": "--system",
     "--system-prompt": "--system",
     "--temperature": "--temp",

@@ -153,7 +153,7 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measur
     Per round the mean time a token is taken over the prompts, and the ratio is between two such means of the same
     round, whose runs lie next to each other in time. The spread is therefore that between rounds, not that between
     prompts. Where a contender drafted, but not on all prompts, those on which it did the work of plain decoding make it
-    neither faster nor slower: what both took for them is averaged.
+    neither faster nor slower: for the ratio, what both took for them is averaged.
 
     Args:
         races: The rounds of each race, as many of each as should count.
@@ -162,13 +162,14 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measur
     """
     runs = [round_[name] for rounds in races for round_ in rounds if name in round_]
     work = _work(runs) if name != against else "own"
-    means = _per_round(races, name, against, pooled=work == "own")
+    means = _per_round(races, name, against)
+    pooled = _per_round(races, name, against, pooled=True) if work == "own" else means
     drafted = sum(run.stats.draft_n for run in runs)
     verified = sum(run.stats.verify_steps for run in runs)
     emitted = sum(run.stats.predicted_n - 1 for run in runs if run.stats.verify_steps)
     return Measured(
         name=name,
-        ratio=spread(other / mine for mine, other in means) if name != against else None,
+        ratio=spread(other / mine for mine, other in pooled) if name != against else None,
         tokens_per_second=spread(1e9 / mine for mine, _ in means),
         first_token_ms=spread(run.stats.first_token_ns / 1e6 for run in runs),
         acceptance=sum(run.stats.draft_n_accepted for run in runs) / drafted if drafted else None,
@@ -186,12 +187,18 @@ def _work(runs: Sequence[Run]) -> Work:
     return "read" if any(run.stats.draft_prompt_ns for run in runs) else "plain"
 
 
+def _is_plain(rounds: Sequence[Round], name: str) -> bool:
+    return _work([round_[name] for round_ in rounds if name in round_]) == "plain"
+
+
 def speeds(measured: Iterable[Measured]) -> dict[str, Spread]:
     """Tokens per second by contender, of those that have any."""
     return {m.name: m.tokens_per_second for m in measured if m.tokens_per_second is not None}
 
 
-def _per_round(races: Sequence[Sequence[Round]], name: str, against: str, *, pooled: bool) -> list[tuple[float, float]]:
+def _per_round(
+    races: Sequence[Sequence[Round]], name: str, against: str, *, pooled: bool = False
+) -> list[tuple[float, float]]:
     """Mean nanoseconds a token of both, round by round, over the prompts for which both have one.
 
     Args:
@@ -200,7 +207,7 @@ def _per_round(races: Sequence[Sequence[Round]], name: str, against: str, *, poo
         against: The other.
         pooled: Whether races in which both did the same work are taken to have taken both the same time.
     """
-    alike = [pooled and _work([round_[name] for round_ in rounds if name in round_]) == "plain" for rounds in races]
+    alike = [pooled and all(_is_plain(rounds, side) for side in (name, against)) for rounds in races]
     means = []
     for index in range(min(map(len, races), default=0)):
         known = []

@@ -35,10 +35,13 @@ def leave_out_silent() -> None:
     host = address.hostname or ""
     # Nobody else may take a connection that is about to be closed.
     with _lock:
-        if host in _asked or is_proxied() or offline_by():
+        if host in _asked or is_proxied(host, address.scheme) or offline_by():
             return
         try:
             silent = is_silent(host, address.port or _PORTS.get(address.scheme, 0))
+        except UnicodeError:
+            # A name that is none; the client has a sentence for that.
+            return
         except socket.gaierror as error:
             raise httpx2.ConnectError(str(error)) from error
         _asked.add(host)

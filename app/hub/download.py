@@ -7,7 +7,6 @@ credentials stay the client's business.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any
 from huggingface_hub import constants, hf_hub_download
 from huggingface_hub.utils import tqdm
 
-from app import atomic
 from app.errors import HubError, Interrupted, WaitError
 from app.hub import store
 from app.hub.checksum import Checksum
@@ -56,20 +54,21 @@ def fetch(request: DownloadRequest) -> Path:
     if not request.doubted and (named := store.cached(repo, commit, file.path, file.size)) is not None:
         request.watcher.found(file.size)
         return named
-    with translated(repo), _turn(request):
-        # Now: what is deleted meanwhile takes the empty folder with it.
-        store.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
-        # Whoever had the turn before may have brought it.
-        here = store.whole(repo, commit, file)
-        if here is not None and not (request.doubted and not _is_right(request, here)):
-            request.watcher.found(file.size)
-            if here != store.blob(repo, file):
-                return here
-        elif file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
-            _by_client(request)
-        else:
-            Transfer(request).run()
-        return store.place(repo, commit, file)
+    with translated(repo):
+        if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
+            return _by_client(request)
+        with _turn(request):
+            # Now: what is deleted meanwhile takes the empty folder with it.
+            store.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
+            # Whoever had the turn before may have brought it.
+            here = store.whole(repo, commit, file)
+            if here is None or (request.doubted and not _is_right(request, here)):
+                Transfer(request).run()
+            else:
+                request.watcher.found(file.size)
+                if here != store.blob(repo, file):
+                    return here
+            return store.place(repo, commit, file)
 
 
 def _is_right(request: DownloadRequest, here: Path) -> bool:
@@ -78,29 +77,11 @@ def _is_right(request: DownloadRequest, here: Path) -> bool:
         return request.check(checksum, store.sha256_of(here) or request.file.sha256)
 
 
-def _by_client(request: DownloadRequest) -> None:
-    """The hub serves its largest files by a protocol that only its own client speaks.
+def _by_client(request: DownloadRequest) -> Path:
+    """The hub serves its largest files by a protocol that only its own client speaks, and that resumes by itself.
 
-    The client puts what has come into its place before anybody can check that, so it is given another place.
-    """
-    aside = store.aside(request.repo, request.file)
-    # What a process left that was killed; whoever has the turn is the only one here.
-    _clear(aside)
-    try:
-        _brought(request, aside)
-    finally:
-        _clear(aside)
-
-
-def _clear(aside: Path) -> None:
-    # What stays is in nobody's way, and tried again the next time.
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-def _brought(request: DownloadRequest, aside: Path) -> None:
-    """Bring a file into a cache of its own, and from there, if it is right, into its place.
-
-    What it gives up the client throws away: only bytes behind all that came before are new.
+    What it gives up the client throws away: only bytes behind all that came before are new. It puts what has come into
+    its place before anybody can check that, also in the place of what was found damaged.
     """
     came = furthest = 0
 
@@ -113,7 +94,7 @@ def _brought(request: DownloadRequest, aside: Path) -> None:
     retries = Retries(request.retry, request.watcher)
     while True:
         try:
-            came_to = _asked(request, count, aside).resolve()
+            path = _asked(request, count)
             break
         except WaitError as error:
             if came > furthest:
@@ -122,14 +103,15 @@ def _brought(request: DownloadRequest, aside: Path) -> None:
             request.watcher.found(-came)
             came = 0
             retries.wait(error)
-    with Checksum(came_to) as checksum:
+    with Checksum(path) as checksum:
         right = request.check(checksum, request.file.sha256)
     if not right:
+        path.resolve().unlink()
         raise request.damaged
-    atomic.move_large(came_to, store.blob(request.repo, request.file))
+    return path
 
 
-def _asked(request: DownloadRequest, count: Callable[[int], None], aside: Path) -> Path:
+def _asked(request: DownloadRequest, count: Callable[[int], None]) -> Path:
     """What the client brings in one go."""
     bar = _counting_bar(count)
     try:
@@ -140,7 +122,7 @@ def _asked(request: DownloadRequest, count: Callable[[int], None], aside: Path) 
                     request.file.path,
                     revision=request.commit,
                     tqdm_class=bar,
-                    cache_dir=aside,
+                    force_download=request.doubted,
                 )
             )
     except RuntimeError as error:

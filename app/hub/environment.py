@@ -123,14 +123,16 @@ def offline_by() -> str:
     return name if os.environ.get(name, "").upper() in _TRUE else ""
 
 
-def is_proxied(host: str = "") -> bool:
+def is_proxied(host: str = "", scheme: str = "") -> bool:
     """Whether the client asks a proxy in the place of the hub.
 
     Args:
         host: Of another host, if it is that which is asked.
+        scheme: Of the address that is asked; any, if that is not known.
     """
     proxies = _proxies()
-    return any(proxies.get(kind) for kind in _PROXIES) and not (host and proxy_bypass(host))
+    kinds = (scheme, "all") if scheme else _PROXIES
+    return any(proxies.get(kind) for kind in kinds) and not (host and proxy_bypass(host))
 
 
 def named_by() -> str:

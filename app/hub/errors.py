@@ -209,14 +209,16 @@ def _network(error: Exception) -> HubError:
 def _reached(error: Exception) -> str:
     """To whom no connection could be made: through a proxy, all of them are made to that."""
     url = _url(error)
-    return f"The proxy on the way to {host()}" if is_proxied(url.host if url else "") else _answerer(error)
+    proxied = is_proxied(url.host, url.scheme) if url else is_proxied()
+    return f"The proxy on the way to {host()}" if proxied else _answerer(error)
 
 
 def _answerer(error: Exception) -> str:
     """Who does not answer as is meant: the hub, or another host to which it sends."""
     url, own = _url(error), urlsplit(_address()).hostname
-    asked = url.raw_host.decode("ascii", "replace")[:_LONGEST_HOST] if url else ""
-    return f"{asked}, to which {host()} sends," if asked and own and asked != own else host()
+    if url is None or not own or url.host in ("", own):
+        return host()
+    return f"{url.raw_host.decode('ascii', 'replace')[:_LONGEST_HOST]}, to which {host()} sends,"
 
 
 def _url(error: Exception) -> httpx2.URL | None:

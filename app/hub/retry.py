@@ -93,7 +93,7 @@ def _in_words(seconds: float) -> str:
     """When to ask again, as a hub says it; rounded up, so that it does not have to say it once more."""
     if seconds < 1:
         return ""
-    return f" in {seconds:.0f} s" if seconds < _MINUTE_S else f" in {math.ceil(seconds / _MINUTE_S)} min"
+    return f" in {math.ceil(seconds)} s" if seconds < _MINUTE_S else f" in {math.ceil(seconds / _MINUTE_S)} min"
 
 
 def patiently(ask: Callable[[], T], retry: RetryPolicy, watcher: Watcher, *, spared: bool = False) -> T:

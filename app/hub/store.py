@@ -27,8 +27,6 @@ from app.hub.folder import PARTIAL
 from app.regular_file import is_file, status
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_ASIDE_LETTERS = 16
-"""Few: the whole way has to fit into what Windows allows."""
 _CACHE_TAG = "CACHEDIR.TAG"
 _CACHE_SIGNATURE = (
     "Signature: 8a477f597d28d172789f06886806bc55\n# Files of the Hugging Face hub. See https://bford.info/cachedir/\n"
@@ -113,11 +111,6 @@ def partial(repo: str, file: RemoteFile) -> Path:
     """Where what has come of a file is kept until all has."""
     content = blob(repo, file)
     return content.with_name(content.name + PARTIAL)
-
-
-def aside(repo: str, file: RemoteFile) -> Path:
-    """Another cache for one file, on the same disk, in which it can be checked before it is anybody's."""
-    return _repo(repo) / f".{_content_name(file)[:_ASIDE_LETTERS]}"
 
 
 def what_came(repo: str, file: RemoteFile) -> Path:

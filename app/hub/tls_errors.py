@@ -48,7 +48,13 @@ def unencrypted(host: str, check_named: str) -> HubError:
 
 def certificates_unreadable() -> HubError:
     """What to say where the certificates that are to be trusted cannot be loaded."""
+    named = os.environ.get(_CERTIFICATES)
+    if not named:
+        return HubError(
+            "The certificates that this system trusts cannot be read.",
+            f"Set {_CERTIFICATES} to a file of certificates in PEM form.",
+        )
     return HubError(
-        f"{_CERTIFICATES} names {printable(os.environ.get(_CERTIFICATES, 'nothing'))}, which holds no certificates.",
+        f"{_CERTIFICATES} names {printable(named)}, which holds no certificates.",
         "Unset it, or name a file in PEM form: text with lines such as BEGIN CERTIFICATE.",
     )

@@ -305,7 +305,7 @@ class LiveSettings:
         self._shared.save_preset(name, own)
 
     def remove_preset(self, name: str) -> None:
-        """Take a preset out of the file; one of this name that comes with Tandem counts in its place, else none.
+        """Take a preset out of the file; what counts in its place is one of this name that comes with Tandem, if any.
 
         Raises:
             SettingsError: The file cannot be written; nothing has changed.
@@ -314,6 +314,7 @@ class LiveSettings:
         if name not in self.presets:
             if self._conversation.get("preset") == name:
                 del self._conversation["preset"]
+                self._flags.reinstate(self._conversation)
             if self._flags.layer.get("preset") == name:
                 self._flags.drop(("preset",))
         self._mend()

@@ -7,10 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from huggingface_hub import constants, hf_hub_download
-
-from app.hub import download
 from app.hub.choose import RemoteFile
 from app.hub.client import repository
 from app.hub.download import fetch
@@ -49,18 +45,6 @@ def publish(hub: LoopbackHub, content: bytes = CONTENT, name: str = "big-Q4_K_M.
     hub.add(TARGET, {name: content})
     listed = repository(TARGET, "main")
     return listed.commit, next(file for file in listed.files if file.path == name)
-
-
-def let_the_client_bring_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file counts as one of those that only the hub's client can have; it has them as the others here."""
-
-    def with_its_protocol(*given: Any, **named: Any) -> Any:
-        with monkeypatch.context() as patch:
-            patch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1 << 40)
-            return hf_hub_download(*given, **named)
-
-    monkeypatch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1)
-    monkeypatch.setattr(download, "hf_hub_download", with_its_protocol)
 
 
 class Watched:

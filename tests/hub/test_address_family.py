@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from huggingface_hub import close_session, set_client_factory
+from huggingface_hub import close_session, constants, set_client_factory
 from huggingface_hub.utils import _http
 
 from app.errors import UnreachableError
 from app.hub import address_family
 from app.hub.client import repository
+from app.hub.environment import is_proxied
 from tests.hub.loopback import LoopbackHub
 from tests.hub.models import FILE, NAME
 
@@ -102,3 +103,19 @@ def test_a_name_that_is_none_is_looked_up_once_and_again_with_the_next_request(m
             with pytest.raises(UnreachableError, match="cannot be found"):
                 repository(NAME, "main")
             assert n_named == n
+
+
+def test_a_name_that_is_none_is_left_to_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", "https://hub..example")
+
+    address_family.leave_out_silent()
+
+
+def test_a_proxy_for_another_scheme_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+
+    assert not is_proxied("hub.example", "https")
+    assert is_proxied("hub.example", "http")

@@ -34,7 +34,7 @@ from tests.hub.faults import (
     rate_limited,
 )
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import CONTENT, TARGET, Watched, let_the_client_bring_it, no_demo, publish
+from tests.hub.models import CONTENT, TARGET, Watched, no_demo, publish
 from tests.hub.proxy import LoopbackProxy
 
 NAME = "big-Q4_K_M.gguf"
@@ -260,7 +260,14 @@ def test_the_largest_files_wait_for_the_hub_too(
     hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
 ) -> None:
     commit, file = publish(hub)
-    let_the_client_bring_it(monkeypatch)
+
+    def with_its_protocol(*given: Any, **named: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1 << 40)
+            return hf_hub_download(*given, **named)
+
+    monkeypatch.setattr(constants, "MAX_HTTP_DOWNLOAD_SIZE", 1)
+    monkeypatch.setattr(download, "hf_hub_download", with_its_protocol)
     # The client asks once, and six times more.
     hub.faults.add(Status(503), NAME, method="HEAD", times=7)
     watched = Watched()

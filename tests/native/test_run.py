@@ -164,7 +164,8 @@ def test_wishes_that_the_model_does_not_hear_are_told() -> None:
     done = tandem("run", "--json", "--max-tokens", "1", "--thinking", "off", "--reasoning-effort", "low", "Hello.")
 
     told = json.loads(done.stdout)["notices"]
-    assert [word for notice in told for word in notice.split() if word.startswith("--")] == ["--thinking"]
+    named = [word for notice in told for word in notice.split() if word.startswith("--")]
+    assert named == ["--thinking", "--reasoning-effort"]
     assert "--thinking changes nothing" in done.stderr
 
 

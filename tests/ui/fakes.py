@@ -63,7 +63,7 @@ class FakeEngine:
         self.inspected = False
         self.drafts = True
         self._closes = closes
-        self._text = ""
+        self._text = self._thoughts = ""
 
     def load(self, loader: Loader) -> None:
         self.loads += 1
@@ -71,6 +71,7 @@ class FakeEngine:
     def answer(self, request: AnswerRequest) -> int:
         self.requests.append(request)
         self._text = request.begun.text if request.begun is not None else ""
+        self._thoughts = request.begun.reasoning if request.begun is not None else ""
         return len(self.requests)
 
     def run(self, job: Job) -> int:
@@ -115,7 +116,9 @@ class FakeEngine:
         request: int | None = None,
         repeating: int = 0,
     ) -> None:
-        if not thinking:
+        if thinking:
+            self._thoughts += text
+        else:
             self._text += text
         segments = (Segment(text, Origin.DRAFT, reasoning=thinking),)
         self.emit(StepCompleted(request or len(self.requests), segments, stats, drafting, repeating=repeating))
@@ -129,7 +132,7 @@ class FakeEngine:
     ) -> None:
         plan = AnswerPlan("fixed", "model", DraftParams(), None)
         number = request or len(self.requests)
-        self.emit(Finished(number, reason, self._text, "", stats, plan, repeating=repeating))
+        self.emit(Finished(number, reason, self._text, self._thoughts, stats, plan, repeating=repeating))
 
     def goes_on(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
         """Says the rest of an answer and ends it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from app.ui.chat.session import Phase
 from app.ui.conversations.picker import ConversationPicker
 from tests.ui.chat_driver import Chat
 from tests.ui.kept_driver import kept_chat
@@ -33,6 +34,16 @@ async def test_it_is_of_the_last_message_until_something_else_is_asked_or_shown(
         await chat.shows("branch 3 of 3, left/right goes between them")
         await press(chat, "ctrl+n")
         await chat.until(lambda: "branch 3 of 3" not in chat.text)
+
+
+async def test_it_goes_where_a_prompt_waits_for_the_models(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await two_answers(chat)
+        chat.screen.session.phase = Phase.LOADING
+        await chat.type("two")
+        await press(chat, "enter")
+        await chat.shows("waits for the models")
+        assert _LAST not in chat.text
 
 
 async def test_it_goes_when_a_message_is_found_in_another_branch(file: Path) -> None:

@@ -63,6 +63,18 @@ async def test_it_asks_again_once_that_is_no_longer_said(file: Path) -> None:
         assert not chat.screen.tasks.has_task
 
 
+async def test_who_goes_to_the_end_of_the_line_hears_nothing_where_nothing_can_be_edited(file: Path) -> None:
+    async with open_chat() as chat:
+        await chat.type("two")
+        await press(chat, "ctrl+e")
+        assert "no prompt to edit" not in chat.text
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        await chat.type("two")
+        await press(chat, "ctrl+e")
+        assert "is being written" not in chat.text
+
+
 async def test_what_is_typed_to_find_a_prompt_keeps_the_key(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")

@@ -60,6 +60,16 @@ async def test_another_answer_without_a_word_leaves_no_place(file: Path, reason:
     await is_shown_again(file, before)
 
 
+async def test_another_answer_of_thoughts_alone_is_told_as_that(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        await answered(chat, "first")
+        await next_request(chat, "ctrl+r")
+        chat.engine.says("Hm.", thinking=True)
+        chat.engine.finishes()
+        await chat.shows("Nothing came of it: the model thought, and gave no answer.")
+
+
 async def test_an_answer_that_failed_on_its_way_stands_in_the_place_of_a_refusal(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("one")

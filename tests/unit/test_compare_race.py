@@ -260,6 +260,20 @@ def test_prompts_on_which_nothing_was_drafted_make_the_whole_neither_faster_nor_
     ratio = measure([drafted, undrafted], "draft", "plain").ratio
     assert ratio is not None
     assert ratio.median == pytest.approx((1500 + 6000) / (1000 + 6000)), "as if both had taken the mean of both"
+    speed = measure([drafted, undrafted], "draft", "plain").tokens_per_second
+    assert speed is not None
+    assert speed.median == pytest.approx(1e9 / ((100 + 300) / 2)), "as it was measured"
+
+
+def test_what_another_program_did_is_no_work_alike() -> None:
+    def server(ns: int) -> Run:
+        return replace(made("server", ns), tokens=())
+
+    drafted = [{"server": server(1000), "draft": made("draft", 1000, drafted=4)}]
+    undrafted = [{"server": server(1000), "draft": made("draft", 3000)}]
+
+    ratio = measure([drafted, undrafted], "draft", "server").ratio
+    assert ratio == Spread(0.5, 0.5, 0.5, 1)
 
 
 def test_acceptance_is_over_all_rounds() -> None:

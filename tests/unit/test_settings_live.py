@@ -356,6 +356,23 @@ def test_a_preset_that_is_removed_is_chosen_by_nobody_any_more(file: SettingsFil
     assert (live.preset, live.resolved()["sampling.temp"]) == ("coder", 0.2)
 
 
+def test_where_the_preset_of_a_conversation_is_removed_that_of_the_flags_counts_again(file: SettingsFile) -> None:
+    write(file, "[presets.mine.sampling]\ntemp = 0.3")
+    live = LiveSettings(file, {"preset": "coder"})
+    live.set_own("preset", "mine")
+    live.remove_preset("mine")
+    assert live.preset == "coder"
+
+
+def test_a_removed_preset_of_the_flags_comes_back_in_no_other_conversation(file: SettingsFile) -> None:
+    write(file, "[presets.mine.sampling]\ntemp = 0.3")
+    live = LiveSettings(file, {"preset": "mine"})
+    live.set_own("preset", "mine")
+    live.remove_preset("mine")
+    assert live.enter({}) == []
+    assert (live.preset, live.given_way) == (None, ())
+
+
 def test_a_preset_and_a_conversation_that_flags_contradict_count(file: SettingsFile) -> None:
     write(file, "[presets.near.draft]\nn_max = 3")
     live = LiveSettings(file, {"draft.n_min": 5})

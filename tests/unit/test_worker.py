@@ -6,6 +6,8 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -29,9 +31,12 @@ from app.events import (
 )
 from app.request import AnswerRequest, LoadedPair
 from app.thinking import AS_TRAINED, Thinking
-from app.worker import CancelSwitch, EngineWorker, Progress
+from app.worker import CancelSwitch, EngineWorker, Progress, _DraftRecord
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair, FakePrompt
+
+if TYPE_CHECKING:
+    from app.engine.cache import TokenCache
 
 QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=5)
 
@@ -570,3 +575,16 @@ class TestAutomatic:
         assert pair.info.why_plain(as_many.drafting) == ""
         assert pair.info.sources(as_many.drafting) == ("model",)
         assert pair.info.sources(AutoDraft()) == ("model", "look-up")
+
+
+def test_failures_of_the_draft_are_forgotten_also_where_its_cache_began_anew_meanwhile() -> None:
+    record = _DraftRecord()
+
+    def ended(native_ns: int, *, is_spent: bool = False) -> bool:
+        return record.keeps_failing(cast("TokenCache", SimpleNamespace(native_ns=native_ns, is_spent=is_spent)))
+
+    assert not ended(5, is_spent=True)
+    ended(1000)
+    for native_ns in range(1, 8):
+        ended(native_ns)
+    assert not ended(8, is_spent=True), "eight answers lie between"

@@ -206,7 +206,7 @@ class Hearing:
         gave_way = await screen.messages.settle(ending, counts=counts)
         screen.messages.mark(self._keeper.tree, self._keeper.exchange)
         if gave_way:
-            screen.hint.ask(in_vain(ending))
+            screen.hint.ask(in_vain(ending, thought=bool(reasoning.strip())))
         elif not counts:
             if asked is not None:
                 self._asking.give_back_unanswered(asked)

@@ -110,6 +110,8 @@ class Sending:
             self._asking.ask(message)
         answer = await screen.messages.ask(message, unanswered)
         screen.hint.unseen(False)
+        if loading:
+            screen.hint.about("")
         if loading and answer is not None:
             answer.note("waits for the models")
             screen.refresh_bindings()

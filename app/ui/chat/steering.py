@@ -70,17 +70,19 @@ class Steering:
     async def edit_last(self) -> None:
         """Let the last prompt of the conversation be changed; where something is typed, only when asked twice.
 
-        Whoever goes to the end of the line by habit writes on there.
+        Whoever goes to the end of the line by habit writes on there, and hears nothing where nothing can be edited.
         """
-        if not self._may(self._refusal_without_model()):
+        messages, hint, typed = self._screen.messages, self._screen.hint, self._screen.prompt.whole
+        refusal = self._refusal_without_model()
+        if (typed and refusal) or not self._may(refusal):
             return
-        messages, hint = self._screen.messages, self._screen.hint
         last = next((node for node in reversed(self._keeper.tree.path) if node.role is Role.USER), None)
         speech = await messages.reach(last.id) if last is not None else None
         again = f"{key('chat.edit_last', 'ctrl+e')} again edits the last prompt; what is typed comes back after that."
         if speech is None:
-            hint.say("There is no prompt to edit.")
-        elif self._screen.prompt.whole and not hint.is_saying(again):
+            if not typed:
+                hint.say("There is no prompt to edit.")
+        elif typed and not hint.is_saying(again):
             hint.say(again)
         else:
             # That brings it in sight.

@@ -53,11 +53,11 @@ def _of_nothing(*, thought: bool) -> str:
     return _ONLY_THOUGHT if thought else _NOTHING
 
 
-def in_vain(ending: Ending) -> str:
+def in_vain(ending: Ending, *, thought: bool = False) -> str:
     """Why another answer, or more of one, came to nothing, where what was there before is there again."""
     if (error := as_error(ending)) is not None:
         return error.sentences
-    return f"Nothing came of it: {in_words(ending, empty=True)}."
+    return f"Nothing came of it: {in_words(ending, empty=True, thought=thought)}."
 
 
 def kept_in_words(state: State, ending: Ending, *, empty: bool, thought: bool = False) -> str:
