@@ -236,9 +236,13 @@ class NativePair:
         return self.target.n_rollback > 0
 
     def calibrate(
-        self, cancelled: Cancelled, *, budget_ns: int = CALIBRATION_NS, passes: int = 1
+        self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1
     ) -> Generator[float, None, None]:
         """Measure the cost curves, as far as the budget allows, or look at them again; clears both caches."""
+        if budget_ns is None:
+            budget_ns = CALIBRATION_NS
+            if self.memory is not None and not self.memory.was_held_up:
+                budget_ns = min(budget_ns, self.memory.look_ns)
         text = self._model.tokenize(_TEXT * 4, parse_special=False)[: MAX_ROWS - 1]
         draft = self.drafter.cache if self.drafter is not None else None
         profile = yield from calibrate(

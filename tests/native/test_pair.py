@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from app.errors import Interrupted, ModelFileError, UsageError
 from app.events import Finished
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
-from app.llama.pair import NativePair, load_pair
+from app.llama.pair import CALIBRATION_NS, NativePair, load_pair
 from app.llama.pair_params import PairParams
 from app.request import AnswerRequest
 from app.responder import answer
@@ -124,6 +124,31 @@ def test_without_a_draft(tiny: Callable[..., Path]) -> None:
     assert pair.info.draft is None
     assert pair.notices == []
     pair.close()
+
+
+def test_a_second_look_takes_a_part_of_the_time_unless_the_first_was_held_up(
+    tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets: list[int] = []
+
+    def measured(*_: object, budget_ns: int, **__: object) -> Generator[float, None, CostProfile]:
+        budgets.append(budget_ns)
+        yield 1.0
+        return CostProfile({1: 40e6, 2: 70e6})
+
+    monkeypatch.setattr("app.llama.pair.calibrate", measured)
+    pair = load(tiny(), None)
+    assert list(pair.calibrate(lambda: False)) == [1.0]
+    assert pair.memory is not None
+    # Milliseconds of a plain step while it was measured, and of one now.
+    for then, now in ((40, 40), (4, 4), (400, 400), (400, 40)):
+        pair.memory.costs = CostModel(CostProfile({1: now * 1e6, 2: 2e9}))
+        pair.memory.measured_ns = then * 1e6
+        assert list(pair.calibrate(lambda: False)) == [1.0]
+
+    look_ns, least_ns = Memory.LOOK_ROWS * 40_000_000, Memory.LEAST_LOOK_NS
+    assert budgets == [CALIBRATION_NS, look_ns, least_ns, CALIBRATION_NS, CALIBRATION_NS]
+    assert least_ns < look_ns < CALIBRATION_NS
 
 
 @pytest.mark.parametrize("wrong", ["missing", "text"])

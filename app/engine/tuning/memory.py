@@ -62,6 +62,10 @@ class Memory:
     LOOK_GROWTH: ClassVar[int] = 4
     """After one answer without the draft model its costs are measured again, and then always after so many times as
     many in a row."""
+    LOOK_ROWS: ClassVar[int] = 40
+    LEAST_LOOK_NS: ClassVar[int] = 1_000_000_000
+    """What a second look may take, in plain steps, but no less than this: it asks of narrow batches and of drafted
+    tokens whether they were held up, while somebody waits for an answer, and is no second measurement of everything."""
     _USUAL: ClassVar[tuple[float, ...]] = (0.6, 0.75, 0.9)
     """How often a drafted token is right in hard, in usual and in easy texts, to say what drafts may save before any
     did; where they save nothing there are none. Chosen by replays, of first answers and of many one after another."""
@@ -94,6 +98,11 @@ class Memory:
         is never corrected.
         """
         return self.was_held_up or self.idle_answers >= self.LOOK_GROWTH**self.n_looks
+
+    @property
+    def look_ns(self) -> int:
+        """Nanoseconds that a second look may take."""
+        return max(self.LEAST_LOOK_NS, round(self.LOOK_ROWS * self.costs.target_ns(1, 0)))
 
     def begin_answer(self, *, idle: bool) -> None:
         """Count an answer that the draft model is left out of because it could not pay, or the end of such."""
