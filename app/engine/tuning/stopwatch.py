@@ -30,6 +30,7 @@ _ODD, _SURE = 0.75, 3
 _FLAT = 1.5
 """Where no width takes so many times what a single row does, all may have waited for something else."""
 _STEEP = 1.5
+"""Single rows that two take where a second one is dear: it costs more than half of the first."""
 _WARM = 0.9
 _WARM_UPS = 5
 _CONTEXT_REPEATS = 3

@@ -112,9 +112,9 @@ class Sending:
         screen.hint.unseen(False)
         if loading:
             screen.hint.about("")
-        if loading and answer is not None:
-            answer.note("waits for the models")
-            screen.refresh_bindings()
+            if answer is not None:
+                answer.note("waits for the models")
+                screen.refresh_bindings()
 
     async def compare(self) -> None:
         """Let a prompt be answered with and without the draft: the one that is typed, or else the last one."""
