@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 _CPUINFO = Path("/proc/cpuinfo")
+_AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 _ENOUGH = 8192
 """Bytes that hold the first processors of the list; the kernel asks every one that it is read of for its clock."""
 _MODEL = re.compile(
@@ -56,10 +57,9 @@ def _of_apple() -> str:
 
 
 def others_seconds() -> float:
-    """Seconds that other programs have run on the usable processors, since some moment.
+    """Return the CPU seconds of other programs on the usable CPUs, since some moment.
 
-    Programs of a lower priority step aside by themselves and do not count, nor do processes of this one's own that
-    have ended.
+    Programs of a lower priority do not count where they step aside, nor do ended child processes of this one.
     """
     # The first frame counts nobody's seconds.
     import psutil
@@ -71,7 +71,16 @@ def others_seconds() -> float:
         # Some sandboxes keep the counters to themselves; then nobody is seen.
         return 0.0
     rows = [row for index, row in enumerate(times) if index in usable] or times
-    # A process of lower priority finds itself among those that step aside.
+    # A process of lower priority competes with others like it.
     lowered = sys.platform != "win32" and os.getpriority(os.PRIO_PROCESS, 0) > 0
-    nice = sum(getattr(row, "nice", 0.0) for row in rows) if lowered else 0.0
+    nice = sum(getattr(row, "nice", 0.0) for row in rows) if lowered or _groups_ignore_priority() else 0.0
     return sum(row.user + row.system for row in rows) + nice - sum(os.times()[:4])
+
+
+@cache
+def _groups_ignore_priority() -> bool:
+    """Whether Linux shares the CPUs equally between terminal sessions, so that `nice` counts within one only."""
+    try:
+        return _AUTOGROUP.read_text().strip() == "1"
+    except OSError:
+        return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from app.chat.message import Begun, Message
-from app.engine.interfaces import Cancelled, Sampler
+from app.engine.interfaces import Cancelled, Clock, Sampler
 from app.engine.reasoning import Place, ReasoningMarkup
 from app.engine.types import Drafting, SamplingParams
 from app.events import PairInfo
@@ -118,8 +118,16 @@ class LoadedPair(Protocol):
             ModelLoadError: The target can go on only if it is loaded anew.
         """
 
-    def give_way(self) -> None:
-        """Leave processors to other programs, or take them back; called before an answer and in every round."""
+    def yield_cpu(self) -> None:
+        """Leave CPUs to other programs, or take them back; called before an answer and in every step."""
+
+    def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
+        """Return a clock of what steps would take without other programs.
+
+        Args:
+            wall: Nanoseconds of wall time.
+            cpu: Nanoseconds of CPU time of this process.
+        """
 
     def build_prompt(
         self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED

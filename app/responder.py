@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
@@ -55,6 +56,7 @@ def answer(
     request: AnswerRequest,
     controls: Controls = UNCONTROLLED,
     clock: Clock | None = None,
+    cpu_clock: Clock = time.process_time_ns,
 ) -> Iterator[Event]:
     """Generate one answer.
 
@@ -64,6 +66,7 @@ def answer(
         request: What is to be answered, and how.
         controls: What may change meanwhile. What the models thought in a round is told where rounds are told.
         clock: Monotonic nanoseconds; what it does not count costs nothing. None counts while this process runs.
+        cpu_clock: Nanoseconds of CPU time of this process.
 
     Yields:
         Prompt progress, one `StepCompleted` per verify round, notices, and `Finished` at the end.
@@ -73,19 +76,20 @@ def answer(
     """
     if clock is None:
         with WakingClock() as waking:
-            yield from answer(pair, request_id, request, controls, waking)
+            yield from answer(pair, request_id, request, controls, waking, cpu_clock)
         return
     prompt = pair.build_prompt(request.messages, request.begun, request.thinking)
     refuse_overflow(pair, request, len(prompt.tokens))
     sampler = pair.new_sampler(request.sampling)
     try:
-        pair.give_way()
+        pair.yield_cpu()
         measuring_ns = 0
         if _must_measure(pair, request.drafting) and controls.drafts():
             began = clock()
             yield from _measured(pair, request_id, controls.cancelled)
             measuring_ns = clock() - began
-        answering = _Answering(pair, request_id, request, prompt, sampler, clock, controls)
+        work_clock = pair.work_clock(clock, cpu_clock)
+        answering = _Answering(pair, request_id, request, prompt, sampler, clock, work_clock, controls)
         answering.stats.measuring_ns = measuring_ns
         yield from answering.rounds()
         yield from answering.end()
@@ -108,6 +112,8 @@ def _measured(pair: LoadedPair, request_id: int, cancelled: Cancelled) -> Iterat
     with suppress(Interrupted):
         for share in pair.calibrate(cancelled):
             yield Measuring(request_id, share, again)
+        # An answer of one token ends before drafting begins.
+        pair.remember()
 
 
 class _Answering:
@@ -120,6 +126,7 @@ class _Answering:
         prompt: The same in tokens.
         sampler: Chooses what comes next.
         clock: Monotonic nanoseconds.
+        work_clock: Nanoseconds without those that other programs took.
         controls: What may change meanwhile.
     """
 
@@ -131,6 +138,7 @@ class _Answering:
         prompt: BuiltPrompt,
         sampler: SeededSampler,
         clock: Clock,
+        work_clock: Clock,
         controls: Controls,
     ) -> None:
         stream = TextStream(
@@ -149,8 +157,8 @@ class _Answering:
         self._controls = controls
         self._collector = _Collector(pair.piece, stream, request.begun)
         self._lost = ""
-        self._strategy = _strategy(pair, request.drafting, request.beside, clock)
-        self._generator = Generator(pair.target, self._strategy, sampler, clock)
+        self._strategy = _strategy(pair, request.drafting, request.beside, work_clock)
+        self._generator = Generator(pair.target, self._strategy, sampler, clock, work_clock)
 
     @property
     def stats(self) -> GenerationStats:
@@ -167,7 +175,7 @@ class _Answering:
             controls=self._controls,
         )
         for event in self._generator.run(asked):
-            self._pair.give_way()
+            self._pair.yield_cpu()
             match event:
                 case PromptProgress(drafting, done, total):
                     yield PromptProgressed(self._id, drafting, done, total)
@@ -214,6 +222,8 @@ def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
     if not stats.verify_steps:
         return None
     n_past = stats.cache_n + stats.prompt_n + stats.predicted_n - len(step.tokens)
+    # What other programs took of this step they would have taken of a single token, too.
+    slowdown = step.total_ns / step.work_ns if step.work_ns else 1.0
     return RoundDetails(
         number=stats.verify_steps,
         drafted=tuple(pair.piece(token) for token in step.draft.tokens),
@@ -224,7 +234,7 @@ def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
         chosen=seen.chosen if seen is not None else (),
         declined=seen.declined if seen is not None else None,
         total_ns=step.total_ns,
-        plain_ns=pair.memory.costs.target_ns(1, n_past) if pair.memory is not None else None,
+        plain_ns=slowdown * pair.memory.costs.target_ns(1, n_past) if pair.memory is not None else None,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import LookupIndex, ModelDrafter
-from app.engine.interfaces import Cancelled
+from app.engine.interfaces import Cancelled, Clock
 from app.engine.reasoning import THINK, Place, ReasoningMarkup
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.memory import Memory
@@ -54,7 +54,7 @@ class FakePair:
         self.closed = False
         self.memory: Memory | None = None
         self.remembered = 0
-        self.gave_way = 0
+        self.n_yields = 0
 
     def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
         yield 0.5
@@ -67,8 +67,11 @@ class FakePair:
         self.drafter, self.info = None, replace(self.info, draft=None)
         self.notices.append("It is left out.")
 
-    def give_way(self) -> None:
-        self.gave_way += 1
+    def yield_cpu(self) -> None:
+        self.n_yields += 1
+
+    def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
+        return wall
 
     def build_prompt(
         self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED

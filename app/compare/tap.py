@@ -8,7 +8,7 @@ from app.chat.message import Begun, Message
 from app.compare.start import begin_from
 from app.engine.cache import TokenCache
 from app.engine.drafters import LookupIndex, ModelDrafter
-from app.engine.interfaces import Cancelled
+from app.engine.interfaces import Cancelled, Clock
 from app.engine.tuning.memory import Memory
 from app.engine.types import SamplingParams
 from app.events import PairInfo
@@ -96,8 +96,11 @@ class Tap:
     def set_draft_aside(self) -> None:
         self._pair.set_draft_aside()
 
-    def give_way(self) -> None:
-        """Nothing: what is compared has the same number of threads throughout."""
+    def yield_cpu(self) -> None:
+        self._pair.yield_cpu()
+
+    def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
+        return self._pair.work_clock(wall, cpu)
 
     def build_prompt(
         self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED

@@ -60,6 +60,7 @@ class Generator:
         strategy: What is drafted; where its draft model fails, the rest of the answer does without that one.
         sampler: Chooses from the target's logits.
         clock: Monotonic nanoseconds.
+        work_clock: Nanoseconds without those that other programs took, by which the strategy learns; None for `clock`.
     """
 
     def __init__(
@@ -68,12 +69,14 @@ class Generator:
         strategy: Strategy,
         sampler: Sampler,
         clock: Clock = time.perf_counter_ns,
+        work_clock: Clock | None = None,
     ) -> None:
         self._target = target
         self._strategy: Strategy = PlainDecoding()
         self._waiting: Strategy | None = strategy
         self._sampler = sampler
         self._clock = clock
+        self._work_clock = work_clock or clock
         self._timed = (target, strategy, sampler)
         self.stats = GenerationStats()
         self.finish: FinishReason | None = None
@@ -144,7 +147,7 @@ class Generator:
         """Rounds of draft, verify, accept and roll back, until the answer ends."""
         stats, target = self.stats, self._target
         started, native_before = self._clock(), self._native_ns()
-        round_started = started
+        round_started, work_started = started, self._work_clock()
         while self.finish is None:
             if request.controls.cancelled():
                 raise Interrupted
@@ -158,24 +161,28 @@ class Generator:
                 # Only what a draft model reads is told apart: to get ready for anything else is the answer's time, if
                 # no round's.
                 started, round_started = started + stats.draft_prompt_ns, self._clock()
+                work_started = self._work_clock()
                 native_before += self._native_ns() - native_began
-            draft_started = self._clock()
+            draft_started, draft_work_started = self._clock(), self._work_clock()
             draft = NO_DRAFT
             try:
                 draft = self._strategy.propose(sequence, self._room(sequence, request) if drafts else 0)
             except AppError as error:
                 yield self._lose_model(error)
-            draft_ns = self._clock() - draft_started
+            draft_ns, draft_work_ns = self._clock() - draft_started, self._work_clock() - draft_work_started
             n_past = len(sequence) - 1
             self._evaluate(sequence, draft, request)
             step = self._choose(sequence, draft, request)
             if request.controls.inspected():
                 step, looking_ns = self._inspect(step)
                 started, round_started = started + looking_ns, round_started + looking_ns
+                work_started += looking_ns
             target.rollback(n_past + 1 + step.n_accepted)
             ended = self._clock()
             round_ns, round_started = ended - round_started, ended
-            self._strategy.observe(Round(n_past, draft, step.tokens, step.n_accepted, round_ns, draft_ns))
+            worked = self._work_clock()
+            work_ns, work_started = worked - work_started, worked
+            self._strategy.observe(Round(n_past, draft, step.tokens, step.n_accepted, work_ns, draft_work_ns))
             stats.observe_step(len(draft), step.n_accepted, draft.n_model)
             stats.draft_ns += draft_ns
             stats.predicted_ns = self._clock() - started
@@ -183,7 +190,7 @@ class Generator:
             status = self._strategy.status
             if status is not None and not drafts:
                 status = status.switched_off
-            yield replace(step, stats=stats.snapshot(), status=status, total_ns=round_ns)
+            yield replace(step, stats=stats.snapshot(), status=status, total_ns=round_ns, work_ns=work_ns)
 
     def _room(self, sequence: list[int], request: Request) -> int:
         """Most tokens that may be drafted: as many as fit, can be taken back, and are left of the answer."""

@@ -103,10 +103,12 @@ class DraftingStatus:
     Attributes:
         source: Who drafts, or that nobody does.
         reason: Why, as one sentence; "" where there is nothing to explain.
-        verdict: "winning", "break-even" or "losing" against plain decoding; "" before it was measured.
-        speedup: Measured time of plain decoding over measured time, for this answer, the draft's reading of the prompt
-            included; None before it was measured.
+        verdict: "winning", "break-even" or "losing" against no draft; "" unless `measured`.
+        speedup: Time without drafts over time spent on this answer, the draft's reading of the prompt included; None
+            where nothing was drafted, or too little.
         holds: Whether the verdict will hold if the answer goes on as it did until now.
+        measured: Whether the time without drafts rests on single-token steps of this answer, taken shortly before. If
+            not, it is estimated from the cost curve.
     """
 
     source: Source | Literal["off"]
@@ -114,6 +116,7 @@ class DraftingStatus:
     verdict: str = ""
     speedup: float | None = None
     holds: bool = True
+    measured: bool = False
 
     @property
     def sentence(self) -> str:
@@ -233,7 +236,7 @@ class Round:
         draft: What was submitted.
         tokens: What was emitted, the accepted tokens first.
         n_accepted: How many of the drafted tokens were kept.
-        total_ns: Nanoseconds from the end of the round before to the end of this one.
+        total_ns: Nanoseconds from the end of the round before to the end of this one, by the work clock.
         draft_ns: The part of them that proposing took.
     """
 
@@ -285,6 +288,7 @@ class Step:
         status: What drafting makes of it; None without.
         inspection: Only if it was asked for, and never for the first token.
         total_ns: Nanoseconds of the round, without a look at it; 0 for the first token, which is none.
+        work_ns: The same by the work clock: without what other programs took.
     """
 
     tokens: tuple[int, ...]
@@ -294,6 +298,7 @@ class Step:
     status: DraftingStatus | None = None
     inspection: Inspection | None = None
     total_ns: int = 0
+    work_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,10 @@ from pathlib import PureWindowsPath
 
 import psutil
 
-from app.engine.tuning.giving_way import SAMPLE_S
 from app.processors import others_seconds
 
+SAMPLE_S = 0.5
+"""Seconds between two samples of what other programs take."""
 _QUIET = 0.15
 """Load for each processor below which nobody can take much."""
 

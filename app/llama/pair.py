@@ -12,12 +12,13 @@ from app import memory_store, thread_store
 from app.chat.message import Begun, Message
 from app.engine.cache import TokenCache
 from app.engine.drafters import LookupIndex, ModelDrafter
-from app.engine.interfaces import Cancelled
+from app.engine.interfaces import Cancelled, Clock
 from app.engine.tuning.calibrate import calibrate
+from app.engine.tuning.cpu_yield import CpuYield
 from app.engine.tuning.curve import MAX_ROWS, CostModel
-from app.engine.tuning.giving_way import GivingWay
 from app.engine.tuning.memory import Memory
 from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
+from app.engine.tuning.work_clock import WorkClock
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility, known_to
 from app.errors import DamagedFileError, Interrupted, ModelLoadError
@@ -29,7 +30,7 @@ from app.llama.context import Context
 from app.llama.identity import fingerprints, memory_file, processor_model, thread_file
 from app.llama.model import Model
 from app.llama.pair_params import PairParams
-from app.llama.params import ContextParams
+from app.llama.params import CPU_LABEL, ContextParams
 from app.llama.placement import label
 from app.llama.prompt import Prompt, PromptBuilder
 from app.llama.remote import add_servers
@@ -60,6 +61,7 @@ class NativePair:
         params: What to load.
         cancel: Stops a decode in the middle.
         on_progress: Told "target" or "draft" and the share loaded; False cancels.
+        others: CPU seconds of other programs so far.
 
     Raises:
         ModelFileError: A file is missing or is no model. This holds for the draft too, unless that is a model and
@@ -68,7 +70,14 @@ class NativePair:
         Interrupted: `on_progress` said False.
     """
 
-    def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> None:
+    def __init__(
+        self,
+        params: PairParams,
+        cancel: CancelFlag,
+        on_progress: Callable[[str, float], bool],
+        *,
+        others: Callable[[], float] = others_seconds,
+    ) -> None:
         self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
         self._draft: Model | None = None
@@ -77,7 +86,8 @@ class NativePair:
         """Why the disk refused what was measured, the last time that it did."""
         self._params = params
         self._cancel = cancel
-        self._giving_way = self._new_giving_way()
+        self._others = others
+        self._cpu_yield = self._new_cpu_yield()
         # Both files are looked at before either is loaded, so that a wrong one is told at once; what another program
         # puts in their place meanwhile is not what is loaded.
         self._files = fingerprints(params)
@@ -208,7 +218,7 @@ class NativePair:
         self._params = replace(self._params, draft=None)
         self._keep_no_snapshots()
         # Only the processor's layers of what is left have to make room.
-        self._giving_way = self._new_giving_way()
+        self._cpu_yield = self._new_cpu_yield()
         self._compute_with(self._most_threads)
         self.info = replace(
             self.info,
@@ -245,13 +255,21 @@ class NativePair:
                 budget_ns = min(budget_ns, self.memory.look_ns)
         text = self._model.tokenize(_TEXT * 4, parse_special=False)[: MAX_ROWS - 1]
         draft = self.drafter.cache if self.drafter is not None else None
+        clock = self.work_clock(time.perf_counter_ns, time.process_time_ns)
+
+        def stopped() -> bool:
+            self.yield_cpu()
+            return cancelled()
+
         profile = yield from calibrate(
-            self.target, draft, text, time.perf_counter_ns, budget_ns=budget_ns, cancelled=cancelled, passes=passes
+            self.target, draft, text, clock, budget_ns=budget_ns, cancelled=stopped, passes=passes
         )
         if self.memory is None:
             self.memory = Memory(CostModel(profile))
         else:
             self.memory.remeasure(profile)
+        if self._cpu_yield is not None:
+            self.memory.costs.use_threads(min(self._params.n_threads, self._cpu_yield.n_threads))
 
     @property
     def n_threads(self) -> int:
@@ -280,27 +298,41 @@ class NativePair:
 
     def _use(self, threads: Threads) -> None:
         self._params = replace(self._params, n_threads=threads.generation, n_threads_batch=threads.prompt)
-        self._giving_way = self._new_giving_way()
+        self._cpu_yield = self._new_cpu_yield()
         self._compute_with(self._most_threads)
 
     @property
     def _most_threads(self) -> int:
         return max(self._params.n_threads, self._params.n_threads_batch or 1)
 
-    def _new_giving_way(self) -> GivingWay | None:
-        if not self._params.gives_way or not self.uses_processor:
+    def _new_cpu_yield(self) -> CpuYield | None:
+        if not self.uses_processor:
             return None
-        n_processors = len(usable_processors())
-        return GivingWay(self._compute_with, self._most_threads, n_processors, others_seconds, time.monotonic)
+        most, n_cpus = self._most_threads, len(usable_processors())
+        least = 1 if self._params.gives_way else most
+        return CpuYield(self._compute_with, most, n_cpus, self._others, time.monotonic, least=least)
 
     def _compute_with(self, most: int) -> None:
         generation, prompt = self._params.n_threads, self._params.n_threads_batch or self._params.n_threads
         for context in self._contexts:
             context.use_threads(min(generation, most), min(prompt, most))
+        if self.memory is not None:
+            self.memory.costs.use_threads(min(generation, most))
 
-    def give_way(self) -> None:
-        if self._giving_way is not None:
-            self._giving_way.look()
+    def yield_cpu(self) -> None:
+        if self._cpu_yield is not None:
+            self._cpu_yield.update()
+
+    def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
+        # While a GPU computes, CPU time says nothing about the time of a batch.
+        if self._cpu_yield is None or not self._computes_on_cpu_only:
+            return wall
+        return WorkClock(wall, cpu, self._params.n_threads, self._cpu_yield.is_contended)
+
+    @property
+    def _computes_on_cpu_only(self) -> bool:
+        models = [self._params.model] if self._draft is None else [self._params.model, self._params.draft_model]
+        return all(label(model) == CPU_LABEL for model in models)
 
     def remember(self) -> None:
         """Keep what was learned for the next run."""

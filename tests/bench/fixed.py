@@ -24,6 +24,7 @@ from app.hardware.cpu import default_threads
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
+from app.processors import others_seconds
 from app.request import AnswerRequest
 from app.responder import answer
 from tests.bench.peer import LlamaServer
@@ -39,10 +40,17 @@ PROMPTS = (
 class Ours:
     """Runs answers in this process, each from an empty cache."""
 
-    def __init__(self, target: Path, draft: Path | None, n_ctx: int, n_threads: int) -> None:
-        params = PairParams(target, draft, n_threads=n_threads, n_ctx=n_ctx)
+    def __init__(
+        self,
+        target: Path,
+        draft: Path | None,
+        n_ctx: int,
+        n_threads: int,
+        others: Callable[[], float] = others_seconds,
+    ) -> None:
+        params = PairParams(target, draft, n_threads=n_threads, n_ctx=n_ctx, gives_way=True)
         self._cancel = CancelFlag()
-        self.pair = NativePair(params, self._cancel, lambda what, share: True)
+        self.pair = NativePair(params, self._cancel, lambda what, share: True, others=others)
 
     def run(self, prompt: str, drafting: Drafting, max_tokens: int) -> Finished:
         self.pair.target.rollback(0)

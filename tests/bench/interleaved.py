@@ -25,12 +25,15 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from app import memory_store
 from app.chat.message import Message, Role
 from app.engine.tuning.memory import Memory
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.hardware.cpu import default_threads
+from app.processors import others_seconds
 from tests.bench.fixed import Ours
 from tests.bench.lanes import Lane, OwnLane, ServerLane, race
+from tests.bench.loads import LOADS, Load
 from tests.bench.oracle import ORACLES, Followed, follow, oracles, reading_ns
 from tests.bench.peer import LlamaServer
 from tests.bench.prompts import PROMPTS
@@ -44,6 +47,11 @@ Contender = Callable[[str], Lane]
 def main() -> None:
     """Measure and print a table."""
     args = _arguments()
+    with Load(args.load):
+        _measure(args)
+
+
+def _measure(args: argparse.Namespace) -> None:
     drafting: dict[str, Drafting] = {"plain": None, "auto": AutoDraft()}
     for setting in args.fixed:
         n_max, p_min = setting.split(",")
@@ -58,7 +66,7 @@ def main() -> None:
             for run in range(args.runs):
                 with ExitStack() as stack:
                     ours, contenders = _loaded(args, drafting, Random(f"{prompt} {run}"), stack)
-                    memory = _knowing(ours, None if args.cold else memory)
+                    memory = _knowing(ours, memory if memory is not None and not args.cold else _kept(args))
                     raced = _race(contenders, prompt)
                     races.append(_steps(f"{kind} {number}", raced))
                     for name, ratio in _ratios(raced).items():
@@ -69,6 +77,8 @@ def main() -> None:
             print(f"{kind} {number:<3} ", _line(results[f"{kind} {number}"]), flush=True)
             if args.json:
                 _keep(args.json, results, races, followed)
+    if args.keep and memory is not None:
+        memory_store.save(args.keep, memory)
     bounds = oracles(followed, races)
     _summary({prompt: ratios | bounds.get(prompt, {}) for prompt, ratios in results.items()})
     print("\nwith every batch at the median of its width, told in plain steps of the same answers:")
@@ -96,8 +106,17 @@ def _knowing(ours: Ours, memory: Memory | None) -> Memory:
     return ours.pair.memory
 
 
-def _own(args: argparse.Namespace, drafting: Drafting) -> Ours:
-    return Ours(args.target, args.draft if drafting else None, args.ctx, default_threads())
+def _kept(args: argparse.Namespace) -> Memory | None:
+    """What an earlier run, under another load, left on disk; None for nothing."""
+    return memory_store.load(args.history) if args.history else None
+
+
+def _own(args: argparse.Namespace, drafting: Drafting, servers: Mapping[str, LlamaServer]) -> Ours:
+    def others() -> float:
+        # The servers take turns with us; they are no other programs.
+        return others_seconds() - sum(server.cpu_seconds for server in servers.values())
+
+    return Ours(args.target, args.draft if drafting else None, args.ctx, default_threads(), others)
 
 
 def _loaded(
@@ -114,7 +133,7 @@ def _loaded(
     servers: dict[str, LlamaServer] = {}
     for name in order.sample(names, len(names)):
         if name in drafting:
-            ours[name] = _own(args, drafting[name])
+            ours[name] = _own(args, drafting[name], servers)
             stack.callback(ours[name].pair.close)
         else:
             server = LlamaServer(args.server, args.target, default_threads(), args.ctx, flags[name])
@@ -141,6 +160,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kinds", nargs="+", choices=list(PROMPTS), default=list(PROMPTS))
     parser.add_argument("--each", type=int, help="most prompts of a kind")
     parser.add_argument("--cold", action="store_true", help="every answer knows nothing but a calibration of its own")
+    parser.add_argument("--load", choices=LOADS, default="quiet", help="other work meanwhile; see tests.bench.loads")
+    parser.add_argument("--history", type=Path, metavar="FILE", help="every answer knows what this file holds")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep what the last answer knows, as a history")
     parser.add_argument("--oracle", action="store_true", help="also reckon the oracle of every answer")
     parser.add_argument("--json", type=Path, help="every ratio and every round of ours")
     args = parser.parse_args()

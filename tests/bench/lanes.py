@@ -72,23 +72,31 @@ class OwnLane:
         self.ns = self.draft_prompt_ns = self.n_tokens = 0
         self.done = False
         self.steps: list[StepTime] = []
+        self._pair = ours.pair
         self._told = GenerationStats()
-        self._spent_ns = self._began_ns = 0
+        self._spent_ns = self._began_ns = self._computed_ns = self._cpu_began_ns = 0
         ours.pair.target.rollback(0)
         request = AnswerRequest(
             (Message(Role.USER, prompt),), SamplingParams(temperature=0), drafting, max_tokens=n_tokens
         )
-        self._events: Iterator[Event] = answer(ours.pair, 0, request, clock=self._clock)
+        self._events: Iterator[Event] = answer(ours.pair, 0, request, clock=self._clock, cpu_clock=self._cpu_clock)
 
     def _clock(self) -> int:
         """Time that this lane has had; it stands still while others run."""
         return self._spent_ns + time.perf_counter_ns() - self._began_ns
 
+    def _cpu_clock(self) -> int:
+        """Nanoseconds of CPU time of this lane."""
+        return self._computed_ns + time.process_time_ns() - self._cpu_began_ns
+
     def step(self) -> None:
-        self._began_ns = time.perf_counter_ns()
+        # While the others had their turns, other programs may have come or gone.
+        self._pair.yield_cpu()
+        self._began_ns, self._cpu_began_ns = time.perf_counter_ns(), time.process_time_ns()
         event = next(self._events)
         spent = time.perf_counter_ns() - self._began_ns
         self._spent_ns += spent
+        self._computed_ns += time.process_time_ns() - self._cpu_began_ns
         match event:
             case StepCompleted(stats=stats):
                 self.ns += spent if self.n_tokens else 0

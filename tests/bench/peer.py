@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 
 class LlamaServer:
     """One server process on loopback; use it as a context manager.
@@ -52,6 +54,14 @@ class LlamaServer:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time so far."""
+        if self._process is None or self._process.poll() is not None:
+            return 0.0
+        times = psutil.Process(self._process.pid).cpu_times()
+        return times.user + times.system
 
     def pause(self) -> None:
         """Stop every thread of it, wherever they are."""

@@ -97,7 +97,7 @@ def test_other_programs_get_processors_and_give_them_back(
     for others in (0.0, 2.0, 0.0):
         seconds[0] += 1.0
         busy[0] += others
-        pair.give_way()
+        pair.yield_cpu()
     pair.close()
 
     # Target and draft.

@@ -348,3 +348,16 @@ def test_what_batches_cost_is_told_anew_after_every_batch() -> None:
             # Behind the same context, as it is asked right after a batch was told to it.
             one.observe_target(rows, n_past, ns, switched=False)
         assert costs.target_ns(64, n_past) == deepcopy(never_asked).target_ns(64, n_past)
+
+
+def test_each_thread_count_has_its_own_speed() -> None:
+    costs = CostModel(CostProfile({1: 100.0, 2: 140.0, 8: 300.0}))
+    costs.use_threads(2)
+    for _ in range(20):
+        costs.observe_target(1, 0, 100.0, switched=False)
+    costs.use_threads(1)
+    for _ in range(20):
+        costs.observe_target(1, 0, 170.0, switched=False)
+    assert costs.target_ns(1, 0) == pytest.approx(170.0, rel=0.05)
+    costs.use_threads(2)
+    assert costs.target_ns(1, 0) == pytest.approx(100.0, rel=0.05)

@@ -71,3 +71,20 @@ def test_apple_tells_it_by_a_tool_that_may_be_missing(monkeypatch: pytest.Monkey
     processor_kind.cache_clear()
     monkeypatch.setattr("app.limited_run.limited_run", missing)
     assert processor_kind() == platform.machine()
+
+
+@pytest.mark.parametrize(("grouped", "seconds"), [("1\n", 60.0), ("0\n", 10.0), (None, 10.0)])
+def test_programs_of_a_lower_priority_count_where_linux_groups_by_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grouped: str | None, seconds: float
+) -> None:
+    autogroup = tmp_path / "autogroup"
+    if grouped is not None:
+        autogroup.write_text(grouped)
+    monkeypatch.setattr(processors, "_AUTOGROUP", autogroup)
+    processors._groups_ignore_priority.cache_clear()
+    monkeypatch.setattr(processors, "usable_processors", lambda: frozenset({0}))
+    monkeypatch.setattr("psutil.cpu_times", lambda percpu: [SimpleNamespace(user=8.0, system=2.0, nice=50.0)])
+    monkeypatch.setattr("os.times", lambda: (0.0, 0.0, 0.0, 0.0))
+    monkeypatch.setattr("os.getpriority", lambda which, who: 0)
+    assert processors.others_seconds() == seconds
+    processors._groups_ignore_priority.cache_clear()

@@ -492,6 +492,11 @@ class TestAutomatic:
         harness.worker.answer(request)
         return harness.until(Finished)
 
+    def test_an_answer_of_one_token_keeps_the_measurement(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+        self.run(harness, pair, AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=1))
+        assert pair.remembered == 1
+
     def test_the_first_answer_measures_and_every_answer_is_remembered(self, harness: Harness) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=20)
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
@@ -502,7 +507,8 @@ class TestAutomatic:
 
         assert any(isinstance(e, Measuring) for e in first)
         assert not any(isinstance(e, Measuring) for e in second)
-        assert pair.remembered == 2
+        # Once after measuring, and once per answer.
+        assert pair.remembered == 3
         plain = self.run(harness, FakePair(FakeModel(mixing(1))), replace(request, drafting=None))[-1]
         assert isinstance(first[-1], Finished)
         assert isinstance(plain, Finished)

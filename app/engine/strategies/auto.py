@@ -201,6 +201,7 @@ class AutomaticDrafting:
         rows = len(round_.draft) + 1
         target_ns = round_.total_ns - round_.draft_ns
         expected_ns = costs.target_ns(rows, round_.n_past) + attempt.n_drafted * costs.draft_ns(round_.n_past)
+        predicted_ns = costs.target_ns(1, round_.n_past)
         memory.observe_batch(rows, round_.n_past, target_ns, switched=rows != attempt.last_rows)
         drafted = rows > 1 or attempt.used_model
         besides_ns = round_.draft_ns if attempt.has_failed else attempt.catch_up_ns
@@ -225,7 +226,8 @@ class AutomaticDrafting:
         memory.ledger.observe(n, cost - took.doubtful_ns, plain_ns, drafted=drafted)
         memory.curiosity.observe(n, cost, plain_ns, drafted=drafted)
         plain_now = costs.target_ns(1, round_.n_past)
-        self._pace.observe(n, took, plain_now, drafted=drafted)
+        single_ns = target_ns if rows == 1 else None
+        self._pace.observe(n, took, plain_now, predicted_ns, drafted=drafted, single_ns=single_ns)
         self._lookup.learn(round_)
 
     def _label(self, round_: Round) -> None:
@@ -255,4 +257,5 @@ class AutomaticDrafting:
     def status(self) -> DraftingStatus:
         """What is being done, why, and whether it pays, by measured time of this answer."""
         source, reason = self._told or self._reasons.of(self._attempt, self._impossible)
-        return DraftingStatus(source, reason, self._pace.verdict, self._pace.speedup, self._pace.holds)
+        pace = self._pace
+        return DraftingStatus(source, reason, pace.verdict, pace.speedup, pace.holds, pace.measured)

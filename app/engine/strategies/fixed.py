@@ -13,8 +13,8 @@ from app.engine.tuning.curve import CostModel
 from app.engine.tuning.stalls import Stalls
 from app.engine.types import MODEL_FAILED, NO_DRAFT, Draft, DraftingStatus, DraftParams, Round
 
-_LATELY, _SINGLE = 15, 3
-"""Rounds by which the machine's speed is told, and how many single rows among them tell it better than all."""
+_LATELY = 15
+"""Steps by which the machine's present speed is told."""
 NEVER_MEASURED = "what it gains is not known: this pair was never measured"
 
 
@@ -44,7 +44,7 @@ class FixedDrafting:
         self._clock = clock
         self._pace = Pace()
         self._stalls = Stalls()
-        self._slowness: deque[tuple[int, float]] = deque(maxlen=_LATELY)
+        self._slowness: deque[float] = deque(maxlen=_LATELY)
 
     @property
     def native_ns(self) -> int:
@@ -82,21 +82,21 @@ class FixedDrafting:
             self._account(round_, self._costs)
 
     def _account(self, round_: Round, costs: CostModel) -> None:
-        """Book a round against what plain decoding takes.
-
-        That is told by single rows, if there are some. If not, the machine is taken to be as much slower at them than
-        when it was measured as it is at the batches that it gets.
-        """
+        """Book a step against the time without drafts, predicted from the recent slowness of all batches."""
         rows, n_past = len(round_.draft) + 1, round_.n_past
-        measured_ns = costs.target_ns(rows, n_past)
-        self._slowness.append((rows, (round_.total_ns - round_.draft_ns) / measured_ns))
-        single = [slowness for rows, slowness in self._slowness if rows == 1]
-        slower = statistics.median(single if len(single) >= _SINGLE else [slowness for _, slowness in self._slowness])
-        # A draft model that failed took its time for nothing; plain decoding would not have.
+        measured_ns, batch_ns = costs.target_ns(rows, n_past), round_.total_ns - round_.draft_ns
+        self._slowness.append(batch_ns / measured_ns)
+        slower = self._pace.slowdown = statistics.median(self._slowness)
+        # The time of a draft model that failed is no part of a step without drafts.
         drafting_ns, in_vain_ns = (round_.draft_ns, 0) if self._drafting else (0, round_.draft_ns)
         expected_ns = slower * measured_ns + drafting_ns
         took = self._stalls.parts(round_.total_ns, in_vain_ns, expected_ns, drafted=self._drafting)
-        self._pace.observe(len(round_.tokens), took, slower * costs.target_ns(1, n_past), drafted=self._drafting)
+        predicted_ns = costs.target_ns(1, n_past)
+        single_ns = batch_ns if rows == 1 else None
+        n_tokens = len(round_.tokens)
+        self._pace.observe(
+            n_tokens, took, slower * predicted_ns, predicted_ns, drafted=self._drafting, single_ns=single_ns
+        )
 
     @property
     def status(self) -> DraftingStatus | None:
@@ -105,4 +105,6 @@ class FixedDrafting:
             return None
         pace = self._pace
         why = MODEL_FAILED if self._has_failed else NEVER_MEASURED if self._costs is None else ""
-        return DraftingStatus("off" if self._has_failed else "model", why, pace.verdict, pace.speedup, pace.holds)
+        return DraftingStatus(
+            "off" if self._has_failed else "model", why, pace.verdict, pace.speedup, pace.holds, pace.measured
+        )

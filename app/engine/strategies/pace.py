@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
-from app.engine.tuning.stalls import Took
+from app.engine.tuning.stalls import Stalls, Took
 
 _RATE_FORGETTING = 0.985
 """A token. By rounds, of which a copied text has few, what was fast would be a standard long after it ended."""
@@ -16,77 +17,122 @@ _LEAST, _MANY = 3, 32
 """Fewer are enough where they brought so many tokens: long drafts that hold end a short answer before the eighth."""
 _TIE = 0.03
 """Within this share of plain decoding it is called break-even."""
+_RECENT_SINGLES, _RECENTLY = 16, 160
+"""Single-token steps that the time without drafts rests on, and in how many steps one must be among them; a check comes
+after 128 drafts."""
 _SURE = 2.0
 """Standard errors that a verdict must be away from where another one begins, while there is more to come."""
 
 
 @dataclass(slots=True)
 class Pace:
-    """Tokens and time of one answer, lately and in all. Times are nanoseconds.
+    """Tokens and time of one answer, lately and in all. Times are nanoseconds by the work clock.
 
-    What is remembered for the price is told in plain steps of its own moment: a machine that slows down for a while
-    does so for drafts and plain steps alike, and must not make the one look worse than the other.
+    The price is told in single-token steps of its own moment: a machine that slows down does so for drafts and single
+    tokens alike, and must not make one look worse than the other. The speedup rests on the single-token steps of this
+    answer: their time over the predicted one corrects every other prediction.
 
     Attributes:
-        n_rounds: Rounds so far.
+        n_rounds: Steps so far.
+        slowdown: Time of a single token over the predicted one, as other steps suggest.
     """
 
     n_rounds: int = 0
+    slowdown: float = 1.0
     _n_tokens: int = 0
+    _n_drafted: int = 0
     _tokens: float = 0.0
     _steps: float = 0.0
     _spent_ns: float = 0.0
-    _plain_ns: float = 0.0
+    _single_ns: float = 0.0
+    _predicted_ns: float = 0.0
     _ready_ns: float = 0.0
     _squares: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Sums over rounds: plain decoding's time squared, times the time spent, and that squared."""
+    """Sums over steps: the predicted time without drafts squared, times the time spent, and that squared."""
+    _singles: deque[tuple[int, float, float]] = field(default_factory=lambda: deque(maxlen=_RECENT_SINGLES))
+    """Number, time and predicted time of the last single-token steps."""
 
     def rate(self, plain_ns: float) -> float:
-        """Tokens per nanosecond lately; never below plain decoding, which is always to be had."""
+        """Return recent tokens per nanosecond; never less than without drafts, which is always to be had."""
         return max(1.0, (self._tokens + _RATE_PRIOR) / (self._steps + _RATE_PRIOR)) / plain_ns
 
     def went_before(self, plain_ns: int) -> None:
-        """Book plain decoding of the same answer that nobody watched: its time is the one and the other."""
+        """Book a part of the answer before this strategy, which had no drafts."""
         self._spent_ns += plain_ns
-        self._plain_ns += plain_ns
+        self._single_ns += plain_ns
 
     def get_ready(self, ns: int) -> None:
-        """Book what the sources took to be ready for a text, which plain decoding does without."""
+        """Book the time that the sources took to be ready for a text."""
         self._spent_ns += ns
         self._ready_ns += ns
 
-    def observe(self, n_tokens: int, took: Took, plain_ns: float, *, drafted: bool) -> None:
-        """Book a round.
+    def observe(
+        self,
+        n_tokens: int,
+        took: Took,
+        plain_ns: float,
+        predicted_ns: float,
+        *,
+        drafted: bool,
+        single_ns: float | None,
+    ) -> None:
+        """Book a step.
 
         Args:
             n_tokens: Tokens it gave.
             took: The time it took.
-            plain_ns: What one token of plain decoding takes here.
-            drafted: Whether anything was drafted; a round without is plain decoding, whatever was expected of one.
+            plain_ns: Time of a single token, all that is known now considered.
+            predicted_ns: The same as predicted before this step.
+            drafted: Whether anything was drafted.
+            single_ns: Time of the batch, if it had a single token.
         """
         kept = _RATE_FORGETTING**n_tokens
         self._tokens = kept * self._tokens + n_tokens
         self._steps = kept * self._steps + took.counted_ns / plain_ns
         spent = took.counted_ns + took.stalled_ns + took.reading_ns
-        plain = (n_tokens * plain_ns if drafted else took.counted_ns) + took.stalled_ns
         self._spent_ns += spent
-        self._plain_ns += plain
+        self._single_ns += took.stalled_ns
+        if drafted:
+            self._n_drafted += 1
+            plain = n_tokens * predicted_ns
+            self._predicted_ns += plain
+        else:
+            plain = took.counted_ns
+            self._single_ns += plain
+        if single_ns is not None:
+            # What held one step up says nothing about the others.
+            self._singles.append((self.n_rounds, min(single_ns, Stalls.LIMIT * predicted_ns), predicted_ns))
+        plain += took.stalled_ns
         plain2, both, spent2 = self._squares
         self._squares = plain2 + plain * plain, both + plain * spent, spent2 + spent * spent
         self.n_rounds += 1
         self._n_tokens += n_tokens
 
     @property
+    def measured(self) -> bool:
+        """Whether the time without drafts was measured in this answer, and not long ago."""
+        return bool(self._singles) and self.n_rounds - self._singles[-1][0] <= _RECENTLY
+
+    @property
+    def _correction(self) -> float:
+        """Time of single-token steps over the predicted one; what is believed without them counts as one of them."""
+        predicted = [ns for *_, ns in self._singles]
+        usual = sum(predicted) / len(predicted) if predicted else 1.0
+        return (sum(ns for _, ns, _ in self._singles) + self.slowdown * usual) / (sum(predicted) + usual)
+
+    @property
     def speedup(self) -> float | None:
-        """Time of plain decoding over time spent; None before there is enough to say."""
+        """Time without drafts over time spent; None where nothing was drafted, or too little to say."""
         enough = self.n_rounds >= _ENOUGH or (self.n_rounds >= _LEAST and self._n_tokens >= _MANY)
-        return self._plain_ns / self._spent_ns if enough else None
+        if not enough or not self._n_drafted:
+            return None
+        return (self._single_ns + self._correction * self._predicted_ns) / self._spent_ns
 
     @property
     def verdict(self) -> str:
-        """ "winning", "losing" or "break-even"; "" before there is enough to say."""
+        """Return "winning", "losing" or "break-even"; "" where the time without drafts was not measured."""
         speedup = self.speedup
-        if speedup is None:
+        if speedup is None or not self.measured:
             return ""
         return "winning" if speedup > 1 + _TIE else "losing" if speedup < 1 - _TIE else "break-even"
 
@@ -102,5 +148,6 @@ class Pace:
             return False
         plain2, both, spent2 = self._squares
         error = math.sqrt(max(0.0, plain2 - 2 * speedup * both + speedup * speedup * spent2)) / self._spent_ns
-        low, high = speedup - _SURE * error, self._plain_ns / (self._spent_ns - self._ready_ns) + _SURE * error
+        low = speedup - _SURE * error
+        high = speedup * self._spent_ns / (self._spent_ns - self._ready_ns) + _SURE * error
         return low > 1 + _TIE or high < 1 - _TIE or (low >= 1 - _TIE and high <= 1 + _TIE)

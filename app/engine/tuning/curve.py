@@ -102,6 +102,8 @@ class CostModel:
     _hopes: bool = field(init=False)
     _wide_behind: int = 0
     _attribution: Attribution = field(init=False)
+    _n_threads: int = 0
+    _factors: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known, plain_ns = self.profile.cells, self.profile.rows[1]
@@ -110,6 +112,13 @@ class CostModel:
         self._attribution = Attribution(plain_ns, self._cells if known else None)
         self._hopes = CONTEXT_WIDTHS[-1] not in known
         self._rebuild()
+
+    def use_threads(self, n_threads: int) -> None:
+        """Take up the scale and the steepness that were last seen with so many threads."""
+        if n_threads != self._n_threads:
+            self._factors[self._n_threads] = self.scale, self.steepness
+            self.scale, self.steepness = self._factors.get(n_threads, (self.scale, self.steepness))
+            self._n_threads, self._line_for = n_threads, -1
 
     def target_ns(self, rows: int, n_past: int, *, switched: bool = False) -> float:
         """Expected nanoseconds of a target batch of `rows` rows over `n_past` cached tokens."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.chat.message import Message, Role
-from app.engine.tuning.giving_way import SAMPLE_S, GivingWay
+from app.engine.tuning.cpu_yield import SAMPLE_S, CpuYield
 from app.engine.types import AutoDraft, SamplingParams
 from app.processors import others_seconds
 from app.request import AnswerRequest
@@ -23,24 +23,24 @@ class Machine:
         self.ran = 0.0
         self.told: list[int] = []
 
-    def giving_way(self, n_threads: int) -> GivingWay:
-        return GivingWay(self.told.append, n_threads, self.n_processors, lambda: self.ran, lambda: self.now)
+    def cpu_yield(self, n_threads: int) -> CpuYield:
+        return CpuYield(self.told.append, n_threads, self.n_processors, lambda: self.ran, lambda: self.now)
 
     def spend(self, seconds: float, others: float) -> None:
         self.now += seconds
         self.ran += seconds * others
 
 
-def looks(machine: Machine, giving: GivingWay, n: int, others: float) -> int:
+def looks(machine: Machine, chosen: CpuYield, n: int, others: float) -> int:
     for _ in range(n):
         machine.spend(SAMPLE_S, others)
-        giving.look()
-    return giving.n_threads
+        chosen.update()
+    return chosen.n_threads
 
 
 def test_a_machine_to_itself_keeps_every_thread() -> None:
     machine = Machine(8)
-    assert looks(machine, machine.giving_way(8), 20, others=0.3) == 8
+    assert looks(machine, machine.cpu_yield(8), 20, others=0.3) == 8
     assert machine.told == []
 
 
@@ -51,57 +51,77 @@ def test_a_machine_to_itself_keeps_every_thread() -> None:
 )
 def test_what_others_take_is_left_to_them_and_taken_back(others: float, left: int) -> None:
     machine = Machine(8)
-    giving = machine.giving_way(8)
-    assert looks(machine, giving, 4, others) == left
-    assert looks(machine, giving, 4, others=0.0) == 8
+    chosen = machine.cpu_yield(8)
+    assert looks(machine, chosen, 4, others) == left
+    assert looks(machine, chosen, 4, others=0.0) == 8
     assert machine.told[-1] == 8
+
+
+def test_other_programs_are_noticed_within_the_step_that_they_slow_down() -> None:
+    machine = Machine(2)
+    chosen = machine.cpu_yield(2)
+    assert not chosen.is_contended()
+    machine.spend(SAMPLE_S, 1.0)
+    assert chosen.is_contended()
+    assert chosen.n_threads == 2, "threads change between steps only"
+    chosen.update()
+    assert chosen.n_threads == 1
+    machine.spend(SAMPLE_S, 0.0)
+    assert chosen.is_contended(), "one thread computes where two did"
+
+
+def test_threads_that_the_user_set_are_kept() -> None:
+    machine = Machine(4)
+    kept = CpuYield(machine.told.append, 4, 4, lambda: machine.ran, lambda: machine.now, least=4)
+    assert looks(machine, kept, 4, others=4.0) == 4
+    assert kept.is_contended()
 
 
 def test_half_the_way_is_gone_at_a_time() -> None:
     machine = Machine(8)
-    looks(machine, machine.giving_way(8), 4, others=8.0)
+    looks(machine, machine.cpu_yield(8), 4, others=8.0)
     assert machine.told == [4, 2, 1]
 
 
 def test_hardware_threads_that_nobody_computes_on_serve_the_others_first() -> None:
     machine = Machine(16)
-    assert looks(machine, machine.giving_way(8), 5, others=6.0) == 8
-    assert looks(machine, machine.giving_way(8), 5, others=10.0) == 6
+    assert looks(machine, machine.cpu_yield(8), 5, others=6.0) == 8
+    assert looks(machine, machine.cpu_yield(8), 5, others=10.0) == 6
 
 
 def test_two_that_give_way_to_each_other_come_to_rest() -> None:
     machines = Machine(8), Machine(8)
-    both = [machine.giving_way(8) for machine in machines]
+    both = [machine.cpu_yield(8) for machine in machines]
     for _ in range(10):
-        taken = [giving.n_threads for giving in both]
-        for machine, giving, other in zip(machines, both, reversed(taken), strict=True):
-            machine.spend(SAMPLE_S, min(other, 8 - giving.n_threads / 2))
-            giving.look()
+        taken = [chosen.n_threads for chosen in both]
+        for machine, chosen, other in zip(machines, both, reversed(taken), strict=True):
+            machine.spend(SAMPLE_S, min(other, 8 - chosen.n_threads / 2))
+            chosen.update()
     settled = [len(machine.told) for machine in machines]
-    assert sum(giving.n_threads for giving in both) == 8
+    assert sum(chosen.n_threads for chosen in both) == 8
     for _ in range(5):
-        for machine, giving in zip(machines, both, strict=True):
-            looks(machine, giving, 1, others=4.0)
+        for machine, chosen in zip(machines, both, strict=True):
+            looks(machine, chosen, 1, others=4.0)
     assert [len(machine.told) for machine in machines] == settled
 
 
 def test_it_looks_twice_a_second_at_most_and_forgets_what_was_long_ago() -> None:
     machine = Machine(4)
-    giving = machine.giving_way(4)
+    chosen = machine.cpu_yield(4)
     machine.spend(SAMPLE_S / 2, 4.0)
-    giving.look()
+    chosen.update()
     assert machine.told == []
     machine.spend(600.0, 4.0)
-    giving.look()
+    chosen.update()
     assert machine.told == [], "ten minutes of a build that is over"
 
 
 def test_an_answer_gives_way_before_it_measures_and_in_every_round() -> None:
     pair = FakePair(FakeModel(always(3)))
     request = AnswerRequest((Message(Role.USER, "hi"),), SamplingParams(), AutoDraft(), max_tokens=64)
-    seen = [(type(event).__name__, pair.gave_way) for event in answer(pair, 1, request)]
+    seen = [(type(event).__name__, pair.n_yields) for event in answer(pair, 1, request)]
     assert dict(seen)["Measuring"] == 1
-    rounds = [gave_way for name, gave_way in seen if name == "StepCompleted"]
+    rounds = [n_yields for name, n_yields in seen if name == "StepCompleted"]
     assert len(rounds) > 3
     assert dict(seen)["Finished"] >= len(rounds)
 

@@ -1,0 +1,91 @@
+"""Compute with fewer threads while other programs need the CPU.
+
+The threads of a batch wait for each other after every operation. One that shares its core with another program is half
+as fast, and all others spin until it arrives. Measured on two cores with both busy: two threads take 2.5 to 5 times as
+long as one.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+
+SAMPLE_S = 0.25
+"""Seconds between two looks. System counters advance by a hundredth of a second; a longer wait costs a burst of other
+work whole steps at the wrong thread count."""
+_STALE_S = 30.0
+"""An average over a longer time says nothing about now."""
+_IGNORED = 0.45
+"""CPUs taken by other programs that are no reason to give one up. A program that wants a whole CPU gets half of it
+while a thread of the model is there."""
+_CONTENDED = 0.1
+"""CPUs taken by other programs from which the time of a batch is counted in CPU time; see `WorkClock`."""
+log = logging.getLogger("tandem.threads")
+log.addHandler(logging.NullHandler())
+
+
+class CpuYield:
+    """Choose the number of threads as other programs come and go.
+
+    Args:
+        apply: Receives the most threads to compute with, whenever that changes.
+        n_threads: Threads on an idle machine.
+        n_cpus: CPUs that this process may use.
+        others: CPU seconds of other programs so far.
+        clock: Seconds.
+        least: Fewest threads to choose.
+
+    Attributes:
+        n_threads: Threads in use now.
+    """
+
+    def __init__(
+        self,
+        apply: Callable[[int], None],
+        n_threads: int,
+        n_cpus: int,
+        others: Callable[[], float],
+        clock: Callable[[], float],
+        *,
+        least: int = 1,
+    ) -> None:
+        self._apply = apply
+        self._most = n_threads
+        self._least = least
+        self._n_cpus = n_cpus
+        self._others = others
+        self._clock = clock
+        self.n_threads = n_threads
+        self._busy, self._is_fresh = 0.0, False
+        self._sampled, self._seen = clock(), others()
+
+    def is_contended(self) -> bool:
+        """Return whether other programs slow the computation down; looks at them if the last sample is old."""
+        self._sample()
+        return self._busy > _CONTENDED or self.n_threads < self._most
+
+    def _sample(self) -> None:
+        now = self._clock()
+        since = now - self._sampled
+        if since < SAMPLE_S:
+            return
+        seen = self._others()
+        self._busy = (seen - self._seen) / since if since <= _STALE_S else 0.0
+        self._is_fresh = since <= _STALE_S
+        self._sampled, self._seen = now, seen
+
+    def update(self) -> None:
+        """Adapt the number of threads to the last sample; cheap enough for every step."""
+        self._sample()
+        if not self._is_fresh:
+            return
+        self._is_fresh = False
+        best = max(self._least, min(self._most, self._n_cpus - math.ceil(max(0.0, self._busy - _IGNORED))))
+        # Half the way, so that two programs that both yield do not take turns at yielding too much.
+        step = best - self.n_threads
+        chosen = self.n_threads + int(math.copysign(math.ceil(abs(step) / 2), step))
+        if chosen != self.n_threads:
+            log.info("other programs take %.1f of %d CPUs: %d threads", self._busy, self._n_cpus, chosen)
+            self.n_threads = chosen
+            self._apply(chosen)
