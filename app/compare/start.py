@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from app.chat.message import Message
@@ -28,6 +29,22 @@ def conversation_prefix(
         return ()
     shared = common_prefix(tokens, pair.build_prompt((*before, other), None, thinking).tokens)
     return tuple(tokens[: min(shared, len(tokens) - 1)])
+
+
+@contextmanager
+def preserved_caches(pair: LoadedPair) -> Iterator[None]:
+    """Save what both models have read, and restore it at the end, so that the next prompt is not read again.
+
+    A cache that does not fit into free memory is left as it is at the end.
+    """
+    caches = [pair.target] + ([pair.drafter.cache] if pair.drafter is not None else [])
+    saved = [(cache, copy) for cache in caches if (copy := cache.save()) is not None]
+    try:
+        yield
+    finally:
+        for cache, copy in saved:
+            if not cache.is_spent:
+                cache.restore(copy)
 
 
 def begin_from(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from app.engine.interfaces import Cancelled, Logits, TokenModel
+from app.engine.interfaces import Cancelled, Logits, SavedState, TokenModel
 from app.errors import ComputeError, Interrupted
 
 _PARTING = 16
@@ -24,6 +25,14 @@ def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
         return n
     # A list and a tuple of the same tokens are not equal as a whole.
     return next((i for i in range(n) if a[i] != b[i]), n)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCache:
+    """Copy of a cache: its tokens and the model's state."""
+
+    tokens: tuple[int, ...]
+    state: SavedState
 
 
 class TokenCache:
@@ -150,3 +159,19 @@ class TokenCache:
                 self._model.clear()
             del self._tokens[self._model.n_past :]
         return len(self._tokens)
+
+    def save(self) -> SavedCache | None:
+        """Copy the cache into main memory; None if there is no room."""
+        state = self._model.save_sequence()
+        return SavedCache(tuple(self._tokens), state) if state is not None else None
+
+    def restore(self, saved: SavedCache) -> None:
+        """Return to a copy, unless the cache holds all of its tokens and can be cut back to them.
+
+        A cache that refuses the copy is empty and reads its next prompt from the start.
+        """
+        kept = common_prefix(saved.tokens, self._tokens) == len(saved.tokens)
+        if kept and (not saved.tokens or self.n_rollback == self.n_ctx):
+            return
+        self._model.restore_sequence(saved.state)
+        self._tokens = list(saved.tokens[: self._model.n_past])
