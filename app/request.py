@@ -121,6 +121,10 @@ class LoadedPair(Protocol):
     def give_way(self) -> None:
         """Leave processors to other programs, or take them back; called before an answer and in every round."""
 
+    @property
+    def threads_in_use(self) -> int:
+        """CPU threads that compute single tokens now; 0 where the CPU computes no layers."""
+
     def build_prompt(
         self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
     ) -> BuiltPrompt:

@@ -70,6 +70,10 @@ class FakePair:
     def give_way(self) -> None:
         self.gave_way += 1
 
+    @property
+    def threads_in_use(self) -> int:
+        return self.n_threads
+
     def build_prompt(
         self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
     ) -> FakePrompt:

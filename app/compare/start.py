@@ -64,6 +64,7 @@ def begin_from(
     caches = [(False, pair.target)] + ([(True, pair.drafter.cache)] if pair.drafter is not None else [])
     for drafting, cache in caches:
         for done in hold(cache, prefix, cancelled):
+            pair.give_way()
             yield PromptProgressed(number, drafting, done, len(prefix))
 
 

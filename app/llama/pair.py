@@ -302,6 +302,12 @@ class NativePair:
         if self._giving_way is not None:
             self._giving_way.look()
 
+    @property
+    def threads_in_use(self) -> int:
+        if not self.uses_processor:
+            return 0
+        return min(self.n_threads, self._giving_way.n_threads) if self._giving_way is not None else self.n_threads
+
     def remember(self) -> None:
         """Keep what was learned for the next run."""
         file = memory_file(self._params, self._files)
