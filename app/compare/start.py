@@ -10,7 +10,7 @@ from app.chat.message import Message
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled
 from app.events import PromptProgressed
-from app.request import LoadedPair
+from app.request import LoadedPair, prompt_progress
 from app.thinking import AS_TRAINED, Thinking
 
 
@@ -65,7 +65,7 @@ def begin_from(
     for drafting, cache in caches:
         for done in hold(cache, prefix, cancelled):
             pair.give_way()
-            yield PromptProgressed(number, drafting, done, len(prefix))
+            yield prompt_progress(pair, number, done, len(prefix), drafting=drafting)
 
 
 def hold(cache: TokenCache, prefix: Sequence[int], cancelled: Cancelled) -> Iterator[int]:

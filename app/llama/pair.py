@@ -27,6 +27,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.context import Context
 from app.llama.identity import fingerprints, memory_file, processor_model, thread_file
+from app.llama.load_progress import PairProgress
 from app.llama.model import Model
 from app.llama.pair_params import PairParams
 from app.llama.params import ContextParams
@@ -81,6 +82,7 @@ class NativePair:
         # Both files are looked at before either is loaded, so that a wrong one is told at once; what another program
         # puts in their place meanwhile is not what is loaded.
         self._files = fingerprints(params)
+        on_progress = PairProgress(on_progress, target=params.target, draft=params.draft)
         target_file = open_model_file(params.target)
         draft_file = self._draft_file(params, on_progress)
         send_ahead(target_file.path, params.survivors_file, partial(on_progress, "target", 0.0))

@@ -163,7 +163,7 @@ async def test_a_folder_that_is_gone_is_a_sentence(tmp_path: Path, monkeypatch: 
 async def test_a_pair_that_is_loaded_again_for_it_is_told() -> None:
     async with open_comparison() as compare:
         compare.engine.load_progress("target", 0.5)
-        await compare.chat.shows("loading the target model again: 50%")
+        await compare.chat.shows("loading the models again: 50%")
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0x the speed")
         await compare.chat.pilot.press("f")
