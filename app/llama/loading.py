@@ -18,8 +18,6 @@ from app.llama.read_ahead import read_ahead
 
 _MMAP, _READ = 1, 0
 _REASONS = 8
-
-
 _READ_SHARE, _READ_SHARE_BESIDE_DEVICE = 0.9, 0.5
 """Share of the progress that stands for reading the file; the rest stands for placing it in memory or on a device."""
 

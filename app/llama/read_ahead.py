@@ -7,7 +7,7 @@ is there already.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -30,12 +30,20 @@ def read_ahead(path: Path, told: Callable[[float], bool]) -> bool:
     Returns:
         Whether it was not stopped.
     """
-    sizes = {file: file.stat().st_size for file in parts_here(path)}
-    total, done = sum(sizes.values()), 0
+    try:
+        return _read(parts_here(path), told)
+    except OSError:
+        # llama.cpp says what is wrong with a file.
+        return True
+
+
+def _read(files: Sequence[Path], told: Callable[[float], bool]) -> bool:
+    sizes = [file.stat().st_size for file in files]
+    total, done = sum(sizes), 0
     if total > psutil.virtual_memory().available:
         return True
     buffer = bytearray(_CHUNK)
-    for file, size in sizes.items():
+    for file, size in zip(files, sizes, strict=True):
         with file.open("rb", buffering=0) as stream:
             for start in range(0, size, _CHUNK):
                 end = min(start + _CHUNK, size)

@@ -76,3 +76,7 @@ def test_what_is_in_the_page_cache_is_not_read(tmp_path: Path, monkeypatch: pyte
     # It would be read into this, and nothing can be.
     monkeypatch.setattr(module, "bytearray", bytes, raising=False)
     assert read_ahead(write(tmp_path / "m.gguf", 8), lambda _: True)
+
+
+def test_a_file_that_cannot_be_read_is_left_to_the_library(tmp_path: Path) -> None:
+    assert read_ahead(tmp_path / "missing.gguf", lambda _: pytest.fail("it was read"))

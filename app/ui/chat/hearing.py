@@ -63,7 +63,7 @@ class Hearing:
         self._draft_switch = draft_switch
         self._pair_loading = pair_loading
         self._counting = counting
-        self._noted: AnswerMessage | None = None
+        self._noted: tuple[AnswerMessage, str] | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -100,7 +100,7 @@ class Hearing:
         latest, answer = batch.latest, self._screen.messages.answer
         if isinstance(latest, Measuring) and self._screen.status.keeps_waiting(latest):
             self._note(answer, _MEASURED_AGAIN if latest.again else _MEASURED_ONCE)
-        elif not self._note_reading() and self._noted is answer:
+        elif not self._note_reading():
             self._note(answer, "")
 
     def _note_reading(self) -> bool:
@@ -111,9 +111,12 @@ class Hearing:
         return bool(line)
 
     def _note(self, answer: AnswerMessage | None, text: str) -> None:
-        self._noted = answer if text else None
-        if answer is not None:
-            answer.note(text)
+        """Replace what this has noted below an answer; an empty text removes no other note."""
+        noted = self._noted
+        if answer is None or noted == (answer, text) or (not text and (noted is None or noted[0] is not answer)):
+            return
+        self._noted = (answer, text) if text else None
+        answer.note(text)
 
     async def handle(self, event: Single) -> None:
         if self._counting.is_wanted(event):
