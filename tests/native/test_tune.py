@@ -59,7 +59,7 @@ def test_threads_are_adapted_while_batches_are_measured(quickly: Quickly, monkey
         pair.memory = Memory(CostModel(CostProfile({1: 1e6, 64: 2e6})))
 
     monkeypatch.setattr(NativePair, "calibrate", calibrate)
-    monkeypatch.setattr(NativePair, "give_way", adapted.append)
+    monkeypatch.setattr(NativePair, "give_way", lambda pair: adapted.append(pair))
 
     assert quickly("--quick").returncode == 0
     assert len(adapted) == 2
