@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 
@@ -20,6 +21,8 @@ from app.engine.types import (
 )
 from app.errors import AppError
 from app.thinking import Heard
+
+_MANY_SECONDS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +152,12 @@ class AnswerPlan:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """One of the two models is being read."""
+    """A model is being loaded.
+
+    Attributes:
+        what: "target" or "draft".
+        share: Share of the whole pair that is loaded, by bytes.
+    """
 
     what: str
     share: float
@@ -178,12 +186,30 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class PromptProgressed:
-    """Prompt tokens evaluated so far, by the draft model if `drafting`, else by the target."""
+    """Prompt tokens evaluated so far.
+
+    Attributes:
+        request: The answer that waits for it.
+        drafting: True for the draft model, False for the target.
+        done: Tokens evaluated or reused so far.
+        total: Tokens of the prompt.
+        left_s: Estimated seconds until the rest is evaluated; None before any speed is known.
+    """
 
     request: int
     drafting: bool
     done: int
     total: int
+    left_s: float | None = None
+
+    def line(self, since_s: float = 0.0) -> str:
+        """Return the progress in words, so many seconds after the event."""
+        reader = "Draft reading" if self.drafting else "Reading"
+        text = f"{reader} prompt: {self.done:,} of {self.total:,} tokens"
+        left = math.ceil(self.left_s - since_s) if self.left_s is not None else 0
+        if left < 1:
+            return text
+        return f"{text}, {left} s left" if left < _MANY_SECONDS else f"{text}, {round(left / 60)} min left"
 
 
 @dataclass(frozen=True, slots=True)

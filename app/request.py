@@ -10,7 +10,7 @@ from app.chat.message import Begun, Message
 from app.engine.interfaces import Cancelled, Clock, Sampler
 from app.engine.reasoning import Place, ReasoningMarkup
 from app.engine.types import Drafting, SamplingParams
-from app.events import PairInfo
+from app.events import PairInfo, PromptProgressed
 from app.thinking import AS_TRAINED, Thinking
 
 if TYPE_CHECKING:
@@ -129,6 +129,10 @@ class LoadedPair(Protocol):
             cpu: Nanoseconds of CPU time of this process.
         """
 
+    @property
+    def threads_in_use(self) -> int:
+        """CPU threads that compute single tokens now; 0 where the CPU computes no layers."""
+
     def build_prompt(
         self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
     ) -> BuiltPrompt:
@@ -145,3 +149,9 @@ class LoadedPair(Protocol):
     def is_end(self, token: int) -> bool: ...
 
     def close(self) -> None: ...
+
+
+def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, drafting: bool) -> PromptProgressed:
+    """Return the event for a prompt that one of the two models reads, with the estimated time left."""
+    cache = pair.drafter.cache if drafting and pair.drafter is not None else pair.target
+    return PromptProgressed(request, drafting, done, total, cache.seconds_to_read(total - done))

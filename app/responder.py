@@ -35,12 +35,11 @@ from app.events import (
     Finished,
     Measuring,
     Notice,
-    PromptProgressed,
     RoundDetails,
     StepCompleted,
 )
 from app.overflow import refuse_overflow
-from app.request import AnswerRequest, BuiltPrompt, LoadedPair, SeededSampler
+from app.request import AnswerRequest, BuiltPrompt, LoadedPair, SeededSampler, prompt_progress
 from app.waking_clock import WakingClock
 
 _QUICKLY_READ = 1024
@@ -178,7 +177,7 @@ class _Answering:
             self._pair.yield_cpu()
             match event:
                 case PromptProgress(drafting, done, total):
-                    yield PromptProgressed(self._id, drafting, done, total)
+                    yield prompt_progress(self._pair, self._id, done, total, drafting=drafting)
                 case Step(stats=stats, status=status):
                     details = _details(self._pair, event) if self._request.with_rounds else None
                     repeating = self._collector.repetition.length

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from app.engine.interfaces import Logits
+from app.engine.interfaces import Logits, SavedState
 from app.errors import DecodeError, Interrupted
 
 Rule = Callable[[Sequence[int]], Mapping[int, float]]
@@ -123,6 +123,13 @@ class FakeModel:
             self._revocable = 0
             self._shrink(best)
         return best > 0
+
+    def save_sequence(self) -> SavedState | None:
+        return SavedState(len(self.cells), bytearray(self.cells), tuple((n, None) for n in self._kept))
+
+    def restore_sequence(self, state: SavedState) -> bool:
+        self.cells, self._kept, self._revocable = list(state.data), [n for n, _ in state.snapshots], 0
+        return True
 
     def _shrink(self, n_past: int) -> None:
         del self.cells[n_past:]

@@ -73,6 +73,10 @@ class FakePair:
     def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
         return wall
 
+    @property
+    def threads_in_use(self) -> int:
+        return self.n_threads
+
     def build_prompt(
         self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
     ) -> FakePrompt:

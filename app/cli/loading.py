@@ -54,7 +54,7 @@ def load_here(params: PairParams, cancel: CancelFlag, status: StatusLine) -> Nat
     """
 
     def progress(what: str, share: float) -> bool:
-        status.show(f"Loading the {what} model {share:4.0%}")
+        status.show(f"Loading the models {share:4.0%}")
         return not cancel()
 
     pair = NativePair(params, cancel, progress)

@@ -167,8 +167,8 @@ def progress_line(event: RaceProgress, repeat: int) -> str | None:
     match event.event:
         case Measuring() as measuring:
             return f"{measuring.what.capitalize()} {measuring.share:4.0%}"
-        case PromptProgressed(done=done, total=total):
-            return f"{event.contender}, {turn}: reading the prompt {done:,} of {total:,}"
+        case PromptProgressed() as progress:
+            return f"{event.contender}, {turn}: {progress.line()}"
         case StepCompleted(stats=stats):
             return f"{event.contender}, {turn}: {pace(stats)}"
     return None

@@ -101,8 +101,8 @@ class _Listener:
             except queue.Empty:
                 continue
             match event:
-                case LoadProgress(what, share):
-                    self._status.show(f"Loading the {what} model {share:4.0%}")
+                case LoadProgress(share=share):
+                    self._status.show(f"Loading the models {share:4.0%}")
                 case Loaded(pair):
                     self._pair = pair
                     for sentence in pair.hears.in_vain(*self._wishes):
@@ -111,8 +111,8 @@ class _Listener:
                 case Notice(text):
                     self._notices.append(text)
                     self._say(text)
-                case PromptProgressed(drafting=drafting, done=done, total=total):
-                    self._show(f"Reading the prompt{' with the draft' if drafting else ''} {done:,} of {total:,}")
+                case PromptProgressed():
+                    self._show(event.line())
                 case Measuring():
                     self._show(f"{event.what.capitalize()} {event.share:4.0%}")
                 case StepCompleted(segments=segments, repeating=repeating):

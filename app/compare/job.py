@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from app.compare.difference import Difference, explain, first_difference
 from app.compare.race import WARM_UP_TOKENS, RaceBroken, Round, RunEnded, in_process, race
 from app.compare.sides import Side, check_sides
-from app.compare.start import conversation_prefix
+from app.compare.start import conversation_prefix, preserved_caches
 from app.compare.steps import Steps
 from app.engine.interfaces import Cancelled
 from app.errors import AppError, Interrupted
@@ -87,6 +87,11 @@ class CompareJob:
             AppError: The pair lacks what a side needs, the prompt does not fit, or the target failed at first.
         """
         check_sides(pair, self.sides)
+        with preserved_caches(pair):
+            result = yield from self._compare(pair, number, cancelled)
+        yield JobEnded(number, result)
+
+    def _compare(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Generator[Event, None, Raced]:
         rounds, broken = yield from self._race(pair, number, cancelled)
         differences: dict[str, Difference | None] = {}
         if self.explains and rounds and broken is None and not cancelled():
@@ -101,7 +106,7 @@ class CompareJob:
                 pass
             except AppError as error:
                 broken = error
-        yield JobEnded(number, Raced(tuple(rounds), differences, cancelled(), broken))
+        return Raced(tuple(rounds), differences, cancelled(), broken)
 
     def _race(
         self, pair: LoadedPair, number: int, cancelled: Cancelled

@@ -67,6 +67,7 @@ class Run:
         wall_s: Seconds from its beginning to its end; 0 where nobody looked at what other programs did meanwhile.
         others_s: Seconds that other programs ran in that time, on all processors together.
         reasoning: What was thought before the answer.
+        threads: CPU thread counts that it used; several where other programs came or went.
     """
 
     contender: str
@@ -82,6 +83,7 @@ class Run:
     wall_s: float = 0.0
     others_s: float = 0.0
     reasoning: str = ""
+    threads: tuple[int, ...] = ()
 
     @property
     def ns_per_token(self) -> float | None:
@@ -222,6 +224,7 @@ def in_process(
             why=finished.why_undrafted,
             wall_s=clock() - began,
             others_s=others() - theirs,
+            threads=tuple(sorted(tap.threads)),
         )
 
     return Contender(name, run)

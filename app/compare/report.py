@@ -100,8 +100,14 @@ def unsteady(rounds: Sequence[Round], name: str) -> str | None:
 
 
 def crowded(rounds: Iterable[Round]) -> str | None:
-    """A warning where other programs took much of the processors while it was measured."""
+    """Return a warning if other programs took much CPU time or changed the thread count meanwhile."""
     runs = [run for round_ in rounds for run in round_.values()]
+    threads = {n for run in runs for n in run.threads}
+    if len(threads) > 1:
+        return (
+            f"Other programs were busy, so the number of CPU threads varied from {min(threads)} to {max(threads)}. "
+            "Close them and rerun for reliable numbers."
+        )
     wall_s, n = sum(run.wall_s for run in runs), len(usable_processors())
     taken = sum(run.others_s for run in runs) / wall_s if wall_s > _SHORT_S else 0.0
     if taken < _CROWDED * n:
@@ -175,6 +181,7 @@ def run_json(run: Run, number: int, *, steps: bool) -> dict[str, Any]:
         "draft_n": stats.draft_n,
         "draft_n_accepted": stats.draft_n_accepted,
         "verify_steps": stats.verify_steps,
+        "threads": list(run.threads),
         "notices": list(run.notices),
     }
     if steps:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from app.chat.message import Message
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled
 from app.events import PromptProgressed
-from app.request import LoadedPair
+from app.request import LoadedPair, prompt_progress
 from app.thinking import AS_TRAINED, Thinking
 
 
@@ -30,6 +31,22 @@ def conversation_prefix(
     return tuple(tokens[: min(shared, len(tokens) - 1)])
 
 
+@contextmanager
+def preserved_caches(pair: LoadedPair) -> Iterator[None]:
+    """Save what both models have read, and restore it at the end, so that the next prompt is not read again.
+
+    A cache that does not fit into free memory is left as it is at the end.
+    """
+    caches = [pair.target] + ([pair.drafter.cache] if pair.drafter is not None else [])
+    saved = [(cache, copy) for cache in caches if (copy := cache.save()) is not None]
+    try:
+        yield
+    finally:
+        for cache, copy in saved:
+            if not cache.is_spent:
+                cache.restore(copy)
+
+
 def begin_from(
     pair: LoadedPair, prefix: Sequence[int], cancelled: Cancelled, number: int = 0
 ) -> Iterator[PromptProgressed]:
@@ -47,7 +64,8 @@ def begin_from(
     caches = [(False, pair.target)] + ([(True, pair.drafter.cache)] if pair.drafter is not None else [])
     for drafting, cache in caches:
         for done in hold(cache, prefix, cancelled):
-            yield PromptProgressed(number, drafting, done, len(prefix))
+            pair.yield_cpu()
+            yield prompt_progress(pair, number, done, len(prefix), drafting=drafting)
 
 
 def hold(cache: TokenCache, prefix: Sequence[int], cancelled: Cancelled) -> Iterator[int]:

@@ -53,6 +53,7 @@ class Tap:
     Attributes:
         prompt: Token ids of the last prompt.
         tokens: Token ids chosen so far.
+        threads: CPU thread counts that the answer used.
     """
 
     def __init__(self, pair: LoadedPair, prefix: Sequence[int] = ()) -> None:
@@ -60,6 +61,7 @@ class Tap:
         self._prefix = prefix
         self.prompt: tuple[int, ...] = ()
         self.tokens: list[int] = []
+        self.threads: set[int] = set()
 
     @property
     def info(self) -> PairInfo:
@@ -97,7 +99,13 @@ class Tap:
         self._pair.set_draft_aside()
 
     def yield_cpu(self) -> None:
+        """Adapt the thread count as in a chat, and note it; a report says where it changed."""
         self._pair.yield_cpu()
+        self.threads.add(self._pair.threads_in_use)
+
+    @property
+    def threads_in_use(self) -> int:
+        return self._pair.threads_in_use
 
     def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
         return self._pair.work_clock(wall, cpu)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-from app.engine.interfaces import Cancelled, Logits, TokenModel
+from app.engine.interfaces import Cancelled, Logits, SavedState, TokenModel
 from app.errors import ComputeError, Interrupted
 
 _PARTING = 16
@@ -13,6 +14,8 @@ thinking, with a few tokens that they do not put in front of an earlier answer."
 _KEEP_EVERY = 2048
 """Tokens of a long prompt between two states: a document with a question behind it is one prompt, and the question is
 what is edited."""
+_TELLING = 32
+"""Tokens from which on a batch tells how fast prompts are read."""
 _SOON_NS = 2_000_000_000
 """A chunk of a prompt that takes less is followed by one twice as long: progress is still told often enough."""
 
@@ -24,6 +27,14 @@ def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
         return n
     # A list and a tuple of the same tokens are not equal as a whole.
     return next((i for i in range(n) if a[i] != b[i]), n)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCache:
+    """Copy of a cache: its tokens and the model's state."""
+
+    tokens: tuple[int, ...]
+    state: SavedState
 
 
 class TokenCache:
@@ -43,6 +54,7 @@ class TokenCache:
         self._model = model
         self._known = known
         self._tokens: list[int] = []
+        self._ns_per_token: float | None = None
         self.is_spent = False
 
     def __len__(self) -> int:
@@ -113,6 +125,8 @@ class TokenCache:
             Interrupted: Cancelled between two chunks or inside one; what was evaluated stays.
         """
         size, done = self._model.n_chunk, 0
+        began = self._model.native_ns
+        first: tuple[int, int] | None = None
         while done < len(tokens):
             if cancelled():
                 raise Interrupted
@@ -122,6 +136,13 @@ class TokenCache:
             self.evaluate(chunk, n_outputs=int(done == len(tokens)))
             if self._model.native_ns - before < _SOON_NS:
                 size = min(2 * size, self._model.n_batch)
+            spent = self._model.native_ns - began
+            if first is not None:
+                # A device computes a batch while the next one is prepared, so the first batch tells no time of its own.
+                self._ns_per_token = (spent - first[1]) / (done - first[0])
+            elif done >= _TELLING and (done == len(tokens) or self._ns_per_token is None):
+                self._ns_per_token = spent / done
+            first = first or (done, spent)
             yield len(self._tokens)
 
     def evaluate(self, tokens: Sequence[int], n_outputs: int) -> None:
@@ -135,6 +156,10 @@ class TokenCache:
             del self._tokens[self._model.n_past :]
             raise
         self._tokens.extend(tokens)
+
+    def seconds_to_read(self, n_tokens: int) -> float | None:
+        """Estimate the time to read so much more of a prompt, by the speed of the last one read; None if unknown."""
+        return n_tokens * self._ns_per_token * 1e-9 if self._ns_per_token is not None else None
 
     def rollback(self, length: int) -> int:
         """Forget everything after the first `length` tokens.
@@ -150,3 +175,19 @@ class TokenCache:
                 self._model.clear()
             del self._tokens[self._model.n_past :]
         return len(self._tokens)
+
+    def save(self) -> SavedCache | None:
+        """Copy the cache into main memory; None if there is no room."""
+        state = self._model.save_sequence()
+        return SavedCache(tuple(self._tokens), state) if state is not None else None
+
+    def restore(self, saved: SavedCache) -> None:
+        """Return to a copy, unless the cache holds all of its tokens and can be cut back to them.
+
+        A cache that refuses the copy is empty and reads its next prompt from the start.
+        """
+        kept = common_prefix(saved.tokens, self._tokens) == len(saved.tokens)
+        if kept and (not saved.tokens or self.n_rollback == self.n_ctx):
+            return
+        self._model.restore_sequence(saved.state)
+        self._tokens = list(saved.tokens[: self._model.n_past])

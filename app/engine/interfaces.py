@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from app.engine.types import Draft, DraftingStatus, Round
 
@@ -61,6 +61,21 @@ def never_ends(token: int) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """Copy of all that a context holds, in main memory.
+
+    Attributes:
+        n_past: Tokens that it covers.
+        data: Serialized KV cache.
+        snapshots: Earlier states of a model that cannot be cut, each with its number of tokens.
+    """
+
+    n_past: int
+    data: bytearray = field(repr=False)
+    snapshots: tuple[tuple[int, Any], ...] = field(default=(), repr=False)
+
+
 class TokenModel(Protocol):
     """A language model with one sequence in its KV cache."""
 
@@ -114,6 +129,12 @@ class TokenModel(Protocol):
 
     def restore_state(self, n_past: int) -> bool:
         """Go back to the last state of at most `n_past` tokens, all of them still held; False if none was kept."""
+
+    def save_sequence(self) -> SavedState | None:
+        """Return a copy of the whole sequence; None if free memory is short or the library fails."""
+
+    def restore_sequence(self, state: SavedState) -> bool:
+        """Replace the sequence by a saved one; on failure return False and leave the cache empty."""
 
 
 class Sampler(Protocol):

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
+import psutil
 
-from app.engine.interfaces import Logits
+from app.engine.interfaces import Logits, SavedState
 from app.engine.types import MAX_DRAFT
 from app.errors import ComputeError, DecodeError, Interrupted, ModelLoadError, UsageError
 from app.llama import library
@@ -26,6 +27,8 @@ from app.llama.plain import plain
 
 _NO_SLOT, _ABORTED, _NO_MEMORY, _FAILED = 1, 2, -2, -3
 _REASONS = 8
+_STATE_SHARE = 0.5
+"""Largest share of the available main memory that a saved sequence may take."""
 _NO_BLOCKS = "does not divide"
 """What llama.cpp says of a cache of fewer bits and heads of such a width."""
 _DRAFTED = MAX_DRAFT + 1
@@ -274,6 +277,40 @@ class Context:
         finally:
             self._lock.release()
 
+    def save_sequence(self) -> SavedState | None:
+        """Copy the sequence into main memory; see `TokenModel.save_sequence`."""
+        handle = self._acquire()
+        try:
+            size = int(native.llama_state_seq_get_size(handle, SEQUENCE))
+            if not 0 < size <= _STATE_SHARE * psutil.virtual_memory().available:
+                return None
+            try:
+                data = bytearray(size)
+            except MemoryError:
+                return None
+            written = native.llama_state_seq_get_data(handle, _as_native(data), size, SEQUENCE)
+            return SavedState(self._n_past, data, tuple(self._kept.states)) if written == size else None
+        finally:
+            self._lock.release()
+
+    def restore_sequence(self, state: SavedState) -> bool:
+        """Replace the sequence by a copy that this context made; see `TokenModel.restore_sequence`."""
+        handle = self._acquire()
+        try:
+            native.llama_memory_clear(self._memory, True)
+            self._hold(0)
+            size = len(state.data)
+            read = native.llama_state_seq_set_data(handle, _as_native(state.data), size, SEQUENCE)
+            n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
+            if read != size or n_past != state.n_past:
+                native.llama_memory_clear(self._memory, True)
+                return False
+            self._hold(n_past)
+            self._kept.states = list(state.snapshots)
+            return True
+        finally:
+            self._lock.release()
+
     def _put_back(self, n_past: int) -> bool:
         if not (best := self._kept.best(n_past)):
             return False
@@ -387,3 +424,8 @@ class Context:
             f"llama.cpp could not evaluate a batch: {plain(said) or f'code {code}'}.",
             "Try again; if it stays, report it.",
         )
+
+
+def _as_native(data: bytearray) -> Any:
+    """Return the bytes as a C array, without a copy."""
+    return (ctypes.c_uint8 * len(data)).from_buffer(data)

@@ -11,12 +11,20 @@ from app.errors import Interrupted, ModelLoadError
 from app.llama import library
 from app.llama.library import native
 from app.llama.out_of_memory import no_memory, scarce_device
-from app.llama.params import ModelParams
-from app.llama.placement import place
+from app.llama.params import CPU_LABEL, ModelParams
+from app.llama.placement import label, place
 from app.llama.plain import plain
+from app.llama.read_ahead import read_ahead
 
 _MMAP, _READ = 1, 0
 _REASONS = 8
+_READ_SHARE, _READ_SHARE_BESIDE_DEVICE = 0.9, 0.5
+"""Share of the progress that stands for reading the file; the rest stands for placing it in memory or on a device."""
+
+
+def _part(told: Callable[[float], bool], start: float, end: float) -> Callable[[float], bool]:
+    """Report a part of the work as a part of the whole."""
+    return lambda share: told(start + (end - start) * share)
 
 
 class _Progress:
@@ -50,10 +58,15 @@ class Loaded(NamedTuple):
 
 def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool] | None) -> Loaded:
     """Load weights; for `app.llama.model.Model`, which says what is told and what may be raised."""
-    progress = _Progress(on_progress)
     raw = native.llama_model_default_params()
     placement = place(raw, params)
     raw.load_mode = _MMAP if params.use_mmap and native.llama_supports_mmap() else _READ
+    read = 0.0
+    if on_progress is not None and raw.load_mode == _MMAP:
+        read = _READ_SHARE if label(params) == CPU_LABEL else _READ_SHARE_BESIDE_DEVICE
+        if not read_ahead(path, _part(on_progress, 0.0, read)):
+            raise Interrupted
+    progress = _Progress(_part(on_progress, read, 1.0) if on_progress is not None else None)
     callback = native.llama_progress_callback(progress)
     raw.progress_callback = callback
     library.clear_errors()

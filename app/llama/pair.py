@@ -28,6 +28,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.context import Context
 from app.llama.identity import fingerprints, memory_file, processor_model, thread_file
+from app.llama.load_progress import PairProgress
 from app.llama.model import Model
 from app.llama.pair_params import PairParams
 from app.llama.params import CPU_LABEL, ContextParams
@@ -91,6 +92,7 @@ class NativePair:
         # Both files are looked at before either is loaded, so that a wrong one is told at once; what another program
         # puts in their place meanwhile is not what is loaded.
         self._files = fingerprints(params)
+        on_progress = PairProgress(on_progress, target=params.target, draft=params.draft)
         target_file = open_model_file(params.target)
         draft_file = self._draft_file(params, on_progress)
         send_ahead(target_file.path, params.survivors_file, partial(on_progress, "target", 0.0))
@@ -269,7 +271,7 @@ class NativePair:
         else:
             self.memory.remeasure(profile)
         if self._cpu_yield is not None:
-            self.memory.costs.use_threads(min(self._params.n_threads, self._cpu_yield.n_threads))
+            self.memory.costs.use_threads(self.threads_in_use)
 
     @property
     def n_threads(self) -> int:
@@ -333,6 +335,12 @@ class NativePair:
     def _computes_on_cpu_only(self) -> bool:
         models = [self._params.model] if self._draft is None else [self._params.model, self._params.draft_model]
         return all(label(model) == CPU_LABEL for model in models)
+
+    @property
+    def threads_in_use(self) -> int:
+        if not self.uses_processor:
+            return 0
+        return min(self.n_threads, self._cpu_yield.n_threads) if self._cpu_yield is not None else self.n_threads
 
     def remember(self) -> None:
         """Keep what was learned for the next run."""

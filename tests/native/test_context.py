@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -323,3 +325,51 @@ def test_the_model_says_what_it_is(model: Model) -> None:
     assert model.chat_template
     assert model.is_end(2)
     assert not model.is_end(100)
+
+
+def test_a_saved_sequence_is_restored_with_the_same_logits(new_context: NewContext, tokens: list[int]) -> None:
+    context, other = new_context(), new_context()
+    for each in (context, other):
+        each.decode(tokens, 1)
+    saved = context.save_sequence()
+    assert saved is not None
+    context.truncate(3)
+    context.decode(tokens[::-1], 1)
+
+    assert context.restore_sequence(saved)
+
+    assert context.n_past == len(tokens)
+    assert_true_to_the_library(context)
+    for each in (context, other):
+        each.decode(tokens[:1], 1)
+    assert np.array_equal(context.logits(0), other.logits(0))
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage", "longer"])
+def test_a_damaged_copy_is_refused_and_leaves_an_empty_usable_context(
+    new_context: NewContext, tokens: list[int], damage: str
+) -> None:
+    context = new_context()
+    context.decode(tokens, 0)
+    saved = context.save_sequence()
+    assert saved is not None
+    half = len(saved.data) // 2
+    data = {"cut": saved.data[:half], "garbage": bytearray(b"\xff" * half), "longer": saved.data + b"more"}[damage]
+
+    assert not context.restore_sequence(replace(saved, data=data))
+
+    assert context.n_past == 0
+    assert_true_to_the_library(context)
+    context.decode(tokens, 1)
+    assert context.n_past == len(tokens)
+
+
+def test_a_copy_larger_than_half_of_the_free_memory_is_not_made(
+    new_context: NewContext, tokens: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = new_context()
+    context.decode(tokens, 0)
+    saved = context.save_sequence()
+    assert saved is not None
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2 * len(saved.data) - 2))
+    assert context.save_sequence() is None

@@ -186,6 +186,24 @@ def test_where_there_are_many_the_states_that_are_missed_least_make_room(
     assert found == left[::-1]
 
 
+def test_a_restored_sequence_has_its_earlier_states_back(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
+    cache = TokenCache(context)
+    list(cache.process(PROMPT[:HALF], lambda: False))
+    context.keep_state()
+    list(cache.process(PROMPT[HALF:], lambda: False))
+    saved = cache.save()
+    assert saved is not None
+    cache.rollback(0)
+    list(cache.process(PROMPT[::-1], lambda: False))
+
+    cache.restore(saved)
+
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+    assert cache.rollback(len(PROMPT) - 1) == HALF
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
 def test_no_state_is_put_back_to_tokens_that_are_gone(hybrid: Model, new_context: NewContext) -> None:
     context = new_context(of=hybrid)
     context.decode(PROMPT[:HALF], 0)
@@ -251,13 +269,13 @@ def test_the_state_that_is_kept_takes_what_is_reckoned_for_it(hybrid: Model, new
     context.keep_state()
 
     state_bytes = facts_of(hybrid).state_bytes
-    ((_, data),) = context._kept._states
+    ((_, data),) = context._kept.states
     # Beside the values llama.cpp writes down what they are.
     assert state_bytes <= len(data) <= state_bytes + 100
     for n_past in range(51, 51 + 2 * n_kept(state_bytes)):
         context.decode(PROMPT[n_past - 1 : n_past], 0)
         context.keep_state()
-    assert len(context._kept._states) == n_kept(state_bytes)
+    assert len(context._kept.states) == n_kept(state_bytes)
     assert taken(facts_of(hybrid), 256, n_snapshots=N_SNAPSHOTS).kept == n_kept(state_bytes) * state_bytes
 
 

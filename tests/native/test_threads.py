@@ -94,12 +94,15 @@ def test_other_programs_get_processors_and_give_them_back(
     monkeypatch.setattr("app.llama.pair.time", SimpleNamespace(monotonic=lambda: seconds[0]))
     params = PairParams(demo_target, demo_draft, 4, n_ctx=256, gives_way=True)
     pair = load(params)
+    in_use = []
     for others in (0.0, 2.0, 0.0):
         seconds[0] += 1.0
         busy[0] += others
         pair.yield_cpu()
+        in_use.append(pair.threads_in_use)
     pair.close()
 
+    assert in_use == [4, 3, 4]
     # Target and draft.
     assert told == [(3, 3), (3, 3), (4, 4), (4, 4)]
 

@@ -49,6 +49,22 @@ def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return run
 
 
+def test_threads_are_adapted_while_batches_are_measured(quickly: Quickly, monkeypatch: pytest.MonkeyPatch) -> None:
+    adapted: list[NativePair] = []
+
+    def calibrate(pair: NativePair, cancelled: object, **_: object) -> Iterator[float]:
+        yield 0.5
+        assert len(adapted) == 1
+        yield 1.0
+        pair.memory = Memory(CostModel(CostProfile({1: 1e6, 64: 2e6})))
+
+    monkeypatch.setattr(NativePair, "calibrate", calibrate)
+    monkeypatch.setattr(NativePair, "give_way", lambda pair: adapted.append(pair))
+
+    assert quickly("--quick").returncode == 0
+    assert len(adapted) == 2
+
+
 def test_it_shows_the_staircase_and_keeps_it(quickly: Quickly, tmp_path: Path) -> None:
     done = quickly("--quick")
 

@@ -103,8 +103,8 @@ class FakeEngine:
     def loaded(self, pair: PairInfo = PAIR) -> None:
         self.emit(Loaded(pair))
 
-    def reads(self, done: int, total: int) -> None:
-        self.emit(PromptProgressed(len(self.requests), False, done, total))
+    def reads(self, done: int, total: int, left_s: float | None = 8.0, *, drafting: bool = False) -> None:
+        self.emit(PromptProgressed(len(self.requests), drafting, done, total, left_s))
 
     def says(
         self,

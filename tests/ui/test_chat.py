@@ -12,7 +12,7 @@ from app.errors import AppError
 from app.events import LoadProgress, Measuring, Notice, PromptProgressed
 from app.ui.chat.session import Phase
 from app.ui.settings.chat_settings import ChatSettings
-from tests.ui.chat_driver import open_chat
+from tests.ui.chat_driver import open_chat, said
 from tests.ui.fakes import PAIR
 
 
@@ -114,7 +114,7 @@ async def test_a_failed_answer_does_not_overwrite_what_is_being_typed() -> None:
 async def test_a_prompt_waits_for_the_models() -> None:
     async with open_chat(loaded=False) as chat:
         chat.engine.load_progress("target", 0.45)
-        await chat.shows("loading target 45%")
+        await chat.shows("loading models 45%")
         await chat.type("early")
         await chat.pilot.press("enter")
         await chat.shows("waits for the models")
@@ -156,10 +156,23 @@ async def test_a_second_look_that_is_over_at_once_is_not_told_of_below_the_answe
         monkeypatch.setattr(answer, "note", lambda text, **_: noted.append(text))
         chat.engine.emit(Measuring(1, 0.3, again=True))
         chat.engine.emit(PromptProgressed(1, False, 7, 40))
-        await chat.shows("7 / 40")
         chat.engine.says("word")
         await chat.shows("word")
         assert not noted
+
+
+async def test_an_answer_says_how_much_of_its_prompt_is_read_until_it_begins() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.reads(0, 4096)
+        await chat.until(lambda: any("Reading prompt: 0 of 4,096 tokens, 8 s left" in row for row in said(chat)))
+        chat.engine.says("word")
+        await chat.shows("word")
+        await chat.until(lambda: "Reading prompt" not in chat.text)
+        chat.engine.reads(1024, 4096, drafting=True)
+        await chat.until(lambda: any("Draft reading prompt: 1,024 of 4,096" in row for row in said(chat)))
+        chat.engine.says(" more")
+        await chat.until(lambda: "reading prompt" not in chat.text)
 
 
 async def test_an_answer_that_is_stopped_while_its_pair_is_measured_says_only_that() -> None:
@@ -183,7 +196,7 @@ async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_goes_on
     async with open_chat(size=(120, 30)) as chat:
         await chat.send("go")
         chat.engine.load_progress("target", 0.5)
-        await chat.until(lambda: "loading target 50%" in chat.status)
+        await chat.until(lambda: "loading models 50%" in chat.status)
         await chat.shows("+ 0.5B Q8_0")
         chat.engine.loaded(replace(PAIR, draft=None, n_ctx=8192))
         await chat.until(lambda: "0.5B" not in chat.rows[0])

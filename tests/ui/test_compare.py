@@ -130,7 +130,7 @@ async def test_what_goes_on_is_said() -> None:
         compare.engine.emit(Measuring(compare.engine.job_number, 0.5))
         await compare.chat.shows("measuring this pair: 50%")
         compare.engine.emit(PromptProgressed(compare.engine.job_number, True, 10, 40))
-        await compare.chat.shows("warming up, automatic: reading the prompt 10 / 40, draft")
+        await compare.chat.shows("warming up, automatic: Draft reading prompt: 10 of 40 tokens")
 
 
 async def test_the_verdict_with_one_run_and_with_a_spread() -> None:

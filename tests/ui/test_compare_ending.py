@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.chat.message import Message, Role
 from app.chat.store import Store
+from app.engine.types import Origin
 from app.errors import ContextOverflowError, DecodeError
 from app.events import Failed
 from app.ui.screens.chat import ChatScreen
@@ -23,6 +25,8 @@ from tests.ui.compare_driver import (
     made,
     open_comparison,
 )
+from tests.ui.test_inspector import listed
+from tests.ui.test_tokens import ROUND, says
 
 
 async def test_esc_stops_and_esc_again_leaves() -> None:
@@ -159,7 +163,7 @@ async def test_a_folder_that_is_gone_is_a_sentence(tmp_path: Path, monkeypatch: 
 async def test_a_pair_that_is_loaded_again_for_it_is_told() -> None:
     async with open_comparison() as compare:
         compare.engine.load_progress("target", 0.5)
-        await compare.chat.shows("loading the target model again: 50%")
+        await compare.chat.shows("loading the models again: 50%")
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0x the speed")
         await compare.chat.pilot.press("f")
@@ -172,3 +176,23 @@ async def test_a_pair_that_is_loaded_again_for_it_is_told() -> None:
         await compare.chat.until(lambda: len(compare.engine.jobs) == 3)
         compare.engine.load_progress("draft", 0.25)
         await compare.chat.shows("loading the draft model again: 25%")
+
+
+@pytest.mark.parametrize("typed", ["", "Another prompt."])
+async def test_the_inspector_still_lists_the_steps_of_the_last_answer(typed: str) -> None:
+    async with open_chat(SETTINGS, size=(80, 24)) as chat:
+        await chat.pilot.press("f3")
+        await chat.send("go")
+        for number in range(1, 4):
+            says(chat, (f"{number} ", Origin.DRAFT), details=replace(ROUND, number=number))
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.until(lambda: listed(chat) == [">3", "2", "1"])
+        await chat.type(typed)
+        compare = Comparison(chat)
+        await compare.open()
+        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
+        await chat.shows("2.0x the speed")
+        await chat.pilot.press("escape")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+        await chat.until(lambda: listed(chat) == [">3", "2", "1"])

@@ -27,7 +27,7 @@ async def test_a_wide_window_shows_the_readouts_beside_the_answer_and_not_above_
         await chat.shows("target      19.9 GB Q4_K_M")
         await chat.send("go")
         chat.engine.reads(1024, 2048)
-        await chat.shows("reading prompt 1,024 / 2,048")
+        await chat.shows("Reading prompt: 1,024 of 2,048 tokens, 8 s left")
         chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1))
         await chat.shows("3.1x winning")
         assert "model: It pays." in chat.text

@@ -284,10 +284,51 @@ def test_how_full_the_context_is_is_not_known_before_it_was_counted() -> None:
 def test_what_takes_its_time_shows_how_far_it_is() -> None:
     readouts = Readouts()
     readouts.follow(LoadProgress("target", 0.5))
-    assert "loading target 50%\n" + "━" * 30 in shown(readouts)
-    readouts.follow(PromptProgressed(1, True, 1024, 4096))
-    assert "reading prompt 1,024 / 4,096, \ndraft" in shown(readouts) or "4,096," in shown(readouts)
+    assert "loading models 50%\n" + "━" * 30 in shown(readouts)
+    readouts.follow(PromptProgressed(1, True, 1024, 4096, 8.0))
+    assert "Draft reading prompt: 1,024 of\n4,096 tokens, 8 s left" in shown(readouts).replace(" \n", "\n")
     assert readouts.share == 0.25
+
+
+def reading(clock: list[float]) -> Readouts:
+    readouts = Readouts(lambda: clock[0])
+    readouts.begin()
+    return readouts
+
+
+def test_a_long_prompt_has_its_count_and_a_time_left_that_counts_down_between_events() -> None:
+    now = [10.0]
+    readouts = reading(now)
+    readouts.reading(PromptProgressed(1, False, 0, 4096, 9.5))
+    assert readouts.doing == readouts.reading_line == "Reading prompt: 0 of 4,096 tokens, 10 s left"
+    now[0] = 12.0
+    readouts.catch_up()
+    assert readouts.doing == "Reading prompt: 0 of 4,096 tokens, 8 s left"
+    now[0] = 30.0
+    readouts.catch_up()
+    assert readouts.doing == "Reading prompt: 0 of 4,096 tokens"
+    readouts.reading(PromptProgressed(1, False, 1024, 4096, 300.0))
+    assert readouts.doing == "Reading prompt: 1,024 of 4,096 tokens, 5 min left"
+    readouts.follow(StepCompleted(1, (), STATS))
+    assert readouts.doing == readouts.reading_line == ""
+    now[0] = 60.0
+    readouts.catch_up()
+    assert readouts.doing == ""
+
+
+@pytest.mark.parametrize("left_s", [0.4, None])
+@pytest.mark.parametrize("drafting", [False, True])
+def test_a_short_prompt_has_no_count_that_would_be_gone_at_once(left_s: float | None, drafting: bool) -> None:
+    now = [10.0]
+    readouts = reading(now)
+    now[0] = 20.0
+    readouts.reading(PromptProgressed(1, drafting, 0, 40, left_s))
+    now[0] = 20.9
+    readouts.catch_up()
+    assert (readouts.doing, readouts.reading_line) == ("reading prompt", "")
+    now[0] = 21.0
+    readouts.catch_up()
+    assert readouts.doing.endswith("eading prompt: 0 of 40 tokens")
 
 
 def test_what_a_model_file_says_does_not_steer_the_terminal() -> None:

@@ -152,7 +152,7 @@ async def test_escape_is_called_what_it_does_in_a_comparison() -> None:
 async def test_while_the_models_are_loaded_nothing_is_said_of_drafting() -> None:
     async with open_chat(loaded=False, size=(120, 30)) as chat:
         chat.engine.load_progress("target", 0.45)
-        await chat.shows("loading target 45%")
+        await chat.shows("loading models 45%")
         assert not any(row.endswith("drafting") for row in chat.rows)
         await chat.load()
         await chat.shows("drafting  model")

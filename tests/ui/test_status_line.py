@@ -19,7 +19,7 @@ async def test_the_status_line_says_what_was_measured() -> None:
     async with open_chat() as chat:
         await chat.send("go")
         chat.engine.reads(1024, 3000)
-        await chat.shows("reading prompt 1,024 / 3,000")
+        await chat.shows("Reading prompt: 1,024 of 3,000 tokens, 8 s left")
         chat.engine.says("word")
         await chat.shows("106.7 t/s")
         assert chat.status == "106.7 t/s  accepted 78%  5.9 per check  model  ctx 2.1k/32k"

@@ -9,7 +9,7 @@ import pytest
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.vocab import known_to
 from app.errors import ComputeError, DecodeError, Interrupted
-from tests.fakes import FakeModel, mixing
+from tests.fakes import FakeModel, always, mixing
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,29 @@ def test_only_what_failed_while_it_was_computed_leaves_a_model_that_may_compute_
     # That another batch came through means little.
     cache.evaluate((3,), 1)
     assert cache.is_spent is spent
+
+
+def test_the_speed_of_a_prompt_is_that_of_its_later_batches_and_outlives_it() -> None:
+    model = FakeModel(always(5), n_batch=32)
+    cache = TokenCache(model)
+    assert cache.seconds_to_read(100) is None
+    estimates = []
+    # A device takes the first batch without computing it.
+    model.decode_ns = 0
+    for _ in cache.process([5] * 96, lambda: False):
+        model.decode_ns = 64_000_000
+        estimates.append(cache.seconds_to_read(1000))
+    assert estimates == pytest.approx([0.0, 2.0, 2.0])
+
+    cache.rollback(0)
+    model.decode_ns = 999
+    list(cache.process([5], lambda: False))
+    assert cache.seconds_to_read(1000) == pytest.approx(2.0), "one token does not tell it"
+
+
+def test_a_prompt_of_one_batch_tells_its_speed() -> None:
+    model = FakeModel(always(5), n_batch=64)
+    model.decode_ns = 64_000_000
+    cache = TokenCache(model)
+    list(cache.process([5] * 64, lambda: False))
+    assert cache.seconds_to_read(1000) == pytest.approx(1.0)

@@ -290,3 +290,33 @@ def test_a_cancel_reaches_a_job() -> None:
     assert isinstance(ended.result, Raced)
     assert ended.result.stopped
     assert worker.close(30)
+
+
+def test_a_conversation_that_only_the_comparison_read_stays_read(pair: FakePair) -> None:
+    run(job(), pair)
+    assert tuple(pair.target.tokens)[:BEFORE] == pair.tokenize("abcdef")
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_caches_are_as_before_the_comparison(pair: FakePair, stopped: bool) -> None:
+    assert pair.drafter is not None
+    read = pair.tokenize("abcdefghiabc")
+    for cache in (pair.target, pair.drafter.cache):
+        list(cache.process(read, lambda: False))
+
+    run(job(), pair, lambda: stopped)
+
+    assert tuple(pair.target.tokens) == tuple(pair.drafter.cache.tokens) == read
+    assert tuple(pair._model.cells) == read
+
+
+def test_a_cache_without_room_for_a_copy_keeps_what_the_comparison_read(
+    pair: FakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(pair.target.process(pair.tokenize("zzz"), lambda: False))
+    monkeypatch.setattr(pair._model, "save_sequence", lambda: None)
+
+    run(job(), pair)
+
+    assert tuple(pair.target.tokens) == tuple(pair._model.cells)
+    assert tuple(pair.target.tokens)[:BEFORE] == pair.tokenize("abcdef")

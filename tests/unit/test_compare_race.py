@@ -92,6 +92,32 @@ def test_figures_from_beside_other_programs_are_not_given_without_a_word(
     assert said is None if told is None else said is not None and told in said
 
 
+def test_every_run_adapts_its_threads_as_a_chat_does_and_notes_them(
+    pair: FakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose_a_thread() -> None:
+        pair.n_yields += 1
+        pair.n_threads = 2 if pair.n_yields < 4 else 1
+
+    monkeypatch.setattr(pair, "yield_cpu", lose_a_thread)
+    _, rounds = run_race([in_process(pair, name, None) for name in ("one", "other")], replace(GREEDY, max_tokens=2), 1)
+
+    # The warm-up is long enough to settle; a run is not measured under another count than is noted.
+    assert [run.threads for run in rounds[0].values()] == [(1,), (1,)]
+    pair.n_yields = 1
+    work = Steps(in_process(pair, "plain", None).answer(GREEDY, lambda: False))
+    list(work)
+    assert work.result.threads == (1, 2)
+
+
+def test_a_thread_count_that_changed_is_reported() -> None:
+    before, after = replace(made("plain", 10), threads=(2,)), replace(made("automatic", 10), threads=(1,))
+    assert crowded([{"plain": before}]) is None
+    said = crowded([{"plain": before, "automatic": after}])
+    assert said is not None
+    assert "CPU threads varied from 1 to 2" in said
+
+
 def test_the_time_of_the_prompt_is_both_models_as_everywhere() -> None:
     stats = GenerationStats(prompt_ns=20_000_000, draft_prompt_ns=5_000_000)
     told = run_json(replace(made("automatic", 10), stats=stats), 1, steps=False)

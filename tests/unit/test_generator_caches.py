@@ -127,6 +127,7 @@ class TestProgressAndCancel:
             (False, 16, 40),
             (False, 32, 40),
             (False, 40, 40),
+            (True, 0, 41),
             (True, 16, 41),
             (True, 32, 41),
             (True, 40, 41),

@@ -89,13 +89,13 @@ def test_so_do_the_first_thoughts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_progress_is_shown_below_a_line_that_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
     both = Terminal()
     run(monkeypatch, both, both, text("Certainly!\n"), DRAFT_READS, text("Here"))
-    assert f"Certainly!\n{CLEAR}Reading the prompt with the draft 36 of 37{CLEAR}Here\n" in both.getvalue()
+    assert f"Certainly!\n{CLEAR}Draft reading prompt: 36 of 37 tokens{CLEAR}Here\n" in both.getvalue()
 
 
 def test_progress_is_shown_beside_an_answer_that_goes_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     out, err = io.StringIO(), Terminal()
     run(monkeypatch, out, err, text("Certainly"), DRAFT_READS, text("! Here"))
-    assert "Reading the prompt with the draft" in err.getvalue()
+    assert "Draft reading prompt" in err.getvalue()
     assert out.getvalue() == "Certainly! Here\n"
 
 
@@ -130,4 +130,4 @@ def test_progress_is_shown_below_a_thought_that_is_finished(monkeypatch: pytest.
     monkeypatch.setenv("NO_COLOR", "1")
     both = Terminal()
     run(monkeypatch, both, both, text("Hm\n", reasoning=True), DRAFT_READS, text("Yes"))
-    assert f"Hm\n{CLEAR}Reading the prompt with the draft 36 of 37{CLEAR}\nYes\n" in both.getvalue()
+    assert f"Hm\n{CLEAR}Draft reading prompt: 36 of 37 tokens{CLEAR}\nYes\n" in both.getvalue()

@@ -118,7 +118,7 @@ def _tune(
     drafters = Drafters(model="model" in sources, lookup="look-up" in sources)
     learned, pair.memory = pair.memory, None
     calibration = pair.calibrate(cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
-    _follow(calibration, "Measuring batches", cancel, status)
+    _follow(_with_adapted_threads(calibration, pair), "Measuring batches", cancel, status)
     assert pair.memory is not None
     learned_behind = not pair.memory.costs.profile.cells
     if learned is not None:
@@ -130,7 +130,12 @@ def _tune(
     heat: HeatMap | None = None
     try:
         if drafters.model and not getattr(args, "quick", False):
-            trace = _follow(_record(pair, args, options, cancel), "Following a sample answer", cancel, status)
+            trace = _follow(
+                _with_adapted_threads(_record(pair, args, options, cancel), pair),
+                "Following a sample answer",
+                cancel,
+                status,
+            )
             costs, min_match = pair.memory.costs.snapshot(), drafting.min_match
             heat = heat_map(trace, costs, lookup=drafters.lookup, min_match=min_match)
             if "save_trace" in args:
@@ -170,6 +175,15 @@ def _record(
         cancelled=cancel,
         thinking=options.thinking,
     )
+
+
+def _with_adapted_threads(work: Generator[float, None, T], pair: NativePair) -> Generator[float, None, T]:
+    """Adapt the thread count to other programs after every piece of work, as answers do."""
+    steps = Steps(work)
+    for share in steps:
+        pair.yield_cpu()
+        yield share
+    return steps.result
 
 
 def _follow(work: Generator[float, None, T], what: str, cancel: CancelFlag, status: StatusLine) -> T:

@@ -46,8 +46,7 @@ class ModelDrafter:
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Bring the cache up to all but the last token, which the first draft evaluates."""
         known = len(tokens) - 1 - self.unread(tokens)
-        if known:
-            yield known
+        yield known
         yield from self.cache.process(tokens[known:-1], cancelled)
 
     def catch_up(self, tokens: Sequence[int]) -> None:

@@ -63,7 +63,7 @@ class Hearing:
         self._draft_switch = draft_switch
         self._pair_loading = pair_loading
         self._counting = counting
-        self._measured_for: AnswerMessage | None = None
+        self._noted: tuple[AnswerMessage, str] | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -76,6 +76,7 @@ class Hearing:
 
     def rest(self, next_s: float) -> None:
         self._screen.status.catch_up()
+        self._note_reading()
         self._keeper.tick(next_s)
 
     async def show(self, batch: Batch) -> None:
@@ -95,16 +96,27 @@ class Hearing:
             await self._tokens.follow(answer, batch)
 
     def _tell_why_it_waits(self, batch: Batch) -> None:
-        """Say below an answer that its pair is measured first, and no longer when it is done."""
+        """Say below an answer that has not begun whether its pair is measured or its prompt is read."""
         latest, answer = batch.latest, self._screen.messages.answer
-        noted, self._measured_for = self._measured_for, None
-        if answer is None:
-            return
         if isinstance(latest, Measuring) and self._screen.status.keeps_waiting(latest):
-            self._measured_for = answer
-            answer.note(_MEASURED_AGAIN if latest.again else _MEASURED_ONCE)
-        elif noted is answer:
-            answer.note("")
+            self._note(answer, _MEASURED_AGAIN if latest.again else _MEASURED_ONCE)
+        elif not self._note_reading():
+            self._note(answer, "")
+
+    def _note_reading(self) -> bool:
+        """Say below an answer how much of its prompt is read; returns whether any is being read."""
+        line = self._screen.status.reading_line
+        if line:
+            self._note(self._screen.messages.answer, line)
+        return bool(line)
+
+    def _note(self, answer: AnswerMessage | None, text: str) -> None:
+        """Replace what this has noted below an answer; an empty text removes no other note."""
+        noted = self._noted
+        if answer is None or noted == (answer, text) or (not text and (noted is None or noted[0] is not answer)):
+            return
+        self._noted = (answer, text) if text else None
+        answer.note(text)
 
     async def handle(self, event: Single) -> None:
         if self._counting.is_wanted(event):
@@ -197,7 +209,7 @@ class Hearing:
 
     async def _end(self, text: str, reasoning: str, ending: Ending) -> None:
         screen, asked = self._screen, self._session.asked
-        self._measured_for = None
+        self._noted = None
         screen.attention.end()
         screen.set_timer(REST_S, sweep)
         counts = self._session.ended(text, reasoning)

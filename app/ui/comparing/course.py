@@ -130,12 +130,12 @@ class Comparing:
         turn = "warming up" if self._turn.round == WARM_UP else f"round {self._turn.round} of {self._goal}"
         doing = f"{turn}, {self._turn.side}"
         match batch.latest:
-            case LoadProgress(what, share):
-                doing = f"loading the {what} model again: {percent(share)}"
+            case LoadProgress(share=share):
+                doing = f"loading the models again: {percent(share)}"
             case Measuring() as measuring:
                 doing = f"{measuring.what}: {percent(measuring.share)}"
-            case PromptProgressed(drafting=drafting, done=done, total=total):
-                doing += f": reading the prompt {done:,} / {total:,}{', draft' if drafting else ''}"
+            case PromptProgressed() as progress:
+                doing += f": {progress.line()}"
         if self._turn.round != WARM_UP:
             # The draft may read its prompt behind the first token of the target.
             stats = batch.latest.stats if isinstance(batch.latest, StepCompleted) else None

@@ -42,6 +42,7 @@ class Readouts:
         live: Whether an answer is being written; also while its draft reads the prompt, or a stop is on its way.
         unmeasured: Whether an answer was asked for that has no counters yet; these are the last one's.
         recent: Its last rounds.
+        reading_line: How much of the prompt is read; "" where none is read, or only for a moment.
 
     Args:
         clock: Seconds, monotonic.
@@ -69,6 +70,9 @@ class Readouts:
         self._measured_with = ("", False, 0)
         """Where drafts came from when the counters were taken."""
         self._began = 0.0
+        self._reading: PromptProgressed | None = None
+        self._read_at = self._reading_began = 0.0
+        self.reading_line = ""
         self._watchers: list[Callable[[], object]] = []
 
     def watch(self, changed: Callable[[], object]) -> None:
@@ -125,7 +129,7 @@ class Readouts:
             self._forget()
             self._rest("loading")
         else:
-            self._do(f"loading {progress.what} {percent(progress.share)}", progress.share)
+            self._do(f"loading models {percent(progress.share)}", progress.share)
 
     def ready(self, n_ctx: int, *, is_empty: bool = True) -> None:
         """The models are loaded, or the conversation begins anew or goes on from another place.
@@ -180,9 +184,24 @@ class Readouts:
 
     def reading(self, progress: PromptProgressed) -> None:
         """The prompt is being evaluated: by the target before the answer, by its draft when that has begun."""
-        reader = ", draft" if progress.drafting else ""
-        share = progress.done / progress.total if progress.total else None
-        self._do(f"reading prompt {progress.done:>{len(f'{progress.total:,}')},} / {progress.total:,}{reader}", share)
+        now, before = self._clock(), self._reading
+        if before is None or before.drafting is not progress.drafting:
+            self._reading_began, self.reading_line = now, ""
+        self._reading, self._read_at = progress, now
+        self._count_down()
+
+    def _count_down(self) -> None:
+        """Say how much of the prompt is read, and how long the rest takes; a short one is not worth a word."""
+        progress, now = self._reading, self._clock()
+        if progress is None:
+            return
+        is_long = progress.left_s is not None and progress.left_s >= _UNSAID_S
+        if is_long or self.reading_line or now - self._reading_began >= _UNSAID_S:
+            line = progress.line(now - self._read_at)
+            if line != self.reading_line:
+                share = progress.done / progress.total if progress.total else None
+                self._do(line, share)
+                self._reading, self.reading_line = progress, line
 
     def stopping(self) -> None:
         """A stop was asked for."""
@@ -208,6 +227,7 @@ class Readouts:
         self.used = min(used, self.n_ctx) if self.n_ctx else used
         self._waits = live and not self.doing
         self.doing, self.share = "", None
+        self._reading, self.reading_line = None, ""
         if self._waits:
             self.catch_up()
         else:
@@ -215,6 +235,7 @@ class Readouts:
 
     def catch_up(self) -> None:
         """Show what has waited long enough."""
+        self._count_down()
         if self._waits and self._clock() - self._told >= TOLD_S:
             self._tell()
 
@@ -231,6 +252,7 @@ class Readouts:
 
     def _do(self, doing: str, share: float | None = None) -> None:
         self.doing, self.share = doing, share
+        self._reading, self.reading_line = None, ""
         self._tell()
 
     def _tell(self) -> None:

@@ -1,0 +1,66 @@
+"""Reading a model's files into the page cache, with progress.
+
+llama.cpp maps a file and lets the system read all of it in one call, before its first report. What is read here first
+is there already.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psutil
+
+from app.split_model import parts_here
+
+_CHUNK = 8 << 20
+_NOWAIT = getattr(os, "RWF_NOWAIT", None)
+
+
+def read_ahead(path: Path, told: Callable[[float], bool]) -> bool:
+    """Read what the page cache lacks of a model's files.
+
+    Files that are larger than the available memory are left to llama.cpp: their beginning would be dropped again.
+
+    Args:
+        path: The model; of a split one the first part.
+        told: Called with the share of bytes read; returns False to stop.
+
+    Returns:
+        Whether it was not stopped.
+    """
+    try:
+        return _read(parts_here(path), told)
+    except OSError:
+        # llama.cpp says what is wrong with a file.
+        return True
+
+
+def _read(files: Sequence[Path], told: Callable[[float], bool]) -> bool:
+    sizes = [file.stat().st_size for file in files]
+    total, done = sum(sizes), 0
+    if total > psutil.virtual_memory().available:
+        return True
+    buffer = bytearray(_CHUNK)
+    for file, size in zip(files, sizes, strict=True):
+        with file.open("rb", buffering=0) as stream:
+            for start in range(0, size, _CHUNK):
+                end = min(start + _CHUNK, size)
+                if not _is_cached(stream.fileno(), start, end):
+                    stream.seek(start)
+                    stream.readinto(buffer)
+                done += end - start
+                if not told(done / total):
+                    return False
+    return True
+
+
+def _is_cached(descriptor: int, start: int, end: int) -> bool:
+    """Return whether the first and the last page of a range are in the page cache; False where no one knows."""
+    if _NOWAIT is None:
+        return False
+    try:
+        return all(os.preadv(descriptor, [bytearray(1)], at, _NOWAIT) for at in (start, end - 1))
+    except OSError:
+        return False

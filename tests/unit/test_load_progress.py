@@ -1,0 +1,89 @@
+"""Loading progress: one figure for both models, and reading a file before llama.cpp maps it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from app.llama import read_ahead as module
+from app.llama.load_progress import PairProgress
+from app.llama.read_ahead import read_ahead
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CHUNK", 4)
+
+
+def write(file: Path, n_bytes: int) -> Path:
+    file.write_bytes(bytes(n_bytes))
+    return file
+
+
+def test_both_models_are_one_share_by_bytes(tmp_path: Path) -> None:
+    told: list[tuple[str, float]] = []
+
+    def tell(what: str, share: float) -> bool:
+        told.append((what, share))
+        return share < 1
+
+    progress = PairProgress(tell, target=write(tmp_path / "target", 30), draft=write(tmp_path / "draft", 10))
+    answers = [progress(*said) for said in [("draft", 0), ("target", 0.5), ("target", 1), ("draft", 0), ("draft", 1)]]
+
+    assert told == [("draft", 0), ("target", 0.375), ("target", 0.75), ("draft", 0.75), ("draft", 1)]
+    assert answers == [True] * 4 + [False]
+
+
+def test_a_missing_file_counts_for_nothing(tmp_path: Path) -> None:
+    told: list[float] = []
+
+    def tell(_: str, share: float) -> bool:
+        told.append(share)
+        return True
+
+    assert PairProgress(tell, target=tmp_path / "missing", draft=None)("target", 0.5)
+    assert told == [0]
+
+
+def test_every_part_of_a_model_is_read_with_progress(tmp_path: Path) -> None:
+    first = write(tmp_path / "m-00001-of-00002.gguf", 10)
+    write(tmp_path / "m-00002-of-00002.gguf", 6)
+    told: list[float] = []
+
+    def tell(share: float) -> bool:
+        told.append(share)
+        return True
+
+    assert read_ahead(first, tell)
+    assert told == [4 / 16, 8 / 16, 10 / 16, 14 / 16, 1]
+
+
+def test_reading_stops_when_it_is_told_to(tmp_path: Path) -> None:
+    told: list[float] = []
+
+    def tell(share: float) -> bool:
+        told.append(share)
+        return share < 0.5
+
+    assert not read_ahead(write(tmp_path / "m.gguf", 12), tell)
+    assert told == [4 / 12, 8 / 12]
+
+
+def test_a_model_larger_than_the_available_memory_is_left_to_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=7))
+    assert read_ahead(write(tmp_path / "m.gguf", 8), lambda _: pytest.fail("it was read"))
+
+
+def test_what_is_in_the_page_cache_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_is_cached", lambda *_: True)
+    # It would be read into this, and nothing can be.
+    monkeypatch.setattr(module, "bytearray", bytes, raising=False)
+    assert read_ahead(write(tmp_path / "m.gguf", 8), lambda _: True)
+
+
+def test_a_file_that_cannot_be_read_is_left_to_the_library(tmp_path: Path) -> None:
+    assert read_ahead(tmp_path / "missing.gguf", lambda _: pytest.fail("it was read"))
