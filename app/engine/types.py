@@ -107,6 +107,8 @@ class DraftingStatus:
         speedup: Measured time of plain decoding over measured time, for this answer, the draft's reading of the prompt
             included; None before it was measured.
         holds: Whether the verdict will hold if the answer goes on as it did until now.
+        measured: Whether single-token steps of this answer, seconds ago, gave the speed without drafts behind
+            `speedup`; False where the cost curve predicted it.
     """
 
     source: Source | Literal["off"]
@@ -114,12 +116,7 @@ class DraftingStatus:
     verdict: str = ""
     speedup: float | None = None
     holds: bool = True
-
-    @property
-    def sentence(self) -> str:
-        """Source and reason; a reason that names what is off needs no source before it. "" without a reason."""
-        alone = not self.reason or self.reason.startswith(MODEL_OFF)
-        return self.reason if alone else f"{self.source}: {self.reason}"
+    measured: bool = False
 
     @property
     def switched_off(self) -> DraftingStatus:
