@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.engine.stats import GenerationStats
-from app.engine.types import MODEL_OFF, DraftingStatus, Source
+from app.engine.tuning.curve import CostModel
+from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE, ceiling, impossibility
+from app.engine.types import MAX_DRAFT, MODEL_OFF, DraftingStatus, Source
 
 BRIEF = 28
 """Characters of a reason in the side panel."""
 FEWEST_DRAFTED = 16
 """Drafted tokens below which an acceptance in percent and a verdict are chance."""
+RETRIED = f"{MODEL_OFF}no speedup lately; Tandem retries occasionally"
+"""Why the draft model is off where it was tried and lost."""
 NO_SPEEDUP = "no speedup"
 NO_DRAFT = "no draft"
 NO_DRAFT_USED = "no draft used"
@@ -39,6 +43,11 @@ class Speedup:
     def is_none(self) -> bool:
         """Whether one decimal shows no difference."""
         return times(self.ratio) == times(1.0)
+
+    @property
+    def helps(self) -> bool:
+        """Whether one decimal shows a gain."""
+        return self.ratio > 1 and not self.is_none
 
     @property
     def brief(self) -> str:
@@ -112,6 +121,32 @@ def brief_reason(status: DraftingStatus) -> str:
 def why_undrafted(reason: str) -> str:
     """Return that an answer has no drafts, and why; a reason that names what is off says both."""
     return reason if reason.startswith(MODEL_OFF) else ": ".join(filter(None, (NO_DRAFT_USED, reason)))
+
+
+def draft_model_off(costs: CostModel) -> str:
+    """Return why automatic drafting leaves the draft model out at these costs; "" if it does not."""
+    if not impossibility(costs, 0, MAX_DRAFT):
+        return ""
+    best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns(0))
+    least = f"{best:.2f}× (it needs {WORTHWHILE:g}×)"
+    return f"{MODEL_OFF}even at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance the speedup would be {least}"
+
+
+def pair_drafting(speedup: Speedup | None, off: str) -> str:
+    """Return what drafting brings with a pair, as a clause; "" where nothing is known.
+
+    Args:
+        speedup: What benchmarks or answers on this machine have shown.
+        off: Why the draft model is off; "" if it is on. A speedup that was seen contradicts it and counts first.
+    """
+    if speedup is not None and speedup.helps:
+        return f"speedup {speedup}"
+    return off or (NO_SPEEDUP if speedup is not None else "")
+
+
+def sentence(clause: str) -> str:
+    """Return a clause as a sentence."""
+    return f"{clause[:1].upper()}{clause[1:]}."
 
 
 def nothing_fixed(n_max: int, n_min: int, p_min: float) -> str:
