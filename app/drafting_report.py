@@ -85,11 +85,16 @@ def rate(tokens_per_second: float) -> str:
     return f"{rate_number(tokens_per_second)} tok/s"
 
 
-def accepted(n_accepted: float, n_drafted: float) -> str:
-    """Return "78% accepted", or "2 of 3 accepted" where a share would be chance."""
+def acceptance(n_accepted: float, n_drafted: float) -> str:
+    """Return "78%", or "2 of 3" where a share would be chance."""
     if n_drafted < FEWEST_DRAFTED:
-        return f"{n_accepted:.0f} of {n_drafted:.0f} accepted"
-    return f"{n_accepted / n_drafted:.0%} accepted"
+        return f"{n_accepted:.0f} of {n_drafted:.0f}"
+    return f"{n_accepted / n_drafted:.0%}"
+
+
+def accepted(n_accepted: float, n_drafted: float) -> str:
+    """Return "78% accepted"; see `acceptance`."""
+    return f"{acceptance(n_accepted, n_drafted)} accepted"
 
 
 def source_name(source: Source | Literal["off"]) -> str:

@@ -208,7 +208,7 @@ def why(proposals: Sequence[Proposal]) -> str:
     if not proposals:
         return ""
     best = proposals[0]
-    name, at = best.pair.name, ", ".join(["", *filter(None, [best.pace()])])
+    name, at = best.pair.name, f", {pace}" if (pace := best.pace()) else ""
     if _is_demo(best.pair):
         return f"{name} is all that fits into this memory."
     if best.slow:

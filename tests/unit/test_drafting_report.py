@@ -32,7 +32,7 @@ from tests.ui.readouts_driver import shown
 WON = DraftingStatus("model", "it is right", "winning", 3.14, measured=True)
 LOST = replace(WON, verdict="losing", speedup=0.8)
 NONE = replace(STATS, draft_n=0, draft_n_accepted=0, draft_n_model=0)
-FEW = replace(STATS, draft_n=FEWEST_DRAFTED - 1, draft_n_accepted=FEWEST_DRAFTED - 1)
+FEW = replace(STATS, draft_n=FEWEST_DRAFTED - 1, draft_n_accepted=FEWEST_DRAFTED - 1, draft_n_model=0)
 
 
 def finished(stats: GenerationStats, status: DraftingStatus | None) -> Finished:
@@ -73,7 +73,7 @@ def test_every_surface_shows_the_same_speedup(case: str) -> None:
             assert text in said, name
         else:
             assert "×" not in said, name
-            assert "speedup" not in said, name
+            assert "no speedup" not in said, name
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -184,5 +184,13 @@ def test_an_answer_without_drafts_says_why_once() -> None:
     assert why_undrafted(f"{MODEL_OFF}it lost") == f"{MODEL_OFF}it lost"
 
 
-def test_nothing_drafted_has_no_speedup() -> None:
+def test_an_answer_without_drafts_has_no_speedup() -> None:
     assert speedup_of(NONE, WON) is None
+    for name in ("side panel", "run"):
+        assert "no draft used" in surfaces(NONE, LOST)[name]
+
+
+def test_few_drafted_tokens_are_counted_on_every_surface() -> None:
+    for name, said in surfaces(FEW, LOST).items():
+        assert "15 of 15" in said, name
+        assert "100% accepted" not in said, name

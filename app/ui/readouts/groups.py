@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from textual.content import Content
 
-from app.drafting_report import rate_number, source_name
+from app.drafting_report import NO_DRAFT_USED, acceptance, rate_number, source_name
 from app.engine.text import printable
 from app.engine.types import Source
 from app.events import PairInfo
@@ -109,6 +109,8 @@ def _speeds(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Co
         yield _row("no draft", _rate(numbers.undrafted_speed, "$target"))
     if shown is None and numbers.tokens is not None:
         yield _row("tokens", Content(f"{numbers.tokens:>{_VALUE},}"))
+    if shown is not None and not shown.live and shown.drafting is not None and not numbers.drafted:
+        yield _row("speedup", Content.styled(NO_DRAFT_USED, "$quiet"))
     if (gain := numbers.speedup) is not None:
         yield _row("speedup", Content.styled(f"{gain.brief:>{_VALUE}}", "bold" if gain.measured else "$quiet"))
 
@@ -128,8 +130,12 @@ def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Co
     lately = recent.acceptance if recent is not None else None
     for label, share in (("acceptance", numbers.acceptance), ("recent", lately)):
         if share is not None:
-            gauge = _gauge(share, width - _LABEL - _VALUE - 1, "$draft")
-            yield _row(label, Content.assemble((f"{percent(share):>{_VALUE}} ", "$draft"), gauge))
+            text = percent(share)
+            if label == "acceptance":
+                text = acceptance(share * numbers.drafted, numbers.drafted)
+            text = f"{text:>{_VALUE}} "
+            gauge = _gauge(share, width - _LABEL - len(text), "$draft")
+            yield _row(label, Content.assemble((text, "$draft"), gauge))
         elif recent is not None and label == "recent" and numbers.acceptance is not None:
             # It comes and goes with every other round; its row stays.
             yield _row(label, Content.styled("nothing drafted", "$quiet"))
