@@ -119,6 +119,12 @@ class DraftingStatus:
     measured: bool = False
 
     @property
+    def sentence(self) -> str:
+        """Source and reason; a reason that names what is off needs no source before it. "" without a reason."""
+        alone = not self.reason or self.reason.startswith(MODEL_OFF)
+        return self.reason if alone else f"{self.source}: {self.reason}"
+
+    @property
     def switched_off(self) -> DraftingStatus:
         """The same while nothing may be drafted: what was measured of the answer stays true."""
         return dataclasses.replace(self, source="off", reason=SWITCHED_OFF)
