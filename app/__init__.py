@@ -24,10 +24,10 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     settings    every setting once: its name, flag, range and text; settings.toml; who has the say
     source      where a model comes from                        child       processes that may die
     working     the memory that a pair works with, besides its weights
+    drafting_report    speedup, verdict, reason and tok/s in words, for every surface
     engine      token ids in, token ids out: draft, verify, accept, roll back; no library, no text
     gguf        the header of a model file                      model_names     what a model is called everywhere
     processors  those that may be used, and what other programs do with them
-    drafted_by  who wrote the drafts of an answer, in words
     waking_clock  time in which this process ran                thinking    whether a model thinks before it answers
     paths, sizes, json_file, toml_error, atomic, file_lock
     split_model  the parts of a model in several files    foreign_file  what is no model file, in words

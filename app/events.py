@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 
-from app.drafted_by import nothing_fixed
+from app.drafting_report import nothing_fixed
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment
 from app.engine.types import (

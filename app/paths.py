@@ -31,6 +31,11 @@ def memory_dir() -> Path:
     return _folder("user_data_dir") / "drafting"
 
 
+def benchmarks_dir() -> Path:
+    """Results of benchmarks and comparisons, a file per pair and suite."""
+    return _folder("user_data_dir") / "benchmarks"
+
+
 def pairs_file() -> Path:
     """The pairs that were set up, written by the program; the user's own catalogue is in `config_dir`."""
     return _folder("user_data_dir") / "pairs.toml"

@@ -9,16 +9,20 @@ from collections.abc import Mapping
 from app import memory_store
 from app.cli.options import open_settings, options_of
 from app.cli.placing import asked_here, placed_here
+from app.compare.history import speedups
+from app.drafting_report import Speedup
 from app.engine.tuning.memory import Memory
 from app.errors import AppError
 from app.fitting.device_rooms import memory_rooms
 from app.fitting.weighing import weighed
 from app.hardware.device_room import DeviceRoom
+from app.hardware.machine import processor_name
 from app.hardware.slow.measured import Measured
 from app.llama.identity import memory_file
 from app.llama.pair_params import PairParams
 from app.pairing.gain import Seen
 from app.pairing.texts import quantisation
+from app.paths import benchmarks_dir
 from app.registry import SetUp
 from app.settings.model_file import Recommended
 from app.source import LocalModel
@@ -27,30 +31,54 @@ _ENOUGH = 128
 """Judged tokens after which `Memory.gain` has nearly forgotten what it began with."""
 _TYPICAL_DRAFT = 0.5
 """Of a plain token's time; a draft that costs more tells of itself, not of the target's weights."""
-_MOST = 0.99
+_MOST_SAVED = 0.99
 log = logging.getLogger("tandem.memory")
 
 
 def seen(pairs: Mapping[str, SetUp]) -> dict[str, Seen]:
-    """What is remembered of pairs with a draft model, by their names, placed as they would be now."""
+    """Return what is remembered of pairs, by their names, placed as they would be now."""
     found: dict[str, Seen] = {}
     try:
         rooms = memory_rooms()
     except AppError as error:
         log.warning("what was measured of pairs cannot be read: %s", error)
         return found
+    benchmarked = benchmarked_speedups()
     for name, files in pairs.items():
         try:
-            memory = _memory(files, rooms)
+            measured = _measured(files, rooms, benchmarked)
         except (AppError, OSError) as error:
             log.warning("what was measured of %s cannot be read: %s", name, error)
             continue
-        if memory is not None:
-            found[name] = seen_of(memory, quantisation(LocalModel(files.target.path)))
+        if measured is not None:
+            found[name] = seen_of(measured, quantisation(LocalModel(files.target.path)))
     return found
 
 
-def _memory(files: SetUp, rooms: tuple[DeviceRoom, ...]) -> Memory | None:
+def benchmarked_speedups() -> Mapping[tuple[str, str], float]:
+    """Return what benchmarks and comparisons on this machine have shown; see `app.compare.history.speedups`."""
+    return speedups(benchmarks_dir(), processor_name())
+
+
+def measured_of(params: PairParams, benchmarked: Mapping[tuple[str, str], float]) -> Measured | None:
+    """Return what earlier answers of this very pair have measured, placed as it is; None before any.
+
+    Args:
+        params: How it is loaded.
+        benchmarked: See `benchmarked_speedups`.
+    """
+    file = memory_file(params)
+    memory = memory_store.load(file) if file is not None else None
+    if memory is None:
+        return None
+    draft = params.draft
+    models = params.target.name, draft.name if draft is not None else ""
+    return of_memory(memory, with_draft=draft is not None, benchmarked=benchmarked.get(models))
+
+
+def _measured(
+    files: SetUp, rooms: tuple[DeviceRoom, ...], benchmarked: Mapping[tuple[str, str], float]
+) -> Measured | None:
     model = Recommended()  # what it recommends is about sampling, which costs nothing here
     options = options_of(open_settings({}, files.pair, model).resolved(), files.pair, files, model)
     sources = files.pair.target, files.pair.draft
@@ -58,37 +86,44 @@ def _memory(files: SetUp, rooms: tuple[DeviceRoom, ...]) -> Memory | None:
     def plan(params: PairParams) -> PairParams:
         return weighed(params, sources, rooms, certain=math.inf).params if len(rooms) > 1 else params
 
-    params = placed_here(options, asked_here(options, lambda: rooms), plan)
-    if params.draft is None:
-        return None  # the settings turn drafting off, or its file is damaged
-    file = memory_file(params)
-    return memory_store.load(file) if file is not None else None
+    return measured_of(placed_here(options, asked_here(options, lambda: rooms), plan), benchmarked)
 
 
-def seen_of(memory: Memory, quant: str) -> Seen:
-    """What a memory tells of the draft model.
+def seen_of(measured: Measured, quant: str) -> Seen:
+    """Return what a list of pairs shows of what was measured.
 
     Args:
-        memory: Of a pair with a draft model.
+        measured: Of a pair.
         quant: Of the target's weights.
     """
-    measured = of_memory(memory, with_draft=True)
-    gain = memory.gain if measured.judged >= _ENOUGH else None
     return Seen(
         quant=quant,
-        is_off=not memory.trial.on or measured.is_off,
-        speedup=1 / (1 - min(gain, _MOST)) if gain is not None else None,
-        is_typical=measured.draft_ns <= _TYPICAL_DRAFT * measured.plain_ns,
+        tokens_per_second=measured.tokens_per_second,
+        off=measured.off,
+        speedup=measured.speedup,
+        is_typical=measured.with_draft and measured.draft_ns <= _TYPICAL_DRAFT * measured.plain_ns,
     )
 
 
-def of_memory(memory: Memory, *, with_draft: bool) -> Measured:
-    """A memory as sums and speeds."""
+def of_memory(memory: Memory, *, with_draft: bool, benchmarked: float | None = None) -> Measured:
+    """Return a memory as sums and speeds.
+
+    Args:
+        memory: Of a pair.
+        with_draft: Whether it has a draft model.
+        benchmarked: The speedup that the latest benchmark showed; None without one.
+    """
     counts = [bin_ for place in memory.model.counts for bin_ in place]
+    judged = sum(seen for _, seen in counts)
+    speedup = Speedup(benchmarked, measured=True) if benchmarked is not None else None
+    if speedup is None and with_draft and memory.gain is not None and judged >= _ENOUGH:
+        speedup = Speedup(1 / (1 - min(memory.gain, _MOST_SAVED)))
     return Measured(
         costs=memory.costs,
         with_draft=with_draft,
         least_ns=memory.least_ns,
         accepted=sum(accepted for accepted, _ in counts),
-        judged=sum(seen for _, seen in counts),
+        judged=judged,
+        speedup=speedup,
+        has_lost=not memory.trial.on,
     )

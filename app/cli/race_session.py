@@ -29,7 +29,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.installed import computes_on_processors_only
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
-from app.paths import memory_dir
+from app.paths import benchmarks_dir
 from app.processors import usable_processors
 from app.request import AnswerRequest, LoadedPair
 from app.settings.tree import NUMBERS
@@ -185,7 +185,7 @@ def against_earlier(facts: Facts, speeds: Mapping[str, Mapping[str, Spread]], *,
     """
     if is_crowded:
         return ["It is not held against earlier results, nor kept for later ones."]
-    history = History(memory_dir().parent / "benchmarks", facts)
+    history = History(benchmarks_dir(), facts)
     now = Result(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), facts.details, speeds)
     lines = remark(history.results(), now)
     return lines if history.add(now) else [*lines, "This result could not be kept for later comparison."]

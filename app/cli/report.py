@@ -4,39 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.drafted_by import drafted_by, gain
+from app.drafting_report import NO_DRAFT, accepted, rate, speedup_of, why_undrafted
 from app.engine.stats import GenerationStats
 from app.engine.strategies.fixed import NEVER_MEASURED
-from app.engine.types import MODEL_OFF, FinishReason
+from app.engine.types import FinishReason
 from app.events import Finished, ModelInfo, PairInfo
 from app.overflow import why_no_longer
 
 _MS = 1e-6
-_NOTICED_NS = 50_000_000
+_TENTH_S = 0.095
 
 
 def summary(event: Finished, pair: PairInfo) -> str:
-    """One line: tokens, time, speed, and what drafting did. Only what was measured is said."""
+    """Return one line: tokens, speed, what drafting did, and the time to the first token, as far as measured."""
     stats = event.stats
-    line = _tokens(stats) + _times(stats)
-    parts = []
-    status = event.drafting
-    gained = f" {gain(status.speedup, status.verdict)}" if status is not None and status.speedup is not None else ""
-    if stats.acceptance_rate is not None and stats.mean_accepted_length is not None:
-        parts.append(f"{drafted_by(stats.draft_n_model / stats.draft_n)}{gained}, accepted {stats.acceptance_rate:.0%}")
-        parts.append(f"{stats.mean_accepted_length:.1f} per check")
-        if status is not None and status.reason == NEVER_MEASURED:
-            parts.append(f"{NEVER_MEASURED} (tandem tune)")
-    elif status is not None or event.plan.draft_params is not None:
-        why = event.why_undrafted
-        # Drafts that were made and not submitted took their time, and so did the draft's reading of the prompt.
-        told = f",{gained}" if gained and status is not None and status.verdict != "break-even" else ""
-        nothing = ": ".join(filter(None, (f"nothing drafted{told}", why)))
-        parts = [why + told if why.startswith(MODEL_OFF) else nothing]
-    elif event.plan.mode == "off" and stats.predicted_n:
-        # Of an answer that was stopped before it began nothing was decided either.
-        parts = ["no draft"]
-    line += "; " + ", ".join(parts) if parts else ""
+    parts = [pace(stats) + _drafts(event), _first_token(stats)]
+    line = "; ".join(filter(None, (", ".join(filter(None, parts)), _undrafted(event))))
     longer = why_no_longer(pair) if event.at_limit else "--ctx"
     endings = {
         FinishReason.LENGTH: "; cut at --max-tokens",
@@ -50,40 +33,45 @@ def summary(event: Finished, pair: PairInfo) -> str:
 
 
 def pace(stats: GenerationStats) -> str:
-    """How many tokens, and how fast, where more than the first one tells that."""
-    speed = stats.predicted_per_second
-    return _tokens(stats) + (f", {speed:.1f} t/s" if speed is not None else "")
+    """Return how many tokens, and how fast where more than the first one tells that."""
+    tokens, speed = f"{stats.predicted_n:,} token{'s' if stats.predicted_n != 1 else ''}", stats.tokens_per_second
+    return f"{tokens}, {rate(speed)}" if speed is not None else tokens
 
 
-def _tokens(stats: GenerationStats) -> str:
-    return f"{stats.predicted_n} token{'s' if stats.predicted_n != 1 else ''}"
+def _drafts(event: Finished) -> str:
+    """Return the speedup and what became of the drafts; "" where nothing was drafted."""
+    stats, gain = event.stats, speedup_of(event.stats, event.drafting)
+    if not stats.draft_n or stats.mean_accepted_length is None:
+        return ""
+    drafts = f"{accepted(stats.draft_n_accepted, stats.draft_n)}, {stats.mean_accepted_length:.1f} tokens per step"
+    return f", {gain} ({drafts})" if gain is not None else f" ({drafts})"
 
 
-def _times(stats: GenerationStats) -> str:
-    """What the answer took, in parts that add up to what whoever asked has waited for after loading."""
+def _undrafted(event: Finished) -> str:
+    """Return why there are no drafts or no speedup; "" where there is nothing to explain."""
+    status = event.drafting
+    if event.stats.draft_n:
+        unknown = status is not None and status.reason == NEVER_MEASURED
+        return "speedup unknown until this pair is measured (tandem tune)" if unknown else ""
+    if status is not None or event.plan.draft_params is not None:
+        return why_undrafted(event.why_undrafted)
+    # Of an answer that was stopped before it began nothing was decided either.
+    return NO_DRAFT if event.plan.mode == "off" and event.stats.predicted_n else ""
+
+
+def _first_token(stats: GenerationStats) -> str:
     if not stats.predicted_n:
         return ""
-    first = _seconds(stats.measuring_ns + stats.first_token_ns)
-    before = f"{first} to the first" if stats.predicted_n > 1 else first
-    parts = [before, *(["measuring the pair included"] if stats.measuring_ns else [])]
-    if stats.draft_prompt_ns >= _NOTICED_NS:
-        parts.append(f"{_seconds(stats.draft_prompt_ns)} for the draft to read the prompt")
-    if (speed := stats.predicted_per_second) is None:
-        return f" after {', '.join(parts)}"
-    parts.append(f"then {_seconds(stats.predicted_ns)} at {speed:.1f} t/s")
-    return f": {', '.join(parts)}"
-
-
-def _seconds(nanoseconds: int) -> str:
-    seconds = nanoseconds / 1e9
-    return f"{seconds:.{1 if seconds >= 1 else 2}f} s"
+    seconds = (stats.measuring_ns + stats.first_token_ns) / 1e9
+    measuring = " with measuring the pair" if stats.measuring_ns else ""
+    return f"TTFT {seconds:.{1 if seconds >= _TENTH_S else 2}f} s{measuring}"
 
 
 def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, Any]:
     """The answer with every number; `timings` uses llama-server's names for what that counts, too."""
     stats = event.stats
     prompt_ns = stats.prompt_ns + stats.draft_prompt_ns
-    params = event.plan.draft_params
+    params, gain = event.plan.draft_params, speedup_of(stats, event.drafting)
     return {
         "text": event.text,
         "reasoning": event.reasoning,
@@ -119,8 +107,9 @@ def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, An
             "draft_ms": stats.draft_ns * _MS,
             "verify_ms": stats.verify_ns * _MS,
             "overhead_ms": stats.overhead_ns * _MS,
-            "speedup": event.drafting.speedup if event.drafting else None,
-            "verdict": event.drafting.verdict if event.drafting else None,
+            "speedup": gain.ratio if gain is not None else None,
+            "speedup_measured": gain.measured if gain is not None else None,
+            "verdict": gain.verdict if gain is not None else None,
             "reason": (event.drafting.reason or None) if event.drafting else None,
         },
         "models": {"target": _model(pair.target), "draft": _model(pair.draft) if pair.draft else None},

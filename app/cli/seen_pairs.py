@@ -12,13 +12,13 @@ log = logging.getLogger("tandem.memory")
 
 
 def seen_here() -> dict[str, Seen]:
-    """What is remembered of every pair with a draft model, by its name, placed as it would be now."""
+    """Return what is remembered of every pair, by its name, placed as it would be now."""
     try:
         known = registry().read().pairs
     except AppError as error:
         log.warning("what was measured of pairs cannot be read: %s", error)
         return {}
-    pairs = {name: files for name, files in known.items() if files.draft is not None and files.is_here}
+    pairs = {name: files for name, files in known.items() if files.is_here}
     if not pairs:
         return {}
     # Nobody else has to wait for what it imports.

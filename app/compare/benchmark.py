@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.compare.bound import reckon_oracle
-from app.compare.measure import Measured, Spread, is_clear, measure, speeds, spread
+from app.compare.measure import WHOLE, Measured, Spread, is_clear, measure, speeds, spread
 from app.compare.race import (
     WARM_UP,
     WARM_UP_TOKENS,
@@ -222,7 +222,7 @@ def rows(raced: Sequence[Raced], names: Sequence[str]) -> list[Row]:
     for one in raced:
         by_kind.setdefault(one.prompt.kind, []).append(one)
     table = [_row(kind, some, names) for kind, some in by_kind.items()]
-    return [*table, _row("all", raced, names)] if len(table) > 1 else table
+    return [*table, _row(WHOLE, raced, names)] if len(table) > 1 else table
 
 
 def n_whole(raced: Sequence[Raced], n_prompts: int) -> int:

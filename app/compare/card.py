@@ -50,7 +50,7 @@ def markdown(card: Card) -> str:
     lines = [f"### {escaped(card.title)}", ""]
     head = [
         "kind of text",
-        *(f"{escaped(name)} t/s" for name in names),
+        *(f"{escaped(name)} tok/s" for name in names),
         *(f"{escaped(name)} ratio" for name in names[1:]),
     ]
     head += ["accepted", "per check", *["bound"] * _bounded(card)]
@@ -64,7 +64,7 @@ def markdown(card: Card) -> str:
             told.per_check if told is not None else "",
         ]
         if _bounded(card):
-            cells.append(f"{factor(row.oracle.median)}x" if row.oracle is not None else "")
+            cells.append(f"{factor(row.oracle.median)}×" if row.oracle is not None else "")
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", "Medians; in brackets the lowest and the highest of the alternating rounds;"]
     lines += [f"{_WORDS}. Accepted and per check are automatic drafting's.", ""]
@@ -139,9 +139,9 @@ def _group(row: Row, y: int, scale: float) -> list[str]:
         if row.oracle is not None and m.name == "automatic":
             bound = left + row.oracle.median * scale
             out.append(f'<rect x="{bound:.1f}" y="{at - 1}" width="2" height="{_BAR + 2}" fill="{_DIM}"/>')
-        figures = UNDRAFTED if what == "same" else f"{factor(m.ratio.median)}x{_MARKS.get(what, '')}"
+        figures = UNDRAFTED if what == "same" else f"{factor(m.ratio.median)}×{_MARKS.get(what, '')}"
         if m.tokens_per_second is not None:
-            figures += f", {m.tokens_per_second.median:.1f} t/s"
+            figures += f", {m.tokens_per_second.median:.1f} tok/s"
         out.append(_text(_WIDTH - _MARGIN, at + 10, figures, size=12, anchor="end"))
     return out
 

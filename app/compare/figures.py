@@ -29,7 +29,7 @@ def figures_of(side: Measured) -> Figures:
     speed, first = side.tokens_per_second, side.first_token_ms
     drafted = side.acceptance is not None and side.tokens_per_verify is not None
     return Figures(
-        speed=f"{speed.median:.1f} t/s" if speed is not None else "",
+        speed=f"{speed.median:.1f} tok/s" if speed is not None else "",
         first_token=f"{first.median / 1e3:.2f} s" if first is not None else "",
         accepted=f"{side.acceptance:.0%}" if side.acceptance is not None else "",
         per_check=f"{side.tokens_per_verify:.1f}" if drafted else "",

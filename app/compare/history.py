@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from app import json_file
-from app.compare.measure import Spread, noise
+from app.compare.measure import WHOLE, Spread, noise
+from app.compare.sides import AUTOMATIC, PLAIN
 
 FORMAT = 1
 _MOST = 200
@@ -127,6 +128,42 @@ class History:
         return True
 
 
+def speedups(folder: Path, processor: str) -> dict[tuple[str, str], float]:
+    """Return the speedup of automatic drafting in the latest result of each pair.
+
+    Args:
+        folder: Where the files are.
+        processor: Of this machine; results of others do not count.
+
+    Returns:
+        Ratios by the file names of target and draft model.
+    """
+    latest: dict[tuple[str, str], tuple[str, float]] = {}
+    for file in folder.glob("*.json"):
+        for result in json_file.read(file, FORMAT, lambda raw: _of_processor(raw, processor)) or []:
+            models = _file_name(result.details.get("target", "")), _file_name(result.details.get("draft", ""))
+            ratio = _speedup(result)
+            if ratio is not None and (models not in latest or latest[models][0] < result.when):
+                latest[models] = result.when, ratio
+    return {models: ratio for models, (_, ratio) in latest.items()}
+
+
+def _of_processor(raw: Any, processor: str) -> list[Result]:
+    is_here = str(raw["machine"]) == processor or str(raw["machine"]).startswith(f"{processor}, ")
+    return [_read(entry) for entry in raw["results"]] if is_here else []
+
+
+def _file_name(detail: str) -> str:
+    """Return the file of a model that `Facts.details` names with its quantization."""
+    return detail.rpartition(", ")[0]
+
+
+def _speedup(result: Result) -> float | None:
+    speeds = result.speeds.get(WHOLE, next(iter(result.speeds.values()), {}))
+    plain, automatic = speeds.get(PLAIN), speeds.get(AUTOMATIC)
+    return automatic.median / plain.median if plain is not None and automatic is not None and plain.median else None
+
+
 def _tidy(newest: Path) -> None:
     """Bound the number of files beside this one; another process may be doing the same."""
     try:
@@ -196,7 +233,7 @@ def remark(earlier: Sequence[Result], now: Result) -> list[str]:
     lines = [f"Slower than before ({before.when[:16].replace('T', ' ')} UTC), by more than the noise:"]
     for s in worst:
         kind = f"{s.kind}, " if s.kind else ""
-        lines.append(f"  {kind}{s.contender}: {s.now:.1f} t/s, was {s.before:.1f} ({s.now / s.before:.2f}x)")
+        lines.append(f"  {kind}{s.contender}: {s.now:.1f} tok/s, was {s.before:.1f} ({s.now / s.before:.2f}×)")
     if len(found) > len(worst):
         lines.append(f"  and {len(found) - len(worst)} more")
     changed = changes(before, now)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app.compare.race import Round, Run
+from app.drafting_report import NO_DRAFT, NO_SPEEDUP, Speedup, times
 
 NOISE = 0.03
 """Differences below this share are none, however often they are seen: clocks, caches and other programs make them."""
@@ -25,10 +26,12 @@ _SURE = 0.95
 """In so many cases the true value is where it is said to be."""
 _ENOUGH = (3, 10, 30, 100)
 """Numbers of runs to try next where fewer did not tell."""
+WHOLE = "all"
+"""Stands for all kinds of text together."""
 UNCLEAR = "?"
 """Stands in a table behind a ratio of too few runs to tell."""
-UNDRAFTED = "no drafts"
-"""Stands in a table for the ratio of a side that did the work of plain decoding."""
+UNDRAFTED = NO_DRAFT
+"""Stands in a table for the ratio of a side that drafted nothing."""
 
 Outcome = Literal["faster", "slower", "tie", "same", "unclear", "unknown"]
 """What can be said of a ratio: a difference, none, none because both sides did the same work; "unclear" where the runs
@@ -255,7 +258,7 @@ def is_clear(ratio: Spread | None, *, work: Work = "own") -> bool:
 
 
 def verdict(ratio: Spread | None, more: str = "--repeat {}", *, work: Work = "own") -> str:
-    """One sentence, such as "2.1x faster (3 runs each, alternating: 2.0 to 2.2)".
+    """Return one sentence, such as "2.1× faster (3 runs each, alternating: 2.0 to 2.2)".
 
     Args:
         ratio: Round by round; None where nothing was measured.
@@ -264,27 +267,27 @@ def verdict(ratio: Spread | None, more: str = "--repeat {}", *, work: Work = "ow
     """
     if ratio is None:
         return "not measured: the answers are too short"
-    what, times = outcome(ratio, work=work), f"{factor(ratio.median)}x"
+    what, speedup = outcome(ratio, work=work), Speedup(ratio.median, measured=True)
     runs = "1 run each"
     if ratio.n > 1:
         runs = f"{ratio.n} runs each, alternating: {factor(ratio.low)} to {factor(ratio.high)}"
-    if what == "faster":
-        return f"{times} faster ({runs})"
-    if what == "slower":
-        return f"slower, {times} the speed ({runs})"
-    if what == "tie":
-        return f"a tie, within {NOISE:.0%} ({runs})"
     if what == "same" or (work == "read" and ratio.median >= 1 + NOISE):
-        machine = ", so the difference is the machine's" if abs(ratio.median - 1) >= NOISE else ""
-        speed = "as fast as plain decoding" if what == "same" else "not faster"
-        return f"{speed}: nothing was drafted{machine} ({times}, {runs})"
-    enough = next((n for n in _ENOUGH if n > ratio.n), None)
-    hint = f"; more: {more.format(enough)}" if more and enough is not None else ""
-    return f"{times} the speed, too few runs to tell ({runs}{hint})"
+        return f"{NO_SPEEDUP}: nothing was drafted ({runs})"
+    if what == "unclear":
+        enough = next((n for n in _ENOUGH if n > ratio.n), None)
+        hint = f"; more: {more.format(enough)}" if more and enough is not None else ""
+        return f"{_faster(speedup)}, too few runs to tell ({runs}{hint})"
+    return f"{NO_SPEEDUP if what == 'tie' else _faster(speedup)} ({runs})"
+
+
+def _faster(speedup: Speedup) -> str:
+    if speedup.is_none:
+        return NO_SPEEDUP
+    return f"{times(speedup.ratio)} faster" if speedup.helps else f"slower, {times(speedup.ratio)} the speed"
 
 
 def in_figures(ratio: Spread, *, work: Work = "own", spreads: bool = True) -> str:
-    """A ratio for a table, such as "2.1x (2.0 to 2.2)", with a word where it is no difference.
+    """A ratio for a table, such as "2.1× (2.0 to 2.2)", with a word where it is no difference.
 
     Where nothing was drafted there is only that to tell: what a clock made of the same work twice is no result.
 
@@ -296,7 +299,7 @@ def in_figures(ratio: Spread, *, work: Work = "own", spreads: bool = True) -> st
     what = outcome(ratio, work=work)
     if what == "same":
         return UNDRAFTED
-    text = f"{factor(ratio.median)}x" + (UNCLEAR if what == "unclear" else "")
+    text = f"{factor(ratio.median)}×" + (UNCLEAR if what == "unclear" else "")
     if ratio.n > 1 and spreads:
         text += f" ({factor(ratio.low)} to {factor(ratio.high)})"
     return text + (", a tie" if what == "tie" else "")

@@ -16,8 +16,8 @@ from app.compare.lossless import Checks, statement
 from app.compare.measure import UNCLEAR, Measured, factor, in_figures, measure, verdict
 from app.compare.race import Round, Run
 from app.compare.suite import Prompt
+from app.drafting_report import why_undrafted
 from app.engine.text import printable
-from app.engine.types import MODEL_OFF
 from app.events import PairInfo
 from app.processors import usable_processors
 from app.request import AnswerRequest
@@ -79,16 +79,11 @@ def remarks(comparison: Comparison, measured: Measured) -> list[str]:
     name = measured.name
     runs = [round_[name] for round_ in comparison.rounds if name in round_]
     run = runs[-1]
-    lines = [undrafted(run.why)] if measured.acceptance is None and run.why else []
+    lines = [why_undrafted(run.why)] if measured.acceptance is None and run.why else []
     lines += run.notices
     if name in comparison.differences:
         lines += difference_lines(comparison.differences[name], runs[0])
     return lines
-
-
-def undrafted(why: str) -> str:
-    """Why nothing was drafted; a reason that names what is off needs no more."""
-    return why if why.startswith(MODEL_OFF) else f"nothing was drafted: {why}"
 
 
 def unsteady(rounds: Sequence[Round], name: str) -> str | None:
@@ -226,7 +221,7 @@ def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
 
 
 _ORACLE = "oracle"
-_BEHIND = ("plain t/s", _ORACLE, "accepted", "per check")
+_BEHIND = ("no draft", _ORACLE, "acceptance", "tokens/step")
 """What stands behind the ratios, dearest first."""
 
 
@@ -256,7 +251,7 @@ def _told_behind(row: Row) -> Mapping[str, str]:
     told = figures_of(own) if own is not None else None
     cells = (
         f"{plain.median:.1f}" if plain is not None else "",
-        f"{factor(row.oracle.median)}x" if row.oracle is not None else "",
+        f"{factor(row.oracle.median)}×" if row.oracle is not None else "",
         told.accepted if told is not None else "",
         told.per_check if told is not None else "",
     )

@@ -107,8 +107,8 @@ class DraftingStatus:
         speedup: Time without drafts over time spent on this answer, the draft's reading of the prompt included; None
             where nothing was drafted, or too little.
         holds: Whether the verdict will hold if the answer goes on as it did until now.
-        measured: Whether the time without drafts rests on single-token steps of this answer, taken shortly before. If
-            not, it is estimated from the cost curve.
+        measured: Whether single-token steps of this answer, seconds ago, gave the speed without drafts behind
+            `speedup`; False where the cost curve predicted it.
     """
 
     source: Source | Literal["off"]

@@ -79,6 +79,11 @@ def main_memory() -> tuple[int, int]:
     return _memory(RealSystem())
 
 
+def processor_name() -> str:
+    """Return the name of the processor, without the vendors' tools."""
+    return _processor(Reader(RealSystem()))
+
+
 def _processor(reader: Reader) -> str:
     system = reader.system
     name = ""

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.catalog import Pair
+from app.drafting_report import Speedup, pair_drafting
 from app.pairing.propose import Room
 from app.pairing.texts import quantisation
 
-_NOTICEABLE = 1.05
 _KIND = re.compile(r"(?:UD-)?(I?Q\d(?:_[01K])?|B?F16|F32)(?![0-9])")
 _BY_LOOKUP = {"Q4_0": "1.02x to 1.05x", "Q4_K": "0.99x to 1.01x"}
 """What look-up alone gained over nine kinds of text with these weights, on two cores of an AMD EPYC with Qwen2.5-Coder
@@ -25,26 +25,27 @@ class Seen:
 
     Attributes:
         quant: Of the target's weights.
-        is_off: Whether drafts of the model cost more than they bring, so that there are none.
-        speedup: Against plain decoding, of what the draft model drafted last; None before that was enough.
+        tokens_per_second: Without drafts.
+        off: Why the draft model is off; "" if it is on.
+        speedup: What benchmarks here or, without one, the last answers have shown; None before that was enough.
         is_typical: Whether the draft is so much smaller than its target that other pairs may be judged by this one.
     """
 
     quant: str
-    is_off: bool
-    speedup: float | None
+    tokens_per_second: float
+    off: str = ""
+    speedup: Speedup | None = None
     is_typical: bool = True
 
     @property
-    def brings(self) -> str:
-        """What the draft model brings, as a clause; "" where that is not known yet."""
-        if self.is_off:
-            return "its draft model costs more than it brings, so it is off"
-        if self.speedup is None:
-            return ""
-        if self.speedup < _NOTICEABLE:
-            return "its draft model brings next to nothing"
-        return f"lately {self.speedup:.1f}x where its draft model drafted"
+    def drafting(self) -> str:
+        """What drafting brings, as a clause; "" where that is not known yet."""
+        return pair_drafting(self.speedup, self.off)
+
+
+def speeds(seen: Mapping[str, Seen]) -> dict[str, float]:
+    """Return the measured tokens per second without drafts, by the pairs' names."""
+    return {name: one.tokens_per_second for name, one in seen.items()}
 
 
 def expected_gain(pair: Pair, room: Room | None, seen: Mapping[str, Seen]) -> str:
@@ -62,15 +63,15 @@ def expected_gain(pair: Pair, room: Room | None, seen: Mapping[str, Seen]) -> st
     if pair.draft is None:
         return ""
     own = seen.get(pair.name)
-    if own is not None and own.brings:
-        return f"Measured here: {own.brings}."
+    if own is not None and own.drafting:
+        return f"Measured here: {own.drafting}."
     quant = own.quant if own is not None else quantisation(pair.target)
     kind = weights_kind(quant)
     if room is None or room.device or not kind:
         return ""
     for name, other in seen.items():
-        if other.brings and other.is_typical and weights_kind(other.quant) == kind:
-            return f"Measured here with {name}, whose target is {kind} too: {other.brings}."
+        if other.drafting and other.is_typical and weights_kind(other.quant) == kind:
+            return f"Measured here with {name}, whose target is {kind} too: {other.drafting}."
     if kind in _BY_LOOKUP:
         return f"With {kind} weights on two cores look-up gave {_BY_LOOKUP[kind]}; a draft model lost."
     if kind in _BY_MODEL:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from app.catalog import Pair
+from app.drafting_report import rate
 from app.pairing.cells import DEFAULT_CONTEXT
 from app.pairing.weight import is_known, model_bytes, needed, weights
 from app.sizes import gigabytes
@@ -46,6 +47,7 @@ class Room:
         at_least: Whether other programs took the processor meanwhile, so that it may be more.
         on_card: Whether it is a card's own memory, beside main memory.
         n_ctx: Tokens of context that a pair is to have there.
+        measured: Tokens per second without drafts of pairs that answered here, by name.
     """
 
     free_bytes: int
@@ -54,6 +56,7 @@ class Room:
     at_least: bool = False
     on_card: bool = False
     n_ctx: int = USUAL_CONTEXT
+    measured: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def where(self) -> str:
@@ -80,7 +83,8 @@ class Proposal:
         need_bytes: Memory for both models with the context that is meant, a guess where their headers are not known.
         download_bytes: Bytes of both files on the hub; 0 if they are not known or nothing is there.
         reason: Why, as a short clause.
-        speed: Tokens per second to expect of plain decoding, a guess; None without grounds for one.
+        speed: Tokens per second to expect without drafts, measured or estimated; None without grounds for one.
+        is_measured: Whether this pair itself was measured here.
         slow: Whether that is less than people like to read, or must be taken to be.
         is_largest: Of the first that is proposed, whether no other one that would do as well takes more memory.
         larger_have_no_disk: Of the same, whether larger ones only lack room on the disk.
@@ -92,6 +96,7 @@ class Proposal:
     download_bytes: int
     reason: str
     speed: float | None = None
+    is_measured: bool = False
     slow: bool = False
     is_largest: bool = True
     larger_have_no_disk: bool = False
@@ -100,6 +105,16 @@ class Proposal:
     def word(self) -> str:
         """See `in_a_word`."""
         return in_a_word(self.fit, slow=self.slow)
+
+    def pace(self, *, at_least: bool = False) -> str:
+        """Return the expected speed in words; "" where nothing is expected, or no one would wait.
+
+        Args:
+            at_least: See `Room.at_least`.
+        """
+        if self.speed is None or (self.speed >= _FAST and not self.is_measured):
+            return ""
+        return rate(self.speed) if self.is_measured else about(self.speed, at_least=at_least)
 
 
 def in_a_word(fit: Fit | None, *, slow: bool) -> str:
@@ -127,15 +142,17 @@ def weigh(pair: Pair, room: Room) -> Proposal:
             reason = f"needs {gigabytes(need - room.free_bytes)} more than the {free} free for models"
         return Proposal(pair, Fit.TOO_BIG, need, _download(pair), reason)
     speed, slow = _speed(pair, room)
+    is_measured = pair.name in room.measured
     tight = need > _TIGHT * room.free_bytes
     spare = f"{'only ' if tight else ''}{rough}{gigabytes(room.free_bytes - need)} to spare"
-    if speed is not None and speed < _FAST:
-        reason = f"{about(speed, at_least=room.at_least)}; {spare}"
+    found = Proposal(pair, Fit.TIGHT if tight else Fit.FITS, need, _download(pair), "", speed, is_measured, slow)
+    if pace := found.pace(at_least=room.at_least):
+        reason = f"{pace}; {spare}"
     elif slow:
         reason = f"{spare} {room.where}; without a graphics card it answers slowly"
     else:
         reason = f"{spare} {room.where}"
-    return Proposal(pair, Fit.TIGHT if tight else Fit.FITS, need, _download(pair), reason, speed, slow)
+    return replace(found, reason=reason)
 
 
 def longest_context(pair: Pair, room: Room) -> int:
@@ -191,7 +208,7 @@ def why(proposals: Sequence[Proposal]) -> str:
     if not proposals:
         return ""
     best = proposals[0]
-    name, at = best.pair.name, f", {about(best.speed)}" if best.speed is not None and best.speed < _FAST else ""
+    name, at = best.pair.name, f", {pace}" if (pace := best.pace()) else ""
     if _is_demo(best.pair):
         return f"{name} is all that fits into this memory."
     if best.slow:
@@ -209,13 +226,15 @@ def why(proposals: Sequence[Proposal]) -> str:
 def about(speed: float, *, at_least: bool = False) -> str:
     """A guessed speed in words that say so; see `Room.at_least`."""
     if speed < 0.5:
-        return "under 1 token/s"
-    guess = f"about {speed:.0f} tokens/s" if speed >= 1.5 else "about a token a second"
+        return "under 1 tok/s"
+    guess = f"about {max(1.0, speed):.0f} tok/s"
     return f"{guess} or more" if at_least else guess
 
 
 def _speed(pair: Pair, room: Room) -> tuple[float | None, bool]:
-    """Tokens per second to expect, where that was measured, and whether they come slowly."""
+    """Return the tokens per second to expect, where these are known, and whether they come slowly."""
+    if (measured := room.measured.get(pair.name)) is not None:
+        return measured, measured < PLEASANT
     if room.bytes_per_s is not None:
         speed = _guess(room.bytes_per_s / bytes_per_token(pair))
         return speed, speed < PLEASANT

@@ -21,7 +21,7 @@ from tests.e2e.terminal import MARKS, Terminal
 pytestmark = MARKS
 
 _ROOT = Path(__file__).parents[2]
-_READOUTS = re.compile(r"\d+\.\d t/s .*accepted \d+%  \d+\.\d per check  model +ctx \d")
+_READOUTS = re.compile(r"\d+(\.\d)? tok/s.* · (\d+% accepted|\d+ of \d+ accepted) · draft model · ctx \d")
 
 
 def test_a_conversation(start: Callable[..., Terminal]) -> None:

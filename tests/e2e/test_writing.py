@@ -41,7 +41,7 @@ def test_a_file_is_named_with_an_at_sign(start: Callable[..., Terminal], notes: 
     terminal.type("What is the zebra called?")
     terminal.press("Enter")
     terminal.until(lambda s: "116 B" in s and "Answer" in s)
-    terminal.until(lambda s: " t/s" in s)
+    terminal.until(lambda s: " tok/s" in s)
     terminal.press("C-q")
     assert terminal.exit_code() == 0
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.catalog import Pair
+from app.drafting_report import Speedup
 from app.errors import CatalogError
 from app.pairing.disk import KEEP_FREE
 from app.pairing.gain import Seen
@@ -110,8 +111,8 @@ def test_a_download_counts_neither_against_its_own_pair_nor_against_one_that_sha
 
 
 def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting: Setting) -> None:
-    seen = {"mine": Seen("Q4_K_M", is_off=False, speedup=1.5)}
-    found = [seen, {"mine": replace(seen["mine"], speedup=1.7)}]
+    seen = {"mine": Seen("Q4_K_M", 5.4, speedup=Speedup(1.5, measured=True))}
+    found = [seen, {"mine": replace(seen["mine"], speedup=Speedup(1.7, measured=True))}]
     looks: list[str] = []
 
     def machine() -> tuple[str, Room]:
@@ -125,10 +126,10 @@ def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting:
         setting.until(lambda: not service.look().busy)
         return next(card.gain for card in service.look().cards if card.name == "mine")
 
-    assert gain() == "Measured here: lately 1.5x where its draft model drafted."
-    assert gain() == "Measured here: lately 1.7x where its draft model drafted."
+    assert gain() == "Measured here: speedup 1.5×."
+    assert gain() == "Measured here: speedup 1.7×."
     # What cannot be read any more is as it was.
-    assert gain() == "Measured here: lately 1.7x where its draft model drafted."
+    assert gain() == "Measured here: speedup 1.7×."
     assert looks == ["machine"]
 
 

@@ -51,7 +51,7 @@ from app.source import DemoModel, HubModel, LocalModel
 
 MODEL = ModelInfo("A \x1b[31m name", "a.gguf", "Q4_K", 7, 9)
 STATS = GenerationStats(predicted_n=3, accepted_by_position=[2, 1], predicted_ns=10**15)
-STATUS = DraftingStatus("model", "It pays.", "winning", 1.5)
+STATUS = DraftingStatus("model", "It pays.", "winning", 1.5, measured=True)
 PAIR = Pair("n", "t", HubModel("o/r", "Q4"), LocalModel(Path("/a b/\udcff.gguf")), SamplingParams(seed=3))
 OPTIONS = Options(
     PAIR,

@@ -43,7 +43,7 @@ STATS = GenerationStats(
     verify_steps=76,
     predicted_ns=4_189_300_000,
 )
-"""106.7 t/s, accepted 78%, 5.9 per check, 2.1k of context."""
+"""106.7 tok/s, acceptance 78%, 5.9 tokens per step, 2.1k of context."""
 
 
 class FakeEngine:

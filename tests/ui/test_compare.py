@@ -65,14 +65,14 @@ async def test_both_sides_stream_with_their_own_figures() -> None:
         assert "Warming" not in compare.chat.text
         compare.begins(PLAIN)
         compare.writes("Quick", made(PLAIN, 4).stats)
-        await compare.chat.shows("50.0 t/s")
+        await compare.chat.shows("50 tok/s")
         assert "round 1 of 1, plain" in compare.chat.text
         assert "waits for its turn" in compare.chat.text
         compare.ends(made(PLAIN, 4))
         compare.begins(AUTOMATIC)
         compare.writes("Quick", made(AUTOMATIC, 2).stats)
-        await compare.chat.shows("100.0 t/s    accepted 78%")
-        titles = [row.split("  ")[0].strip() for row in compare.chat.rows if "draft" in row and "t/s" in row]
+        await compare.chat.shows("100 tok/s    accepted 78%")
+        titles = [row.split("  ")[0].strip() for row in compare.chat.rows if "draft" in row and "tok/s" in row]
         assert titles == ["Without draft", "With draft, automatic"]
 
 
@@ -80,8 +80,8 @@ async def test_figures_of_both_sides_stand_below_each_other() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0x the speed")
-        plain, drafted = (row for row in compare.chat.rows if "t/s" in row)
-        for figure in (" t/s", " tokens", "first 0.21 s"):
+        plain, drafted = (row for row in compare.chat.rows if "tok/s" in row)
+        for figure in (" tok/s", " tokens", "first 0.21 s"):
             assert plain.index(figure) == drafted.index(figure)
 
 
@@ -138,7 +138,7 @@ async def test_the_verdict_with_one_run_and_with_a_spread() -> None:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, first_s=0.23)], differences=SAME)
         await compare.chat.shows("2.0x the speed, too few runs to tell (1 run each; more: r)")
         assert "the same 201 tokens as without drafts" in compare.chat.text
-        assert "accepted 78%, 4.0 per check, first token 0.23 s, plain 0.21 s" in compare.chat.text
+        assert "acceptance 78%, 4.0 tokens per step, first token 0.23 s, plain 0.21 s" in compare.chat.text
         assert "every side starts from empty caches and reads the whole prompt" in compare.chat.text
 
         await compare.chat.pilot.press("r")
@@ -149,7 +149,7 @@ async def test_the_verdict_with_one_run_and_with_a_spread() -> None:
             [made(PLAIN, 4), made(AUTOMATIC, 2)],
             [made(AUTOMATIC, 2), made(PLAIN, 4)],
         )
-        await compare.chat.shows("2.0x faster (4 runs each, alternating: 2.0 to 2.5)")
+        await compare.chat.shows("2.0× faster (4 runs each, alternating: 2.0 to 2.5)")
 
 
 async def test_what_other_programs_took_is_said() -> None:
@@ -162,7 +162,7 @@ async def test_what_other_programs_took_is_said() -> None:
 async def test_a_spread_wider_than_the_difference_tells_nothing() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 3.6)], [made(AUTOMATIC, 4.2), made(PLAIN, 4)], differences=SAME)
-        await compare.chat.shows("1.03x the speed, too few runs to tell (2 runs each, alternating: 0.95 to 1.11")
+        await compare.chat.shows("no speedup, too few runs to tell (2 runs each, alternating: 0.95 to 1.11")
 
 
 async def test_the_first_difference_is_explained_and_marked() -> None:
@@ -203,8 +203,8 @@ async def test_a_side_that_never_drafted_is_not_called_faster() -> None:
         lucky = replace(made(AUTOMATIC, 2), why="nothing here was said before")
         lucky.stats.draft_n = lucky.stats.draft_n_accepted = 0
         compare.races([made(PLAIN, 4), lucky], differences=SAME)
-        await compare.chat.shows("as fast as plain decoding: nothing was drafted")
-        assert "nothing was drafted: nothing here was said before" in compare.chat.text
+        await compare.chat.shows("no speedup: nothing was drafted")
+        assert "no draft used: nothing here was said before" in compare.chat.text
 
 
 async def test_the_key_twice_is_one_screen() -> None:
@@ -234,8 +234,8 @@ async def test_three_ways_and_two_again() -> None:
         runs = [made(PLAIN, 4), made(FIXED, 8), made(AUTOMATIC, 1.9)]
         compare.races(runs, differences={FIXED: None, AUTOMATIC: None})
         await compare.chat.shows("fixed 7/0.6: 0.50x the speed, too few runs to tell (1 run each")
-        await compare.chat.shows("automatic: 2.1x faster (2 runs each, alternating: 2.0 to 2.1")
-        order = [row.strip() for row in compare.chat.rows if "t/s" in row]
+        await compare.chat.shows("automatic: 2.1× faster (2 runs each, alternating: 2.0 to 2.1")
+        order = [row.strip() for row in compare.chat.rows if "tok/s" in row]
         assert [title.split("  ")[0] for title in order] == [
             "Without draft",
             "With draft, fixed 7/0.6",

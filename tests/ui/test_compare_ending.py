@@ -32,7 +32,7 @@ from tests.ui.test_tokens import ROUND, says
 async def test_esc_stops_and_esc_again_leaves() -> None:
     async with open_comparison() as compare:
         compare.runs(made(PLAIN, 4))
-        await compare.chat.shows("50.0 t/s")
+        await compare.chat.shows("50 tok/s")
         await compare.chat.pilot.press("escape")
         await compare.chat.shows("stopping")
         assert compare.engine.cancelled == 1
@@ -142,7 +142,7 @@ async def test_it_is_saved_and_copied(tmp_path: Path, monkeypatch: pytest.Monkey
         await compare.chat.pilot.press("s")
         await compare.chat.shows("comparison.md is written.")
         text = (tmp_path / "comparison.md").read_text()
-        assert "| automatic | 100.0 t/s | 2.0x? |" in text
+        assert "| automatic | 100.0 tok/s | 2.0×? |" in text
         await compare.chat.pilot.press("c")
         assert compare.chat.pilot.app.clipboard == text
 

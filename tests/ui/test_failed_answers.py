@@ -144,7 +144,7 @@ async def test_an_answer_that_was_stopped_before_its_first_token_has_no_speed(fi
         chat.engine.finishes(FinishReason.CANCELLED, stats=GenerationStats())
         await chat.ready()
         await chat.until(lambda: chat.status.startswith("ready"))
-        assert "t/s" not in chat.status
+        assert "tok/s" not in chat.status
 
 
 @pytest.mark.parametrize("key", ["ctrl+n", "ctrl+up"])

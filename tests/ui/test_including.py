@@ -133,7 +133,7 @@ async def test_a_pair_that_is_loaded_anew_for_somebody_else_leaves_the_numbers_o
     async with open_chat(size=(100, 24)) as chat:
         await chat.exchange("one", "first")
         numbers = chat.status
-        assert "t/s" in numbers
+        assert "tok/s" in numbers
         await chat.type("sum up @notes.md ")
         await chat.until(lambda: chat.engine.jobs)
         chat.engine.load_progress("draft", 1.0)

@@ -649,7 +649,7 @@ async def test_only_what_was_measured_is_shown(file: Path) -> None:
         await panel.open()
         await panel.find("draft.mode")
         await panel.chat.shows("Measured since the models were loaded:")
-        assert "fixed, n_max 7, n_min 0, p_min 0.6: 106.7 t/s, accepted 78%, 1 answer" in panel.chat.text
+        assert "fixed, n_max 7, n_min 0, p_min 0.6: 107 tok/s, 78% accepted, 1 answer" in panel.chat.text
         await panel.find("sampling.temp")
         assert "Measured" not in panel.chat.text
 

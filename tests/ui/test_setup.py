@@ -201,13 +201,13 @@ async def test_esc_leaves_only_where_there_is_a_chat_to_go_back_to() -> None:
 
 
 async def test_why_a_pair_is_proposed_is_said_and_a_slow_one_called_so() -> None:
-    said = "coder-32b is the largest that should answer as fast as people read, about 11 tokens/s."
-    pairs = FakePairs(replace(CODER, why=said), replace(SMALL, slow=True, reason="about 2 tokens/s; 4 GB to spare"))
+    said = "coder-32b is the largest that should answer as fast as people read, about 11 tok/s."
+    pairs = FakePairs(replace(CODER, why=said), replace(SMALL, slow=True, reason="about 2 tok/s; 4 GB to spare"))
     async with open_setup(pairs, size=(80, 24)) as window:
         await window.shows(said.split(", about")[0])
         assert any("llama-8b" in row and row.endswith("slow") for row in window.rows)
         await window.press("down")
-        await window.shows("slow: about 2 tokens/s")
+        await window.shows("slow: about 2 tok/s")
 
 
 async def test_a_name_that_is_longer_than_its_column_stands_whole_in_the_details() -> None:

@@ -20,7 +20,7 @@ from tests.ui.test_snapshots_conversations import filled
 pytestmark = pytest.mark.usefixtures("even_clock")
 
 _BEGUN = replace(STATS, predicted_n=1, predicted_ns=0, verify_steps=0, draft_n=0, draft_n_accepted=0, draft_n_model=0)
-_STATUS = DraftingStatus("model", "the draft model is right 82% of the time it goes on", "winning", 3.1)
+_STATUS = DraftingStatus("model", "the draft model is right 82% of the time it goes on", "winning", 3.1, measured=True)
 
 
 async def idle(chat: Chat) -> None:

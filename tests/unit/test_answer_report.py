@@ -9,12 +9,13 @@ import pytest
 from app.cli.json_keys import TIMINGS
 from app.cli.report import as_json, pace, summary
 from app.engine.stats import GenerationStats
+from app.engine.strategies.fixed import NEVER_MEASURED
 from app.engine.types import MODEL_OFF, DraftingStatus, DraftParams, FinishReason
 from app.events import AnswerPlan, Finished
 from app.ui.keeping.kept import numbers
 from tests.ui.fakes import PAIR
 
-TIMES = "101 tokens: 0.21 s to the first, then 2.0 s at 50.0 t/s"
+LINE, TTFT = "101 tokens, 50 tok/s", ", TTFT 0.2 s"
 UNDRAFTED = GenerationStats(predicted_n=101, first_token_ns=210_000_000, predicted_ns=2_000_000_000)
 STATS = replace(UNDRAFTED, draft_n=40, draft_n_accepted=18, drafted_steps=10, verify_steps=80)
 STATUS = DraftingStatus("off", f"{MODEL_OFF}it cannot pay; look-up still runs", "break-even", 1.01)
@@ -27,29 +28,24 @@ def ended(
     return Finished(1, FinishReason.STOP, "Hi.", "", stats, plan, drafting)
 
 
-@pytest.mark.parametrize(("n_model", "source"), [(0, "look-up"), (40, "draft model"), (13, "draft model and look-up")])
-def test_the_line_names_whose_drafts_were_accepted(n_model: int, source: str) -> None:
-    line = summary(ended(replace(STATS, draft_n_model=n_model), STATUS), PAIR)
+def test_the_line_says_what_drafting_did() -> None:
+    won = DraftingStatus("model", "", "winning", 3.1, measured=True)
 
-    assert line == f"{TIMES}; {source} 1.0x, accepted 45%, 1.2 per check"
-
-
-def test_a_small_loss_is_not_rounded_to_none() -> None:
-    line = summary(ended(STATS, DraftingStatus("model", "", "losing", 0.96), "fixed"), PAIR)
-
-    assert "; look-up 0.96x, accepted" in line
+    for status, gain in ((won, ", 3.1×"), (replace(won, measured=False), ", about 3.1× (estimated)"), (None, "")):
+        line = summary(ended(STATS, status, "fixed"), PAIR)
+        assert line == f"{LINE}{gain} (45% accepted, 1.2 tokens per step){TTFT}"
 
 
-def test_without_a_measured_gain_none_is_said() -> None:
-    line = summary(ended(replace(STATS, draft_n_model=40), None, "fixed"), PAIR)
+def test_a_pair_without_measured_costs_is_said_to_have_no_known_speedup() -> None:
+    line = summary(ended(STATS, DraftingStatus("model", NEVER_MEASURED), "fixed"), PAIR)
 
-    assert line == f"{TIMES}; draft model, accepted 45%, 1.2 per check"
+    assert line.endswith(f"{TTFT}; speedup unknown until this pair is measured (tandem tune)")
 
 
 def test_where_nothing_was_drafted_it_says_why() -> None:
     line = summary(ended(UNDRAFTED, STATUS), PAIR)
 
-    assert line == f"{TIMES}; draft model off: it cannot pay; look-up still runs"
+    assert line == f"{LINE}{TTFT}; draft model off: it cannot pay; look-up still runs"
 
 
 @pytest.mark.parametrize(
@@ -63,55 +59,29 @@ def test_where_nothing_was_drafted_it_says_why() -> None:
 def test_where_a_fixed_setting_drafted_nothing_it_is_named(fixed: DraftParams, why: str) -> None:
     line = summary(ended(UNDRAFTED, None, "fixed", fixed), PAIR)
 
-    assert line == f"{TIMES}; nothing drafted: {why}"
-
-
-def test_what_fixed_drafting_cost_is_said_where_it_submitted_nothing() -> None:
-    line = summary(ended(UNDRAFTED, DraftingStatus("model", "", "losing", 0.6), "fixed", DraftParams(p_min=1.0)), PAIR)
-
-    assert line == f"{TIMES}; nothing drafted, 0.6x: the draft model was never sure enough for p_min 1"
-
-
-LOST = DraftingStatus("model", "the draft was not sure", "losing", 0.87)
-
-
-@pytest.mark.parametrize(
-    ("status", "end"),
-    [
-        (LOST, "; nothing drafted, 0.9x: the draft was not sure"),
-        (replace(LOST, verdict="break-even", speedup=0.99), "; nothing drafted: the draft was not sure"),
-        (replace(LOST, reason=f"{MODEL_OFF}it lost"), "; draft model off: it lost, 0.9x"),
-    ],
-)
-def test_what_automatic_drafting_lost_in_vain_is_said(status: DraftingStatus, end: str) -> None:
-    assert summary(ended(UNDRAFTED, status), PAIR) == TIMES + end
+    assert line == f"{LINE}{TTFT}; no draft used: {why}"
 
 
 def test_a_short_answer_took_some_time() -> None:
     stats = GenerationStats(predicted_n=4, first_token_ns=1_260_000_000, predicted_ns=49_000_000)
 
-    assert summary(ended(stats, None, "off"), PAIR) == "4 tokens: 1.3 s to the first, then 0.05 s at 61.2 t/s; no draft"
-    assert summary(ended(replace(stats, predicted_n=1), None, "off"), PAIR) == "1 token after 1.3 s; no draft"
+    assert summary(ended(stats, None, "off"), PAIR) == "4 tokens, 61 tok/s, TTFT 1.3 s; no draft"
+    single = replace(stats, predicted_n=1, first_token_ns=48_000_000)
+    assert summary(ended(single, None, "off"), PAIR) == "1 token, TTFT 0.05 s; no draft"
 
 
-def test_the_times_add_up_to_what_was_waited_for() -> None:
-    stats = replace(STATS, draft_n_model=40, measuring_ns=3_000_000_000, draft_prompt_ns=400_000_000)
+def test_measuring_a_new_pair_is_part_of_the_wait_and_reading_by_the_draft_model_of_the_speed() -> None:
+    stats = replace(STATS, draft_n_model=40, measuring_ns=3_000_000_000, draft_prompt_ns=500_000_000)
     line = summary(ended(stats, None, "fixed"), PAIR)
 
-    assert line.startswith(
-        "101 tokens: 3.2 s to the first, measuring the pair included, 0.40 s for the draft to read the prompt, "
-        "then 2.0 s at 50.0 t/s; draft model"
-    )
+    assert line == "101 tokens, 40 tok/s (45% accepted, 1.2 tokens per step), TTFT 3.2 s with measuring the pair"
 
 
-def test_they_do_where_it_was_stopped_while_the_draft_read() -> None:
+def test_a_draft_model_that_no_one_asked_is_not_called_unsure() -> None:
     stats = GenerationStats(predicted_n=1, first_token_ns=300_000_000, draft_prompt_ns=20_000_000_000)
     stopped = replace(ended(stats, None, "fixed", DraftParams(p_min=0.5)), reason=FinishReason.CANCELLED)
 
-    # Nor was a draft model unsure that nobody asked.
-    assert summary(stopped, PAIR) == (
-        "1 token after 0.30 s, 20.0 s for the draft to read the prompt; nothing drafted; stopped"
-    )
+    assert summary(stopped, PAIR) == "1 token, TTFT 0.3 s; no draft used; stopped"
 
 
 def test_of_an_answer_that_never_began_nothing_is_said_but_that() -> None:
@@ -130,14 +100,14 @@ def test_a_draft_model_that_failed_is_not_called_unsure(
     nothing = ended(UNDRAFTED, status, name, fixed)
     line = summary(replace(nothing, lost="llama.cpp refused the batch."), PAIR)
 
-    assert line == f"{TIMES}; nothing drafted: the draft model failed"
+    assert line == f"{LINE}{TTFT}; no draft used: the draft model failed"
 
 
 def test_a_source_that_was_asked_and_drafted_nothing_is_not_called_off() -> None:
     status = DraftingStatus("model", "the draft model was not sure enough for its draft to be worth checking")
     line = summary(ended(UNDRAFTED, status), PAIR)
 
-    assert "; nothing drafted: the draft model was not sure enough" in line
+    assert "; no draft used: the draft model was not sure enough" in line
 
 
 def test_scripts_get_the_share_of_the_draft_model() -> None:
@@ -161,7 +131,7 @@ def test_the_speed_of_a_single_token_was_not_measured() -> None:
 
     assert (timings["predicted_per_second"], timings["tokens_per_second"]) == (None, None)
     assert pace(stats) == "1 token"
-    assert pace(STATS) == "101 tokens, 50.0 t/s"
+    assert pace(STATS) == LINE
     kept = numbers(ended(stats, STATUS))
     assert "predicted_per_second" not in kept
     assert "tokens_per_second" not in kept

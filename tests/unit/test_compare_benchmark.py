@@ -28,7 +28,7 @@ from app.compare.benchmark import (
 from app.compare.bound import DEPTH, reckon_oracle
 from app.compare.card import Card, markdown, svg
 from app.compare.chisquare import chi_square_p, homogeneity
-from app.compare.history import Facts, History, Result, changes, remark, slower
+from app.compare.history import Facts, History, Result, changes, remark, slower, speedups
 from app.compare.kinds import KINDS
 from app.compare.measure import Spread, measure, spread
 from app.compare.race import Contender, Round, Run, in_process
@@ -187,17 +187,17 @@ def test_a_table_begins_with_the_ratios_and_drops_what_is_behind_them_where_it_i
     _, done = run_bench(make_pair())
     table = rows(done, NAMES)
     text = table_lines(table)
-    assert text[0].split() == ["fixed", "automatic", "plain", "t/s", "accepted", "per", "check"]
+    assert text[0].split() == ["fixed", "automatic", "no", "draft", "acceptance", "tokens/step"]
     assert "all" in text[3]
     assert text[4:] in ([], ["", "? too few runs to tell"])
     for at in (text[0].index("fixed"), text[0].index("automatic")):
-        assert all(re.match(r"  \d+\.\d+x", line[at - 2 :]) for line in text[1:4]), "below their heading"
+        assert all(re.match(r"  \d+\.\d+×", line[at - 2 :]) for line in text[1:4]), "below their heading"
     narrow = table_lines(table, 79)
     assert max(map(len, narrow)) <= 79
     assert " to " not in narrow[1]
     narrower = table_lines(table, 38)
     assert max(map(len, narrower[:4])) <= 38
-    assert narrower[0].split() == ["fixed", "automatic", "plain", "t/s"]
+    assert narrower[0].split() == ["fixed", "automatic", "no", "draft"]
 
 
 def test_the_bound_has_a_column_where_it_was_reckoned() -> None:
@@ -218,12 +218,12 @@ def test_where_nothing_was_drafted_the_table_has_no_ratio() -> None:
     done = list_of(benchmark(alone, plan, lambda: False, lambda: 0))
     assert len(done[0].rounds) == 1, "the same work again tells nothing more"
     table = rows(done, ["plain", "automatic"])
-    assert table_lines(table)[1].split()[:3] == ["code", "no", "drafts"]
+    assert table_lines(table)[1].split()[:3] == ["code", "no", "draft"]
     assert table[0].of("automatic").ratio is not None, "scripts still find what the clock said"
     card = Card("a", table, {})
-    assert "x" not in "".join(re.findall(r">no drafts, ([^<]*)<", svg(card)))
-    assert re.search(r">no drafts, [\d.]+ t/s<", svg(card))
-    assert "| no drafts |" in markdown(card)
+    assert "x" not in "".join(re.findall(r">no draft, ([^<]*)<", svg(card)))
+    assert re.search(r">no draft, [\d.]+ tok/s<", svg(card))
+    assert "| no draft |" in markdown(card)
 
 
 def list_of(work: Generator[Progress, None, list[Raced]]) -> list[Raced]:
@@ -469,6 +469,36 @@ def test_of_very_many_files_those_that_nothing_was_added_to_for_longest_go(
     assert history.results() == [result(1.0), result(2.0)]
 
 
+def raced(ratio: float) -> dict[str, Spread]:
+    return {name: Spread(speed, speed, speed, 1) for name, speed in (("plain", 2.0), ("automatic", 2.0 * ratio))}
+
+
+def test_the_latest_result_of_a_pair_on_this_processor_tells_its_speedup(tmp_path: Path) -> None:
+    def kept(when: str, ratio: float, machine: str = "EPYC, A card", kinds: tuple[str, ...] = ("",)) -> None:
+        facts = replace(
+            FACTS, machine=machine, suite=when, details={"target": "big.gguf, Q4_0", "draft": "s.gguf, Q8_0"}
+        )
+        figures = {name: Spread(speed, speed, speed, 1) for name, speed in (("plain", 2.0), ("automatic", 2.0 * ratio))}
+        History(tmp_path, facts).add(Result(when, facts.details, dict.fromkeys(kinds, figures)))
+
+    kept("2026-11-21T10:00:00Z", 1.2)
+    kept("2026-11-23T10:00:00Z", 1.5)
+    kept("2026-11-22T10:00:00Z", 1.3)
+    kept("2026-11-24T10:00:00Z", 9.9, machine="EPYC 2")
+    History(tmp_path, FACTS).add(result(1.0))
+    (tmp_path / "damaged.json").write_text("{")
+
+    assert speedups(tmp_path, "EPYC") == {("big.gguf", "s.gguf"): 1.5}
+    assert speedups(tmp_path / "none", "EPYC") == {}
+
+
+def test_the_speedup_of_a_suite_is_that_of_all_kinds_of_text(tmp_path: Path) -> None:
+    details = {"target": "big.gguf, Q4_0"}
+    History(tmp_path, FACTS).add(Result("2026", details, {"code": raced(3.0), "chat": raced(1.0), "all": raced(1.5)}))
+
+    assert speedups(tmp_path, "EPYC") == {("big.gguf", ""): 1.5}
+
+
 def test_a_disk_that_refuses_is_no_failure(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert not History(tmp_path / "file", FACTS).add(result(1.0))
@@ -476,7 +506,7 @@ def test_a_disk_that_refuses_is_no_failure(tmp_path: Path) -> None:
 
 def test_slower_than_the_noise_is_said_with_what_changed() -> None:
     said = "\n".join(remark([result(100.0)], result(80.0, driver="551")))
-    assert "code, automatic: 80.0 t/s, was 100.0 (0.80x)" in said
+    assert "code, automatic: 80.0 tok/s, was 100.0 (0.80×)" in said
     assert "What changed: driver: 550 -> 551." in said
     assert "Nothing that is recorded has changed" in "\n".join(remark([result(100.0)], result(80.0)))
 

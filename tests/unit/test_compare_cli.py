@@ -357,7 +357,7 @@ def test_a_benchmark_with_everything(tandem: Tandem, tmp_path: Path, capsys: pyt
     shown = capsys.readouterr()
 
     assert shown.out.startswith("automatic: "), "the answer comes first"
-    assert shown.out.index("automatic: ") < shown.out.index("plain t/s") < shown.out.index("greedy, 8 tokens at most")
+    assert shown.out.index("automatic: ") < shown.out.index("no draft") < shown.out.index("greedy, 8 tokens at most")
     *runs, last = [json.loads(line) for line in save.read_text().splitlines()]
     rounds = max(run["round"] for run in runs)
     assert [run["round"] for run in runs] == [n for n in range(1, rounds + 1) for _ in range(4)]
@@ -616,7 +616,7 @@ def test_where_nobody_watches_every_prompt_that_is_done_is_a_line(
 
     assert begun == "2 prompts x 1 round x 2 sides (plain, automatic), and 2 to warm up: 6 answers of 8 tokens at most."
     assert ends == "A line for every prompt."
-    assert re.fullmatch(r"yours, 1: plain [\d.]+ t/s, automatic [\d.]+x  \(1 of 2, .* left\)", first)
+    assert re.fullmatch(r"yours, 1: plain [\d.]+ tok/s, automatic [\d.]+×  \(1 of 2, .* left\)", first)
     assert last.endswith("(2 of 2)")
 
 
@@ -837,7 +837,7 @@ def test_a_later_run_that_is_slower_says_so_and_what_changed(
     pair.n_threads = 2
     assert tandem("compare", "hello") == 0
     said = capsys.readouterr().out
-    assert "  automatic: 70.0 t/s, was 100.0 (0.70x)" in said
+    assert "  automatic: 70.0 tok/s, was 100.0 (0.70×)" in said
     assert "What changed: KV cache: f16 -> q8_0, draft f16; threads: 1 -> 2." in said
 
     assert tandem("compare", "hello", "--json") == 0

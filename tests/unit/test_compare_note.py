@@ -10,9 +10,9 @@ import pytest
 from app.chat.message import Message, Role
 from app.compare.note import comparison_markdown, fenced, save_note
 from app.compare.race import Run
-from app.compare.report import compared, seen, undrafted
+from app.compare.report import compared, seen
 from app.engine.stats import GenerationStats
-from app.engine.types import MODEL_OFF, FinishReason, SamplingParams
+from app.engine.types import FinishReason, SamplingParams
 from app.errors import AppError
 from app.events import ModelInfo, PairInfo
 from app.request import AnswerRequest
@@ -34,10 +34,10 @@ def test_it_tells_what_was_measured_and_how() -> None:
     told = comparison_markdown(compared(rounds, {"automatic": None}), request, PAIR)
 
     assert r"### Big\|Model Q4\_K, CPU" in told
-    assert "| plain | 25.0 t/s |  | 0.20 s |  |  |" in told
-    assert "| automatic | 50.0 t/s | no drafts | 0.20 s |  |  |" in told, "what drafts nothing is not faster"
-    assert ": nothing was drafted, so the difference is the machine's" in told
-    assert "  - nothing was drafted: too costly" in told
+    assert "| plain | 25.0 tok/s |  | 0.20 s |  |  |" in told
+    assert "| automatic | 50.0 tok/s | no draft | 0.20 s |  |  |" in told, "what drafts nothing is not faster"
+    assert ": no speedup: nothing was drafted" in told
+    assert "  - no draft used: too costly" in told
     assert "  - the same 2 tokens as without drafts" in told
     assert "- every side sees this prompt with the 2 messages before it" in told
     assert "- every side starts with the 9 tokens before the prompt already read" in told
@@ -85,11 +85,3 @@ def test_no_file_is_written_over(tmp_path: Path) -> None:
     assert (tmp_path / "comparison.md").read_text() == "0"
     with pytest.raises(AppError, match="cannot be written"):
         save_note(tmp_path / "gone", "")
-
-
-def test_what_is_off_is_not_called_undrafted_besides() -> None:
-    assert undrafted("n_max is 0") == "nothing was drafted: n_max is 0"
-    assert (
-        undrafted(f"{MODEL_OFF}it cannot win; look-up still runs")
-        == "draft model off: it cannot win; look-up still runs"
-    )

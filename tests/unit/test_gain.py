@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 
 from app.catalog import Pair
-from app.cli.measured_pairs import seen_of
+from app.cli.measured_pairs import of_memory, seen_of
+from app.drafting_report import RETRIED, Speedup
 from app.engine.tuning.curve import CostModel, CostProfile
 from app.engine.tuning.guard import Trial
 from app.engine.tuning.memory import Memory
+from app.hardware.conditions import Conditions
+from app.hardware.pair_view import PairView
+from app.hardware.slow.lines import slow_section
+from app.hardware.slow.situation import Situation
 from app.pairing.gain import Seen, expected_gain, weights_kind
-from app.pairing.propose import Room
+from app.pairing.propose import Room, weigh
 from app.sizes import GB
 from app.source import DemoModel, HubModel
 
@@ -65,19 +70,20 @@ def test_without_a_draft_model_and_of_the_demo_nothing_is_said() -> None:
 
 
 def test_what_this_machine_has_measured_of_the_very_pair_counts_first_and_everywhere() -> None:
-    seen = {"other": Seen("Q4_K_M", is_off=False, speedup=3.0), "mine": Seen("Q4_K_M", is_off=False, speedup=1.64)}
+    seen = {"other": Seen("Q4_K_M", 5.0, speedup=Speedup(3.0)), "mine": Seen("Q4_K_M", 5.0, speedup=Speedup(1.64))}
 
-    assert expected_gain(pair("Q4_K_M"), CARD, seen) == "Measured here: lately 1.6x where its draft model drafted."
-    seen["mine"] = replace(seen["mine"], speedup=1.02)
-    assert expected_gain(pair("Q4_K_M"), PROCESSOR, seen) == "Measured here: its draft model brings next to nothing."
-    seen["mine"] = replace(seen["mine"], is_off=True)
-    assert "costs more than it brings, so it is off" in expected_gain(pair("Q4_K_M"), PROCESSOR, seen)
+    said = "Measured here: speedup about 1.6× (estimated)."
+    assert expected_gain(pair("Q4_K_M"), CARD, seen) == said
+    seen["mine"] = replace(seen["mine"], speedup=Speedup(1.02))
+    assert expected_gain(pair("Q4_K_M"), PROCESSOR, seen) == "Measured here: no speedup."
+    seen["mine"] = replace(seen["mine"], off=RETRIED)
+    assert expected_gain(pair("Q4_K_M"), PROCESSOR, seen) == f"Measured here: {RETRIED}."
 
 
 def test_then_another_pair_with_such_weights_tells_if_it_is_like_others() -> None:
-    seen = {"tried": Seen("Q4_K_S", is_off=False, speedup=1.31)}
+    seen = {"tried": Seen("Q4_K_S", 5.0, speedup=Speedup(1.31, measured=True))}
 
-    told = "Measured here with tried, whose target is Q4_K too: lately 1.3x where its draft model drafted."
+    told = "Measured here with tried, whose target is Q4_K too: speedup 1.3×."
     assert expected_gain(pair("Q4_K_M"), PROCESSOR, seen) == told
     assert expected_gain(pair("Q4_K_M"), CARD, seen) == ""
     assert expected_gain(pair("Q4_0"), PROCESSOR, seen) == BY_LOOKUP["Q4_0"]
@@ -86,7 +92,7 @@ def test_then_another_pair_with_such_weights_tells_if_it_is_like_others() -> Non
 
 
 def test_a_pair_of_which_too_little_is_known_yet_is_spoken_of_like_others() -> None:
-    seen = {"mine": Seen("Q4_0", is_off=False, speedup=None)}
+    seen = {"mine": Seen("Q4_0", 5.0)}
 
     assert expected_gain(pair("Q4_0"), PROCESSOR, seen) == BY_LOOKUP["Q4_0"]
 
@@ -104,13 +110,45 @@ def memory(*, judged: int = 0, gain: float = 0.2, draft_ns: float = 1.0, on: boo
     return found
 
 
+def seen(found: Memory, benchmarked: float | None = None) -> Seen:
+    return seen_of(of_memory(found, with_draft=True, benchmarked=benchmarked), "Q4_0")
+
+
 def test_a_memory_tells_what_drafting_brought_when_enough_was_drafted() -> None:
-    assert seen_of(memory(), "Q4_0") == Seen("Q4_0", is_off=False, speedup=None)
-    assert seen_of(memory(judged=500, gain=0.375), "Q4_0").speedup == pytest.approx(1.6)
-    assert seen_of(memory(judged=500, gain=1.0), "Q4_0").speedup == pytest.approx(100)
+    assert seen(memory()) == Seen("Q4_0", 1e8)
+    assert seen(memory(judged=500, gain=0.375)).speedup == Speedup(1.6)
+    certain = seen(memory(judged=500, gain=1.0)).speedup
+    assert certain is not None
+    assert certain.ratio == pytest.approx(100)
 
 
 def test_a_memory_tells_that_drafting_is_off_and_why_others_are_not_judged_by_it() -> None:
-    assert seen_of(memory(on=False), "Q4_0").is_off
-    assert seen_of(memory(dear=True), "Q4_0").is_off
-    assert not seen_of(memory(draft_ns=9.0), "Q4_0").is_typical
+    assert seen(memory(on=False)).off == RETRIED
+    assert seen(memory(dear=True)).off.startswith("draft model off: even at 97% acceptance")
+    assert not seen(memory(draft_ns=9.0)).is_typical
+
+
+@pytest.mark.parametrize("lost", [memory(on=False), memory(dear=True)])
+def test_a_draft_model_that_benchmarks_found_faster_is_not_said_to_cost_more(lost: Memory) -> None:
+    assert seen(lost, benchmarked=1.5).drafting == "speedup 1.5×"
+    assert seen(lost, benchmarked=0.9).drafting.startswith("draft model off: ")
+
+
+def test_a_benchmark_counts_before_what_answers_let_expect() -> None:
+    assert seen(memory(judged=500, gain=0.375), benchmarked=1.3).drafting == "speedup 1.3×"
+
+
+@pytest.mark.parametrize("benchmarked", [None, 0.9, 1.5])
+@pytest.mark.parametrize("found", [memory(), memory(judged=500), memory(on=False), memory(dear=True)])
+def test_the_list_of_pairs_and_doctor_say_the_same(found: Memory, benchmarked: float | None) -> None:
+    measured = of_memory(found, with_draft=True, benchmarked=benchmarked)
+    told = seen_of(measured, "Q4_0")
+    room = replace(PROCESSOR, measured={"mine": told.tokens_per_second})
+    doctor = slow_section(Situation(PairView("mine", "Mine", ""), 1, 1, Conditions(), measured=measured), ()).lines[0]
+
+    known = replace(pair("Q4_0"), target=HubModel("a/big-GGUF", quant="Q4_0", size=GB))
+    pace, listed = weigh(known, room).reason.partition(";")[0], expected_gain(known, room, {"mine": told})
+    assert doctor.text.startswith(f"{pace} without drafts")
+    if told.drafting:
+        assert listed == f"Measured here: {told.drafting}."
+        assert told.drafting in doctor.text

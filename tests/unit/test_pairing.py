@@ -255,18 +255,28 @@ def test_a_guessed_speed_is_said_to_be_one() -> None:
     big = next(p for p in CATALOG if p.name == "coder-32b")
 
     slow = weigh(big, Room(60 * GB, bytes_per_s=40e9))
-    assert (slow.word, slow.reason) == ("slow", "about 2 tokens/s; 36.8 GB to spare")
-    assert weigh(big, Room(60 * GB, bytes_per_s=20e9)).reason.startswith("about a token a second;")
-    assert weigh(big, Room(60 * GB, bytes_per_s=5e9)).reason.startswith("under 1 token/s;")
+    assert (slow.word, slow.reason) == ("slow", "about 2 tok/s; 36.8 GB to spare")
+    assert weigh(big, Room(60 * GB, bytes_per_s=20e9)).reason.startswith("about 1 tok/s;")
+    assert weigh(big, Room(60 * GB, bytes_per_s=5e9)).reason.startswith("under 1 tok/s;")
     fast = weigh(big, Room(60 * GB, bytes_per_s=900e9))
     assert (fast.word, fast.reason) == ("fits", "36.8 GB to spare in main memory")
+
+
+def test_a_pair_that_answered_here_has_its_measured_speed() -> None:
+    pair = Pair("mine", "Mine", HubModel("a/b", size=GB), None)
+    room = Room(60 * GB, bytes_per_s=2 * GB, measured={"mine": 5.43})
+
+    found = weigh(pair, room)
+    assert (found.reason.partition(";")[0], found.word) == ("5.4 tok/s", "slow")
+    assert weigh(pair, replace(room, measured={"mine": 41.6})).reason.startswith("42 tok/s; ")
+    assert weigh(replace(pair, name="other"), room).reason.startswith("about 2 tok/s; ")
 
 
 def test_a_guess_from_beside_other_programs_says_that_it_may_be_more() -> None:
     big = next(pair for pair in CATALOG if pair.name == "coder-32b")
     busy = Room(60 * GB, bytes_per_s=40e9, at_least=True)
-    assert weigh(big, busy).reason.startswith("about 2 tokens/s or more;")
-    assert weigh(big, replace(busy, bytes_per_s=5e9)).reason.startswith("under 1 token/s;")
+    assert weigh(big, busy).reason.startswith("about 2 tok/s or more;")
+    assert weigh(big, replace(busy, bytes_per_s=5e9)).reason.startswith("under 1 tok/s;")
     assert "measured again" in busy.doubt
     assert not replace(busy, at_least=False).doubt
 
@@ -274,11 +284,11 @@ def test_a_guess_from_beside_other_programs_says_that_it_may_be_more() -> None:
 def test_a_guess_is_as_rough_as_it_is_and_never_at_odds_with_the_word_slow() -> None:
     pair = Pair("x", "x", HubModel("a/b", size=GB), None)
     for speed, said, word in (
-        (7.4, "about 8 tokens/s", "fits"),
-        (8.6, "about 8 tokens/s", "fits"),
-        (6.6, "about 6 tokens/s", "slow"),
-        (9.2, "about 10 tokens/s", "fits"),
-        (10.9, "about 10 tokens/s", "fits"),
+        (7.4, "about 8 tok/s", "fits"),
+        (8.6, "about 8 tok/s", "fits"),
+        (6.6, "about 6 tok/s", "slow"),
+        (9.2, "about 10 tok/s", "fits"),
+        (10.9, "about 10 tok/s", "fits"),
     ):
         found = weigh(pair, Room(60 * GB, bytes_per_s=speed * GB))
         assert (found.reason.partition(";")[0], found.word) == (said, word)
@@ -309,7 +319,7 @@ def test_where_everything_is_slow_the_fastest_is_proposed_and_called_slow() -> N
     assert proposals[0].pair.name == "coder-1.5b"
     assert all(p.slow for p in proposals)
     assert why(proposals) == (
-        "Nothing that fits should answer as fast as people read; coder-1.5b comes nearest, about 4 tokens/s."
+        "Nothing that fits should answer as fast as people read; coder-1.5b comes nearest, about 4 tok/s."
     )
 
 

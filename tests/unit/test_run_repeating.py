@@ -61,7 +61,7 @@ def test_a_pipe_hears_of_it_in_the_end_only(monkeypatch: pytest.MonkeyPatch) -> 
     assert run(monkeypatch, out, err, FinishReason.CONTEXT) == 0
     assert out.getvalue() == "sea, sea, sea, shipship\n"
     assert err.getvalue() == (
-        "900 tokens: 0.10 s to the first, then 1.0 s at 899.0 t/s; no draft; "
+        "900 tokens, 899 tok/s, TTFT 0.1 s; no draft; "
         "cut, the context of 1,024 tokens is full (--ctx); 401 tokens in a row repeat themselves (--repeat-penalty)\n"
     )
 

@@ -155,7 +155,7 @@ def test_a_draft_that_costs_too_much() -> None:
     cause = only(costing(draft_ns=6e6))
 
     assert (cause.label, cause.measured) == ("draft size", True)
-    assert "0.60x the time of a plain one" in cause.text
+    assert "0.60× the time of a plain one" in cause.text
     assert "pairs find owner/big-GGUF" in cause.hint[1]
     spaced = replace(GOOD.pair, target_source="my models/big.gguf")
     cause = only(replace(costing(draft_ns=6e6), pair=spaced))
@@ -192,7 +192,7 @@ def test_batches_that_cost_as_much_as_their_tokens() -> None:
     cause = only(costing(rows={1: 10e6, 2: 20e6, 4: 40e6}, with_draft=False))
 
     assert cause.label == "batches"
-    assert "2 tokens takes 2.00x" in cause.text
+    assert "2 tokens takes 2.00×" in cause.text
     assert "draft model" not in cause.text, "there is none"
 
 
@@ -202,7 +202,7 @@ def test_dear_batches_are_no_reason_to_say_that_all_drafting_is_off(wide_ns: flo
     rows = {1: 10e6, 2: 20e6, 4: 40e6, 64: wide_ns}
     cause = next(c for c in diagnose(costing(rows=rows, draft_ns=1e5)) if c.label == "batches")
 
-    assert ("The draft model stays off; look-up is used" in cause.text) is is_off
+    assert ("N-gram drafting is used where" in cause.text) is is_off
     assert "drafting stays off" not in cause.text
 
 
@@ -211,8 +211,8 @@ def test_a_draft_that_is_left_out_on_these_costs_is_said_to_be() -> None:
     cause = only(costing(rows=rows, draft_ns=2.9e6))
 
     assert cause.text == (
-        "The draft model stays off: right 97% of the time it would bring 1.07x, for a batch of 2 tokens takes 2.00x "
-        "the time of one, measured, and a drafted token 0.29x. From 1.2x on it is tried."
+        "Draft model off: even at 97% acceptance the speedup would be 1.07× (it needs 1.2×). A batch of 2 tokens takes "
+        "2.00× the time of one, and a drafted token 0.29×."
     )
 
 
@@ -221,7 +221,7 @@ def test_a_dear_draft_on_the_processor_outweighs_the_rule() -> None:
 
     first = diagnose(on_main)[0]
 
-    assert "A drafted token takes 0.80x" in next(c for c in diagnose(on_main) if c.label == "draft").text
+    assert "A drafted token takes 0.80×" in next(c for c in diagnose(on_main) if c.label == "draft").text
     assert first.factor >= 1.8
 
 
@@ -247,9 +247,9 @@ def test_tune_and_doctor_say_the_same_of_a_pair(profile: CostProfile) -> None:
     costs = CostModel(profile)
     best = ceiling(costs, 0, MAX_DRAFT, profile.draft_ns)
 
-    assert f"would reach {best:.2f}x" in "\n".join(verdict(costs, Drafters(model=True, lookup=False)))
+    assert f"would reach a speedup of {best:.1f}×" in "\n".join(verdict(costs, Drafters(model=True, lookup=False)))
     assert Measured(costs).best_speed(PLAUSIBLE_ACCEPTANCE, profile.draft_ns) == best
-    assert not Measured(costs).is_off
+    assert not Measured(costs).off
 
 
 # Where the figures come from

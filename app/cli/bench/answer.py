@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.compare.benchmark import Raced, Row, settled
-from app.compare.measure import Measured, Spread, factor, is_clear, measure, outcome, verdict
+from app.compare.measure import Measured, Spread, is_clear, measure, outcome, verdict
 from app.compare.race import Run
-from app.compare.report import undrafted
 from app.compare.sides import AUTOMATIC, PLAIN
+from app.drafting_report import rate, times, why_undrafted
 
 SERVER = "server"
 
@@ -27,7 +27,7 @@ def answer_lines(raced: Sequence[Raced], table: Sequence[Row]) -> list[str]:
         lines.append(f"{m.name}: {verdict(m.ratio, work=m.work)}{_speeds(whole, m)}")
         why = raced[-1].rounds[-1][m.name].why
         if m.acceptance is None and why:
-            lines.append(f"  {undrafted(why)}")
+            lines.append(f"  {why_undrafted(why)}")
         if extremes := _extremes(kinds, m):
             lines.append(f"  {extremes}")
     names = [m.name for m in others]
@@ -82,7 +82,7 @@ def _speeds(whole: Row, m: Measured) -> str:
     plain = whole.measured[0].tokens_per_second
     if m.tokens_per_second is None or plain is None or outcome(m.ratio, work=m.work) == "same":
         return ""
-    return f": {m.tokens_per_second.median:.1f} t/s, plain {plain.median:.1f}"
+    return f": {rate(m.tokens_per_second.median)}, no draft {rate(plain.median)}"
 
 
 def _extremes(kinds: Sequence[Row], m: Measured) -> str:
@@ -92,4 +92,4 @@ def _extremes(kinds: Sequence[Row], m: Measured) -> str:
     if len(ratios) < 2:
         return ""
     (least, where_least), (most, where_most) = min(ratios), max(ratios)
-    return f"most on {where_most}, {factor(most)}x; least on {where_least}, {factor(least)}x"
+    return f"most on {where_most}, {times(most)}; least on {where_least}, {times(least)}"

@@ -238,8 +238,8 @@ def _in_brief(round_: Round) -> str:
         measured = measure([[round_]], name, PLAIN)
         if name == PLAIN:
             speed = measured.tokens_per_second
-            said.append(f"{name} {speed.median:.1f} t/s" if speed is not None else f"{name} one token")
+            said.append(f"{name} {speed.median:.1f} tok/s" if speed is not None else f"{name} one token")
         elif measured.ratio is not None:
-            told = UNDRAFTED if measured.work == "plain" else f"{factor(measured.ratio.median)}x"
+            told = UNDRAFTED if measured.work == "plain" else f"{factor(measured.ratio.median)}×"
             said.append(f"{name} {told}")
     return ", ".join(said)

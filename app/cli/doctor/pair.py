@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from app.cli.known_pairs import catalog, registry
-from app.cli.measured_pairs import of_memory
+from app.cli.measured_pairs import benchmarked_speedups, measured_of
 from app.cli.options import Options, read_options
 from app.cli.pair_choice import DEFAULT_PAIR, is_chosen
 from app.cli.pair_layers import of_file
@@ -20,7 +20,6 @@ from app.hardware.builds import missed
 from app.hardware.conditions import conditions, resident_share
 from app.hardware.device_room import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
-from app.hardware.slow.measured import Measured
 from app.hardware.slow.situation import Situation
 
 if TYPE_CHECKING:
@@ -112,15 +111,5 @@ def _situation(view: PairView, found: Fitting, loaded: PairParams, facts: Facts)
         command=advice.command if advice is not None and advice.urgent else "",
         draft_n_ctx_train=found.draft.n_ctx_train if found.draft is not None else 0,
         resident=resident_share(loaded.target),
-        measured=_measured(loaded),
+        measured=measured_of(loaded, benchmarked_speedups()),
     )
-
-
-def _measured(params: PairParams) -> Measured | None:
-    """What earlier answers of this very pair have measured, placed as it is now."""
-    from app import memory_store
-    from app.llama.identity import memory_file
-
-    file = memory_file(params)
-    memory = memory_store.load(file) if file is not None else None
-    return of_memory(memory, with_draft=params.draft is not None) if memory is not None else None

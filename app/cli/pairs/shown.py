@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from app.cli.seen_pairs import seen_here
 from app.engine.text import printable
 from app.fitting.place import place
 from app.hub.folder import folder, may_hold
-from app.pairing.gain import expected_gain
+from app.pairing.gain import Seen, expected_gain, speeds
 from app.pairing.order import Standing, every_pair, in_order
 from app.pairing.propose import Room, propose, weigh
 from app.pairing.weight import OVER, UNKNOWN, pair_bytes, size_text, with_files
@@ -37,9 +38,8 @@ def list_pairs(args: argparse.Namespace) -> int:
     """All of them, in the order of every list."""
     status = StatusLine(sys.stderr)
     status.show(LOOKING)
-    known, here, space = catalog(), registry().read(), _room()
-    pairs = every_pair(known.pairs, here)
-    seen = seen_here()
+    known, here, seen = catalog(), registry().read(), seen_here()
+    pairs, space = every_pair(known.pairs, here), _room(seen)
     rows: list[dict[str, Any]] = []
     shown: list[str] = []
     standings = [_standing(pair, here, space) for pair in pairs.values()]
@@ -96,7 +96,8 @@ def show_pair(args: argparse.Namespace) -> int:
     """Everything about one."""
     StatusLine(sys.stderr).show(LOOKING)
     pair, here = named_pair(args.pair)
-    space = _room()
+    seen = seen_here()
+    space = _room(seen)
     proposal = weigh(with_files(pair, registry().read().usable(pair)), space)
     facts: dict[str, Any] = {
         "name": pair.name,
@@ -109,7 +110,7 @@ def show_pair(args: argparse.Namespace) -> int:
         "context": pair.context,
         "tested_with": pair.tested_with,
         "fit": f"{proposal.word}: {proposal.reason}",
-        "drafting": expected_gain(pair, space, seen_here()),
+        "drafting": expected_gain(pair, space, seen),
         "download": gigabytes(proposal.download_bytes) if proposal.download_bytes else "",
         "files": [str(model.path) for model in here.models] if here is not None else [],
         "on_disk": gigabytes(sum(m.size for m in here.models)) if here is not None and here.is_here else "",
@@ -126,8 +127,8 @@ def show_pair(args: argparse.Namespace) -> int:
     return 0
 
 
-def _room() -> Room:
-    return replace(place().room, n_ctx=context_for_all())
+def _room(seen: Mapping[str, Seen]) -> Room:
+    return replace(place().room, n_ctx=context_for_all(), measured=speeds(seen))
 
 
 def _standing(pair: Pair, here: Registered, space: Room) -> Standing:

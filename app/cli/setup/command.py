@@ -21,7 +21,7 @@ from app.errors import INTERRUPTED, AppError, CacheError, CatalogError, HubError
 from app.fitting.place import place
 from app.hub import store
 from app.pairing.disk import has_room
-from app.pairing.gain import expected_gain
+from app.pairing.gain import expected_gain, speeds
 from app.pairing.order import every_pair
 from app.pairing.prepared import Prepared
 from app.pairing.progress import Progress
@@ -130,7 +130,7 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     """The best pair for this machine; asks which, unless told not to."""
     status.show(LOOKING)
     here, seen, known, free = place(), seen_here(), catalog(), store.free_bytes()
-    room = replace(here.room, n_ctx=context_for_all())
+    room = replace(here.room, n_ctx=context_for_all(), measured=speeds(seen))
     proposals = propose(list(known.pairs.values()), room, lambda pair: has_room(to_come(pair), free))
     if not proposals:
         raise AppError("No pair in the catalogue fits into this machine.", "Name models with --target and --draft.")

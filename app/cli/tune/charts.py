@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.drafting_report import draft_model_off, sentence, times
 from app.engine.replays.advice import HeatMap, break_even
 from app.engine.tuning.curve import CostModel
-from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, ceiling, impossibility
+from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, ceiling
 from app.engine.tuning.threads import ThreadTimes
 from app.engine.types import MAX_DRAFT
 
@@ -40,7 +41,7 @@ def cost_lines(costs: CostModel, drafters: Drafters) -> list[str]:
     for n in rows:
         cost = costs.target_ns(n, 0)
         bar = "█" * max(1, round(_BAR * cost / tallest))
-        line = f"{n:>5} {cost / 1e6:>7.1f} ms {cost / plain:>5.2f}x  {bar:{_BAR}}"
+        line = f"{n:>5} {cost / 1e6:>7.1f} ms {cost / plain:>5.2f}×  {bar:{_BAR}}"
         lines.append(f"{line}  {_pays(costs, n, drafters)}".rstrip())
     return [*lines, *_LEGEND]
 
@@ -78,9 +79,9 @@ def verdict(costs: CostModel, drafters: Drafters, *, learned_behind: bool = Fals
     plain, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
     if drafters.model:
-        lines.append(f"A drafted token costs {draft / 1e6:.1f} ms, {draft / plain:.2f}x a plain one.")
-        if reason := impossibility(costs, 0, MAX_DRAFT):
-            lines.append(f"The draft model stays off: {reason}.")
+        lines.append(f"A drafted token costs {draft / 1e6:.1f} ms, {draft / plain:.2f}× a plain one.")
+        if off := draft_model_off(costs):
+            lines.append(sentence(off))
         else:
             best = ceiling(costs, 0, MAX_DRAFT, draft)
             lines.append(f"The draft model would reach {_at_best(best)}; {_start(costs, draft)}")
@@ -100,16 +101,16 @@ def verdict(costs: CostModel, drafters: Drafters, *, learned_behind: bool = Fals
 
 
 def _at_best(speedup: float) -> str:
-    return f"{speedup:.2f}x the speed without drafts {_RIGHT}"
+    return f"a speedup of {times(speedup)} {_RIGHT}"
 
 
 def _behind_context(costs: CostModel, drafters: Drafters) -> str:
     """What a long conversation changes."""
     slower = costs.target_ns(1, _LONG) / costs.target_ns(1, 0)
     prices = [("the draft model", costs.draft_ns(_LONG))] * drafters.model + [("look-up", 0.0)] * drafters.lookup
-    brought = " and ".join(f"{ceiling(costs, _LONG, MAX_DRAFT, price):.2f}x with {name}" for name, price in prices)
+    brought = " and ".join(f"{times(ceiling(costs, _LONG, MAX_DRAFT, price))} with {name}" for name, price in prices)
     return (
-        f"Behind {_LONG:,} tokens a plain one takes about {slower:.1f}x as long, and drafts that are right "
+        f"Behind {_LONG:,} tokens a plain one takes about {times(slower)} as long, and drafts that are right "
         f"{PLAUSIBLE_ACCEPTANCE:.0%} of the time bring {brought}."
     )
 
@@ -135,7 +136,7 @@ def heat_map_lines(heat: HeatMap) -> list[str]:
         cells = []
         for speedup in row:
             shade = _SHADES[round((speedup - low) / (high - low) * (len(_SHADES) - 1))] if high > low else " "
-            cells.append(f"{shade}{speedup:5.2f}x")
+            cells.append(f"{shade}{speedup:5.2f}×")
         lines.append(f"{n:>6}  " + " ".join(cells))
     return lines
 
@@ -150,6 +151,6 @@ def best_setting(heat: HeatMap, text: str) -> str:
     params, best = heat.best
     return (
         f"Reckoned with these costs on {text} of {heat.n_tokens} tokens: the best fixed setting, n_max {params.n_max} "
-        f"and p_min {params.p_min:g}, gives {best:.2f}x the speed without drafts, automatic drafting "
-        f"{heat.automatic:.2f}x; who knew beforehand which drafted tokens are right would get {heat.oracle:.2f}x."
+        f"and p_min {params.p_min:g}, gives a speedup of {times(best)}, automatic drafting "
+        f"{times(heat.automatic)}; the upper bound is {times(heat.oracle)}."
     )

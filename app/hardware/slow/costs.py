@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE
+from app.drafting_report import sentence
 from app.hardware.slow.situation import Cause, Situation
 from app.shell import quoted
 
@@ -25,12 +25,9 @@ def _big_draft(s: Situation) -> Cause | None:
     usual, real = m.best_speed(_GOOD, _USUAL_DRAFT * m.plain_ns), m.best_speed(_GOOD, m.draft_ns)
     if usual < _WORTH_CHANGING * real:
         return None
-    ratio = m.draft_ns / m.plain_ns
-    off = ", so it stays off" if m.is_off else ""
-    gain = f"{real:.2f}x at best" if real >= _NOTICEABLE else f"nothing{off}"
     text = (
-        f"A drafted token takes {ratio:.2f}x the time of a plain one, measured. Right {_GOOD:.0%} of the time, such a "
-        f"draft brings {gain}; one of {_USUAL_DRAFT:.0%} would bring {usual:.2f}x."
+        f"A drafted token takes {m.draft_ns / m.plain_ns:.2f}× the time of a plain one. At {_GOOD:.0%} acceptance the "
+        f"estimated speedup is {real:.2f}×; with a draft model of {_USUAL_DRAFT:.0%} it would be {usual:.2f}×."
     )
     hint = ("Look for a smaller draft:", f"  tandem pairs find {quoted(s.source)}")
     return Cause("draft size", text, usual / real, measured=True, hint=hint)
@@ -39,15 +36,15 @@ def _big_draft(s: Situation) -> Cause | None:
 def _dear_batches(s: Situation) -> Cause | None:
     """Whether checking several tokens at once takes as long as one after the other, so that no draft can win."""
     m = s.measured
-    if m is None or len(m.rows) < 2 or m.best_speed(_GOOD, 0.0) >= _NOTICEABLE:
+    if m is None or len(m.rows) < 2 or m.best_speed(_GOOD, 0.0) >= _NOTICEABLE or m.has_helped:
         return None
     width = min(n for n in m.rows if n > 1)
     text = (
-        f"A batch of {width} tokens takes {m.rows[width] / m.plain_ns:.2f}x the time of one, measured: this processor "
-        f"computes as long as it reads, so drafts that are right {_GOOD:.0%} of the time save nothing."
+        f"A batch of {width} tokens takes {m.rows[width] / m.plain_ns:.2f}× the time of one: this processor "
+        f"computes as long as it reads, so drafts give no speedup at {_GOOD:.0%} acceptance."
     )
-    if m.draft_ns and m.is_off:
-        text += " The draft model stays off; look-up is used where it is right nearly always."
+    if m.cannot_pay:
+        text += " N-gram drafting is used where it is nearly always right."
     hint = ("More cores or a card change that; so does a target of more bits (BF16, Q8_0).",)
     return Cause("batches", text, _NOTICEABLE, measured=False, hint=hint)
 
@@ -57,13 +54,11 @@ def _idle_draft(s: Situation) -> Cause | None:
     m = s.measured
     if m is None or not m.draft_ns or len(m.rows) < 2 or _big_draft(s) or _dear_batches(s):
         return None
-    if not m.is_off:
+    if not m.cannot_pay:
         return None
-    best = m.best_speed(PLAUSIBLE_ACCEPTANCE, m.draft_ns)
     text = (
-        f"The draft model stays off: right {PLAUSIBLE_ACCEPTANCE:.0%} of the time it would bring {best:.2f}x, for a "
-        f"batch of 2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}x the time of one, measured, and a drafted token "
-        f"{m.draft_ns / m.plain_ns:.2f}x. From {WORTHWHILE:g}x on it is tried."
+        f"{sentence(m.off)} A batch of 2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}× the time of one, and a "
+        f"drafted token {m.draft_ns / m.plain_ns:.2f}×."
     )
     hint = ("A smaller draft changes that, more cores, a card, or a target of more bits (BF16, Q8_0).",)
     return Cause("draft off", text, _NOTICEABLE, measured=False, hint=hint)

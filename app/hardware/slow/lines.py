@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from app.drafting_report import rate, times
 from app.hardware.checks import Line, Section
 from app.hardware.slow.measured import Measured
 from app.hardware.slow.situation import Cause, Situation
@@ -19,16 +20,16 @@ def slow_section(situation: Situation, causes: Sequence[Cause]) -> Section:
 
 
 def _text(cause: Cause) -> str:
-    return f"{cause.text} That costs {cause.factor:.1f}x, by these measurements." if cause.measured else cause.text
+    return f"{cause.text} That costs {times(cause.factor)}, by these measurements." if cause.measured else cause.text
 
 
 def _speed(measured: Measured | None) -> Line:
     if measured is None:
         hint = ("  tandem tune",)
         return Line("ok", "measured", "nothing yet: the first answer measures, or at once", hint=hint)
-    parts = [f"{1e9 / measured.plain_ns:.1f} t/s without drafts"]
+    parts = [f"{rate(measured.tokens_per_second)} without drafts", *filter(None, [measured.drafting])]
     if measured.draft_ns:
-        parts.append(f"a drafted token costs {measured.draft_ns / measured.plain_ns:.2f}x a plain one")
+        parts.append(f"a drafted token costs {measured.draft_ns / measured.plain_ns:.2f}× a plain one")
     if measured.acceptance is not None and measured.draft_ns:
-        parts.append(f"right {measured.acceptance:.0%} of the time")
+        parts.append(f"acceptance {measured.acceptance:.0%}")
     return Line("ok", "measured", ", ".join(parts))

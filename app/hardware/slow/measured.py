@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.drafting_report import RETRIED, Speedup, draft_model_off, pair_drafting
 from app.engine.tuning.curve import CostModel
-from app.engine.tuning.guard import best_round, impossibility
+from app.engine.tuning.guard import best_round
 from app.engine.types import MAX_DRAFT
 
 _SEEN = 64
@@ -23,6 +24,8 @@ class Measured:
         least_ns: The least that a plain step ever took here, nanoseconds.
         accepted: Of the tokens that the draft model proposed and the target judged; fading, so no whole number.
         judged: How many those were.
+        speedup: What benchmarks here or, without one, the last answers have shown; None before that was enough.
+        has_lost: Whether automatic drafting turned the draft model off after trying it.
     """
 
     costs: CostModel
@@ -30,11 +33,18 @@ class Measured:
     least_ns: float = 0.0
     accepted: float = 0.0
     judged: float = 0.0
+    speedup: Speedup | None = None
+    has_lost: bool = False
 
     @property
     def rows(self) -> Mapping[int, float]:
         """Nanoseconds of a batch by its width, of those that were measured; width 1 is a plain step."""
         return self.costs.rows_at(0)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens per second without drafts."""
+        return 1e9 / self.plain_ns
 
     @property
     def plain_ns(self) -> float:
@@ -52,9 +62,26 @@ class Measured:
         return self.accepted / self.judged if self.judged >= _SEEN else None
 
     @property
-    def is_off(self) -> bool:
-        """Whether automatic drafting leaves the draft model out: even nearly perfect drafts are not worth trying."""
-        return self.with_draft and bool(impossibility(self.costs, 0, MAX_DRAFT))
+    def off(self) -> str:
+        """Why the draft model is off; "" if it is on, or if there is none."""
+        if not self.with_draft:
+            return ""
+        return draft_model_off(self.costs) or (RETRIED if self.has_lost else "")
+
+    @property
+    def has_helped(self) -> bool:
+        """Whether benchmarks or answers have shown a speedup, whatever the costs say."""
+        return self.speedup is not None and self.speedup.helps
+
+    @property
+    def cannot_pay(self) -> bool:
+        """Whether no draft of the model is worth trying at these costs."""
+        return self.with_draft and not self.has_helped and bool(draft_model_off(self.costs))
+
+    @property
+    def drafting(self) -> str:
+        """What drafting brings, as a clause; "" where that is not known yet."""
+        return pair_drafting(self.speedup, self.off)
 
     def batch_ns(self, width: int) -> float:
         """Nanoseconds of a batch; between two measured widths on the line."""

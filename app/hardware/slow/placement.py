@@ -96,7 +96,7 @@ def _draft_on_cpu(s: Situation) -> Cause | None:
     if s.measured is None or not s.measured.draft_ns:
         return Cause("draft", text, _WEIGHT_DRAFT_ON_CPU, measured=False, hint=hint)
     ratio = s.measured.draft_ns / s.measured.plain_ns
-    text += f" A drafted token takes {ratio:.2f}x the time of a plain one here."
+    text += f" A drafted token takes {ratio:.2f}× the time of a plain one here."
     return Cause("draft", text, max(_WEIGHT_DRAFT_ON_CPU, 1 + ratio), measured=False, hint=hint)
 
 
@@ -107,7 +107,7 @@ def _kv(s: Situation) -> Cause | None:
     model = narrow[0]
     text = (
         f"The KV cache of the {model.role} is {model.kv_type}. Reading it takes longer with every token; others have "
-        "measured 81 t/s with f16 against 45 with q8_0 while drafting."
+        "measured 81 tok/s with f16 against 45 with q8_0 while drafting."
     )
     flag = "--kv-type" if model.role == "target" else "--draft-kv-type"
     return Cause("KV cache", text, _WEIGHT_KV, measured=False, hint=(f"  {flag} f16",))

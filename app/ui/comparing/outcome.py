@@ -72,7 +72,7 @@ def _drafts(measured: Measured) -> str:
     """What became of a side's drafts; "" where nothing was drafted."""
     if measured.acceptance is None or measured.tokens_per_verify is None:
         return ""
-    return f"accepted {percent(measured.acceptance)}, {measured.tokens_per_verify:.1f} per check"
+    return f"acceptance {percent(measured.acceptance)}, {measured.tokens_per_verify:.1f} tokens per step"
 
 
 def _first_token(measured: Measured, plain: Measured) -> str:

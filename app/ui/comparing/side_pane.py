@@ -16,6 +16,7 @@ from textual.widget import Widget
 from app.compare.measure import Measured
 from app.compare.race import Run, ns_per_token
 from app.compare.sides import AUTOMATIC, PLAIN
+from app.drafting_report import rate
 from app.engine.stats import GenerationStats
 from app.engine.text import Segment, printable
 from app.ui.text import percent
@@ -92,11 +93,11 @@ class SideLine(Widget):
         if r is None:
             return
         figures = (
-            (f"{r.speed:.1f} t/s" if r.speed is not None else "", ""),
+            (rate(r.speed) if r.speed is not None else "", ""),
             (f"accepted {percent(r.acceptance)}" if r.acceptance is not None else "", "$draft"),
             (f"{r.tokens} token{'s' * (r.tokens != 1)}", "$quiet"),
             (f"first {r.first_s:.2f} s" if r.first_s is not None else "", "$quiet"),
-            (f"{r.per_check:.1f} per check" if r.per_check is not None else "", "$quiet"),
+            (f"{r.per_check:.1f} tokens/step" if r.per_check is not None else "", "$quiet"),
         )
         for (text, style), width in zip(figures, _COLUMNS, strict=True):
             room -= width

@@ -9,6 +9,7 @@ from typing import Any
 from app.chat.ending import numbers_of
 from app.chat.message import Begun, Message, Role
 from app.chat.tree import Document, Node, State, Tree, said
+from app.drafting_report import speedup_of
 from app.events import Finished
 
 COUNTS = (State.COMPLETE, State.STOPPED, State.CUT)
@@ -96,7 +97,7 @@ def _end_of(path: Sequence[Node]) -> tuple[int | None, Node | None]:
 
 def numbers(event: Finished) -> dict[str, Any]:
     """The numbers of an answer, as JSON has them; what was not measured is left out."""
-    stats, drafting = event.stats, event.drafting
+    stats, gain = event.stats, speedup_of(event.stats, event.drafting)
     found = {
         **numbers_of(event.reason, event.repeating, at_limit=event.at_limit),
         "prompt_n": stats.prompt_n,
@@ -116,8 +117,9 @@ def numbers(event: Finished) -> dict[str, Any]:
         "reading_per_second": _rounded(stats.reading_per_second, 1),
         "mode": event.plan.mode,
         "drafter": event.plan.drafter,
-        "speedup": drafting.speedup if drafting is not None else None,
-        "verdict": (drafting.verdict or None) if drafting is not None else None,
+        "speedup": gain.ratio if gain is not None else None,
+        "speedup_measured": gain.measured if gain is not None else None,
+        "verdict": (gain.verdict or None) if gain is not None else None,
     }
     return {name: value for name, value in found.items() if value is not None}
 

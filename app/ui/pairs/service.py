@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from app.catalog import Pair
 from app.errors import AppError, PairError
 from app.pairing.disk import Underway, has_room
-from app.pairing.gain import expected_gain
+from app.pairing.gain import expected_gain, speeds
 from app.pairing.order import Standing, every_pair, in_order
 from app.pairing.propose import Proposal, Room, longest_context, propose, weigh, why
 from app.pairing.texts import free_name, pair_texts
@@ -168,7 +168,9 @@ class Pairs:
     def _room(self) -> Room | None:
         """What pairs are held against, as the settings are."""
         room = self._known.room
-        return replace(room, n_ctx=self._outside.n_ctx()) if room is not None else None
+        if room is None:
+            return None
+        return replace(room, n_ctx=self._outside.n_ctx(), measured=speeds(self._known.seen))
 
     def _make_setup(self) -> Setup:
         from app.pairing.setup import Setup

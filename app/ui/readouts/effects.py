@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.drafting_report import NO_DRAFT, Speedup, accepted, rate, speedup_of
 from app.events import AnswerPlan, Finished
-from app.ui.text import percent
 
 _FEWEST = 16
 """Tokens of an answer that says anything about speed."""
@@ -20,8 +20,11 @@ class _Sum:
     drafted: int = 0
     accepted: int = 0
     spent: float = 0.0
-    """Tokens of answers with a known speed-up, and what they would have been at the speed of one token a step."""
-    plain: float = 0.0
+    """Nanoseconds of answers with a known speedup."""
+    without: float = 0.0
+    """Nanoseconds that they would have taken without drafts."""
+    measured: bool = True
+    """Whether all of those speedups were measured."""
 
 
 class Effects:
@@ -41,9 +44,10 @@ class Effects:
         total.ns += stats.answer_ns
         total.drafted += stats.draft_n
         total.accepted += stats.draft_n_accepted
-        if event.drafting is not None and event.drafting.speedup is not None:
+        if (gain := speedup_of(stats, event.drafting)) is not None:
             total.spent += stats.answer_ns
-            total.plain += stats.answer_ns * event.drafting.speedup
+            total.without += stats.answer_ns * gain.ratio
+            total.measured &= gain.measured
 
     def lines(self) -> list[str]:
         """A line for each way, the quickest first; none before anything was measured."""
@@ -55,14 +59,14 @@ def _way(plan: AnswerPlan) -> str:
     if plan.draft_params is not None:
         params = plan.draft_params
         return f"fixed, n_max {params.n_max}, n_min {params.n_min}, p_min {params.p_min:g}"
-    return {"auto": "automatic", "off": "plain"}.get(plan.mode, plan.mode)
+    return {"auto": "automatic", "off": NO_DRAFT}.get(plan.mode, plan.mode)
 
 
 def _figures(total: _Sum) -> str:
-    parts = [f"{total.tokens * 1e9 / total.ns:.1f} t/s"]
+    parts = [rate(total.tokens * 1e9 / total.ns)]
     if total.spent:
-        parts.append(f"{total.plain / total.spent:.1f}x plain decoding")
+        parts.append(str(Speedup(total.without / total.spent, total.measured)))
     if total.drafted:
-        parts.append(f"accepted {percent(total.accepted / total.drafted)}")
+        parts.append(accepted(total.accepted, total.drafted))
     parts.append(f"{total.answers} answer{'s' if total.answers != 1 else ''}")
     return ", ".join(parts)

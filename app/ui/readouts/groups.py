@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from textual.content import Content
 
-from app.drafted_by import drafted_by
+from app.drafting_report import NO_DRAFT_USED, acceptance, rate_number, source_name
 from app.engine.text import printable
+from app.engine.types import Source
 from app.events import PairInfo
 from app.layers import CPU
 from app.sizes import gigabytes
@@ -18,7 +19,7 @@ from app.ui.text import percent, tokens
 
 Group = list[Content]
 _LINE = "━"
-_LABEL = 10
+_LABEL = 12
 _VALUE = 6
 """Cells of a value in front of its gauge."""
 _SOURCE_STYLES = ("$draft", "$quiet")
@@ -27,14 +28,13 @@ _LAST = "the last answer"
 _NOTHING_KEPT = "No numbers were kept of this answer."
 
 
-def live_groups(shown: Readouts, pair: PairInfo | None, width: int, reason_rows: int = 0) -> Iterator[Group]:
+def live_groups(shown: Readouts, pair: PairInfo | None, width: int) -> Iterator[Group]:
     """The running answer, or the last one; the most wanted group first.
 
     Args:
         shown: What is known of it.
         pair: The models that are loaded.
         width: Cells.
-        reason_rows: Rows that the reason keeps at least, so that what is below it stays where it is.
     """
     most = f", up to {shown.n_max}" if shown.n_max else ""
     if shown.source_name:
@@ -43,9 +43,10 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, reason_rows:
         yield list(_doing(shown, width))
     numbers = shown.numbers
     if numbers is not None:
-        reason = reason_lines(numbers, width)
         whose = [Content.styled(_LAST, "$quiet")] if shown.unmeasured else []
-        yield [*whose, *_speeds(numbers, shown, width), *reason, *[Content("")] * (reason_rows - len(reason))]
+        # A reason comes and goes; its row stays.
+        reason = [_reason(numbers)] if numbers.reason or shown.drafting is not None else []
+        yield [*whose, *_speeds(numbers, shown, width), *reason]
         yield list(_drafts(numbers, shown, width))
     yield list(_context(shown, width))
     if numbers is not None and not shown.unmeasured:
@@ -70,7 +71,7 @@ def earlier_groups(numbers: Numbers, models: tuple[str, str], width: int, *, is_
     yield [line for name in names if name for line in name.wrap(width)]
     if numbers == Numbers():
         yield list(Content(_NOTHING_KEPT).wrap(width))
-    yield [*_speeds(numbers, None, width), *reason_lines(numbers, width)]
+    yield list(_speeds(numbers, None, width))
     yield list(_drafts(numbers, None, width))
     yield list(_prompt(numbers))
 
@@ -79,17 +80,13 @@ def in_a_line(numbers: Numbers) -> str:
     """The numbers of an answer where there is one line for them."""
     parts = (
         numbers.length,
-        f"{numbers.speed:.1f} t/s" if numbers.speed is not None else "",
-        f"{numbers.ratio} {printable(numbers.verdict)}" if numbers.ratio else "",
-        f"{_whose(numbers)}accepted {percent(numbers.acceptance)}" if numbers.acceptance is not None else "",
-        f"{numbers.per_check:.1f} per check" if numbers.per_check is not None else "",
+        numbers.pace if numbers.speed is not None else "",
+        str(numbers.speedup) if numbers.speedup is not None else "",
+        numbers.drafted_by,
+        numbers.accepted,
+        f"{numbers.per_step:.1f} tokens per step" if numbers.per_step is not None else "",
     )
     return ", ".join(part for part in parts if part) or _NOTHING_KEPT
-
-
-def _whose(numbers: Numbers) -> str:
-    """Whose drafts were accepted, where that is known."""
-    return f"{drafted_by(numbers.model_share)}, " if numbers.model_share is not None else ""
 
 
 def _doing(shown: Readouts, width: int) -> Iterator[Content]:
@@ -99,49 +96,61 @@ def _doing(shown: Readouts, width: int) -> Iterator[Content]:
 
 
 def _speeds(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Content]:
-    """Speed now and in all, against plain decoding."""
+    """Speed now and on average, and against no draft."""
     now = shown.recent.speed if shown is not None and shown.live else None
-    speeds = [("speed" if now is None else "mean", numbers.speed)]
+    speeds = [("speed" if now is None else "average", numbers.speed)]
     for at, (label, speed) in enumerate(speeds if now is None else [("now", now), *speeds]):
         if speed is not None:
-            yield _row(label, Content(f"{speed:>{_VALUE}.1f} t/s"))
+            yield _row(label, _rate(speed))
         # They belong to the number above them: the newest one.
         if at == 0 and shown is not None and (bars := shown.recent.bars(width - _LABEL)):
             yield _row("", Content.styled(bars, "$quiet"))
-    if numbers.plain_speed is not None:
-        yield _row("plain", Content.styled(f"{numbers.plain_speed:>{_VALUE}.1f} t/s", "$target"))
+    if numbers.undrafted_speed is not None:
+        yield _row("no draft", _rate(numbers.undrafted_speed, "$target"))
     if shown is None and numbers.tokens is not None:
         yield _row("tokens", Content(f"{numbers.tokens:>{_VALUE},}"))
-    if numbers.ratio:
-        verdict = f"{numbers.ratio:>{_VALUE}} {printable(numbers.verdict)}"
-        yield _row("verdict", Content.styled(verdict, "bold"))
+    if shown is not None and not shown.live and shown.drafting is not None and not numbers.drafted:
+        yield _row("speedup", Content.styled(NO_DRAFT_USED, "$quiet"))
+    if (gain := numbers.speedup) is not None:
+        yield _row("speedup", Content.styled(f"{gain.brief:>{_VALUE}}", "bold" if gain.measured else "$quiet"))
 
 
-def reason_lines(numbers: Numbers, width: int) -> Group:
-    """What drafts now and why; nothing where that is not known."""
-    return list(Content.styled(printable(numbers.reason), "$quiet").wrap(width)) if numbers.reason else []
+def _rate(speed: float, style: str = "") -> Content:
+    return Content.styled(f"{rate_number(speed):>{_VALUE}} tok/s", style)
+
+
+def _reason(numbers: Numbers) -> Content:
+    """What drafts now and why."""
+    return Content.styled(printable(numbers.reason), "$quiet")
 
 
 def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Content]:
     """What became of the drafts; everything in the draft's colour."""
     recent = shown.recent if shown is not None and shown.live else None
     lately = recent.acceptance if recent is not None else None
-    for label, share in (("accepted", numbers.acceptance), ("lately", lately)):
+    for label, share in (("acceptance", numbers.acceptance), ("recent", lately)):
         if share is not None:
-            gauge = _gauge(share, width - _LABEL - _VALUE - 1, "$draft")
-            yield _row(label, Content.assemble((f"{percent(share):>{_VALUE}} ", "$draft"), gauge))
-        elif recent is not None and label == "lately" and numbers.acceptance is not None:
+            text = percent(share)
+            if label == "acceptance":
+                text = acceptance(share * numbers.drafted, numbers.drafted)
+            text = f"{text:>{_VALUE}} "
+            gauge = _gauge(share, width - _LABEL - len(text), "$draft")
+            yield _row(label, Content.assemble((text, "$draft"), gauge))
+        elif recent is not None and label == "recent" and numbers.acceptance is not None:
             # It comes and goes with every other round; its row stays.
             yield _row(label, Content.styled("nothing drafted", "$quiet"))
-    if numbers.per_check is not None:
-        yield _row("per check", Content(f"{numbers.per_check:>{_VALUE}.1f} tokens"))
+    if numbers.per_step is not None:
+        yield _row("tokens/step", Content(f"{numbers.per_step:>{_VALUE}.1f}"))
     if numbers.draft_length is not None:
         # Over the whole answer, as the number above it.
-        yield _row("per draft", Content.styled(f"{numbers.draft_length:>{_VALUE}.1f} tokens", "$draft"))
+        yield _row("draft length", Content.styled(f"{numbers.draft_length:>{_VALUE}.1f} tokens", "$draft"))
     if numbers.model_share is not None:
-        shares = (("model", numbers.model_share), ("look-up", 1 - numbers.model_share))
-        said = [f"{_part(share):>{_VALUE}} {name}" for name, share in shares if share > 0]
-        for label, what in zip(("drafter", ""), said, strict=False):
+        shares: tuple[tuple[Source, float], ...] = (
+            ("model", numbers.model_share),
+            ("look-up", 1 - numbers.model_share),
+        )
+        said = [f"{_part(share):>{_VALUE}} {source_name(name)}" for name, share in shares if share > 0]
+        for label, what in zip(("source", ""), said, strict=False):
             yield _row(label, Content.styled(what, "$draft"))
 
 
@@ -154,9 +163,9 @@ def _context(shown: Readouts, width: int) -> Iterator[Content]:
 def _prompt(numbers: Numbers) -> Iterator[Content]:
     if numbers.first_s is not None:
         digits = 2 if numbers.first_s < _CENTISECONDS_BELOW_S else 1
-        yield _row("starts in", Content(f"{numbers.first_s:>{_VALUE}.{digits}f} s"))
+        yield _row("TTFT", Content(f"{numbers.first_s:>{_VALUE}.{digits}f} s"))
     if numbers.prompt_speed is not None:
-        yield _row("prompt", Content(f"{numbers.prompt_speed:>{_VALUE},.0f} t/s"))
+        yield _row("prefill", Content(f"{numbers.prompt_speed:>{_VALUE},.0f} tok/s"))
 
 
 def _memory(pair: PairInfo) -> Iterator[Content]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.drafted_by import gain
+from app.drafting_report import Speedup, accepted, brief_reason, drafted_by, rate, speedup_of
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 
@@ -20,11 +20,11 @@ class Numbers:
     Attributes:
         tokens: Generated.
         speed: Tokens per second after the first one, the draft's reading of the prompt included.
-        speedup: Time of plain decoding over time spent.
-        verdict: "winning", "break-even", "losing", or ""; of an answer that goes on also "so far".
-        reason: What drafts now and why, as one sentence.
+        speedup: Against the same answer without drafts.
+        reason: What drafts now and why, briefly.
         acceptance: Accepted drafted tokens over drafted ones.
-        per_check: Tokens per verify round.
+        drafted: Drafted tokens.
+        per_step: Tokens per verify step.
         draft_length: Mean tokens of a draft.
         model_share: Drafted tokens that a draft model wrote over all drafted ones.
         first_s: Seconds from the prompt to the first token, the measuring of a new pair among them.
@@ -33,11 +33,11 @@ class Numbers:
 
     tokens: int | None = None
     speed: float | None = None
-    speedup: float | None = None
-    verdict: str = ""
+    speedup: Speedup | None = None
     reason: str = ""
     acceptance: float | None = None
-    per_check: float | None = None
+    drafted: float = 0.0
+    per_step: float | None = None
     draft_length: float | None = None
     model_share: float | None = None
     first_s: float | None = None
@@ -49,14 +49,25 @@ class Numbers:
         return f"{self.tokens:,} token{'s' * (self.tokens != 1)}" if self.tokens is not None else ""
 
     @property
-    def ratio(self) -> str:
-        """The speed-up as it is shown, "1.7x"; "" where it was not measured."""
-        return gain(self.speedup, self.verdict) if self.speedup is not None else ""
+    def pace(self) -> str:
+        """The speed as it is shown; before there is one, the tokens."""
+        return rate(self.speed) if self.speed is not None else self.length
 
     @property
-    def plain_speed(self) -> float | None:
-        """Tokens per second of plain decoding, by the measured cost of its steps."""
-        return self.speed / self.speedup if self.speed is not None and self.speedup else None
+    def accepted(self) -> str:
+        """The accepted share as it is shown, "78% accepted"; "" where nothing was drafted."""
+        return accepted(self.acceptance * self.drafted, self.drafted) if self.acceptance is not None else ""
+
+    @property
+    def drafted_by(self) -> str:
+        """The sources of the drafts; "" where these are not known."""
+        return drafted_by(self.model_share) if self.model_share is not None else ""
+
+    @property
+    def undrafted_speed(self) -> float | None:
+        """Tokens per second without drafts; None unless that was measured."""
+        gain = self.speedup
+        return self.speed / gain.ratio if self.speed is not None and gain is not None and gain.measured else None
 
 
 def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numbers:
@@ -65,11 +76,11 @@ def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numb
     return Numbers(
         tokens=stats.predicted_n,
         speed=stats.tokens_per_second,
-        speedup=drafting.speedup if drafting is not None else None,
-        verdict=drafting.verdict if drafting is not None else "",
-        reason=drafting.sentence if drafting is not None else "",
+        speedup=speedup_of(stats, drafting),
+        reason=brief_reason(drafting) if drafting is not None else "",
         acceptance=stats.acceptance_rate,
-        per_check=stats.mean_accepted_length if drafted else None,
+        drafted=drafted,
+        per_step=stats.mean_accepted_length if drafted else None,
         draft_length=drafted / stats.drafted_steps if stats.drafted_steps else None,
         model_share=stats.draft_n_model / drafted if drafted else None,
         first_s=(stats.measuring_ns + stats.first_token_ns) / 1e9 if stats.first_token_ns else None,
@@ -91,15 +102,17 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
         value = document.get(name)
         return 0.0 if drafted and value == 0 and not isinstance(value, bool) else number(name)
 
-    tokens, first_ms, verdict = number("predicted_n"), number("first_token_ms"), document.get("verdict")
+    tokens, first_ms, ratio = number("predicted_n"), number("first_token_ms"), number("speedup")
     drafted = number("draft_n")
+    # An answer kept before `speedup_measured` was has a predicted one.
+    measured = document.get("speedup_measured") is True
     return Numbers(
         tokens=int(tokens) if tokens is not None else None,
         speed=number("tokens_per_second") or number("predicted_per_second"),
-        speedup=number("speedup"),
-        verdict=verdict if isinstance(verdict, str) else "",
+        speedup=Speedup(ratio, measured) if ratio is not None and drafted else None,
         acceptance=share("acceptance") if drafted else None,
-        per_check=number("mean_accepted_length") if drafted else None,
+        drafted=drafted or 0.0,
+        per_step=number("mean_accepted_length") if drafted else None,
         draft_length=number("draft_length"),
         model_share=share("model_share"),
         first_s=(first_ms + (number("measuring_ms") or 0.0)) / 1e3 if first_ms is not None else None,

@@ -11,7 +11,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 
 from app.events import PairInfo
-from app.ui.readouts.groups import Group, earlier_groups, live_groups, reason_lines
+from app.ui.readouts.groups import Group, earlier_groups, live_groups
 from app.ui.readouts.numbers import of_document
 from app.ui.readouts.state import Readouts
 from app.ui.widgets.lines_view import LinesView
@@ -31,7 +31,6 @@ class ReadoutPanel(LinesView):
         self._earlier: Mapping[str, Any] | None = None
         self._is_last = False
         self._lines: list[Content] = []
-        self._reason_rows = 0
 
     def on_mount(self) -> None:
         self._readouts.watch(self._on_changed)
@@ -59,7 +58,6 @@ class ReadoutPanel(LinesView):
         self._draw()
 
     def on_resize(self) -> None:
-        self._reason_rows = 0
         self._draw()
 
     def render(self) -> Content:
@@ -80,7 +78,7 @@ class ReadoutPanel(LinesView):
         if not self.display or not width:
             return
         if self._earlier is None:
-            groups = live_groups(self._readouts, self._pair, width, self._reason_room(width))
+            groups = live_groups(self._readouts, self._pair, width)
         else:
             names = [self._earlier.get(role) for role in ("target", "draft")]
             target, draft = (name if isinstance(name, str) else "" for name in names)
@@ -91,15 +89,6 @@ class ReadoutPanel(LinesView):
         changed = [y for y, (old, new) in enumerate(pairs) if old is None or new is None or not old.is_same(new)]
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
-
-    def _reason_room(self, width: int) -> int:
-        """Rows of the longest reason that this answer had."""
-        numbers = self._readouts.numbers
-        if self._readouts.unmeasured or numbers is None:
-            self._reason_rows = 0
-        else:
-            self._reason_rows = max(self._reason_rows, len(reason_lines(numbers, width)))
-        return self._reason_rows
 
 
 def _wrapped(lines: Iterable[Content], width: int) -> list[Content]:

@@ -16,9 +16,6 @@ from app.ui.readouts.steady import Steady
 from app.ui.text import percent, tokens
 
 _SWITCHED_OFF = f"off: {SWITCHED_OFF}"
-_LAST = "the numbers are the last answer's"
-_SO_FAR = "so far"
-"""In the place of a verdict that may be another one when the answer has ended."""
 _UNKNOWN = "\N{EN DASH}"
 _UNSAID_S = 1.0
 """A look that every pair gets now and then is worth a word only where the user is kept waiting for it."""
@@ -85,10 +82,8 @@ class Readouts:
         if self.stats is None:
             return None
         numbers = of_counters(self.stats, self.drafting)
-        if self.live and self.drafting is not None and self.drafting.verdict and not self.drafting.holds:
-            numbers = replace(numbers, verdict=_SO_FAR)
         if not self.live and self._measured_with != self._source:
-            return replace(numbers, reason=f"{self._from_now_on}; {_LAST}")
+            return replace(numbers, reason=self._from_now_on)
         return replace(numbers, reason=_SWITCHED_OFF) if self._switched_off else numbers
 
     @property
@@ -97,19 +92,14 @@ class Readouts:
         return _UNKNOWN if self.used is None else tokens(self.used)
 
     @property
-    def was_fixed(self) -> bool:
-        """Whether drafts had a fixed length when the counters were taken: then they were made, submitted or not."""
-        return self._measured_with[2] > 0
-
-    @property
     def _source(self) -> tuple[str, bool, int]:
         return self.source_name, self.is_drafting, self.n_max
 
     @property
     def _from_now_on(self) -> str:
-        """What has changed since the answer, as half a sentence."""
+        """What has changed since the answer, briefly."""
         off = self._measured_with[1] and not self.is_drafting
-        return _SWITCHED_OFF if off else f"{self.source_name} from the next answer on"
+        return _SWITCHED_OFF if off else f"{self.source_name} from next answer"
 
     def follow(self, event: Paced) -> None:
         """Take the latest of what comes many times a second."""

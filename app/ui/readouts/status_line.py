@@ -7,18 +7,17 @@ from collections.abc import Iterator, Sequence
 from textual.content import Content
 from textual.widget import Widget
 
+from app.drafting_report import NO_DRAFT, NO_DRAFT_USED, source_name
+from app.engine.types import DraftingStatus
 from app.ui.readouts.numbers import Numbers
 from app.ui.readouts.state import Readouts
-from app.ui.text import percent, tokens
+from app.ui.text import tokens
 
 _MOST_BARS, _FEWEST_BARS = 8, 3
-_GAP = "  "
+_GAP = " · "
 _ALWAYS = 0
-_SPEED, _PERCENT, _PER_CHECK, _SOURCE = 9, 3, 3, 7
-"""Cells that these keep while their digits or words change, so that what is behind them stays where it is."""
-
-_PLAIN = "plain"
 _WHOLE_NAMES = {"automatic": "automatic drafting", "model": "draft model"}
+_UNDRAFTED = (NO_DRAFT, NO_DRAFT_USED)
 SOURCE_STYLES = ("$draft", "$quiet")
 """While drafting, and while not."""
 
@@ -65,10 +64,10 @@ class StatusLine(Widget):
         else:
             yield from self._numbers()
         if shown.drafting is not None and not shown.doing:
-            name = _PLAIN if shown.drafting.source == "off" else shown.drafting.source
+            name = _drafting_now(shown.drafting)
             # Of an answer that has ended it is not the last round that counts.
-            name = name if shown.live else _drafters(shown.numbers, fixed=shown.was_fixed)
-            yield 2, Content.styled(f"{name:<{_SOURCE}}", SOURCE_STYLES[name == _PLAIN])
+            name = name if shown.live else _drafters(shown.numbers)
+            yield 2, Content.styled(name, SOURCE_STYLES[name in _UNDRAFTED])
         elif shown.source_name:
             # A word alone says enough among the numbers of an answer only.
             name = shown.source_name
@@ -82,25 +81,20 @@ class StatusLine(Widget):
         numbers = self._readouts.numbers
         if numbers is None:
             return
-        # The first token tells no speed.
-        speed = f"{numbers.speed:.1f} t/s" if numbers.speed is not None else numbers.length
-        yield _ALWAYS, Content(f"{speed:<{_SPEED}}")
+        yield _ALWAYS, Content(numbers.pace)
         if numbers.speedup is not None:
-            yield 1, Content(f"{numbers.ratio} {numbers.verdict}".rstrip())
+            yield 1, Content(numbers.speedup.brief)
         if numbers.acceptance is not None:
-            yield 3, Content.styled(f"accepted {percent(numbers.acceptance):>{_PERCENT}}", "$draft")
-        if numbers.per_check is not None:
-            yield 5, Content(f"{numbers.per_check:>{_PER_CHECK}.1f} per check")
+            yield 3, Content.styled(numbers.accepted, "$draft")
 
 
-def _drafters(numbers: Numbers | None, *, fixed: bool) -> str:
-    """Who drafted in an answer, in one word."""
-    share = numbers.model_share if numbers is not None else None
-    if share is None:
-        # Plain decoding cannot lose against itself: only a draft model takes time for what is never submitted.
-        has_lost = numbers is not None and numbers.verdict == "losing"
-        return "model" if fixed or has_lost else _PLAIN
-    return {0.0: "look-up", 1.0: "model"}.get(share, "both")
+def _drafting_now(status: DraftingStatus) -> str:
+    return NO_DRAFT if status.source == "off" else source_name(status.source)
+
+
+def _drafters(numbers: Numbers | None) -> str:
+    """Who drafted in an answer that has ended."""
+    return numbers.drafted_by if numbers is not None and numbers.drafted_by else NO_DRAFT_USED
 
 
 def _spared(parts: Sequence[tuple[int, Content]], width: int) -> list[Content]:
