@@ -88,6 +88,11 @@ class Pair:
     shipped: bool = field(default=False, compare=False, repr=False)
 
     @property
+    def is_demo(self) -> bool:
+        """Whether this is the tiny pair for trying Tandem, which takes no other pair's place by itself."""
+        return isinstance(self.target, DemoModel)
+
+    @property
     def sources(self) -> tuple[ModelSource, ...]:
         """Target and, if there is one, draft."""
         return (self.target,) if self.draft is None else (self.target, self.draft)

@@ -215,15 +215,22 @@ class Registry:
 
         Args:
             pair: The pair.
-            default: Whether it is taken when none is named, in place of another one.
-            first: Whether it is where there is no other one.
+            default: Whether it becomes the default pair; the demo does not where another pair is set up.
+            first: Whether it becomes the default pair where there is no other one; the demo is no other one.
         """
 
         def change(now: Registered) -> Registered:
             name = pair.pair.name
             pairs, problems = {**now.pairs, name: pair}, _without(now.problems, name)
-            chosen = name if default or (first and now.default is None) else now.default
-            return replace(now, pairs=pairs, problems=problems, default=chosen)
+            has_others = bool(problems) or any(not one.pair.is_demo for key, one in now.pairs.items() if key != name)
+            was = now.pairs.get(now.default or "")
+            if pair.pair.is_demo:
+                becomes = (default or first) and now.default is None and not has_others
+            else:
+                # The demo that was tried before the first real pair was never chosen over one.
+                was_trial = was is not None and was.pair.is_demo and not has_others
+                becomes = default or (first and (now.default is None or was_trial))
+            return replace(now, pairs=pairs, problems=problems, default=name if becomes else now.default)
 
         self._change(change)
 

@@ -13,7 +13,7 @@ from app.chat.journal import Journal, Piece
 from app.chat.message import Role
 from app.chat.recovery import Writers
 from app.chat.rows import NODE, change, dump, gone, storable, to_node
-from app.chat.tree import Document, Node, State
+from app.chat.tree import Document, Node, State, model_in
 from app.errors import StoreError
 
 _PIECE_WAIT_S = 0.05
@@ -35,13 +35,14 @@ class Answers:
         self._now = now
         self._journals: dict[int, Journal] = {}
 
-    def begin(self, conversation: int, parent: int, clock: Callable[[], float]) -> Journal:
-        """A new answer under a message."""
+    def begin(self, conversation: int, parent: int, clock: Callable[[], float], models: Document) -> Journal:
+        """Begin an answer under a message, with the names of its models as its first numbers."""
         writer = self._writers.sign()
         with self._database.write() as db:
             before = db.execute("SELECT leaf FROM conversations WHERE id = ?", (conversation,)).fetchone()
-            node = Node(0, parent, Role.ASSISTANT, "", state=State.WRITING, created=self._now())
-            node = insert_node(db, conversation, node, writer)
+            now, model = self._now(), model_in(models)
+            node = Node(0, parent, Role.ASSISTANT, "", state=State.WRITING, created=now, model=model)
+            node = insert_node(db, conversation, node, writer, models)
         return self._opened(Journal(self, node, before[0], clock))
 
     def resume(self, message: int, clock: Callable[[], float]) -> Journal:

@@ -11,10 +11,12 @@ from app.chat.deleting import bring_back
 from app.chat.message import Role
 from app.chat.rows import dump, gone, storable
 from app.chat.titles import make_title
-from app.chat.tree import Node, State, Transcript
+from app.chat.tree import Document, Node, State, Transcript
 
 
-def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: str = "") -> Node:
+def insert_node(
+    db: sqlite3.Connection, conversation: int, node: Node, writer: str = "", stats: Document | None = None
+) -> Node:
     """Write a new message and make it the active leaf; the caller holds the transaction.
 
     Returns:
@@ -32,8 +34,8 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: s
     also = "updated = ?, title = CASE title WHEN '' THEN ? ELSE title END"
     bring_back(db, conversation, also, node.created, title)
     row = db.execute(
-        "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, writer) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, writer, stats) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             conversation,
             node.parent,
@@ -43,6 +45,7 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node, writer: s
             node.state.value,
             node.created,
             writer,
+            dump(stats),
         ),
     )
     db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (row.lastrowid, conversation))

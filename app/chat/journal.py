@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from app.chat.ending import UNKNOWN, Ending, ending_in
-from app.chat.tree import TELLING, Document, Node, State
+from app.chat.tree import TELLING, Document, Node, State, model_in
 from app.errors import StoreError
 
 WAIT_S = 0.8
@@ -138,6 +138,7 @@ class Journal:
             node,
             state=state,
             ending=self._ending(state, stats),
+            model=self.start.model if stats is None else model_in(stats),
             text=node.text if text is None else text,
             reasoning=node.reasoning if reasoning is None else reasoning,
         )

@@ -9,15 +9,12 @@ from typing import Any
 
 from app.chat.ending import UNKNOWN, ending_in
 from app.chat.message import Role
-from app.chat.tree import TELLING, Document, Node, State, Summary
+from app.chat.tree import TELLING, Document, Node, State, Summary, model_in
 from app.errors import StoreError
 
 SUMMARY = "id, title, named, pinned, created, updated"
 """The columns that `to_summary` takes."""
-NODE = (
-    "id, parent, role, text, reasoning, state, created, "
-    f"CASE WHEN role = 'user' OR state IN {tuple(state.value for state in TELLING)} THEN stats ELSE '{{}}' END"
-)
+NODE = "id, parent, role, text, reasoning, state, created, stats"
 """The columns that `to_node` takes."""
 LAST_SECOND = 32_503_679_999.0
 """The end of the year 2999: a little later Windows tells no local time, and much later Python tells none."""
@@ -40,16 +37,19 @@ def to_state(raw: Any) -> State:
 
 def to_node(row: Sequence[Any]) -> Node:
     """A message, as well as it can be read: one that is broken must not take the others with it."""
-    number, parent, role, text, reasoning, state, created, numbers = row
+    number, parent, raw_role, text, reasoning, raw_state, created, stats = row
+    role, state = _ROLES.get(raw_role, Role.USER), to_state(raw_state)
+    numbers = {} if stats == _NOTHING else to_document(stats)
     return Node(
         number,
         parent,
-        _ROLES.get(role, Role.USER),
+        role,
         to_text(text),
         to_text(reasoning),
-        to_state(state),
+        state,
         to_seconds(created),
-        UNKNOWN if numbers == _NOTHING else ending_in(to_document(numbers)),
+        ending_in(numbers) if numbers and (role is Role.USER or state in TELLING) else UNKNOWN,
+        model_in(numbers) if role is Role.ASSISTANT else "",
     )
 
 

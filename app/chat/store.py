@@ -295,9 +295,23 @@ class Store:
             raise gone()
         self._change(conversation, "leaf = ?", leaf)
 
-    def answer(self, conversation: int, parent: int, clock: Callable[[], float] = time.monotonic) -> Journal:
-        """Begin an answer to a message; it is the active leaf from here on."""
-        return self._answers.begin(conversation, parent, clock)
+    def answer(
+        self,
+        conversation: int,
+        parent: int,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        models: Document | None = None,
+    ) -> Journal:
+        """Begin an answer to a message; it is the active leaf from here on.
+
+        Args:
+            conversation: Id of the conversation.
+            parent: Id of the message.
+            clock: Seconds, monotonic.
+            models: Names of the models by role; an answer that a crash cuts has them too.
+        """
+        return self._answers.begin(conversation, parent, clock, models or {})
 
     def resume(self, message: int, clock: Callable[[], float] = time.monotonic) -> Journal:
         """Begin to continue an answer that was stopped or cut."""

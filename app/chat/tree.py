@@ -35,6 +35,14 @@ class State(Enum):
 
 TELLING = (State.CUT, State.FAILED)
 """The answers that are asked why they are not whole; the others' states say everything."""
+_LONGEST_NAME = 200
+"""Characters of a model name that is shown; an imported file may hold more."""
+
+
+def model_in(numbers: Document) -> str:
+    """Return the target model's name from the numbers of an answer; "" where it is not known."""
+    name = numbers.get("target")
+    return name[:_LONGEST_NAME] if isinstance(name, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,7 @@ class Node:
         state: How far it got.
         created: Seconds since 1970.
         ending: Why an answer is not whole, or why a prompt has none, as far as that is known.
+        model: Name of the target model that wrote an answer; "" where it is not known.
     """
 
     id: int
@@ -60,6 +69,7 @@ class Node:
     state: State = State.COMPLETE
     created: float = 0.0
     ending: Ending = UNKNOWN
+    model: str = ""
 
     def says_as(self, other: Node) -> bool:
         """Whether another one is the same message, and as far."""
@@ -95,6 +105,13 @@ class Tree:
     def siblings(self, node_id: int) -> tuple[Node, ...]:
         """The branches at the place of a message, itself among them, oldest first."""
         return tuple(self._children[self.nodes[node_id].parent])
+
+    def answer_before(self, node_id: int) -> Node | None:
+        """Return the nearest answer above a message in its branch; None without one."""
+        parent = self.nodes[node_id].parent
+        while parent is not None and self.nodes[parent].role is not Role.ASSISTANT:
+            parent = self.nodes[parent].parent
+        return self.nodes[parent] if parent is not None else None
 
     def has_replies(self, node_id: int) -> bool:
         """Whether anything was said after a message."""

@@ -217,7 +217,7 @@ class Generator:
 
         The step has the counters themselves: what is yet to be counted is known to the caller, who gives it a copy.
         """
-        verification = verify(draft.tokens, self._sampler.sample, self._observer(request))
+        verification = verify(draft, self._sampler.sample, self._observer(request))
         self.finish = verification.finish
         sequence.extend(verification.tokens)
         return Step(verification.tokens, verification.n_accepted, draft, self.stats)

@@ -21,7 +21,9 @@ class Origin(Enum):
     """Who wrote a token first."""
 
     DRAFT = "draft"
-    """Drafted, and accepted because the target chose the same."""
+    """Drafted by the draft model, and accepted because the target chose the same."""
+    NGRAM = "ngram"
+    """Drafted by n-gram look-up, and accepted for the same reason."""
     TARGET = "target"
     """The target's own: at a mismatch, after a fully accepted draft, or without one."""
 
@@ -216,6 +218,10 @@ class Draft:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def origin(self, row: int) -> Origin:
+        """Return the origin of a drafted token that was accepted."""
+        return Origin.DRAFT if row < self.n_model else Origin.NGRAM
 
     @property
     def by_model(self) -> tuple[float | None, ...]:

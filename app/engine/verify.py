@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.engine.types import FinishReason, Origin
+from app.engine.types import Draft, FinishReason, Origin
 
 Observe = Callable[[int, Origin], FinishReason | None]
 """Told every emitted token in order; a reason ends the answer with that token."""
@@ -26,7 +26,7 @@ class Verification:
     finish: FinishReason | None
 
 
-def verify(draft: Sequence[int], sample: Callable[[int], int], observe: Observe) -> Verification:
+def verify(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
     """Sample the target at every position and keep going while it agrees with the draft.
 
     Row i holds the target's logits after the i-th drafted token (row 0: after the last token before the draft).
@@ -38,10 +38,10 @@ def verify(draft: Sequence[int], sample: Callable[[int], int], observe: Observe)
     n_accepted = 0
     for row in range(len(draft) + 1):
         token = sample(row)
-        matches = row < len(draft) and token == draft[row]
+        matches = row < len(draft) and token == draft.tokens[row]
         n_accepted += matches
         tokens.append(token)
-        finish = observe(token, Origin.DRAFT if matches else Origin.TARGET)
+        finish = observe(token, draft.origin(row) if matches else Origin.TARGET)
         if finish is not None:
             return Verification(tuple(tokens), n_accepted, finish)
         if not matches:

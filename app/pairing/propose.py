@@ -12,7 +12,7 @@ from app.drafting_report import rate
 from app.pairing.cells import DEFAULT_CONTEXT
 from app.pairing.weight import is_known, model_bytes, needed, weights
 from app.sizes import gigabytes
-from app.source import DemoModel, HubModel
+from app.source import HubModel
 
 USUAL_CONTEXT = DEFAULT_CONTEXT
 _TIGHT = 0.9
@@ -175,12 +175,12 @@ def propose(pairs: Sequence[Pair], room: Room, has_disk: Callable[[Pair], bool] 
         has_disk: Whether the disk has room for what is still to come of a pair. Those that lack it are proposed only
             where all do.
     """
-    weighed = [found for found in (weigh(pair, room) for pair in pairs) if not _is_demo(found.pair)]
+    weighed = [found for found in (weigh(pair, room) for pair in pairs) if not found.pair.is_demo]
     fits = [p for p in weighed if p.fit is Fit.FITS] or [p for p in weighed if p.fit is Fit.TIGHT]
     on_disk = [p for p in fits if has_disk(p.pair)]
     if not on_disk and (tight := [p for p in weighed if p.fit is Fit.TIGHT and has_disk(p.pair)]):
         on_disk = tight
-    found = _in_order(on_disk or fits, [pair for pair in pairs if _is_demo(pair)], room)
+    found = _in_order(on_disk or fits, [pair for pair in pairs if pair.is_demo], room)
     if not found:
         return []
     need = found[0].need_bytes
@@ -209,7 +209,7 @@ def why(proposals: Sequence[Proposal]) -> str:
         return ""
     best = proposals[0]
     name, at = best.pair.name, f", {pace}" if (pace := best.pace()) else ""
-    if _is_demo(best.pair):
+    if best.pair.is_demo:
         return f"{name} is all that fits into this memory."
     if best.slow:
         return f"Nothing that fits should answer as fast as people read; {name} comes nearest{at}."
@@ -262,7 +262,3 @@ def _download(pair: Pair) -> int:
                 return 0
             total += source.size
     return total
-
-
-def _is_demo(pair: Pair) -> bool:
-    return isinstance(pair.target, DemoModel)

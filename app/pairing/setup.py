@@ -104,6 +104,8 @@ class Setup:
         self._brought: set[Path] = set()
         self._mended: list[str] = []
         self.retry = RetryPolicy(self._stop.wait)
+        self.current_role = ""
+        """Role of the model that `prepare` reads, or failed to read."""
 
     def cancel(self) -> None:
         """Stop at once; what was downloaded stays. May be called from any thread."""
@@ -126,22 +128,23 @@ class Setup:
             AppError: One cannot be had or is no model.
             Interrupted: Cancelled.
         """
+        self.current_role = TARGET
         target = self._looked_at(self._resolved(pair.target, tell), tell)
         draft: Resolved | None = None
         notes: tuple[str, ...] = ()
         try:
             if pair.draft is not None:
+                self.current_role = DRAFT
                 draft = self._looked_at(self._resolved(pair.draft, tell, draft=True), tell)
         except ModelLoadError as error:
             notes = (without_draft(error),)
         self._stop_if_cancelled()
-        facts = [
-            facts_of(model, self._stop.is_set, self.retry, Look(model.name, tell))
-            for model in (target, draft)
-            if model is not None
-        ]
+        models = [target] if draft is None else [target, draft]
+        facts = []
+        for self.current_role, model in zip((TARGET, DRAFT), models, strict=False):
+            facts.append(facts_of(model, self._stop.is_set, self.retry, Look(model.name, tell)))
+        self.current_role = ""
         check = check_pair(facts[0], facts[1] if draft is not None else None)
-        models = [model for model in (target, draft) if model is not None]
         return Prepared(
             pair=completed(pair, target, check),
             target=target,

@@ -89,6 +89,19 @@ def test_what_cannot_be_found_is_a_sentence(setting: Setting, target: str, sente
     assert error.hint
 
 
+@pytest.mark.parametrize(
+    ("target", "draft", "role"),
+    [
+        ("what is this", "", "target"),
+        ("owner/absent", DRAFT, "target"),
+        (TARGET, "what is this", "draft"),
+        (TARGET, "owner/absent", "draft"),
+    ],
+)
+def test_an_error_names_the_model_that_it_is_about(setting: Setting, target: str, draft: str, role: str) -> None:
+    assert setting.ask(target, draft).error_role == role
+
+
 def test_gated_repositories_say_where_to_accept_the_terms(setting: Setting, hub: LoopbackHub) -> None:
     hub.repos[TARGET].gated = "manual"
     error = setting.ask(TARGET).error

@@ -213,15 +213,23 @@ def test_the_default_can_be_changed(setting: Setting) -> None:
     assert not setting.card("mine").is_default
 
 
-def test_only_the_first_pair_becomes_the_default_by_itself(setting: Setting) -> None:
+def test_only_the_first_real_pair_becomes_the_default_by_itself(setting: Setting) -> None:
     setting.set_up("demo")
     assert setting.card("demo").is_default
     setting.set_up("mine")
-    assert setting.card("demo").is_default
+    assert setting.card("mine").is_default
     setting.ask(TARGET)
     name = setting.service.add()
     setting.until(lambda: setting.job(name).stage is Stage.READY)
-    assert setting.card("demo").is_default
+    assert setting.card("mine").is_default
+
+
+def test_the_demo_does_not_replace_a_pair_that_is_no_default(setting: Setting) -> None:
+    setting.set_up("mine")
+    setting.registry.remove("mine")
+    setting.registry.add(setting.service._jobs["mine"].files, default=False, first=False)
+    setting.set_up("demo")
+    assert setting.registry.read().default is None
 
 
 def test_a_disk_that_is_too_small_is_told_before_anybody_is_asked(

@@ -6,7 +6,7 @@ and what was said before matters for what comes next.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from app.chat.message import Message, Role
 from app.compare.lossless import EVERYTHING, SampledCheck, check_sampled
 from app.compare.steps import Steps
 from app.engine import generator
-from app.engine.types import SamplingParams
+from app.engine.types import Draft, SamplingParams
 from app.engine.verify import Observe, Verification, verify
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
@@ -63,22 +63,22 @@ def test_sampled_answers_have_one_distribution(pair: NativePair, sampling: Sampl
     assert check.holds, check
 
 
-def _believed(draft: Sequence[int], sample: Callable[[int], int], observe: Observe) -> Verification:
+def _believed(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
     """Takes the draft's word for it."""
 
     def choose(row: int) -> int:
         token = sample(row)
-        return draft[row] if row < len(draft) else token
+        return draft.tokens[row] if row < len(draft) else token
 
     return verify(draft, choose, observe)
 
 
-def _favoured(draft: Sequence[int], sample: Callable[[int], int], observe: Observe) -> Verification:
+def _favoured(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
     """Gives a draft that was refused another chance."""
 
     def choose(row: int) -> int:
         token = sample(row)
-        return sample(row) if row < len(draft) and token != draft[row] else token
+        return sample(row) if row < len(draft) and token != draft.tokens[row] else token
 
     return verify(draft, choose, observe)
 
@@ -100,9 +100,9 @@ def test_penalties_that_see_what_was_refused_are_found(pair: NativePair, monkeyp
         chains.append(new_sampler(params))
         return chains[-1]
 
-    def shown(draft: Sequence[int], sample: Callable[[int], int], observe: Observe) -> Verification:
+    def shown(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
         found = verify(draft, sample, observe)
-        for token in draft[found.n_accepted :]:
+        for token in draft.tokens[found.n_accepted :]:
             native.llama_sampler_accept(chains[-1]._chain, token)
         return found
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from app.errors import HubError
 from app.pairing.way_out import WayOut
 from app.ui.pairs.inquiry import Inquiry
+from app.ui.screens.add_pair import AddPairScreen
 from tests.ui.fake_pairs import REPORT
-from tests.ui.setup_driver import open_setup
+from tests.ui.setup_driver import Window, open_setup
 
 
 async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
@@ -46,14 +48,14 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way_out", "told"),
+    ("way_out", "told", "corrected"),
     [
-        (WayOut.OTHER_DRAFT, "name another draft, or none"),
-        (WayOut.NO_DRAFT, "cannot ride together; name no draft."),
-        (WayOut.OTHER_TARGET, "name another target"),
+        (WayOut.OTHER_DRAFT, "name another draft, or none", ["a/b", "c/de"]),
+        (WayOut.NO_DRAFT, "cannot ride together; name no draft.", ["a/b", "c/de"]),
+        (WayOut.OTHER_TARGET, "name another target", ["a/be", "c/d"]),
     ],
 )
-async def test_two_that_cannot_ride_together_are_not_brought(way_out: WayOut, told: str) -> None:
+async def test_two_that_cannot_ride_together_are_not_brought(way_out: WayOut, told: str, corrected: list[str]) -> None:
     async with open_setup() as window:
         await window.press("ctrl+a")
         window.type("a/b")
@@ -71,7 +73,7 @@ async def test_two_that_cannot_ride_together_are_not_brought(way_out: WayOut, to
         await window.until(lambda: 'Token 5 is "x"' not in window.text)
         assert window.pairs.state.inquiry is None
         await window.press("enter")
-        assert window.pairs.names("ask")[-1] == ["a/b", "c/de"]
+        assert window.pairs.names("ask")[-1] == corrected
 
 
 async def test_a_repository_that_cannot_be_had_says_why_and_can_be_asked_again() -> None:
@@ -89,3 +91,41 @@ async def test_a_repository_that_cannot_be_had_says_why_and_can_be_asked_again()
         await window.press("escape")
         await window.until(lambda: not window.is_adding)
         assert window.pairs.calls[-1] == ("drop",)
+
+
+@pytest.mark.parametrize("role", ["target", "draft"])
+async def test_an_error_moves_the_cursor_to_the_model_that_it_is_about(role: str) -> None:
+    async with open_setup() as window:
+        await window.press("ctrl+a")
+        window.type("a/b", "enter")
+        window.type("c/d", "enter")
+        await window.until(lambda: window.pairs.names("ask"))
+        window.pairs.answers(Inquiry(error=HubError("There is no such repository."), error_role=role))
+        await window.until(lambda: focused(window) == role)
+        window.type("e", "enter")
+        await window.until(lambda: len(window.pairs.names("ask")) == 2)
+        assert window.pairs.names("ask")[-1] == (["a/be", "c/d"] if role == "target" else ["a/b", "c/de"])
+
+
+def focused(window: Window) -> str | None:
+    """The id of the field that has the cursor."""
+    return window.app.focused.id if window.app.focused is not None else None
+
+
+@pytest.mark.parametrize("key", ["tab", "right"])
+async def test_a_path_to_a_model_file_completes(key: str, tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    for name in ("notes.txt", "Qwen3-8B.gguf"):
+        (tmp_path / "models" / name).touch()
+    async with open_setup() as window:
+        await window.press("ctrl+a")
+        await window.until(lambda: window.is_adding)
+        screen = window.app.screen
+        assert isinstance(screen, AddPairScreen)
+        for typed, completed in ((f"{tmp_path}/mo", "models/"), ("qw", "models/Qwen3-8B.gguf")):
+            window.type(typed)
+            await window.until(lambda end=completed: screen.target._suggestion.endswith(end))  # type: ignore[misc]
+            await window.press(key)
+            await window.until(lambda end=completed: screen.target.value == f"{tmp_path}/{end}")  # type: ignore[misc]
+        await window.press("tab")
+        await window.until(lambda: focused(window) == "draft")

@@ -54,6 +54,17 @@ async def test_text_shows_while_it_comes() -> None:
         assert "def f():" in chat.text
 
 
+async def test_single_line_breaks_show_while_the_answer_streams() -> None:
+    async with open_chat() as chat:
+        await chat.send("fruit")
+        chat.engine.says("Apple\nBana")
+        await chat.shows("Bana")
+        assert said(chat)[-2:] == ["Apple", "Bana"]
+        chat.engine.goes_on("na\nCherry")
+        await chat.ready()
+        assert said(chat)[-3:] == ["Apple", "Banana", "Cherry"]
+
+
 async def test_thinking_is_folded_and_opens() -> None:
     async with open_chat() as chat:
         await chat.send("why")

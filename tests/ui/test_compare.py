@@ -57,6 +57,16 @@ async def test_what_is_thought_and_what_is_said_are_set_apart(thought: str) -> N
         assert rows[at : at + 3] == ["I sort.", "", "Quicksort."]
 
 
+async def test_single_line_breaks_show_in_both_columns() -> None:
+    async with open_comparison() as compare:
+        for side in (PLAIN, AUTOMATIC):
+            compare.begins(side)
+            compare.writes("Apple\nBanana", made(side, 4).stats)
+            compare.ends(made(side, 4, text="Apple\nBanana"))
+        await compare.chat.until(lambda: sum(row.strip() == "Banana" for row in compare.chat.rows) == 2)
+        assert sum(row.strip() == "Apple" for row in compare.chat.rows) == 2
+
+
 async def test_both_sides_stream_with_their_own_figures() -> None:
     async with open_comparison() as compare:
         compare.begins(PLAIN, 0)

@@ -254,7 +254,20 @@ def test_of_a_paragraph_without_end_little_is_read_again() -> None:
         longest = max(longest, len(made._tail))
     assert longest < 3_500
     item = "- " + "a line of an item\n  " * 200
-    assert len(rows(item)) == 1
+    assert [row.first.plain for row in rows(item)] == ["• ", *["  "] * 199]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Apple\nBanana\n  Cherry", ["Apple", "Banana", "Cherry"]),
+        ("- Apple\n  red\n- Banana", ["• Apple", "  red", "• Banana"]),
+        ("> Apple\n> Banana", ["┃ Apple", "┃ Banana"]),
+        ("*Apple\nBanana*", ["Apple", "Banana"]),
+    ],
+)
+def test_a_single_line_break_stays_a_line_break(text: str, lines: list[str]) -> None:
+    assert shown(text) == lines
 
 
 def test_a_flow_knows_its_rows_at_any_width() -> None:

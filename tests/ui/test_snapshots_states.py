@@ -15,7 +15,7 @@ from tests.ui.conversations_driver import look
 from tests.ui.fakes import fake_app
 from tests.ui.pictures import SnapCompare
 from tests.ui.test_snapshots_layout import Scene, keys, looks_the_same, writing
-from tests.ui.test_tokens import ROUND, D, T, says
+from tests.ui.test_tokens import ROUND, D, N, T, says
 from tests.ui.test_ways import refuse
 
 pytestmark = pytest.mark.usefixtures("even_clock")
@@ -95,7 +95,7 @@ async def tokens(chat: Chat) -> None:
     await chat.pilot.press("f3")
     await chat.send("Write a quicksort in Python.")
     says(chat, ("def", T), details=ONE)
-    says(chat, (" quicksort(items", D), ("):", T), ("\n", T), details=LOOKED_UP)
+    says(chat, (" quicksort(items", N), ("):", T), ("\n", T), details=LOOKED_UP)
     says(chat, ("    if len(items) <", D), (" 2:\n", T), details=ALL)
     says(chat, ("    pivot =", D), (" items[0", T), details=ROUND)
     await chat.shows("round 41")

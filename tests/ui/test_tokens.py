@@ -20,7 +20,7 @@ from app.ui.reading.rounds import probability, round_lines
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import STATS
 
-D, T = Origin.DRAFT, Origin.TARGET
+D, N, T = Origin.DRAFT, Origin.NGRAM, Origin.TARGET
 ROUND = RoundDetails(
     number=41,
     drafted=(b" pivot", b" =", b" items", b" len", b"("),
@@ -66,6 +66,37 @@ async def test_f3_colours_tokens_while_they_come_and_goes_back() -> None:
         await chat.pilot.press("f3")
         await chat.shows("The big one ran off")
         assert not chat.screen.query(TokenView)
+
+
+async def test_tokens_of_the_draft_model_and_of_n_grams_look_different() -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press("f3")
+        await chat.send("go")
+        says(chat, ("one", D), (" two", N), (" three", T))
+        await chat.shows("one two three")
+        assert colours(chat) == [("one", "$draft"), (" two", "underline $draft"), (" three", "$target")]
+
+
+@pytest.mark.parametrize(
+    ("size", "legend"),
+    [
+        ((80, 24), "draft model, n-gram, target"),
+        ((120, 40), "teal = draft model, underlined teal = n-gram, amber = target"),
+        ((30, 24), ""),
+    ],
+)
+async def test_the_legend_names_every_look(size: tuple[int, int], legend: str) -> None:
+    async with open_chat(size=size) as chat:
+        await chat.pilot.press("f3")
+        await chat.shows("f3 leaves")
+        title = chat.screen.query_one(Inspector).border_title
+        assert str(title).removesuffix("f3 leaves ").strip() == legend
+
+
+def test_an_inspected_step_tells_n_grams_from_the_draft_model() -> None:
+    drafted, *_ = round_lines(replace(ROUND, n_model=2), 100)
+    styles = {drafted.plain[span.start : span.end]: str(span.style) for span in drafted.spans}
+    assert (styles["[·=]"], styles["[·items]"]) == ("$draft", "underline $draft")
 
 
 async def test_an_answer_that_begins_while_tokens_are_shown_shows_them_too() -> None:
@@ -179,7 +210,7 @@ def test_a_round_without_a_draft_and_one_that_was_looked_up() -> None:
         "target    [a]", "target p  .50", ""
     ]  # fmt: skip
     looked = lines(replace(ROUND, n_model=2, confidences=(0.97, 0.99, None, None, None)))
-    assert "looked up, target p .08" in looked[-1]
+    assert "n-gram, target p .08" in looked[-1]
 
 
 def test_a_round_that_nobody_looked_at_is_told_without_what_the_target_thought() -> None:

@@ -28,6 +28,7 @@ class Kept:
         self.keeper = Keeper(lambda: Store.open(file))
         self.keeper.say = self.said.append
         self.keeper.open_store()
+        self.keeper.models = {"target": "Big"}
 
     @property
     def other(self) -> Store:
@@ -47,7 +48,7 @@ class Kept:
         self.keeper.add([Segment(text, Origin.TARGET, thinking)])
 
     def end(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
-        self.keeper.finish(Finished(1, reason, text, "", STATS, AnswerPlan("auto", "model", None, None)), target="Big")
+        self.keeper.finish(Finished(1, reason, text, "", STATS, AnswerPlan("auto", "model", None, None)))
 
     def exchange(self, prompt: str, text: str, reason: FinishReason = FinishReason.STOP) -> int:
         self.keeper.ask(prompt)

@@ -15,7 +15,7 @@ from app.errors import CatalogError
 from app.pairing.remove import plan_removal
 from app.registry import ModelOnDisk, Registry, SetUp
 from app.shell import command
-from app.source import HubModel, LocalModel
+from app.source import DemoModel, HubModel, LocalModel
 
 
 def set_up(name: str, folder: Path) -> SetUp:
@@ -48,6 +48,32 @@ def test_what_was_remembered_is_read_again(tmp_path: Path) -> None:
     assert (dict(registry.read().pairs), registry.read().default) == ({"two": two}, "two")
     registry.remove("two")
     assert registry.read().default is None
+
+
+def demo(folder: Path) -> SetUp:
+    pair = Pair("demo", "The demo", DemoModel("target"), None)
+    return SetUp(pair, ModelOnDisk(folder / "demo.gguf", 3))
+
+
+def test_the_demo_replaces_no_real_pair_as_the_default(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "pairs.toml")
+    registry.add(set_up("one", tmp_path), default=False, first=False)
+    registry.add(demo(tmp_path), default=True)
+    assert registry.read().default is None
+    registry.set_default("one")
+    registry.add(demo(tmp_path), default=True)
+    assert registry.read().default == "one"
+
+
+def test_the_demo_as_default_gives_way_to_the_first_real_pair_only(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "pairs.toml")
+    registry.add(demo(tmp_path), default=False)
+    assert registry.read().default == "demo"
+    registry.add(set_up("one", tmp_path), default=False)
+    assert registry.read().default == "one"
+    registry.set_default("demo")
+    registry.add(set_up("two", tmp_path), default=False)
+    assert registry.read().default == "demo", "the user chose it beside a real pair"
 
 
 def test_every_shipped_pair_can_be_remembered(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from app.ui.chat.counting import Counting
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.pair_loading import PairLoading
+from app.ui.chat.pair_notice import PairNotice
 from app.ui.chat.session import Phase
 from app.ui.chat.token_mode import TokenMode
 from app.ui.chat.ways_out import in_chat
@@ -41,6 +42,7 @@ class Hearing:
         draft_switch: Shows what answers are drafted by.
         pair_loading: Loads the pair that waited for an answer to end.
         counting: Counts what the prompt includes.
+        pair_notice: Tells when another model answers than the one that a conversation used.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Hearing:
         draft_switch: DraftSwitch,
         pair_loading: PairLoading,
         counting: Counting,
+        pair_notice: PairNotice,
     ) -> None:
         self._screen = screen
         self._session = screen.session
@@ -63,6 +66,7 @@ class Hearing:
         self._draft_switch = draft_switch
         self._pair_loading = pair_loading
         self._counting = counting
+        self._pair_notice = pair_notice
         self._noted: tuple[AnswerMessage, str] | None = None
 
     @property
@@ -130,7 +134,7 @@ class Hearing:
             case Loaded() | Failed(request=None) if self._changes.is_overtaken():
                 pass
             case Loaded(pair):
-                self._on_loaded(pair)
+                await self._on_loaded(pair)
             case Notice(text):
                 await self._screen.messages.notice(text)
             case Finished():
@@ -141,13 +145,14 @@ class Hearing:
                 await self._on_failed(event)
         self._screen.refresh_bindings()
 
-    def _on_loaded(self, pair: PairInfo) -> None:
+    async def _on_loaded(self, pair: PairInfo) -> None:
         screen, session = self._screen, self._session
         session.phase = Phase.READY
         self._show_pair(pair)
         session.drafting = session.drafting and session.can_draft
         screen.show_ready()
         self._draft_switch.show()
+        await self._pair_notice.tell()
         if session.waiting is None:
             self._tidy()
             return
@@ -165,6 +170,8 @@ class Hearing:
 
     def _show_pair(self, pair: PairInfo) -> None:
         self._session.pair = pair
+        self._keeper.models = names_of(pair)
+        self._screen.messages.name_models(self._keeper.models["target"])
         self._screen.header.pair = pair
         self._screen.panel.show_pair(pair)
         self._screen.tell_included()
@@ -175,7 +182,7 @@ class Hearing:
             self._screen.set_timer(_TIDY_S, self._tidy)
 
     async def _on_finished(self, event: Finished) -> None:
-        self._keeper.finish(event, **self._models)
+        self._keeper.finish(event)
         screen = self._screen
         self._session.effects.observe(event)
         if event.stats.predicted_n:
@@ -230,8 +237,3 @@ class Hearing:
     def _is_idle(self) -> bool:
         """Whether keys may be for the ways out: they are taken from nobody who is doing something else."""
         return not self._screen.prompt.text and self._screen.focused in (None, self._screen.prompt)
-
-    @property
-    def _models(self) -> dict[str, str]:
-        """Who answered, by role."""
-        return names_of(self._session.pair) if self._session.pair is not None else {}

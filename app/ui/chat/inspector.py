@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from app.events import RoundDetails
 from app.ui.key_names import key
+from app.ui.reading.origins import COLOURLESS, STYLES, legend
 from app.ui.reading.rounds import round_lines, round_rows
 
 _MOST_ROUNDS = 2_000
@@ -20,6 +21,8 @@ _NOTHING = (
 )
 _EXPLAINED, _IN_BRIEF = 5, 3
 """Lines below the rows: all that is known of the chosen round, and that without the probabilities."""
+_AROUND_LEGEND = 5
+"""Cells of the border's title beside the legend and what follows it."""
 _AIRY = 10
 """Lines from which there is one to spare between the two."""
 
@@ -35,6 +38,9 @@ class Inspector(Widget):
         self._chosen: int | None = None
         self._above = 0
         """Rows in sight above the chosen one."""
+
+    def on_resize(self) -> None:
+        self._show()
 
     def open(self, wanted: bool) -> None:
         """Be seen, or not."""
@@ -108,7 +114,10 @@ class Inspector(Widget):
         details = self.details
         round_ = f"round {details.number:,} of {self._rounds[-1].number:,}" if details is not None else ""
         leaves = f"{key('chat.tokens', 'f3')} leaves"
-        self.border_title = Content(f" {'   '.join(words for words in (round_, leaves) if words)} ")
+        title = Content(f" {'   '.join(words for words in (round_, leaves) if words)} ")
+        styles = COLOURLESS if self.app.no_color else STYLES
+        names = legend(styles, self.size.width - title.cell_length - _AROUND_LEGEND)
+        self.border_title = Content.assemble(" ", names, "  ", title) if names else title
         self.refresh()
 
     def render(self) -> Content:

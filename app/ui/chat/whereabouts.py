@@ -10,6 +10,7 @@ from app.ui.chat.branches import Branches
 from app.ui.chat.file_reading import FileReading
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.pair_loading import PairLoading
+from app.ui.chat.pair_notice import PairNotice
 from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.unsent import Unsent
@@ -33,6 +34,7 @@ class Whereabouts:
         own_settings: The settings of each.
         pair_loading: Loads the pair that waited for an answer to end.
         reading: Reads the files of what was sent there.
+        pair_notice: Tells when another model answers than the one that a conversation used.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Whereabouts:
         own_settings: OwnSettings,
         pair_loading: PairLoading,
         reading: FileReading,
+        pair_notice: PairNotice,
     ) -> None:
         self._screen = screen
         self._keeper = keeper
@@ -54,6 +57,7 @@ class Whereabouts:
         self._own_settings = own_settings
         self._pair_loading = pair_loading
         self._reading = reading
+        self._pair_notice = pair_notice
         self._branches = Branches(screen, keeper)
 
     async def begin_anew(self) -> None:
@@ -119,6 +123,7 @@ class Whereabouts:
         await self._own_settings.enter(opened.settings, left)
         screen.hint.unseen(False)
         await self._pair_loading.load_next()
+        await self._pair_notice.conversation_opened()
         screen.hint.repeating(0)
         if session.phase is Phase.READY:
             screen.show_ready()

@@ -46,6 +46,8 @@ class Keeper(Conversation):
         super().__init__(open_store)
         self._journal: Journal | None = None
         self._troubled = False
+        self.models: Document = {}
+        """Names of the models that answer now, by role; kept with every answer."""
 
     def close(self, draft: str | None = None) -> None:
         """Let go of the store; an answer on its way counts as cut, with all that was shown of it.
@@ -119,14 +121,13 @@ class Keeper(Conversation):
             journal.tick()
         self._tell_trouble(journal)
 
-    def finish(self, event: Finished, **more: Any) -> None:
-        """The answer has ended.
+    def finish(self, event: Finished) -> None:
+        """Keep an answer that has ended, with its numbers and those of the part that it was continued from.
 
         Args:
             event: How, with the whole text.
-            more: What else to keep beside its numbers; those of the part that it was continued from stay with them.
         """
-        stats = {**numbers(event), **more}
+        stats = {**numbers(event), **self.models}
         if self._journal is not None and self._journal.continues:
             stats |= self._earlier(self._journal.node.id)
         why = numbers_of(event.reason, event.repeating, at_limit=event.at_limit)
@@ -145,7 +146,7 @@ class Keeper(Conversation):
         journal = self._journal
         if journal is None or not journal.continues:
             why = numbers_of_failure(error)
-            self._end(State.FAILED, why, stats=why)
+            self._end(State.FAILED, why, stats={**why, **self.models})
             return "", ""
         state = journal.start.state
         self._end(state, {})
@@ -201,7 +202,7 @@ class Keeper(Conversation):
             # Another Tandem has removed the conversation; its prompts are on the screen only.
             return
         place.again, place.answered, self._troubled = None, None, False
-        self._journal = store.answer(place.conversation, place.asked.id)
+        self._journal = store.answer(place.conversation, place.asked.id, models=self.models)
         # Another Tandem may have deleted it.
         self._is_back(place.conversation)
         place.tree = place.tree.with_node(self._journal.node)

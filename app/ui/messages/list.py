@@ -31,6 +31,8 @@ class MessageList(Exchange, can_focus=False):
         self._shows_tokens = False
         self._failure: Entry | None = None
         """Why there is no pair."""
+        self._pair_notice: Entry | None = None
+        self._model = ""
 
     # What is said
 
@@ -41,6 +43,14 @@ class MessageList(Exchange, can_focus=False):
         """
         async with self._changing():
             await self._put(Passage(printable(text), "notice"), before=self._expecting)
+
+    async def show_pair_notice(self, text: str) -> None:
+        """Show which model answers in place of the conversation's, replacing an earlier notice; "" shows none."""
+        async with self._changing():
+            if self._pair_notice is not None and self.column.holds(self._pair_notice):
+                await self._take_out([self._pair_notice])
+            notice = Passage(printable(text), "notice")
+            self._pair_notice = await self._put(notice, before=self._expecting) if text else None
 
     async def tell(self, rows: Sequence[Row]) -> None:
         """Show words of the program's own below everything else, in place of what was told before."""
@@ -129,6 +139,19 @@ class MessageList(Exchange, can_focus=False):
         siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
         ended_early = node.state.can_continue and not self._tree.has_replies(node.id)
         speech.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early)
+        speech.label.name_model(node.model if self._is_other_model(node) else "")
+
+    def _is_other_model(self, node: Node) -> bool:
+        """Whether an answer is from another model than the loaded one, or than the answer before it."""
+        before = self._tree.answer_before(node.id)
+        known = (self._model, before.model if before is not None else "")
+        return any(model and model != node.model for model in known)
+
+    def name_models(self, loaded: str) -> None:
+        """Name the models of answers, given the model that answers from now on."""
+        self._model = loaded
+        for speech in self.speeches:
+            self._mark(speech)
 
     @property
     def speeches(self) -> list[Speech]:

@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from app.engine.text import printable
 from app.ui.key_names import CHOOSE, key
 from app.ui.messages.absent import Absent
 from app.ui.messages.folding import Folding
@@ -37,7 +38,9 @@ class Wish(Enum):
 
 
 class Speaker(Static):
-    """Who speaks, and which branch this is; a click on an arrow goes to the branch beside it.
+    """Who speaks, which branch this is, and which model wrote it where that is shown.
+
+    A click on an arrow goes to the branch beside it.
 
     Args:
         name: Who speaks.
@@ -53,6 +56,7 @@ class Speaker(Static):
         super().__init__(Content(name), classes="label")
         self._speaker = name
         self._branches = ""
+        self._model = ""
 
     def count(self, at: int, of: int) -> None:
         """Show that this is branch number `at`, from 1, of so many; one alone is not worth a word."""
@@ -60,7 +64,17 @@ class Speaker(Static):
         if branches == self._branches:
             return
         self._branches = branches
-        self.update(Content(_GAP.join(filter(None, (self._speaker, self._branches)))))
+        self._draw()
+
+    def name_model(self, name: str) -> None:
+        """Show the name of the model that wrote this; "" shows none."""
+        if name != self._model:
+            self._model = name
+            self._draw()
+
+    def _draw(self) -> None:
+        # The branches stand first: clicks on them go by their place.
+        self.update(Content(_GAP.join(filter(None, (self._speaker, self._branches, printable(self._model))))))
 
     def on_click(self, event: events.Click) -> None:
         first = len(self._speaker) + len(_GAP)

@@ -72,12 +72,21 @@ class Inquiry:
         report: What was found out.
         error: Why nothing was.
         looking: How the headers come, as a clause; "" before and behind that.
+        error_role: Role of the model that the error is about, "target" or "draft"; "" where it is about neither.
     """
 
     report: Report | None = None
     error: AppError | None = None
     looking: str = ""
+    error_role: str = ""
 
     @property
     def running(self) -> bool:
         return self.report is None and self.error is None
+
+    @property
+    def role_to_correct(self) -> str:
+        """The role of the model to name differently, "target" or "draft"; "" where neither needs it."""
+        if self.report is None or self.report.way_out is None:
+            return self.error_role
+        return "target" if self.report.way_out is WayOut.OTHER_TARGET else "draft"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.errors import AppError, Interrupted
+from app.pairing.prepared import DRAFT, TARGET
 from app.pairing.propose import Room, weigh
 from app.pairing.texts import pair_name, title_of
 from app.source import parse_source
@@ -171,7 +172,9 @@ class Question(_Task):
         """What `SetupJob` can go on with."""
 
     def _work(self, setup: Setup) -> None:
+        setup.current_role = TARGET
         target = parse_source(self._target)
+        setup.current_role = DRAFT
         draft = parse_source(self._draft) if self._draft.strip() else None
         prepared = setup.prepare(Pair(pair_name(target), title_of(target, draft), target, draft), self._looks)
         self.prepared = prepared
@@ -181,7 +184,7 @@ class Question(_Task):
         self.inquiry = Inquiry(looking=now.line)
 
     def _failed(self, error: AppError) -> None:
-        self.inquiry = Inquiry(error=error)
+        self.inquiry = Inquiry(error=error, error_role=self._setup.current_role if self._setup is not None else "")
 
 
 def _ended(job: Job, stage: Stage) -> Job:

@@ -105,10 +105,9 @@ class Pairs:
         files = self._files(name)
         if files is None:
             raise PairError(f"{name} is not set up yet.", f"Press {key('pairs.choose', 'enter')} on it first.")
-        if name in self._registered.pairs:
-            self._outside.registry.set_default(name)
-        else:
-            self._outside.registry.add(files, default=True)
+        if name not in self._registered.pairs:
+            self._outside.registry.add(files, default=False)
+        self._outside.registry.set_default(name)
         self._stale = True
 
     def ask(self, target: str, draft: str) -> None:

@@ -37,20 +37,22 @@ class PathCompletion:
 
     Args:
         base: What relative paths start from.
+        ending: Lower-case ending of the files to offer; "" offers text files.
     """
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, ending: str = "") -> None:
         self._base = base
+        self._ending = ending
         self._known: tuple[object, Sequence[_Entry]] = (None, ())
 
     def matching(self, typed: str) -> tuple[str, ...]:
-        """Paths of text files and folders, written like what was typed; folders end with a slash.
+        """Return paths of files and folders, written like what was typed; folders end with a slash.
 
         Hidden names show only once their dot is typed. Names that begin as typed come before those that hold it.
         """
         if typed == "~":
             return ("~/",)
-        typed = typed.replace("\\", "/") if os.sep == "\\" else typed
+        typed = _slashed(typed)
         head, _, tail = typed.rpartition("/")
         head += "/" if "/" in typed else ""
         try:
@@ -59,12 +61,26 @@ class PathCompletion:
             # Of a user whom no system can have.
             return ()
         wanted = tail.casefold()
-        entries = [each for each in self._entries(folder) if wanted in each.folded and _is_offered(each, tail)]
+        entries = [each for each in self._entries(folder) if wanted in each.folded and self._is_offered(each, tail)]
         entries.sort(key=lambda each: (not each.folded.startswith(wanted), not each.is_dir, each.folded, each.name))
         shown = (
-            head + each.name + "/" * each.is_dir for each in entries if each.is_dir or _is_text(folder / each.name)
+            head + each.name + "/" * each.is_dir
+            for each in entries
+            if each.is_dir or self._ending or _is_text(folder / each.name)
         )
         return tuple(islice(shown, MOST))
+
+    def continued(self, typed: str) -> str | None:
+        """Return the first path that begins as typed; None without one."""
+        first = next(iter(self.matching(typed)), "")
+        return first if len(first) > len(typed) and first.casefold().startswith(_slashed(typed).casefold()) else None
+
+    def _is_offered(self, entry: _Entry, tail: str) -> bool:
+        if entry.name.startswith(".") and not tail.startswith("."):
+            return False
+        if entry.is_dir:
+            return True
+        return entry.folded.endswith(self._ending) if self._ending else not _BINARY.search(entry.folded)
 
     def _entries(self, folder: Path) -> Sequence[_Entry]:
         # A folder that cannot be read, or a name that no path can have, offers nothing.
@@ -76,6 +92,11 @@ class PathCompletion:
         return ()
 
 
+def _slashed(path: str) -> str:
+    """Return a path with slashes, also where the system has backslashes."""
+    return path.replace("\\", "/") if os.sep == "\\" else path
+
+
 def _read(folder: Path) -> Iterator[_Entry]:
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -85,12 +106,6 @@ def _read(folder: Path) -> Iterator[_Entry]:
                 continue
             with suppress(OSError):
                 yield _Entry(name, name.casefold(), entry.is_dir())
-
-
-def _is_offered(entry: _Entry, tail: str) -> bool:
-    if entry.name.startswith(".") and not tail.startswith("."):
-        return False
-    return entry.is_dir or not _BINARY.search(entry.folded)
 
 
 def _is_text(file: Path) -> bool:

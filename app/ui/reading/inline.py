@@ -48,7 +48,7 @@ def _address(token: Token, name: str, shown: str) -> str:
 
 
 def content_of(tokens: Sequence[Token]) -> Content:
-    """Inline tokens as one text; line ends in it are meant."""
+    """Return inline tokens as one text, with every line break of the source kept as a line break."""
     writer = _Writer()
     opened: list[tuple[int, Token]] = []
     broken = False
@@ -56,10 +56,8 @@ def content_of(tokens: Sequence[Token]) -> Content:
         kind = token.type
         if kind == "text":
             writer.add(_SPACE.sub(" ", token.content.replace(BREAK, "")))
-        elif kind == "softbreak":
-            writer.add("" if broken else " ")
-        elif kind == "hardbreak":
-            writer.add("\n")
+        elif kind in ("softbreak", "hardbreak"):
+            writer.add("" if broken else "\n")
         elif kind == "code_inline":
             writer.add(token.content.replace(BREAK, ""), _CODE)
         elif kind == "image":

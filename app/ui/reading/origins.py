@@ -1,4 +1,7 @@
-"""Text with who wrote each of its tokens first, as rows: the draft is teal, the target is amber."""
+"""Text with who wrote each of its tokens first, as rows.
+
+The draft model is teal, n-gram drafting is underlined teal, the target is amber.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,34 @@ from app.engine.types import Origin
 from app.ui.reading.rows import Row
 from app.ui.reading.tabs import spaced_content
 
-STYLES = {Origin.DRAFT: "$draft", Origin.TARGET: "$target"}
-COLOURLESS = {Origin.DRAFT: "", Origin.TARGET: "bold underline"}
+STYLES = {Origin.DRAFT: "$draft", Origin.NGRAM: "underline $draft", Origin.TARGET: "$target"}
+COLOURLESS = {Origin.DRAFT: "", Origin.NGRAM: "italic", Origin.TARGET: "bold underline"}
+LEGEND = {
+    Origin.DRAFT: ("teal = draft model", "draft model"),
+    Origin.NGRAM: ("underlined teal = n-gram", "n-gram"),
+    Origin.TARGET: ("amber = target", "target"),
+}
+"""The legend of the token view, with the color's name and without."""
 _LINE_END = "⏎"
 _LONGEST = 2_000
+
+_LEGEND_GAP = ", "
+
+
+def legend(styles: Mapping[Origin, str], room: int) -> Content:
+    """Return the names of all origins, each in its own style.
+
+    Args:
+        styles: The style of each origin.
+        room: Cells there are; colors are named where they fit and are shown.
+    """
+    for brief in (styles is not STYLES, True):
+        parts = [Content.styled(LEGEND[origin][brief], style) for origin, style in styles.items()]
+        found = Content(_LEGEND_GAP).join(parts)
+        if found.cell_length <= room:
+            return found
+    return Content("")
+
 
 Run = tuple[str, Origin | None]
 """A text and who wrote it; nobody did where thinking ends and the answer begins, or the other way round."""

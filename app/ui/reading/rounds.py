@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
+from app.engine.types import Origin
 from app.events import RoundDetails
+from app.ui.reading.origins import STYLES
 from app.ui.reading.pieces import visible
 from app.ui.text import MARK
 
@@ -46,15 +48,20 @@ def _piece(piece: bytes, style: str) -> Content:
     return Content.styled("[" + Content(visible(piece)).truncate(_LONGEST_PIECE, ellipsis=True).plain + "]", style)
 
 
+def _drafted_style(details: RoundDetails, depth: int) -> str:
+    """Return the style of an accepted drafted token."""
+    return STYLES[Origin.DRAFT if depth < details.n_model else Origin.NGRAM]
+
+
 def _column(details: RoundDetails, depth: int) -> _Column:
     none = Content("")
     drafted = draft_p = target = target_p = none
     accepted = depth < details.n_accepted
     if depth < len(details.drafted):
-        drafted = _piece(details.drafted[depth], _DRAFT if accepted else _QUIET)
+        drafted = _piece(details.drafted[depth], _drafted_style(details, depth) if accepted else _QUIET)
         draft_p = Content.styled(probability(details.confidences[depth]), _QUIET)
     if depth < len(details.written):
-        target = _piece(details.written[depth], _DRAFT if accepted else _TARGET)
+        target = _piece(details.written[depth], _drafted_style(details, depth) if accepted else _TARGET)
         if details.chosen:
             target_p = Content.styled(probability(details.chosen[depth]), _QUIET)
     return _Column((drafted, draft_p, target, target_p))
@@ -101,7 +108,7 @@ def round_rows(rounds: Sequence[RoundDetails], chosen: int, width: int) -> Itera
 
 def _head(details: RoundDetails, *, brief: bool) -> tuple[str, str, str, str]:
     drafted, by_model = len(details.drafted), details.n_model
-    sources = [name for name, count in (("model", by_model), ("look-up", drafted - by_model)) if count]
+    sources = [name for name, count in (("model", by_model), ("n-gram", drafted - by_model)) if count]
     accepted = f"{'' if brief else 'accepted '}{details.n_accepted} of {drafted}" if drafted else ""
     return f"{details.number:,}", " and ".join(sources) or "no draft", accepted, f"{details.total_ns / 1e6:.1f} ms"
 
@@ -116,7 +123,7 @@ def _cost(details: RoundDetails, room: int) -> Content:
 
 
 def _written(details: RoundDetails) -> Content:
-    styles = (_DRAFT if at < details.n_accepted else _TARGET for at in range(len(details.written)))
+    styles = (_drafted_style(details, at) if at < details.n_accepted else _TARGET for at in range(len(details.written)))
     pieces = (Content.styled(visible(piece), style) for piece, style in zip(details.written, styles, strict=True))
     return Content(" ").join(pieces)
 
@@ -127,7 +134,7 @@ def _disagreement(details: RoundDetails, width: int) -> Content:
         return Content("")
     wrote, said = visible(details.written[at]), visible(details.drafted[at])
     confidence = details.confidences[at]
-    trust = "looked up" if confidence is None else f"draft p {probability(confidence)}"
+    trust = "n-gram" if confidence is None else f"draft p {probability(confidence)}"
     doubt = f", target p {probability(details.declined)}" if details.declined is not None else ""
     choice = f" (p {probability(details.chosen[at])})" if details.chosen else ""
     for more in (f" ({trust}{doubt})", f" ({trust})", ""):

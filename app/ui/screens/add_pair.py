@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar
 
 from textual import on
@@ -11,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
+from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from app.engine.text import printable
@@ -22,6 +25,7 @@ from app.ui.keys.bar import KeyBar
 from app.ui.pairs.downloads import LOOK_S
 from app.ui.pairs.inquiry import Inquiry, Report
 from app.ui.pairs.setups import PairService
+from app.ui.prompt.path_completion import PathCompletion
 from app.ui.screens.overlay import Overlay
 from app.ui.widgets.filter_input import SourceInput
 from app.ui.widgets.header import HeaderLine
@@ -50,7 +54,7 @@ class AddPairScreen(Overlay[str | None]):
     AUTO_FOCUS = "#target"
     CSS_PATH = "setup.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "app.focus_next", "next", id="add.next", tooltip="To the other model"),
+        Binding("tab", "next", "next", id="add.next", tooltip="Complete the path, or go to the other model"),
         Binding("escape", "leave", "back", key_display="esc", id="add.leave", tooltip="Back to the pairs"),
     ]
     SHOWN_FIRST = ("line.submit", "add.next", "add.leave", "app.quit")
@@ -75,7 +79,7 @@ class AddPairScreen(Overlay[str | None]):
         for role, placeholder in (("target", "the model that answers"), ("draft", _NO_DRAFT)):
             with Horizontal(classes="field"):
                 yield Static(role, classes=f"role {role}")
-                yield SourceInput(placeholder, id=role)
+                yield SourceInput(placeholder, id=role, suggester=ModelFileSuggester())
         yield Static(id="findings")
         yield Hint()
         yield KeyBar()
@@ -105,6 +109,11 @@ class AddPairScreen(Overlay[str | None]):
         elif self._inquiry is not None and self._inquiry.report is not None:
             self._take(self._inquiry.report)
 
+    def action_next(self) -> None:
+        """Complete the path in the field, or go to the other field."""
+        if not (isinstance(self.focused, SourceInput) and self.focused.accept_suggestion()):
+            self.focus_next()
+
     def action_leave(self) -> None:
         self.dismiss(None)
 
@@ -130,6 +139,8 @@ class AddPairScreen(Overlay[str | None]):
         if self._inquiry is not None and self._inquiry.running:
             self._looking = True
             self.set_timer(LOOK_S, self._look)
+        elif self._inquiry is not None and (role := self._inquiry.role_to_correct):
+            self.query_one(f"#{role}", SourceInput).focus()
 
     def _take(self, report: Report) -> None:
         if report.way_out is not None:
@@ -155,6 +166,18 @@ class AddPairScreen(Overlay[str | None]):
             assert inquiry.report is not None
             lines = list(report_lines(inquiry.report, self.findings.size.width))
         self.findings.update(Content("\n").join(lines))
+
+
+class ModelFileSuggester(Suggester):
+    """Suggests folders and model files for a path."""
+
+    def __init__(self) -> None:
+        # A folder may change between two looks.
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._paths = PathCompletion(Path(), ".gguf")
+
+    async def get_suggestion(self, value: str) -> str | None:
+        return await asyncio.to_thread(self._paths.continued, value)
 
 
 def report_lines(report: Report, room: int) -> Iterator[Content]:

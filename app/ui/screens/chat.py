@@ -21,6 +21,7 @@ from app.ui.chat.hearing import Hearing
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.pair_loading import PairLoading
+from app.ui.chat.pair_notice import PairNotice
 from app.ui.chat.possible import Possible
 from app.ui.chat.sending import Sending
 from app.ui.chat.session import ChatSession, Phase
@@ -108,14 +109,31 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
         self.steering = Steering(self, keeper, self.asking, self.sending, self.tasks)
         changes = PairChanges(engine, self.session, loads=loads)
         self.pair_loading = PairLoading(self, changes, self.asking)
+        pair_notice = PairNotice(self, keeper)
         self.whereabouts = Whereabouts(
-            self, keeper, self.asking, self.tasks, self._unsent, self.own_settings, self.pair_loading, self.reading
+            self,
+            keeper,
+            self.asking,
+            self.tasks,
+            self._unsent,
+            self.own_settings,
+            self.pair_loading,
+            self.reading,
+            pair_notice,
         )
         self._is_possible = Possible(self, keeper, self.tasks, self.tokens, self.own_settings)
         self._counting = Counting(self, engine)
         self._ears = SharedEars(
             Hearing(
-                self, keeper, changes, self.asking, self.tokens, self.draft_switch, self.pair_loading, self._counting
+                self,
+                keeper,
+                changes,
+                self.asking,
+                self.tokens,
+                self.draft_switch,
+                self.pair_loading,
+                self._counting,
+                pair_notice,
             )
         )
         self.listener = Listener(bridge, self._ears, self.set_timer)

@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.suggester import Suggester
 from textual.widgets import Input
 
 from app.engine.text import printable
@@ -17,8 +18,14 @@ from app.ui.widgets.editing import run_own_binding
 class QuietInput(Input):
     """One line to write into, without a frame."""
 
-    def __init__(self, placeholder: str, id: str | None = None) -> None:  # noqa: A002 - Textual calls it so
-        super().__init__(placeholder=placeholder, compact=True, select_on_focus=False, id=id)
+    def __init__(
+        self,
+        placeholder: str,
+        id: str | None = None,  # noqa: A002 - Textual calls it so
+        *,
+        suggester: Suggester | None = None,
+    ) -> None:
+        super().__init__(placeholder=placeholder, compact=True, select_on_focus=False, suggester=suggester, id=id)
         self.cursor_blink = False
 
     async def on_key(self, event: events.Key) -> None:
@@ -35,6 +42,13 @@ class SourceInput(QuietInput):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "go on", id="line.submit", tooltip="Look at the models; again, to bring them"),
     ]
+
+    def accept_suggestion(self) -> bool:
+        """Take the suggestion behind the cursor; returns whether there was one."""
+        if not (self.cursor_at_end and self._suggestion):
+            return False
+        self.action_cursor_right()
+        return True
 
 
 class FilterInput(QuietInput):

@@ -1,0 +1,82 @@
+"""Answers and conversations name their model where another one answers now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.chat.message import Role
+from app.chat.store import Store
+from app.events import PairInfo
+from app.ui.chat.session import Phase
+from app.ui.pairs.setups import Choice
+from app.ui.settings.chat_settings import ChatSettings
+from tests.ui.chat_driver import Chat, said
+from tests.ui.fakes import PAIR, TARGET, no_loader
+from tests.ui.kept_driver import kept_chat
+
+OTHER = replace(PAIR, target=replace(TARGET, file="Qwen3-8B-Q8_0.gguf", quantisation="Q8_0"))
+CODER, QWEN3 = "Qwen2.5-Coder-32B-Instruct Q4_K_M", "Qwen3-8B Q8_0"
+
+
+async def load(chat: Chat, pair: PairInfo) -> None:
+    """Change the pair, as from the list of pairs."""
+    await chat.screen.pair_loading.change(Choice(no_loader, ChatSettings("another pair")))
+    chat.engine.loaded(pair)
+    await chat.until(lambda: chat.screen.session.phase is Phase.READY)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """The file of a conversation that the fake pair wrote."""
+    file = tmp_path / "conversations.db"
+    store = Store.open(file)
+    number = store.create()
+    asked = store.add(number, Role.USER, "hello", parent=None)
+    journal = store.answer(number, asked.id, models={"target": CODER})
+    journal.add("Good morning.")
+    # A crash cuts it; the name of its model stays.
+    store.close()
+    return file
+
+
+async def test_a_conversation_of_the_loaded_model_names_no_model(written: Path) -> None:
+    async with kept_chat(written, again=True) as chat:
+        await chat.shows("Good morning.")
+        assert "Qwen2.5" not in "".join(said(chat))
+
+
+async def test_opening_a_conversation_of_another_model_names_both(written: Path) -> None:
+    async with kept_chat(written, loaded=False, again=True) as chat:
+        await chat.shows("Good morning.")
+        assert "Now answering" not in chat.text
+        chat.engine.loaded(OTHER)
+        await chat.shows(f"This conversation used {CODER}. Now answering: {QWEN3}.")
+        assert f"Answer   {CODER}" in said(chat)
+        await load(chat, PAIR)
+        await chat.until(lambda: "Now answering" not in chat.text)
+        assert "Answer" in said(chat)
+
+
+async def test_another_draft_is_no_other_model(written: Path) -> None:
+    async with kept_chat(written, loaded=False) as chat:
+        chat.engine.loaded(replace(PAIR, draft=None))
+        await chat.screen.open_conversation(1)
+        await chat.shows("Good morning.")
+        assert "Now answering" not in chat.text
+
+
+async def test_answers_name_their_model_once_it_changes(tmp_path: Path) -> None:
+    async with kept_chat(tmp_path / "conversations.db") as chat:
+        await chat.exchange("one", "first")
+        await chat.shows("first")
+        assert said(chat)[2] == "Answer"
+        await load(chat, OTHER)
+        await chat.exchange("two", "second")
+        await chat.exchange("three", "third")
+        await chat.shows("third")
+        labels = [row for row in said(chat) if row.startswith("Answer")]
+        assert labels == [f"Answer   {CODER}", f"Answer   {QWEN3}", "Answer"]
+        assert "Now answering" not in chat.text
