@@ -119,7 +119,6 @@ class Whereabouts:
         await self._own_settings.enter(opened.settings, left)
         screen.hint.unseen(False)
         await self._pair_loading.load_next()
-        screen.hint.repeating(0)
         if session.phase is Phase.READY:
             screen.show_ready()
         screen.sidebar.look_again()
