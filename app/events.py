@@ -271,7 +271,6 @@ class StepCompleted:
         stats: The counters after this round.
         drafting: What drafting is doing and whether it pays; None without.
         details: What was drafted and what became of it; None for the first token, and where nobody asked for it.
-        repeating: Tokens at the end that only repeat a piece of text; see `app.engine.repetition`.
     """
 
     request: int
@@ -279,7 +278,6 @@ class StepCompleted:
     stats: GenerationStats
     drafting: DraftingStatus | None = None
     details: RoundDetails | None = None
-    repeating: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +292,7 @@ class Finished:
         stats: Final counters.
         plan: How it was made.
         drafting: What drafting made of it in the end; None without.
-        repeating: Tokens of its longest stretch that only repeats a piece of text.
+        repeats: How many times its last block stands in a row, if that ended it; else 0.
         at_limit: Whether a context ended it that cannot be made longer here.
         lost: Why the draft model failed in the middle, as a sentence; "" if it did not.
     """
@@ -306,7 +304,7 @@ class Finished:
     stats: GenerationStats
     plan: AnswerPlan
     drafting: DraftingStatus | None = None
-    repeating: int = 0
+    repeats: int = 0
     at_limit: bool = False
     lost: str = ""
 

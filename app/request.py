@@ -35,6 +35,7 @@ class AnswerRequest:
         thinking: Whether the model is to think before it answers.
         with_rounds: Whether every step says what was drafted in it and what became of it: that is for who looks, and
             takes time.
+        stop_on_repeat: Whether a loop ends the answer; see `app.engine.repetition`.
     """
 
     messages: tuple[Message, ...]
@@ -46,6 +47,7 @@ class AnswerRequest:
     beside: tuple[str, ...] = ()
     thinking: Thinking = AS_TRAINED
     with_rounds: bool = False
+    stop_on_repeat: bool = False
 
 
 class BuiltPrompt(Protocol):

@@ -10,7 +10,7 @@ from app.chat.message import Begun
 from app.context_limit import context_limit
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import UNCONTROLLED, Cancelled, Clock, Controls, Strategy
-from app.engine.repetition import RepetitionWatch
+from app.engine.repetition import RepetitionDetector
 from app.engine.stats import GenerationStats
 from app.engine.strategies import AutomaticDrafting, FixedDrafting, PlainDecoding
 from app.engine.text import Segment
@@ -154,8 +154,9 @@ class _Answering:
         self._prompt = prompt
         self._sampler = sampler
         self._controls = controls
-        self._collector = _Collector(pair.piece, stream, request.begun)
+        self._collector = _Collector(pair.piece, stream, request.begun, stop_on_repeat=request.stop_on_repeat)
         self._lost = ""
+        self._gain = pair.memory.gain if pair.memory is not None else None
         self._strategy = _strategy(pair, request.drafting, request.beside, work_clock)
         self._generator = Generator(pair.target, self._strategy, sampler, clock, work_clock)
 
@@ -180,8 +181,7 @@ class _Answering:
                     yield prompt_progress(self._pair, self._id, done, total, drafting=drafting)
                 case Step(stats=stats, status=status):
                     details = _details(self._pair, event) if self._request.with_rounds else None
-                    repeating = self._collector.repetition.length
-                    yield StepCompleted(self._id, self._collector.take(), stats, status, details, repeating)
+                    yield StepCompleted(self._id, self._collector.take(), stats, status, details)
                 case DraftLost(reason=why):
                     self._lost = why
                     yield Notice(f"The draft model failed, the answer goes on without it: {why}")
@@ -192,10 +192,16 @@ class _Answering:
         reason = generator.finish or FinishReason.STOP
         collector.flush(ended=reason is FinishReason.STOP)
         strategy = self._strategy if generator.has_begun_drafting else PlainDecoding()
-        if rest := collector.take():
-            yield StepCompleted(self._id, rest, generator.stats.snapshot(), self._status(strategy))
+        status = self._status(strategy)
+        is_loop = reason is FinishReason.REPETITION
+        if is_loop and status is not None:
+            status = status.without_speedup
         if isinstance(strategy, AutomaticDrafting):
+            if is_loop and (memory := self._pair.memory) is not None:
+                memory.gain = self._gain
             self._pair.remember()
+        if rest := collector.take():
+            yield StepCompleted(self._id, rest, generator.stats.snapshot(), status)
         yield Finished(
             request=self._id,
             reason=reason,
@@ -204,8 +210,8 @@ class _Answering:
             reasoning=collector.reasoning.strip(),
             stats=generator.stats.snapshot(),
             plan=_plan(strategy, self._request, self._sampler),
-            drafting=self._status(strategy),
-            repeating=collector.repetition.longest,
+            drafting=status,
+            repeats=collector.repeats,
             at_limit=reason is FinishReason.CONTEXT and context_limit(info).n_ctx <= info.n_ctx,
             lost=self._lost,
         )
@@ -277,18 +283,24 @@ def _plan(strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) ->
 class _Collector:
     """Gathers the text of tokens as the engine emits them."""
 
-    def __init__(self, piece: Callable[[int], bytes], stream: TextStream, begun: Begun | None) -> None:
+    def __init__(
+        self, piece: Callable[[int], bytes], stream: TextStream, begun: Begun | None, *, stop_on_repeat: bool
+    ) -> None:
         self._piece = piece
         self._stream = stream
         self._begun = begun or Begun("")
-        self.repetition = RepetitionWatch()
+        self._detector = RepetitionDetector() if stop_on_repeat else None
+        self.repeats = 0
         self._fresh: list[Segment] = []
         self._shown: list[Segment] = []
 
     def observe(self, token: int, origin: Origin) -> FinishReason | None:
-        self.repetition.push(token)
         self._fresh += self._stream.push(self._piece(token), origin, token)
-        return FinishReason.STOP if self._stream.stopped else None
+        if self._stream.stopped:
+            return FinishReason.STOP
+        if self._detector is not None:
+            self.repeats = self._detector.push(token)
+        return FinishReason.REPETITION if self.repeats else None
 
     def flush(self, *, ended: bool) -> None:
         self._fresh += self._stream.flush(ended=ended)

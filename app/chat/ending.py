@@ -13,7 +13,7 @@ from typing import Any
 from app.engine.types import FinishReason
 from app.errors import AppError
 
-_NAMES = _REASON, _REPEATING, _ERROR, _AT_LIMIT = "reason", "repeating", "error", "at_limit"
+_NAMES = _REASON, _REPEATS, _ERROR, _AT_LIMIT = "reason", "repeats", "error", "at_limit"
 _REASONS = {reason.value: reason for reason in FinishReason}
 _MOST = 1000
 """Characters of a sentence that is shown; a file from anywhere may hold more."""
@@ -38,13 +38,13 @@ class Ending:
 
     Attributes:
         reason: Why the model stopped writing; None if it failed, or that is not known.
-        repeating: Tokens of the longest stretch that only repeats a piece of text.
+        repeats: How many times the last block stands in a row, if that ended the answer; else 0.
         failure: What went wrong; None if nothing did.
         at_limit: Whether the context that was full could not have been longer.
     """
 
     reason: FinishReason | None = None
-    repeating: int = 0
+    repeats: int = 0
     failure: Failure | None = None
     at_limit: bool = False
 
@@ -54,23 +54,28 @@ UNKNOWN = Ending()
 
 def ending_in(numbers: Mapping[str, Any]) -> Ending:
     """What the numbers of a message say; they may come from a file, so what cannot be meant is left out."""
-    reason, repeating, error = (numbers.get(name) for name in (_REASON, _REPEATING, _ERROR))
+    reason, repeats, error = (numbers.get(name) for name in (_REASON, _REPEATS, _ERROR))
     failure = None
     if isinstance(error, dict) and isinstance(message := error.get("message"), str) and message.strip():
         hint = error.get("hint")
         failure = Failure(message[:_MOST], hint[:_MOST] if isinstance(hint, str) else "")
     return Ending(
         _REASONS.get(reason) if isinstance(reason, str) else None,
-        repeating if type(repeating) is int and repeating > 0 else 0,
+        repeats if type(repeats) is int and repeats > 0 else 0,
         failure,
         numbers.get(_AT_LIMIT) is True,
     )
 
 
-def numbers_of(reason: FinishReason, repeating: int = 0, *, at_limit: bool = False) -> dict[str, Any]:
+def numbers_of(reason: FinishReason, repeats: int = 0, *, at_limit: bool = False) -> dict[str, Any]:
     """What `ending_in` reads, of an answer that has ended."""
-    more = {_REPEATING: repeating, _AT_LIMIT: at_limit}
+    more = {_REPEATS: repeats, _AT_LIMIT: at_limit}
     return {_REASON: reason.value, **{name: said for name, said in more.items() if said}}
+
+
+def repeated(times: int) -> str:
+    """Describe the end of an answer that repeated itself; 0 for an unknown number of times."""
+    return "stopped: the answer repeated itself" + (f" {times} times" if times else "")
 
 
 def numbers_of_failure(error: AppError) -> dict[str, Any]:

@@ -54,6 +54,7 @@ class Options:
         notices: What the user should know of it, when it is loaded.
         thinking: Whether the model is to think before it answers.
         typed_thinking: What of that flags ask; settings are for every model, also for one that knows no thinking.
+        stop_on_repeat: Whether a loop ends an answer.
     """
 
     pair: Pair
@@ -71,6 +72,7 @@ class Options:
     notices: tuple[str, ...] = ()
     thinking: Thinking = AS_TRAINED
     typed_thinking: Thinking = AS_TRAINED
+    stop_on_repeat: bool = True
 
     def conversation(self, *messages: Message) -> tuple[Message, ...]:
         """The messages with the system message in front, if there is one."""
@@ -167,6 +169,7 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None, model: Recom
         system=cast("str | None", settings["answer.system"]),
         max_tokens=cast("int | None", settings["answer.max_tokens"]),
         stops=cast("tuple[str, ...]", settings["answer.stop"]),
+        stop_on_repeat=settings["answer.stop_on_repeat"] is True,
         thinking=thinking(settings),
         typed_thinking=_typed(settings),
         placement=read_placement(settings),

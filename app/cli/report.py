@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.chat.ending import repeated
 from app.drafting_report import NO_DRAFT, accepted, rate, speedup_of, why_undrafted
 from app.engine.stats import GenerationStats
 from app.engine.strategies.fixed import NEVER_MEASURED
@@ -25,11 +26,9 @@ def summary(event: Finished, pair: PairInfo) -> str:
         FinishReason.LENGTH: "; cut at --max-tokens",
         FinishReason.CONTEXT: f"; cut, the context of {pair.n_ctx:,} tokens is full ({longer})",
         FinishReason.CANCELLED: "; stopped",
+        FinishReason.REPETITION: f"; {repeated(event.repeats)} (--stop-on-repeat off)",
     }
-    line += endings.get(event.reason, "")
-    if event.repeating:
-        line += f"; {event.repeating:,} tokens in a row repeat themselves (--repeat-penalty)"
-    return line
+    return line + endings.get(event.reason, "")
 
 
 def pace(stats: GenerationStats) -> str:

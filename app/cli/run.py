@@ -61,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
             stops=options.stops,
             begun=Begun(prefill) if prefill.strip() else None,
             thinking=options.thinking,
+            stop_on_repeat=options.stop_on_repeat,
         )
     )
     try:
@@ -90,7 +91,6 @@ class _Listener:
         self._printer = AnswerPrinter(sys.stdout, sys.stderr)
         self._pair: PairInfo | None = None
         self._notices: list[str] = []
-        self._told_repeating = False
 
     def listen(self, events: queue.SimpleQueue[Event]) -> int:
         """Read events until the answer has ended; returns the exit code."""
@@ -115,15 +115,13 @@ class _Listener:
                     self._show(event.line())
                 case Measuring():
                     self._show(f"{event.what.capitalize()} {event.share:4.0%}")
-                case StepCompleted(segments=segments, repeating=repeating):
+                case StepCompleted(segments=segments):
                     if not self._as_one_object:
                         self._status.clear()
                         if self._prefill:
                             self._printer.print([Segment(self._prefill, Origin.TARGET)])
                             self._prefill = ""
                         self._printer.print(segments)
-                    if repeating and not self._told_repeating:
-                        self._tell_repeating(repeating)
                 case Finished():
                     return self._finish(event)
                 case Failed(error=error):
@@ -143,12 +141,6 @@ class _Listener:
         if sys.stderr.isatty():
             self._printer.break_line()
         self._status.say(text)
-
-    def _tell_repeating(self, tokens: int) -> None:
-        """Say once, to whoever watches, that the answer goes round in circles; it is theirs to stop."""
-        self._told_repeating = True
-        if sys.stderr.isatty():
-            self._say(f"(It has been repeating itself for {tokens:,} tokens; ctrl+c stops it.)")
 
     def _finish(self, event: Finished) -> int:
         self._status.clear()

@@ -1,69 +1,46 @@
-"""Whether an answer goes round in circles: the same few words again and again, letter by letter.
+"""Detect an answer that repeats itself.
 
-Small models do that, and fill the context with it. Only what repeats exactly is told: rows of a table, lines of code,
-items of a list and sequences of numbers are alike, but one token in them differs from row to row.
+Small models fall into loops and fill the context with them. Only exact repetition of tokens counts: table rows, lines
+of code and list items look alike, but some token differs from one to the next.
 """
 
 from __future__ import annotations
 
-LONGEST_PERIOD = 64
-"""Tokens of the longest piece that is noticed; a sentence or two."""
-LEAST_TOKENS = 400
-LEAST_TIMES = 8
-"""How many tokens a stretch must have, and how many times over its piece must stand in it, to be called repetition. A
-rule of a table or an empty form is shorter."""
-_WINDOW = 2 * LONGEST_PERIOD
-_KEPT = 5 * LONGEST_PERIOD
-"""Tokens that are kept to look back on: repetition is seen once it fills the window, within one more period at most."""
+import numpy as np
+
+LONGEST_BLOCK = 256
+"""Tokens of the longest block that is detected."""
+LEAST_TOKENS = 64
+LEAST_TIMES = 4
+"""Tokens and repeats, the first occurrence included, that make a loop."""
+SHORT_BLOCK = 8
+LEAST_SHORT_TOKENS = 128
+"""A shorter block needs more tokens: rulers, rows of zeros and empty table cells are no loops."""
+
+_BLOCKS = np.arange(1, LONGEST_BLOCK + 1)
+_LEAST = np.maximum(np.where(_BLOCKS < SHORT_BLOCK, LEAST_SHORT_TOKENS, LEAST_TOKENS), LEAST_TIMES * _BLOCKS)
 
 
-class RepetitionWatch:
-    """Follows the tokens of one answer; a comparison for each, and a look at the last ones every 64.
-
-    Two periods of one run that is as long as both together have a common divisor that is a period too (Fine and
-    Wilf, 1965). So the smallest period of the window is the only one to follow, and the count is exact.
-    """
+class RepetitionDetector:
+    """Follow the tokens of one answer and report when they become a loop."""
 
     def __init__(self) -> None:
-        self._tokens: list[int] = []
-        self._until_look = _WINDOW
-        self._period = 0
-        self._run = 0
-        self._longest = 0
+        self._recent = np.full(LONGEST_BLOCK, -1, dtype=np.int64)
+        """The last tokens, newest first."""
+        self._matches = np.zeros(LONGEST_BLOCK, dtype=np.int64)
+        """By block length: how many tokens at the end equal the token one block before them."""
 
-    @property
-    def length(self) -> int:
-        """How many tokens at the end are one piece of text, over and over; 0 while that may still be meant."""
-        return self._run if self._run >= max(LEAST_TOKENS, LEAST_TIMES * self._period) else 0
+    def push(self, token: int) -> int:
+        """Add the next token.
 
-    @property
-    def longest(self) -> int:
-        """The largest `length` so far."""
-        return max(self._longest, self.length)
-
-    def push(self, token: int) -> None:
-        """Take the next token."""
-        tokens = self._tokens
-        if self._period and tokens[-self._period] == token:
-            self._run += 1
-        elif self._period:
-            self._longest = self.longest
-            self._period = self._run = 0
-        tokens.append(token)
-        self._until_look -= 1
-        if not self._until_look:
-            self._until_look = LONGEST_PERIOD
-            del tokens[:-_KEPT]
-            if not self._period:
-                self._look()
-
-    def _look(self) -> None:
-        """Find the smallest period of the window, and how far back it goes."""
-        tokens, window = self._tokens, self._tokens[-_WINDOW:]
-        for period in range(1, LONGEST_PERIOD + 1):
-            if window[-1 - period] == window[-1] and window[period:] == window[:-period]:
-                before = len(tokens) - _WINDOW - 1
-                while before >= 0 and tokens[before] == tokens[before + period]:
-                    before -= 1
-                self._period, self._run = period, len(tokens) - 1 - before
-                return
+        Returns:
+            How many times the last block stands in a row if that is a loop, else 0.
+        """
+        self._matches += 1
+        self._matches[self._recent != token] = 0
+        self._recent[1:] = self._recent[:-1]
+        self._recent[0] = token
+        # The shortest block of a loop has the most matches; its multiples have one block less each.
+        longest = int(self._matches.argmax())
+        block, matches = longest + 1, int(self._matches[longest])
+        return matches // block + 1 if matches + block >= _LEAST[longest] else 0

@@ -39,6 +39,8 @@ class FinishReason(Enum):
     """No room left in the context."""
     CANCELLED = "cancelled"
     """The user stopped it."""
+    REPETITION = "repetition"
+    """It repeated itself; see `app.engine.repetition`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,11 @@ class DraftingStatus:
     def switched_off(self) -> DraftingStatus:
         """The same while nothing may be drafted: what was measured of the answer stays true."""
         return dataclasses.replace(self, source="off", reason=SWITCHED_OFF)
+
+    @property
+    def without_speedup(self) -> DraftingStatus:
+        """Drop the speedup and its verdict: a loop is easy to draft and says nothing about other text."""
+        return dataclasses.replace(self, verdict="", speedup=None)
 
 
 _WHOLE = ("top_k", "repeat_last_n", "seed")

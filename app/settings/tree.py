@@ -207,6 +207,7 @@ SETTINGS: tuple[Setting, ...] = (
         unset="as many as fit",
     ),
     _setting("answer.stop", Texts(), (), "end the answer before this text", metavar="TEXT", unset="none"),
+    _setting("answer.stop_on_repeat", Switch(), True, "stop an answer that repeats itself"),
     _setting(
         "answer.thinking",
         Choice(("auto", "on", "off")),

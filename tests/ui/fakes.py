@@ -114,25 +114,24 @@ class FakeEngine:
         stats: GenerationStats = STATS,
         drafting: DraftingStatus | None = None,
         request: int | None = None,
-        repeating: int = 0,
     ) -> None:
         if thinking:
             self._thoughts += text
         else:
             self._text += text
         segments = (Segment(text, Origin.DRAFT, reasoning=thinking),)
-        self.emit(StepCompleted(request or len(self.requests), segments, stats, drafting, repeating=repeating))
+        self.emit(StepCompleted(request or len(self.requests), segments, stats, drafting))
 
     def finishes(
         self,
         reason: FinishReason = FinishReason.STOP,
         stats: GenerationStats = STATS,
         request: int | None = None,
-        repeating: int = 0,
+        repeats: int = 0,
     ) -> None:
         plan = AnswerPlan("fixed", "model", DraftParams(), None)
         number = request or len(self.requests)
-        self.emit(Finished(number, reason, self._text, self._thoughts, stats, plan, repeating=repeating))
+        self.emit(Finished(number, reason, self._text, self._thoughts, stats, plan, repeats=repeats))
 
     def goes_on(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
         """Says the rest of an answer and ends it."""

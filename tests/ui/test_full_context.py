@@ -1,4 +1,4 @@
-"""A context that is full, a prompt that no longer fits, an answer that repeats itself: told, and told again later."""
+"""A context that is full, a prompt that no longer fits, an answer that repeated itself: told, and told again later."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ TOO_LONG = ContextOverflowError(
 
 
 @pytest.mark.parametrize(
-    ("reason", "repeating", "words"),
+    ("reason", "repeats", "words"),
     [
         (FinishReason.CONTEXT, 0, "cut: the context is full; ctrl+n begins a new conversation, f4 sets a longer"),
-        (FinishReason.CONTEXT, 3400, "cut: the context is full, 3,400 tokens in a row repeat themselves; a repeat"),
+        (FinishReason.REPETITION, 4, "stopped: the answer repeated itself 4 times; ctrl+g continues"),
         (FinishReason.LENGTH, 0, "cut at the token limit; ctrl+g continues"),
-        (FinishReason.CANCELLED, 700, "stopped; ctrl+g continues"),
+        (FinishReason.CANCELLED, 0, "stopped; ctrl+g continues"),
     ],
 )
-async def test_how_an_answer_ended_is_shown_again(file: Path, reason: FinishReason, repeating: int, words: str) -> None:
+async def test_how_an_answer_ended_is_shown_again(file: Path, reason: FinishReason, repeats: int, words: str) -> None:
     async with kept_chat(file) as chat:
         await chat.send("Tell me a story.")
         chat.engine.says("Once upon a time")
-        chat.engine.finishes(reason, repeating=repeating)
+        chat.engine.finishes(reason, repeats=repeats)
         await chat.ready()
         await chat.shows(words)
         before = said(chat)
@@ -100,32 +100,3 @@ async def test_why_an_answer_failed_on_its_way_is_shown_again_and_it_can_go_on(f
         await chat.pilot.press("ctrl+g")
         await chat.until(lambda: chat.engine.requests)
         await chat.until(lambda: "llama.cpp failed." not in chat.text)
-
-
-async def test_an_answer_that_repeats_itself_is_hinted_at_while_it_does(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("Count.")
-        chat.engine.says("one, one, ", repeating=0)
-        await chat.shows("one, one,")
-        assert "repeating" not in chat.text
-        chat.engine.says("one, ", repeating=643)
-        await chat.shows("It has been repeating itself for 600 tokens; esc stops it.")
-        assert chat.engine.cancelled == 0
-        chat.engine.says("two, ", repeating=0)
-        await chat.until(lambda: "repeating" not in chat.text)
-        chat.engine.says("two, ", repeating=400)
-        await chat.shows("It has been repeating itself for 400 tokens; esc stops it.")
-        await chat.pilot.press("escape")
-        assert chat.engine.cancelled == 1
-        chat.engine.finishes(FinishReason.CANCELLED, repeating=643)
-        await chat.ready()
-        await chat.until(lambda: "repeating" not in chat.text)
-
-
-async def test_the_hint_stays_behind_with_the_conversation(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("Count.")
-        chat.engine.says("one, ", repeating=400)
-        await chat.shows("repeating itself")
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: "repeating itself" not in chat.text)

@@ -135,3 +135,14 @@ def test_the_speed_of_a_single_token_was_not_measured() -> None:
     kept = numbers(ended(stats, STATUS))
     assert "predicted_per_second" not in kept
     assert "tokens_per_second" not in kept
+
+
+def test_a_repeated_answer_is_reported_without_a_speedup() -> None:
+    event = replace(ended(STATS, STATUS.without_speedup), reason=FinishReason.REPETITION, repeats=4)
+
+    line = summary(event, PAIR)
+
+    assert line.endswith("per check; stopped: the answer repeated itself 4 times (--stop-on-repeat off)")
+    assert "1.0x" not in line
+    assert as_json(event, PAIR, [])["finish_reason"] == "repetition"
+    assert as_json(event, PAIR, [])["speculation"]["speedup"] is None

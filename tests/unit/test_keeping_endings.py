@@ -20,12 +20,12 @@ def last(kept: Kept) -> Node:
     return node
 
 
-@pytest.mark.parametrize("reason", [FinishReason.CONTEXT, FinishReason.LENGTH])
+@pytest.mark.parametrize("reason", [FinishReason.CONTEXT, FinishReason.LENGTH, FinishReason.REPETITION])
 def test_why_an_answer_was_cut_is_kept(kept: Kept, reason: FinishReason) -> None:
     kept.keeper.ask("Why?")
     kept.hear("Bec")
-    kept.keeper.finish(Finished(1, reason, "Bec", "", STATS, AnswerPlan("off", "none", None, None), repeating=700))
-    assert last(kept).ending == Ending(reason, 700)
+    kept.keeper.finish(Finished(1, reason, "Bec", "", STATS, AnswerPlan("off", "none", None, None), repeats=7))
+    assert last(kept).ending == Ending(reason, 7)
 
 
 def test_whether_the_context_could_have_been_longer_is_kept(kept: Kept) -> None:
@@ -96,8 +96,8 @@ def test_what_was_continued_in_vain_ends_as_it_did(kept: Kept) -> None:
 @pytest.mark.parametrize(
     "stats",
     [
-        '{"reason":"?","repeating":-1,"error":[]}',
-        '{"reason":[],"repeating":true,"error":{"message":7}}',
+        '{"reason":"?","repeats":-1,"error":[]}',
+        '{"reason":[],"repeats":true,"error":{"message":7}}',
         '{"error":{"message":" "}}',
         "[1]",
         "{",
@@ -118,6 +118,6 @@ def test_numbers_from_anywhere_say_nothing_that_cannot_be_meant(kept: Kept, stat
 
 
 def test_an_answer_that_goes_on_says_nothing_of_how_it_had_ended() -> None:
-    ended = {"n": 1, **numbers_of(FinishReason.CONTEXT, 700, at_limit=True), **numbers_of_failure(BROKEN)}
-    assert ending_in(ended) == Ending(FinishReason.CONTEXT, 700, Failure("It broke.", "Mend it."), at_limit=True)
+    ended = {"n": 1, **numbers_of(FinishReason.CONTEXT, 7, at_limit=True), **numbers_of_failure(BROKEN)}
+    assert ending_in(ended) == Ending(FinishReason.CONTEXT, 7, Failure("It broke.", "Mend it."), at_limit=True)
     assert without_ending(ended) == {"n": 1}

@@ -9,10 +9,10 @@ import pytest
 from app.chat.message import Begun, Message, Role
 from app.engine.types import AutoDraft, FinishReason
 from app.errors import ContextOverflowError
-from app.events import Event, Finished, StepCompleted
+from app.events import Event, Finished
 from app.request import AnswerRequest
 from app.responder import answer
-from tests.fakes import FakeModel, always, mixing
+from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
 
@@ -135,11 +135,3 @@ def test_what_fits_to_the_last_token_is_answered() -> None:
     *_, finished = events(FakePair(FakeModel(mixing(1), n_ctx=16)), AnswerRequest(said("a" * 9, "b" * 5, "cc")))
     assert isinstance(finished, Finished)
     assert (finished.reason, finished.stats.predicted_n) == (FinishReason.CONTEXT, 1)
-
-
-def test_an_answer_that_goes_round_in_circles_says_so_while_it_does_and_in_the_end() -> None:
-    told = events(FakePair(FakeModel(always(5), n_ctx=1000)), AnswerRequest(said("a"), max_tokens=450))
-    steps = [event.repeating for event in told if isinstance(event, StepCompleted)]
-    assert (steps[398], steps[399], steps[449]) == (0, 400, 450)
-    assert isinstance(told[-1], Finished)
-    assert told[-1].repeating == 450

@@ -1,4 +1,4 @@
-"""Repetition is noticed exactly, and nothing that only looks like it."""
+"""A loop is detected at its last needed token; text whose rows are merely alike is not."""
 
 from __future__ import annotations
 
@@ -8,63 +8,72 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from app.engine.repetition import LEAST_TIMES, LEAST_TOKENS, LONGEST_PERIOD, RepetitionWatch
+from app.engine.repetition import (
+    LEAST_SHORT_TOKENS,
+    LEAST_TIMES,
+    LEAST_TOKENS,
+    LONGEST_BLOCK,
+    SHORT_BLOCK,
+    RepetitionDetector,
+)
 
 
-def lengths(tokens: Iterable[int]) -> list[int]:
-    """What is told after each token."""
-    watch, told = RepetitionWatch(), []
-    for token in tokens:
-        watch.push(token)
-        told.append(watch.length)
-    return told
+def repeats(tokens: Iterable[int]) -> list[int]:
+    """Return what the detector reports after each token."""
+    detector = RepetitionDetector()
+    return [detector.push(token) for token in tokens]
+
+
+def least(block: int) -> int:
+    return max(LEAST_SHORT_TOKENS if block < SHORT_BLOCK else LEAST_TOKENS, LEAST_TIMES * block)
 
 
 def by_definition(tokens: Sequence[int]) -> int:
-    """The longest end of the text that has a period, if it is long enough and repeats often enough."""
-    longest = 0
-    for period in range(1, LONGEST_PERIOD + 1):
-        run = min(period, len(tokens))
-        while run < len(tokens) and tokens[-run - 1] == tokens[-run - 1 + period]:
-            run += 1
-        if run >= max(LEAST_TOKENS, LEAST_TIMES * period):
-            longest = max(longest, run)
-    return longest
+    """Count the repeats of the block with which the most tokens at the end agree, without a running state."""
+
+    def matches(block: int) -> int:
+        at = len(tokens) - 1
+        while at >= block and tokens[at] == tokens[at - block]:
+            at -= 1
+        return len(tokens) - 1 - at
+
+    block = max(range(1, LONGEST_BLOCK + 1), key=matches)
+    return matches(block) // block + 1 if matches(block) + block >= least(block) else 0
 
 
 def words(text: str) -> list[int]:
-    """Ids for words, digits, spaces and marks, as fine as a vocabulary cuts them."""
+    """Return ids for words, digits, spaces and marks, as finely as a vocabulary splits them."""
     return [hash(word) for word in re.findall(r"[A-Za-z]+|.|\n", text)]
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_it_tells_what_the_definition_says_at_every_token(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(6))
+def test_repeats_match_the_definition(seed: int) -> None:
     choose = random.Random(seed)
     tokens: list[int] = []
-    while len(tokens) < 2600:
-        tokens += [choose.randrange(5) for _ in range(choose.randrange(150))]
-        piece = [choose.randrange(3) for _ in range(choose.choice([1, 2, 3, 17, 50, 63, 64, 65]))]
-        tokens += (piece * 700)[: choose.choice([100, 399, 400, 401, 511, 512, 700])]
-    told = lengths(tokens)
-    assert any(told)
-    looked_at = [
-        *range(0, len(tokens), 37),
-        *(at for at in range(1, len(tokens)) if bool(told[at]) != bool(told[at - 1])),
-    ]
-    for at in looked_at:
-        assert told[at] == by_definition(tokens[: at + 1]), at
+    while len(tokens) < 2000:
+        tokens += [choose.randrange(5) for _ in range(choose.randrange(60))]
+        block = [choose.randrange(3) for _ in range(choose.choice([1, 2, 3, 8, 17, 50]))]
+        tokens += (block * 300)[: choose.choice([63, 64, 65, 127, 128, 129, 200, 300])]
+    found = repeats(tokens)
+    assert any(found)
+    for at in range(0, len(tokens), 13):
+        assert found[at] == by_definition(tokens[: at + 1]), at
 
 
-@pytest.mark.parametrize("period", [1, 7, LONGEST_PERIOD])
-def test_it_is_told_as_soon_as_it_is_long_enough_and_until_it_ends(period: int) -> None:
-    least = max(LEAST_TOKENS, LEAST_TIMES * period)
-    piece = list(range(period))
-    told = lengths([*range(1000, 1090), *(piece * least)[:least], 500, 501])
-    assert told[90 + least - 2 :] == [0, least, 0, 0]
+@pytest.mark.parametrize("block", [1, SHORT_BLOCK - 1, SHORT_BLOCK, 16, 17, LONGEST_BLOCK])
+def test_a_loop_is_reported_from_its_last_needed_token_to_its_end(block: int) -> None:
+    loop = (list(range(block)) * least(block))[: least(block)]
+    found = repeats([*range(1000, 1090), *loop, 5000])
+    assert found[90 + least(block) - 2 :] == [0, -(-least(block) // block), 0]
 
 
-def test_a_longer_piece_is_not_looked_for() -> None:
-    assert not any(lengths(list(range(LONGEST_PERIOD + 1)) * 50))
+def test_a_block_that_is_too_long_is_not_detected() -> None:
+    assert not any(repeats(list(range(LONGEST_BLOCK + 1)) * 6))
+
+
+def test_a_short_block_is_not_taken_for_a_longer_one() -> None:
+    """Three blocks of three tokens are a block of nine, which needs fewer tokens."""
+    assert not any(repeats([1, 2, 3] * (LEAST_SHORT_TOKENS // 3)))
 
 
 TABLE = "| Name | Age |\n| --- | --- |\n" + "".join(f"| person {n} | {20 + n % 50} |\n" for n in range(300))
@@ -80,19 +89,11 @@ SONG = "".join(
 
 
 @pytest.mark.parametrize("text", [TABLE, NUMBERS, BINARY, CODE, LIST, ZEROS, RULES, SONG])
-def test_what_is_only_alike_is_no_repetition(text: str) -> None:
+def test_text_that_is_merely_alike_is_no_loop(text: str) -> None:
     tokens = words(text)
-    assert len(tokens) > 2 * LONGEST_PERIOD
-    assert not any(lengths(tokens))
+    assert len(tokens) > 2 * LEAST_SHORT_TOKENS
+    assert not any(repeats(tokens))
 
 
-def test_a_sentence_over_and_over_is_repetition_behind_any_text() -> None:
-    tokens = words(TABLE + "I am sorry, I cannot do that. " * 60)
-    assert lengths(tokens)[-1] == len(words("I am sorry, I cannot do that. ")) * 60
-
-
-def test_the_longest_stretch_outlives_its_end() -> None:
-    watch = RepetitionWatch()
-    for token in [1, 2] * 300 + [3] * 20 + list(range(200)) + [1, 2] * 220:
-        watch.push(token)
-    assert (watch.length, watch.longest) == (440, 600)
+def test_a_repeated_sentence_is_a_loop_after_any_text() -> None:
+    assert repeats(words(TABLE + "I am sorry, I cannot do that. " * 4))[-1] == 4

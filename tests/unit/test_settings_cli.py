@@ -47,6 +47,7 @@ EVERYTHING = [
         '[answer]\nsystem = "Short."\nstop = ["END", "a"]\nmax_tokens = 9',
         "--system Short. --stop END --stop a --max-tokens 9",
     ),
+    ("[answer]\nstop_on_repeat = false", "--stop-on-repeat off"),
     ('[answer]\nthinking = "off"\nreasoning_effort = "high"', "--thinking off --reasoning-effort high"),
     (
         '[model]\nctx = 512\nthreads = 2\nflash_attn = "on"\ndevice = "cpu"\nfit = "off"',
@@ -73,7 +74,8 @@ def test_the_file_and_the_flags_mean_the_same(file: Path, text: str, flags: str)
 
 
 def test_flag_over_preset_over_file_over_pair(file: Path) -> None:
-    assert options("--pair demo").pair.sampling.temperature == 0.2
+    demo = options("--pair demo").pair.sampling
+    assert (demo.temperature, demo.repeat_penalty) == (0.2, 1.1)
     file.write_text("[sampling]\ntemp = 0.5\ntop_k = 7")
     assert options("--pair demo").pair.sampling.temperature == 0.5
     assert options("--pair demo --preset precise").pair.sampling.temperature == 0

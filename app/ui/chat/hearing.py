@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.chat.ending import Ending, ending_in, numbers_of_failure
-from app.events import Event, Failed, Finished, Loaded, Measuring, Notice, PairChanged, PairInfo, StepCompleted
+from app.events import Event, Failed, Finished, Loaded, Measuring, Notice, PairChanged, PairInfo
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.branches import one_of_several
@@ -89,8 +89,6 @@ class Hearing:
         if self.is_waiting:
             screen.status.follow(batch.latest)
         self._keeper.add(batch.segments)
-        if isinstance(batch.latest, StepCompleted):
-            screen.hint.repeating(batch.latest.repeating)
         answer = screen.messages.answer
         self._tell_why_it_waits(batch)
         if batch.segments and answer is not None:
@@ -190,7 +188,7 @@ class Hearing:
         else:
             screen.status.in_vain()
         screen.sidebar.look_again()
-        await self._end(event.text, event.reasoning, Ending(event.reason, event.repeating, at_limit=event.at_limit))
+        await self._end(event.text, event.reasoning, Ending(event.reason, event.repeats, at_limit=event.at_limit))
 
     async def _on_failed(self, event: Failed) -> None:
         error, is_idle = in_chat(event.error, self._screen), self._is_idle
@@ -221,7 +219,6 @@ class Hearing:
         screen.set_timer(REST_S, sweep)
         counts = self._session.ended(text, reasoning)
         screen.hint.forget()
-        screen.hint.repeating(0)
         gave_way = await screen.messages.settle(ending, counts=counts)
         screen.messages.mark(self._keeper.tree, self._keeper.exchange)
         if gave_way:

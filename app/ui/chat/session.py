@@ -246,4 +246,5 @@ class ChatSession:
             stops=settings.stops,
             begun=begun,
             thinking=settings.thinking,
+            stop_on_repeat=settings.stop_on_repeat,
         )

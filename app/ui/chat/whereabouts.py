@@ -124,7 +124,6 @@ class Whereabouts:
         screen.hint.unseen(False)
         await self._pair_loading.load_next()
         await self._pair_notice.conversation_opened()
-        screen.hint.repeating(0)
         if session.phase is Phase.READY:
             screen.show_ready()
         screen.sidebar.look_again()

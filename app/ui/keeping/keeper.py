@@ -29,6 +29,7 @@ _STATES = {
     FinishReason.CANCELLED: State.STOPPED,
     FinishReason.LENGTH: State.CUT,
     FinishReason.CONTEXT: State.CUT,
+    FinishReason.REPETITION: State.CUT,
 }
 
 
@@ -130,7 +131,7 @@ class Keeper(Conversation):
         stats = {**numbers(event), **self.models}
         if self._journal is not None and self._journal.continues:
             stats |= self._earlier(self._journal.node.id)
-        why = numbers_of(event.reason, event.repeating, at_limit=event.at_limit)
+        why = numbers_of(event.reason, event.repeats, at_limit=event.at_limit)
         self._end(_STATES[event.reason], why, text=event.text or None, reasoning=event.reasoning or None, stats=stats)
 
     def fail(self, error: AppError) -> tuple[str, str]:

@@ -99,7 +99,7 @@ def numbers(event: Finished) -> dict[str, Any]:
     """The numbers of an answer, as JSON has them; what was not measured is left out."""
     stats, gain = event.stats, speedup_of(event.stats, event.drafting)
     found = {
-        **numbers_of(event.reason, event.repeating, at_limit=event.at_limit),
+        **numbers_of(event.reason, event.repeats, at_limit=event.at_limit),
         "prompt_n": stats.prompt_n,
         "cache_n": stats.cache_n,
         "predicted_n": stats.predicted_n,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.chat.ending import Ending
+from app.chat.ending import Ending, repeated
 from app.chat.tree import State
 from app.engine.types import FinishReason
 from app.errors import AppError
@@ -37,9 +37,8 @@ def in_words(ending: Ending, *, empty: bool, thought: bool = False) -> str:
     if ending.reason is None:
         return ""
     said = _WORDS.get(ending.reason, _of_nothing(thought=thought) if empty else "")
-    if ending.repeating and ending.reason in (FinishReason.LENGTH, FinishReason.CONTEXT):
-        circles = f"a repeat_penalty ({key('chat.settings', 'f4')}) works against that"
-        return f"{said}, {ending.repeating:,} tokens in a row repeat themselves; {circles}"
+    if ending.reason is FinishReason.REPETITION:
+        return repeated(ending.repeats)
     if ending.reason is FinishReason.CONTEXT:
         new, settings, more = key("chat.new", "ctrl+n"), key("chat.settings", "f4"), key("chat.go_on", "ctrl+g")
         anew = f"{new} begins a new conversation"

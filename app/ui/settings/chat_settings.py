@@ -23,6 +23,7 @@ class ChatSettings:
         system: System message, or None.
         max_tokens: Most tokens of an answer, or None.
         stops: Strings that end an answer.
+        stop_on_repeat: Whether a loop ends an answer.
         thinking: Whether the model is to think before it answers.
         system_yields: Whether a system message in the conversation itself goes before `system`.
     """
@@ -34,6 +35,7 @@ class ChatSettings:
     system: str | None = None
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
+    stop_on_repeat: bool = True
     thinking: Thinking = AS_TRAINED
     system_yields: bool = False
 
@@ -48,6 +50,7 @@ def applied(base: ChatSettings, now: Resolved) -> ChatSettings:
         system=cast("str | None", now["answer.system"]),
         max_tokens=cast("int | None", now["answer.max_tokens"]),
         stops=cast("tuple[str, ...]", now["answer.stop"]),
+        stop_on_repeat=now["answer.stop_on_repeat"] is True,
         thinking=thinking(now),
         system_yields=now.origin("answer.system") not in (Origin.FLAG, Origin.CONVERSATION),
     )

@@ -9,17 +9,13 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
-from app.ui.key_names import key
 from app.ui.reading.wrapping import wrapped
 
 _SECONDS = 4.0
 
 
 class Hint(Static):
-    """Says one short thing for a moment; for as long as it is so, what is odd about the answer that is being written.
-
-    That is text out of sight, and text that repeats itself.
-    """
+    """Show one short line for a moment; while new text is out of sight, a line that says so."""
 
     @dataclass
     class Wanted(Message):
@@ -36,7 +32,6 @@ class Hint(Static):
         self._kept = ""
         self._about = ""
         self._unseen = False
-        self._repeating = 0
         self._timer: Timer | None = None
 
     def say(self, text: str) -> None:
@@ -54,7 +49,7 @@ class Hint(Static):
         self._draw()
 
     def about(self, text: str) -> None:
-        """Show a line about a message, beside what is odd, in place of what asks; an empty one ends that."""
+        """Show a line about a message, in place of a question; an empty one removes it."""
         self._about = text
         if text and self.has_class("-asks"):
             self.forget()
@@ -69,13 +64,6 @@ class Hint(Static):
         """Whether there is new text below what can be seen."""
         if unseen != self._unseen:
             self._unseen = unseen
-            self._draw()
-
-    def repeating(self, tokens: int) -> None:
-        """How many tokens of the running answer only repeat what was before them."""
-        hundreds = tokens - tokens % 100
-        if hundreds != self._repeating:
-            self._repeating = hundreds
             self._draw()
 
     def on_resize(self) -> None:
@@ -97,10 +85,8 @@ class Hint(Static):
         self._draw()
 
     def _draw(self) -> None:
-        circles = f"It has been repeating itself for {self._repeating:,} tokens; {key('chat.stop', 'esc')} stops it."
-        odd = [circles] if self._repeating else []
-        odd += ["↓ new text below"] if self._unseen else []
-        said = Content(self._said or self._kept or "  ".join(filter(None, (*odd, self._about))))
+        unseen = "↓ new text below" if self._unseen else ""
+        said = Content(self._said or self._kept or "  ".join(filter(None, (unseen, self._about))))
         self.set_class(not said, "-silent")
         # Before the first layout there is no width.
         width = self.size.width
