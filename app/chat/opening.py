@@ -9,14 +9,16 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from shutil import copyfile
 
 from app import regular_file
-from app.chat import journal_mode
-from app.chat.database import BUSY_S, Database, is_damage, place_of, sentences, suspicion
+from app.chat import journal_mode, schema
+from app.chat.backup import back_up_before_migration, backups
+from app.chat.database import BUSY_S, Database, checkpoint, is_damage, place_of, sentences, suspicion
 from app.chat.health import check_all_but_index
 from app.chat.rows import decoded
 from app.chat.salvage import salvage
-from app.chat.schema import mend_index, migrate, prepare_index, prepare_unfinished
+from app.chat.schema import mend_index, migrate, prepare_index, prepare_unfinished, version_of
 from app.errors import StoreError
 from app.file_lock import exclusive
 
@@ -72,36 +74,46 @@ def _mended(file: Path) -> tuple[Database, str]:
             raise
     with suppress(OSError):
         suspicion(file).touch()
-    new, aside = file.with_name(file.name + "-salvaged"), _free_name(file)
+    new, aside = file.with_name(file.name + "-restored"), _free_name(file)
     try:
-        # Of an earlier start that was killed.
-        _remove(new)
-        _make_private(new)
-        with closing(_prepared(new)) as db:
-            n = _salvaged(file, db)
+        made = _restored(file, new)
         with _moved(file, aside), _moved(new, file):
-            return _opened(file), _told(aside, n)
+            return _opened(file), _told(aside, made)
     finally:
         with suppress(OSError):
             _remove(new)
 
 
-def _told(aside: Path, n: int) -> str:
-    """What became of a damaged file, of which so many conversations could be read."""
-    if not n:
-        return f"The conversations were damaged. They are kept in {aside}, and new ones begin here."
-    what = "One of them could be read and is here" if n == 1 else f"{n:,} of them could be read and are here"
-    return f"The conversations were damaged. {what}, perhaps not whole; the damaged file is kept as {aside}."
+def _told(aside: Path, made: float | None) -> str:
+    """Say in a sentence that a damaged file was replaced by a backup of that time, or by an empty file."""
+    if made is None:
+        return f"The conversations were damaged and have no backup; the damaged file is kept as {aside}."
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(made))
+    return f"The conversations were damaged; Tandem opened the backup of {when} and kept the damaged file as {aside}."
 
 
-def _salvaged(file: Path, db: sqlite3.Connection) -> int:
-    """Copy what can be read of a damaged file; returns how many conversations. Raises where the copy is refused."""
-    try:
-        damaged = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
-    except sqlite3.Error:
-        return 0
-    with closing(damaged):
-        return salvage(damaged, db)
+def _restored(file: Path, new: Path) -> float | None:
+    """Copy the newest backup that is whole; return when it was made, or None and an empty file if there is none.
+
+    Raises:
+        OSError: The copy cannot be written.
+        sqlite3.Error: SQLite refuses.
+    """
+    for backup in backups(file):
+        _remove(new)
+        _make_private(new)
+        copyfile(backup, new)
+        try:
+            _prepared(new, check=True, is_copy=True).close()
+        except (sqlite3.DatabaseError, UnicodeDecodeError, StoreError) as error:
+            if isinstance(error, sqlite3.DatabaseError) and not is_damage(error):
+                raise
+        else:
+            return backup.stat().st_mtime
+    _remove(new)
+    _make_private(new)
+    _prepared(new).close()
+    return None
 
 
 def open_copy(file: Path | None) -> tuple[Database, bool]:
@@ -172,19 +184,28 @@ def _opened(file: Path, *, check: bool = False, wait_s: float = BUSY_S) -> Datab
     return Database(_prepared(file, check=check, wait_s=wait_s), file, place)
 
 
-def _prepared(file: Path, *, check: bool = False, wait_s: float = BUSY_S) -> sqlite3.Connection:
+def _prepared(file: Path, *, check: bool = False, wait_s: float = BUSY_S, is_copy: bool = False) -> sqlite3.Connection:
     db = sqlite3.connect(file, timeout=wait_s, isolation_level=None)
     try:
         journal_mode.choose(db, file, wait_s)
         if check:
             check_all_but_index(db)
+        if not is_copy and (version := _older_version(db)):
+            back_up_before_migration(db, file, version)
         _settle(db)
         if check:
             mend_index(db)
+        checkpoint(db)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _older_version(db: sqlite3.Connection) -> int:
+    """Return the schema version if a migration will change it, else 0."""
+    version = version_of(db)
+    return version if version < len(schema.MIGRATIONS) else 0
 
 
 def _settle(db: sqlite3.Connection) -> None:

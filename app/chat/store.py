@@ -106,6 +106,11 @@ class Store:
         return store
 
     @property
+    def file(self) -> Path | None:
+        """Where it is; None in memory."""
+        return self._database.file
+
+    @property
     def on_disk(self) -> bool:
         """Whether anything outlives this process."""
         return self._database.file is not None

@@ -119,7 +119,7 @@ async def test_what_a_disk_refuses_is_said_in_sight_of_a_long_answer(file: Path)
 async def test_a_chat_that_left_a_full_disk_comes_back_to_it_by_itself(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.ui.app._TRY_AGAIN_S", 0.05)
+    monkeypatch.setattr("app.ui.app._MAINTAIN_S", 0.05)
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         store = chat.screen.keeper._disk.store

@@ -284,7 +284,7 @@ def test_a_disk_that_takes_again_what_it_refused_is_gone_back_to_and_that_is_sai
         full.setattr("app.chat.parting.reopen_file", refuse)
         for _ in range(200):
             now[0] += 1.0
-            kept.keeper.try_again()
+            kept.keeper.maintain()
             kept.keeper.pin(conversation, pinned=True)
     assert [after - before for before, after in pairwise([100.0, *tries])] == [5, 10, 20, 40, 60, 60]
     assert len(kept.said) == 1
@@ -297,7 +297,7 @@ def test_a_disk_that_takes_again_what_it_refused_is_gone_back_to_and_that_is_sai
     kept.exchange("g", "h")
     assert not store.on_disk
     now[0] += 5.0
-    kept.keeper.try_again()
+    kept.keeper.maintain()
     assert store.on_disk, "another refusal begins from the first wait"
 
 
@@ -313,7 +313,7 @@ def test_what_is_said_after_the_file_was_taken_away_is_written_in_its_place_with
     assert f"{kept.file} was moved, removed or replaced. Put it back. They are kept in memory" in said
     for _ in range(3):
         now[0] += 100.0
-        kept.keeper.try_again()
+        kept.keeper.maintain()
     assert kept.said[1:] == ["Conversations are kept in memory, and written when Tandem ends."], "it is said once"
     kept.keeper.close()
     assert kept.texts(first) == ["a", "b"]

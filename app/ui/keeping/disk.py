@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from app.errors import StoreError
@@ -18,6 +19,8 @@ StoreOpener = Callable[[], "Store"]
 _T = TypeVar("_T")
 BACK = "Everything that was said is on disk now."
 """Said when a disk that refused no longer does."""
+_BACKUP_S = 3600.0
+"""Between two looks whether a backup is due."""
 _FIRST_S, _MOST_S = 5.0, 60.0
 """Until a disk that refused is tried again: the first time, and at most."""
 
@@ -47,6 +50,7 @@ class Disk:
         self._clock = clock
         self._wait_s = _FIRST_S
         self._tried = 0.0
+        self._backed_up: float | None = None
 
     @property
     def keeps(self) -> bool:
@@ -82,6 +86,17 @@ class Disk:
             with suppress(StoreError):
                 return self.store.tidy()
         return False
+
+    def maintain(self) -> None:
+        """Return to a disk that refused, and back up the file; called every few seconds."""
+        self.try_again()
+        store = self.store
+        is_due = self._backed_up is None or self._clock() - self._backed_up >= _BACKUP_S
+        if store is not None and store.file is not None and is_due:
+            from app.chat.backup import back_up_daily
+
+            self._backed_up = self._clock()
+            Thread(target=back_up_daily, args=(store.file,), daemon=True).start()
 
     def try_again(self) -> None:
         """Go back to the disk if it refused, takes what was said since, and was not tried a moment ago."""
