@@ -148,13 +148,10 @@ def sentences(file: Path | None, *, but_busy: bool = False) -> Iterator[None]:
 def _refusal(error: sqlite3.Error | UnicodeDecodeError, file: Path | None) -> StoreError:
     place = file or "memory"
     if is_damage(error):
-        return StoreError(f"The conversations in {place} are damaged.", "Restart Tandem: it opens the latest backup.")
+        return StoreError(f"The conversations in {place} are damaged.", "Tandem opens the latest backup.")
     match _code(error):
         case sqlite3.SQLITE_FULL:
-            return StoreError(
-                f"The conversations cannot be kept: the disk of {place} is full.",
-                "Free some space.",
-            )
+            return StoreError("The disk is full, so messages are not saved.", "Free some space.")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return StoreError(
                 f"The conversations cannot be kept: {place} cannot be written.", "Check the folder and its permissions."

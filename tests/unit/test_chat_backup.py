@@ -8,17 +8,20 @@ import sqlite3
 import stat
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from app.chat import backup, schema
+from app.chat import backup, opening, schema
 from app.chat.backup import back_up_daily
 from app.chat.database import suspicion
 from app.chat.store import Store
+from app.errors import StoreError
+from app.file_lock import exclusive
 from tests.unit.keeping import Kept
 from tests.unit.stores import exchange
 
@@ -207,3 +210,54 @@ def test_the_chat_backs_up_once_an_hour_at_most(kept: Kept, monkeypatch: pytest.
         now[0] += 10.0
 
     assert copied == [(100.0, kept.file), (3700.0, kept.file)]
+
+
+def test_of_two_starts_that_find_the_same_damage_the_second_opens_what_the_first_has_restored(
+    file: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage_first_page(file)
+    first: list[Store] = []
+
+    @contextmanager
+    def after_the_first(*args: Any, **options: Any) -> Iterator[None]:
+        monkeypatch.setattr(opening, "exclusive", exclusive)
+        first.append(Store.open(file))
+        with exclusive(*args, **options):
+            yield
+
+    monkeypatch.setattr(opening, "exclusive", after_the_first)
+    with closing(Store.open(file)) as second, closing(first[0]):
+        assert "opened the backup" in first[0].notice
+        assert second.notice == ""
+        exchange(second, "of the second", "kept")
+        assert [summary.title for summary in first[0].summaries()] == ["of the second", "before"]
+    assert len(list(file.parent.glob("*-damaged-*.db"))) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is open can be moved")
+def test_nothing_is_written_into_a_file_that_was_moved_while_it_was_opened(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def moved(db: sqlite3.Connection) -> None:
+        file.rename(file.with_name("elsewhere"))
+        file.touch()
+
+    monkeypatch.setattr(opening, "prepare_index", moved)
+    database, _ = opening.open_file(file)
+    with closing(database), pytest.raises(StoreError, match="was moved"), database.write():
+        pass
+
+
+@pytest.mark.parametrize("what", ["id = 10", "id > 10"])
+def test_a_broken_index_is_built_again_and_no_backup_opened(file: Path, copy: Path, what: str) -> None:
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute(f"UPDATE found_data SET block = x'00' WHERE {what}")
+    kept = Kept(file)
+    kept.keeper.search("backup")
+    kept.exchange("said with a broken index", "an answer")
+    kept.keeper.close()
+
+    with closing(Store.open(file)) as store:
+        assert store.notice == ""
+        assert [len(store.search(text)) for text in ("backup", "broken index")] == [1, 1]
+    assert not list(file.parent.glob("*-damaged-*"))

@@ -141,8 +141,7 @@ def test_a_disk_that_takes_nothing_lets_an_answer_be_exported_that_a_crash_cut(
 
     with closing(sqlite3.connect(filled)) as db, db:
         db.execute("UPDATE messages SET state = 'writing', writer = 'who is dead' WHERE text LIKE '%Quicksort: %'")
-    for opener in ("app.chat.store.open_file", "app.chat.parting.open_file"):
-        monkeypatch.setattr(opener, refuse)
+    monkeypatch.setattr("app.chat.store.open_file", refuse)
     assert run("Quicksort") == 0
     assert "About Quicksort" in capsys.readouterr().out
 
