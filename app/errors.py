@@ -10,7 +10,6 @@ AppError                 message for people, hint what to do, exit code
 │   └── CacheError       what came from the hub cannot be written or read here
 ├── PairError            two models cannot ride together, or not on this machine
 ├── StoreError           the conversations cannot be read or kept on this disk
-│   └── RescuedError     what was said is in a file elsewhere
 ├── ModelFileError       a file is missing, or not a GGUF model that can be run
 │   └── DamagedFileError it is one, and cut short or damaged
 ├── ModelLoadError       llama.cpp refused a model or a context
@@ -27,11 +26,6 @@ AppError                 message for people, hint what to do, exit code
 """
 
 from __future__ import annotations
-
-# Every command begins with this module, before ctrl+c can be an interruption.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pathlib import Path
 
 INTERRUPTED = 130
 """The exit code of what the user has stopped."""
@@ -104,18 +98,6 @@ class PairError(AppError):
 
 class StoreError(AppError):
     """The conversations cannot be read, or cannot be kept on this disk."""
-
-
-class RescuedError(StoreError):
-    """The conversations cannot be kept on this disk, and what was said is elsewhere.
-
-    Attributes:
-        file: Where, for `tandem import`.
-    """
-
-    def __init__(self, message: str, file: Path) -> None:
-        super().__init__(message, "Import it later.")
-        self.file = file
 
 
 class ModelFileError(AppError):

@@ -41,6 +41,10 @@ class Database:
         self.connection, self.file, self._place = connection, file, place_of(file)
 
     def close(self) -> None:
+        """Close the connection; what waits in the write-ahead log goes into the file."""
+        if self.file is not None:
+            with suppress(sqlite3.Error):
+                checkpoint(self.connection)
         self.connection.close()
 
     def rows(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> Sequence[Any]:
@@ -88,6 +92,12 @@ class Database:
             raise StoreError(
                 f"The conversations cannot be kept: {self.file} was moved, removed or replaced.", "Put it back."
             )
+
+
+def checkpoint(db: sqlite3.Connection) -> None:
+    """Move the write-ahead log into the file, except what another Tandem still reads; a full disk leaves it."""
+    with suppress(sqlite3.OperationalError):
+        db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def place_of(file: Path | None) -> tuple[int, int] | None:
@@ -138,15 +148,10 @@ def sentences(file: Path | None, *, but_busy: bool = False) -> Iterator[None]:
 def _refusal(error: sqlite3.Error | UnicodeDecodeError, file: Path | None) -> StoreError:
     place = file or "memory"
     if is_damage(error):
-        return StoreError(
-            f"The conversations in {place} are damaged.", "Start Tandem again: it saves what can be read of them."
-        )
+        return StoreError(f"The conversations in {place} are damaged.", "Tandem opens the latest backup.")
     match _code(error):
         case sqlite3.SQLITE_FULL:
-            return StoreError(
-                f"The conversations cannot be kept: the disk of {place} is full.",
-                "Free some space.",
-            )
+            return StoreError("The disk is full, so messages are not saved.", "Free some space.")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             return StoreError(
                 f"The conversations cannot be kept: {place} cannot be written.", "Check the folder and its permissions."

@@ -9,6 +9,7 @@ from typing import Any
 from app.chat.attached import question_of
 from app.chat.titles import WHOLE, make_title
 from app.chat.tree import Node, State, Transcript, Tree
+from app.engine.text import escape_unprintable
 
 FORMAT = "tandem-conversations"
 VERSION = 1
@@ -17,7 +18,7 @@ VERSION = 1
 def to_json(transcripts: Iterable[Transcript]) -> str:
     """The text of a JSON file."""
     whole = {"format": FORMAT, "version": VERSION, "conversations": [_conversation(each) for each in transcripts]}
-    return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    return escape_unprintable(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
 
 
 def _conversation(transcript: Transcript) -> dict[str, Any]:

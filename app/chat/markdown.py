@@ -15,6 +15,7 @@ from typing import Any
 from app.chat.export import whole_title, written_state
 from app.chat.message import Role
 from app.chat.tree import Node, State, Transcript, Tree
+from app.engine.text import escape_unprintable, printable
 
 _HEADINGS = {Role.SYSTEM: "System", Role.USER: "You", Role.ASSISTANT: "Answer"}
 _MARKER = re.compile(r"<!-- tandem:(conversation|message|reasoning|text) ?(.*?) ?-->$")
@@ -46,7 +47,7 @@ def n_beside(transcript: Transcript) -> int:
 def _conversation(transcript: Transcript) -> str:
     summary = transcript.conversation.summary
     head = _marker("conversation", title=summary.title, created=summary.created, updated=summary.updated)
-    title = re.sub(r"([\\`*_<\[#])", r"\\\1", whole_title(transcript)) or "Conversation"
+    title = re.sub(r"([\\`*_<\[#])", r"\\\1", printable(whole_title(transcript))) or "Conversation"
     tree = transcript.conversation.tree
     messages = (_message(node, came_to_nothing=_came_to_nothing(node, tree)) for node in _told(tree))
     return "\n".join([head, f"# {title}", "", *messages])
@@ -75,12 +76,12 @@ def _message(node: Node, *, came_to_nothing: bool) -> str:
 
 
 def _body(text: str) -> str:
-    return _LOOKS_LIKE_ONE.sub(r"<!-- \\\1", text)
+    return _LOOKS_LIKE_ONE.sub(r"<!-- \\\1", printable(text))
 
 
 def _marker(kind: str, **fields: Any) -> str:
     # A title may hold "-->"; as an escape it cannot end the comment.
-    given = json.dumps(fields, ensure_ascii=False).replace(">", "\\u003e") if fields else ""
+    given = escape_unprintable(json.dumps(fields, ensure_ascii=False)).replace(">", "\\u003e") if fields else ""
     return f"<!-- tandem:{kind} {given}".rstrip() + " -->"
 
 

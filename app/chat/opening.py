@@ -1,4 +1,4 @@
-"""Opening the conversations: as they should be, damaged, or as a copy in memory."""
+"""Open the conversation database: write-ahead log, checkpoint, repair from a backup, or a copy in memory."""
 
 from __future__ import annotations
 
@@ -9,26 +9,32 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from shutil import copyfile
 
 from app import regular_file
-from app.chat import journal_mode
-from app.chat.database import BUSY_S, Database, is_damage, place_of, sentences, suspicion
-from app.chat.health import check_all_but_index
+from app.chat import schema
+from app.chat.backup import back_up_before_migration, backups
+from app.chat.database import BUSY_S, Database, checkpoint, is_busy, is_damage, place_of, sentences, suspicion
 from app.chat.rows import decoded
-from app.chat.salvage import salvage
-from app.chat.schema import mend_index, migrate, prepare_index, prepare_unfinished
+from app.chat.schema import drop_index, migrate, prepare_index, prepare_unfinished, version_of
+from app.chat.transaction import transaction
 from app.errors import StoreError
 from app.file_lock import exclusive
 
 _COMPANIONS = ("", "-wal", "-shm", "-journal")
 SOON_S = 0.05
-"""How long somebody who is at something else waits for another Tandem."""
-_MENDING_S = 10.0
-"""How long a start waits for another one that checks the same file, and saves what is in it."""
+"""Seconds to wait for another Tandem while the screen waits."""
+_REPAIR_S = 10.0
+"""Seconds to wait for another Tandem that checks and repairs the same file."""
+_BUSY_POLL_S = 0.01
 
 
-def open_file(file: Path) -> tuple[Database, str]:
+def open_file(file: Path, wait_s: float = BUSY_S) -> tuple[Database, str]:
     """Open the store's file, making it if it is absent.
+
+    Args:
+        file: Where it is.
+        wait_s: How long to wait for another writer.
 
     Returns:
         The database, and a sentence for the user if the old file was damaged and is now elsewhere.
@@ -40,118 +46,156 @@ def open_file(file: Path) -> tuple[Database, str]:
         _make_private(file)
         if not suspicion(file).exists():
             try:
-                return _opened(file), ""
+                return _opened(file, wait_s=wait_s), ""
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if not is_damage(error):
                     raise
         # Of two starts, one would put the file aside that the other has just made.
-        with exclusive(file, StoreError, timeout_s=_MENDING_S):
-            opened = _mended(file)
+        with exclusive(file, StoreError, timeout_s=_REPAIR_S):
+            opened = _repaired(file)
             suspicion(file).unlink(missing_ok=True)
             return opened
 
 
-def reopen_file(file: Path) -> Database:
-    """Open the file that a store had to leave, as it is, without waiting long for anybody.
-
-    Raises:
-        StoreError: It still cannot be written, or is damaged.
-    """
-    with sentences(file):
-        _make_private(file)
-        return _opened(file, wait_s=SOON_S)
-
-
-def _mended(file: Path) -> tuple[Database, str]:
+def _repaired(file: Path) -> tuple[Database, str]:
     """Open a file that may be damaged, as `open_file`; where that is refused it stays as it is."""
     try:
-        # Another one may have mended it meanwhile.
+        # Another Tandem may have repaired it meanwhile.
         return _opened(file, check=suspicion(file).exists()), ""
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if not is_damage(error):
             raise
     with suppress(OSError):
         suspicion(file).touch()
-    new, aside = file.with_name(file.name + "-salvaged"), _free_name(file)
+    new, aside = file.with_name(file.name + "-restored"), _free_name(file)
     try:
-        # Of an earlier start that was killed.
-        _remove(new)
-        _make_private(new)
-        with closing(_prepared(new)) as db:
-            n = _salvaged(file, db)
+        made = _restored(file, new)
         with _moved(file, aside), _moved(new, file):
-            return _opened(file), _told(aside, n)
+            return _opened(file), _told(aside, made)
     finally:
         with suppress(OSError):
             _remove(new)
 
 
-def _told(aside: Path, n: int) -> str:
-    """What became of a damaged file, of which so many conversations could be read."""
-    if not n:
-        return f"The conversations were damaged. They are kept in {aside}, and new ones begin here."
-    what = "One of them could be read and is here" if n == 1 else f"{n:,} of them could be read and are here"
-    return f"The conversations were damaged. {what}, perhaps not whole; the damaged file is kept as {aside}."
+def _told(aside: Path, made: float | None) -> str:
+    """Say in a sentence that a damaged file was replaced by a backup of that time, or by an empty file."""
+    if made is None:
+        return f"The conversations were damaged and have no backup; the damaged file is kept as {aside}."
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(made))
+    return f"The conversations were damaged; Tandem opened the backup of {when} and kept the damaged file as {aside}."
 
 
-def _salvaged(file: Path, db: sqlite3.Connection) -> int:
-    """Copy what can be read of a damaged file; returns how many conversations. Raises where the copy is refused."""
-    try:
-        damaged = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)
-    except sqlite3.Error:
-        return 0
-    with closing(damaged):
-        return salvage(damaged, db)
+def _restored(file: Path, new: Path) -> float | None:
+    """Copy the newest backup that is whole; return when it was made, or None and an empty file if there is none.
+
+    Raises:
+        OSError: The copy cannot be written.
+        sqlite3.Error: SQLite refuses.
+    """
+    for backup in backups(file):
+        _remove(new)
+        _make_private(new)
+        copyfile(backup, new)
+        try:
+            _prepared(new, check=True, is_copy=True).close()
+        except (sqlite3.DatabaseError, UnicodeDecodeError, StoreError) as error:
+            if isinstance(error, sqlite3.DatabaseError) and not is_damage(error):
+                raise
+        else:
+            return backup.stat().st_mtime
+    _remove(new)
+    _make_private(new)
+    _prepared(new).close()
+    return None
+
+
+def examine(file: Path) -> int | None:
+    """Check every page without changing anything.
+
+    Returns:
+        The number of conversations; None if there is no file yet.
+
+    Raises:
+        StoreError: It is damaged, cannot be read, or is not for this program.
+    """
+    with sentences(file):
+        try:
+            regular_file.status(file)
+        except FileNotFoundError:
+            return None
+        with closing(_read_only(file)) as db:
+            version_of(db)
+            _check_pages(db)
+            (n,) = db.execute("SELECT count(*) FROM conversations").fetchone()
+            return int(n)
 
 
 def open_copy(file: Path | None) -> tuple[Database, bool]:
-    """A database in memory, with what can be read from a file.
+    """Open a database in memory.
 
     Returns:
         The database, and whether it is a copy of the file.
     """
     if file is not None and regular_file.is_file(file):
-        # A disk that refuses SQLite's lock files can be read as one that never changes.
-        for mode in ("mode=ro", "immutable=1"):
-            with (
-                suppress(sqlite3.Error, UnicodeDecodeError, StoreError),
-                closing(sqlite3.connect(f"{file.absolute().as_uri()}?{mode}", uri=True)) as source,
-            ):
-                return Database(_copy_of(source, file), None), True
-    db = _memory()
-    _settle(db)
-    return Database(db, None), False
+        with (
+            suppress(sqlite3.Error, UnicodeDecodeError, StoreError),
+            closing(_read_only(file)) as source,
+        ):
+            return Database(_copy_of(source, file), None), True
+    return Database(_settled(_memory()), None), False
 
 
-def move_into_memory(database: Database) -> None:
-    """Go on with a copy of everything in memory, or of what can be read, and let go of the file."""
-    with sentences(database.file):
+def move_into_memory(database: Database) -> bool:
+    """Replace the file by a copy in memory, or by an empty database if it cannot be read; return whether it could."""
+    try:
         database.replace(_copy_of(database.connection, database.file))
+    except (sqlite3.Error, UnicodeDecodeError, StoreError):
+        database.replace(_settled(_memory()))
+        return False
+    return True
+
+
+def write_copy(source: sqlite3.Connection, file: Path) -> None:
+    """Write a whole database where a file was removed. Raises StoreError; nothing is written then."""
+    new = file.with_name(file.name + "-restored")
+    with sentences(file), exclusive(file, StoreError, timeout_s=_REPAIR_S):
+        try:
+            _remove(new)
+            _make_private(new)
+            with closing(sqlite3.connect(new)) as db:
+                source.backup(db)
+            if not regular_file.exists(file):
+                # Other processes may still use the log of the file that was removed.
+                _remove(file)
+                new.rename(file)
+        finally:
+            with suppress(OSError):
+                _remove(new)
+
+
+def _read_only(file: Path) -> sqlite3.Connection:
+    """Open a file for reading; raises sqlite3.Error."""
+    uri = file.absolute().as_uri()
+    try:
+        db = sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None)
+        db.execute("PRAGMA user_version").fetchone()
+    except sqlite3.OperationalError:
+        # A folder that refuses SQLite's lock files can be read as one that never changes.
+        db = sqlite3.connect(f"{uri}?immutable=1", uri=True, isolation_level=None)
+    return db
 
 
 def _copy_of(source: sqlite3.Connection, file: Path | None) -> sqlite3.Connection:
-    """A copy in memory of everything in a file, or of what can be read."""
-    is_broken = file is not None and regular_file.exists(suspicion(file))
-    return (_copied_by_row if is_broken else _copied)(source)
-
-
-def _copied(source: sqlite3.Connection) -> sqlite3.Connection:
+    """Copy everything into memory; raises sqlite3.Error if it is damaged."""
     db = _memory()
     try:
         source.backup(db)
-        _settle(db)
+        if file is not None and regular_file.exists(suspicion(file)):
+            _check(db)
+        return _settled(db)
     except BaseException:
         db.close()
         raise
-    return db
-
-
-def _copied_by_row(source: sqlite3.Connection) -> sqlite3.Connection:
-    """A copy that is whole, of what is not: page by page the damage would come along."""
-    db = _memory()
-    _settle(db)
-    salvage(source, db)
-    return db
 
 
 def _make_private(file: Path) -> None:
@@ -172,28 +216,76 @@ def _opened(file: Path, *, check: bool = False, wait_s: float = BUSY_S) -> Datab
     return Database(_prepared(file, check=check, wait_s=wait_s), file, place)
 
 
-def _prepared(file: Path, *, check: bool = False, wait_s: float = BUSY_S) -> sqlite3.Connection:
+def _prepared(file: Path, *, check: bool = False, wait_s: float = BUSY_S, is_copy: bool = False) -> sqlite3.Connection:
     db = sqlite3.connect(file, timeout=wait_s, isolation_level=None)
     try:
-        journal_mode.choose(db, file, wait_s)
+        _choose_journal(db, wait_s)
+        if not is_copy and (version := _older_version(db)):
+            back_up_before_migration(db, file, version)
         if check:
-            check_all_but_index(db)
-        _settle(db)
-        if check:
-            mend_index(db)
+            _check(db)
+        _settled(db)
+        checkpoint(db)
     except BaseException:
         db.close()
         raise
     return db
 
 
-def _settle(db: sqlite3.Connection) -> None:
+def _older_version(db: sqlite3.Connection) -> int:
+    """Return the schema version if a migration will change it, else 0."""
+    version = version_of(db)
+    return version if version < len(schema.MIGRATIONS) else 0
+
+
+def _choose_journal(db: sqlite3.Connection, wait_s: float) -> None:
+    """Switch to a write-ahead log; a file system without shared memory gets a rollback journal."""
+    # macOS writes through to the disk only if it is told so; elsewhere this does nothing.
+    db.execute("PRAGMA fullfsync = ON")
+    has_log = _switch_journal(db, "WAL", wait_s)
+    # A killed process loses no commit; `Database.write` writes through what a power cut must not take.
+    db.execute(f"PRAGMA synchronous = {'NORMAL' if has_log else 'FULL'}")
+
+
+def _switch_journal(db: sqlite3.Connection, mode: str, wait_s: float) -> bool:
+    """Ask for a journal mode; return whether it is in use. SQLite itself does not wait when two switch at once."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            return str(db.execute(f"PRAGMA journal_mode = {mode}").fetchone()[0]).upper() == mode
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(_BUSY_POLL_S)
+
+
+def _check(db: sqlite3.Connection) -> None:
+    """Check every page; the full-text index, which holds nothing of its own, is built again.
+
+    Raises:
+        sqlite3.DatabaseError: A page is damaged; nothing was changed.
+    """
+    with transaction(db):
+        drop_index(db)
+        _check_pages(db)
+
+
+def _check_pages(db: sqlite3.Connection) -> None:
+    (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        error = sqlite3.DatabaseError(verdict)
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+
+def _settled(db: sqlite3.Connection) -> sqlite3.Connection:
     # One title with a broken byte would make every list unreadable.
     db.text_factory = decoded
     migrate(db)
     prepare_unfinished(db)
     prepare_index(db)
     db.execute("PRAGMA foreign_keys = ON")
+    return db
 
 
 def _memory() -> sqlite3.Connection:

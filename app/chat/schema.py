@@ -170,17 +170,10 @@ def prepare_index(db: sqlite3.Connection) -> None:
                 db.execute(f"CREATE TRIGGER {name} {definition}")
 
 
-def mend_index(db: sqlite3.Connection) -> None:
-    """Build the full-text index anew where it is broken: it holds nothing that the messages do not."""
-    if has_index(db):
-        try:
-            db.execute("INSERT INTO found(found, rank) VALUES ('integrity-check', 1)")
-        except sqlite3.DatabaseError:
-            db.execute("INSERT INTO found(found) VALUES ('rebuild')")
-
-
 def drop_index(db: sqlite3.Connection) -> None:
-    """Take the full-text index away; the triggers, which need it, stay."""
+    """Remove the full-text index and its triggers; `prepare_index` builds them again."""
+    for name in _TRIGGERS:
+        db.execute(f"DROP TRIGGER IF EXISTS {name}")
     db.execute("DROP TABLE IF EXISTS found")
 
 

@@ -3,7 +3,7 @@
 A store belongs to the thread that opened it. Two processes may use one file at once: each sees what the other has
 committed, and leaves alone what the other is writing. Every method raises `StoreError` when the disk refuses; the
 values that the caller holds stay good, `go_on_in_memory` lets the chat continue without the disk, and `return_to_disk`
-puts what came of that into the file.
+writes the changes to the file.
 
 What a method has written survives the end of the process, however it ends. A power cut takes no message that was said
 and no answer that has ended; of one on its way, and of titles and the like, it may take what the operating system had
@@ -27,11 +27,10 @@ from app.chat.inserting import insert_aside, insert_node
 from app.chat.journal import Journal
 from app.chat.known import Known, find_known
 from app.chat.message import Role
-from app.chat.opening import open_copy, open_file
-from app.chat.parting import UNTIL_WRITTEN
+from app.chat.opening import move_into_memory, open_copy, open_file
+from app.chat.outage import Outage
 from app.chat.reading import Reading
 from app.chat.recovery import Writers
-from app.chat.retreat import Retreat
 from app.chat.rows import change, dump, gone, storable
 from app.chat.search import Hit, Search
 from app.chat.titles import make_title, one_line
@@ -40,6 +39,8 @@ from app.errors import StoreError
 
 _MOST_SET_ASIDE = 100
 """Texts; what somebody still looks for is not as old as the one before that."""
+UNTIL_SAVED = "Tandem saves them as soon as it can."
+"""What to say of conversations that the disk refuses."""
 _FORGETS = "Conversations are kept in memory only, until Tandem ends."
 
 
@@ -61,7 +62,7 @@ class Store:
         self._reading = Reading(database, self._writers)
         self._search = Search(database)
         self._deleted = Deleted(database, now, self._arrivals.give_up_lost)
-        self._retreat = Retreat(database, self._writers)
+        self._outage: Outage | None = None
 
     @classmethod
     def open(cls, file: Path, now: Callable[[], float] = time.time) -> Store:
@@ -86,13 +87,11 @@ class Store:
             return cls.open(file)
         except StoreError as error:
             database, is_copy = open_copy(file)
-            more = UNTIL_WRITTEN if is_copy or not regular_file.exists(file) else _FORGETS
+            more = UNTIL_SAVED if is_copy or not regular_file.exists(file) else _FORGETS
             store = cls(database, f"{error.sentences} {more}")
-            if is_copy:
-                store._retreat.from_copy(file)
-            else:
-                # Of a file that is not for this Tandem either: what is said then ends up elsewhere.
-                store._retreat.from_nothing(file)
+            store._writers.stand_beside(file)
+            store.recover()
+            store._outage = Outage(database, file, had_file=is_copy)
             return store
 
     @classmethod
@@ -106,55 +105,62 @@ class Store:
         return store
 
     @property
+    def file(self) -> Path | None:
+        """Where it is; None in memory."""
+        return self._database.file
+
+    @property
     def on_disk(self) -> bool:
         """Whether anything outlives this process."""
         return self._database.file is not None
 
-    @property
-    def waits_for_end(self) -> bool:
-        """Whether what is in memory is written by `close` only, as far as is known."""
-        return self._retreat.waits_for_end
-
-    def go_on_in_memory(self) -> None:
-        """Leave the disk as it is and keep everything in memory from here on; every id and journal stays good.
-
-        `return_to_disk`, or at last `close`, writes what is in memory then, if the disk takes it.
-        """
-        self._retreat.leave()
-
-    def return_to_disk(self) -> bool:
-        """Write what was kept in memory and go on on the disk; every id and journal stays good.
+    def go_on_in_memory(self) -> bool:
+        """Keep changes in memory until `return_to_disk`, or at last `close`, can write them.
 
         Returns:
-            Whether that is so. Not where what `close` writes has to get other ids, or nothing will ever be written.
+            Whether everything came along, and every id and journal stays good; of a damaged file nothing does.
+        """
+        file = self._database.file
+        if file is None:
+            return True
+        is_whole = move_into_memory(self._database)
+        self._outage = Outage(self._database, file, had_file=is_whole)
+        return is_whole
+
+    def return_to_disk(self) -> bool:
+        """Write the changes of an outage and go on on the disk; every id and journal stays good.
+
+        Returns:
+            Whether the store is on the disk again; False if there was no outage.
 
         Raises:
             StoreError: The disk still refuses.
         """
-        return self._retreat.come_back()
-
-    def begin_anew(self) -> Store:
-        """Let go of a file of which not even a copy can be made; returns an empty store in memory.
-
-        `close` writes what is in that one where the file was, which is moved aside if it is damaged.
-        """
-        file = self._database.file
-        self._writers.close()
-        self._database.close()
-        store = Store.in_memory(now=self._now)
-        if file is not None:
-            store._retreat.from_nothing(file)
-        return store
+        if self._outage is None:
+            return False
+        # For those who find an answer on its way in the file.
+        self._writers.sign()
+        self.notice = self._outage.end()
+        self._outage = None
+        return True
 
     def close(self) -> None:
-        """Write what waits and let go of the file; answers on their way count as cut."""
+        """Write what waits and let go of the file; answers on their way count as cut. A second time does nothing.
+
+        Raises:
+            StoreError: The disk still refuses.
+        """
         try:
             if not self._answers.close() and self.on_disk:
-                # The copy in memory takes what the file did not, and its end brings that to the file, or elsewhere.
-                self._retreat.leave()
+                # The copy in memory takes what the file did not.
+                self.go_on_in_memory()
                 self._answers.close()
-            self._retreat.end(self.transcript)
+            if self._outage is not None and self._outage.has_changes:
+                self._outage.end()
+        except StoreError as error:
+            raise StoreError(f"{error.message} The latest messages are lost.", error.hint) from error
         finally:
+            self._outage = None
             self._writers.close()
             self._database.close()
 

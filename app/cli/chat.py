@@ -19,12 +19,11 @@ from app.cli.pair_choice import choose_pair, is_chosen
 from app.cli.pair_layers import of_file
 from app.cli.process import read_process
 from app.engine.text import printable
-from app.errors import AppError, PairError, RescuedError, UsageError
+from app.errors import AppError, PairError, UsageError
 from app.pairing.gain import Seen
 from app.pairing.propose import USUAL_CONTEXT, Room
 from app.paths import conversations_file, log_file
 from app.registry import SetUp
-from app.shell import command
 from app.source import HubModel
 from app.ui.pairs.setups import PairService
 from app.ui.pairs.tuning import Tuning
@@ -83,7 +82,7 @@ def chat(args: argparse.Namespace) -> int:
             code = code or app.unwritten.exit_code
             # The terminal may be gone.
             with suppress(OSError):
-                print(f"tandem: {printable(_unwritten(app.unwritten))}", file=sys.stderr)
+                print(f"tandem: {printable(app.unwritten.sentences)}", file=sys.stderr)
         ended = [app.engine.close(_CLOSE_S), pairs.close(_CLOSE_S)]
         if not all(ended):
             # Interpreter shutdown would free the models under the call that is still using them, and wait for a
@@ -92,13 +91,6 @@ def chat(args: argparse.Namespace) -> int:
             sys.stderr.flush()
             os._exit(code)
     return code
-
-
-def _unwritten(error: AppError) -> str:
-    """What the disk has refused to the end, and the command that brings it in from where it is."""
-    if isinstance(error, RescuedError):
-        return f"{error.message} Later: {command(['tandem', 'import', str(error.file)])}"
-    return error.sentences
 
 
 def _first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:

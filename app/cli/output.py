@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import ClassVar, TextIO
 
 from app.cli.prose import for_reading, width_of
-from app.engine.text import Segment, printable
+from app.engine.text import Segment, escape_unprintable, printable
 
 LOADING = "Loading the models"
 LOOKING = "Looking at this machine"
@@ -20,8 +20,8 @@ _DIM, _RESET = "\x1b[2m", "\x1b[0m"
 
 
 def json_for(stream: TextIO, value: object) -> str:
-    """A value as one line of JSON; in ASCII for a terminal, which what a model or a file says in it could steer."""
-    return json.dumps(value, ensure_ascii=stream.isatty())
+    """Return a value as one line of JSON without control characters; in ASCII for a terminal."""
+    return escape_unprintable(json.dumps(value, ensure_ascii=stream.isatty()))
 
 
 def obeys_codes() -> bool:
@@ -117,7 +117,6 @@ class AnswerPrinter:
     def __init__(self, answer: TextIO, thinking: TextIO) -> None:
         self._answer = answer
         self._thinking = thinking
-        self._safe = answer.isatty()
         coloured = thinking.isatty() and obeys_codes() and not os.environ.get("NO_COLOR")
         self._style = (_DIM, _RESET) if coloured else ("", "")
         self._last = ""
@@ -148,7 +147,8 @@ class AnswerPrinter:
                 self._break_thought()
                 self._thinking.write("\n")
                 self._thinking.flush()
-        self._answer.write(printable(text) if self._safe else text)
+        text = printable(text, self._last)
+        self._answer.write(text)
         self._last = text[-1:] or self._last
 
     @property
@@ -160,7 +160,7 @@ class AnswerPrinter:
         """Whether the cursor of a terminal stands in a line of text: whatever clears it takes that away."""
         if self._is_thinking:
             return self._thinking.isatty() and self._last_thought != "\n"
-        return self._safe and self._last not in ("", "\n")
+        return self._answer.isatty() and self._last not in ("", "\n")
 
     def break_line(self) -> None:
         """Let what is said about the answer stand in a line of its own, where both are on one terminal."""
@@ -181,6 +181,6 @@ class AnswerPrinter:
         """Finish the last line; of an answer that never began, that of the thinking."""
         if self._is_thinking:
             self._break_thought()
-        if self._last != "\n" and not (self._is_thinking and self._safe):
+        if self._last != "\n" and not (self._is_thinking and self._answer.isatty()):
             self._answer.write("\n")
         self._answer.flush()

@@ -47,7 +47,10 @@ def build_parser() -> argparse.ArgumentParser:
     add_setting_flags(parser, ANSWERS)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", action=Commands)
     run = commands.add_parser("run", help="answer one prompt on standard output", **page(_RUN_EPILOG))
-    run.description = "Answer one prompt on standard output; numbers go to standard error."
+    run.description = (
+        "Answer one prompt on standard output; numbers go to standard error. Terminal control and invisible characters "
+        "are removed from the answer, in pipes and files too; --json keeps them as escapes."
+    )
     run.set_defaults(command="run")
     run.add_argument(
         "prompt",

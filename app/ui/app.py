@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 _QUIT_AGAIN_S = 2.0
 _BRIEF = 30
 """Columns of a title that is told."""
-_TRY_AGAIN_S = 5.0
-"""Between two looks at a disk that refused; the keeper tries less and less often."""
+_MAINTAIN_S = 5.0
+"""Between two looks at a disk that refused and at the age of the backup."""
 
 
 class TandemApp(OrderlyApp):
@@ -130,7 +130,7 @@ class TandemApp(OrderlyApp):
         """What takes time: the store on this thread, llama.cpp on the engine's, Markdown on one of its own."""
         take_short_turns()
         self._keeper.open_store()
-        self.set_interval(_TRY_AGAIN_S, self._keeper.try_again)
+        self.set_interval(_MAINTAIN_S, self._keeper.maintain)
         self._chat.take_up(self._keeper.take_unsent())
         if title := self._keeper.left_typed():
             self._keeper.say(

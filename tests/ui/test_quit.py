@@ -86,7 +86,7 @@ async def test_ctrl_c_asks_first() -> None:
 async def test_what_the_disk_refuses_to_the_end_is_told_when_the_screen_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_: Path) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise StoreError("The disk is full.")
 
     async with kept_chat(tmp_path / "conversations.db") as chat:
@@ -97,11 +97,11 @@ async def test_what_the_disk_refuses_to_the_end_is_told_when_the_screen_is_gone(
         await chat.send("go")
         chat.engine.says("words")
         await chat.shows("words")
-        monkeypatch.setattr("app.chat.parting.open_file", refuse)
+        monkeypatch.setattr("app.chat.outage.open_file", refuse)
         await chat.pilot.press("ctrl+q")
         await chat.pilot.pause()
         assert chat.pilot.app.unwritten is not None
-        assert "The disk is full. What was said since is in " in chat.pilot.app.unwritten.message
+        assert "The disk is full. The latest messages are lost." in chat.pilot.app.unwritten.message
 
 
 @pytest.mark.parametrize("leaves", [True, False])

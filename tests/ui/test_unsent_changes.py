@@ -119,7 +119,7 @@ async def test_what_a_disk_refuses_is_said_in_sight_of_a_long_answer(file: Path)
 async def test_a_chat_that_left_a_full_disk_comes_back_to_it_by_itself(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.ui.app._TRY_AGAIN_S", 0.05)
+    monkeypatch.setattr("app.ui.app._MAINTAIN_S", 0.05)
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         store = chat.screen.keeper._disk.store
@@ -127,8 +127,8 @@ async def test_a_chat_that_left_a_full_disk_comes_back_to_it_by_itself(
         store._database.connection.execute("PRAGMA query_only = ON")
         await exchange(chat, "two", "second")
         assert not store.on_disk
-        chat.screen.keeper._disk._wait_s = 0.0
-        await chat.until(lambda: "Everything that was said is on disk now." in " ".join(chat.text.split()))
+        chat.screen.keeper._disk._tried = -1000.0
+        await chat.until(lambda: "All messages are saved again." in " ".join(chat.text.split()))
         assert texts(file) == ["one", "first", "two", "second"]
 
 

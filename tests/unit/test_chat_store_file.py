@@ -73,7 +73,7 @@ def test_damage_found_while_reading_is_checked_at_the_next_start(store: Store, f
     broken = Store.open(file)
     with pytest.raises(StoreError, match="damaged") as caught:
         broken.load(conversation)
-    assert "Start Tandem again" in caught.value.hint
+    assert "opens the latest backup" in caught.value.hint
     broken.close()
 
     fresh = Store.open(file)

@@ -141,8 +141,7 @@ def test_a_disk_that_takes_nothing_lets_an_answer_be_exported_that_a_crash_cut(
 
     with closing(sqlite3.connect(filled)) as db, db:
         db.execute("UPDATE messages SET state = 'writing', writer = 'who is dead' WHERE text LIKE '%Quicksort: %'")
-    for opener in ("app.chat.store.open_file", "app.chat.parting.open_file"):
-        monkeypatch.setattr(opener, refuse)
+    monkeypatch.setattr("app.chat.store.open_file", refuse)
     assert run("Quicksort") == 0
     assert "About Quicksort" in capsys.readouterr().out
 
@@ -213,14 +212,20 @@ def test_two_wishes_at_once_are_wrong_usage(filled: Path) -> None:
             run(*given)
 
 
-def test_a_terminal_is_not_steered(
-    filled: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run()
-    assert "\x1b[2J" in capsys.readouterr().out
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    run()
-    assert "\x1b" not in capsys.readouterr().out
+@pytest.mark.parametrize("name", ["", "one.md", "one.json"])
+def test_no_export_has_control_characters(filled: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    store = Store.open(filled)
+    conversation = store.create()
+    store.add(conversation, Role.USER, "a\x1b]52;c;eA==\x07\u202e\x9b2J\U000e0041\u200bb", parent=None)
+    store.rename(conversation, "Evil")
+    store.close()
+    output = filled.with_name(name or "none")
+
+    run("Evil", *(["--output", str(output)] if name else []))
+
+    text = output.read_text(encoding="utf-8") if name else capsys.readouterr().out
+    assert text.replace("\n", "").isprintable()
+    assert ("\\u001b]52" in text) == (name == "one.json")
 
 
 def test_nothing_to_export_is_a_sentence_and_makes_no_file(file: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from itertools import pairwise
 
 import pytest
 
@@ -255,9 +254,7 @@ def test_a_disk_that_refuses_is_said_and_nothing_is_lost(kept: Kept) -> None:
     kept.keeper._disk.store._database.connection.execute("PRAGMA query_only = ON")
     kept.exchange("c", "d")
     assert len(kept.said) == 1
-    assert kept.said[0].endswith(
-        "Check the folder and its permissions. They are kept in memory, and written as soon as the disk takes them."
-    )
+    assert kept.said[0].endswith("Check the folder and its permissions. Tandem saves them as soon as it can.")
     assert not kept.keeper._disk.store.on_disk
     opened = kept.keeper.open(1)
     assert opened is not None
@@ -276,29 +273,22 @@ def test_a_disk_that_takes_again_what_it_refused_is_gone_back_to_and_that_is_sai
     store._database.connection.execute("PRAGMA query_only = ON")
     kept.exchange("c", "d")
 
-    def refuse(file: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         tries.append(now[0])
         raise StoreError("The disk is full.")
 
     with monkeypatch.context() as full:
-        full.setattr("app.chat.parting.reopen_file", refuse)
-        for _ in range(200):
+        full.setattr("app.chat.outage.open_file", refuse)
+        for _ in range(20):
             now[0] += 1.0
-            kept.keeper.try_again()
+            kept.keeper.maintain()
             kept.keeper.pin(conversation, pinned=True)
-    assert [after - before for before, after in pairwise([100.0, *tries])] == [5, 10, 20, 40, 60, 60]
+    assert tries == [105.0, 110.0, 115.0, 120.0]
     assert len(kept.said) == 1
-    now[0] += 60.0
-    kept.exchange("e", "f")
-    assert kept.said[1:] == ["Everything that was said is on disk now."]
-    assert kept.texts(conversation) == ["a", "b", "c", "d", "e", "f"]
-
-    store._database.connection.execute("PRAGMA query_only = ON")
-    kept.exchange("g", "h")
-    assert not store.on_disk
     now[0] += 5.0
-    kept.keeper.try_again()
-    assert store.on_disk, "another refusal begins from the first wait"
+    kept.exchange("e", "f")
+    assert kept.said[1:] == ["All messages are saved again."]
+    assert kept.texts(conversation) == ["a", "b", "c", "d", "e", "f"]
 
 
 def test_what_is_said_after_the_file_was_taken_away_is_written_in_its_place_with_all_the_rest(kept: Kept) -> None:
@@ -310,12 +300,10 @@ def test_what_is_said_after_the_file_was_taken_away_is_written_in_its_place_with
     kept.file.rename(kept.file.with_name("elsewhere.db"))
     kept.exchange("e", "f")
     (said,) = kept.said
-    assert f"{kept.file} was moved, removed or replaced. Put it back. They are kept in memory" in said
-    for _ in range(3):
-        now[0] += 100.0
-        kept.keeper.try_again()
-    assert kept.said[1:] == ["Conversations are kept in memory, and written when Tandem ends."], "it is said once"
-    kept.keeper.close()
+    assert f"{kept.file} was moved, removed or replaced. Put it back. Tandem saves them" in said
+    now[0] += 5.0
+    kept.keeper.maintain()
+    assert kept.said[1:] == ["All messages are saved again."]
     assert kept.texts(first) == ["a", "b"]
     assert kept.texts() == ["c", "d", "e", "f"]
 
@@ -332,7 +320,7 @@ def test_an_answer_that_gets_to_the_disk_late_is_told_to_be_there(kept: Kept, mo
     kept.hear(" two")
     kept.keeper.tick(1.0)
     kept.keeper.tick(1.0)
-    assert kept.said == ["The disk is full.", "Everything that was said is on disk now."]
+    assert kept.said == ["The disk is full.", "All messages are saved again."]
     assert kept.texts()[-1] == "one two"
 
 
@@ -342,7 +330,7 @@ def test_what_is_said_after_a_file_broke_in_use_is_written_in_its_place(kept: Ke
         if "writer" not in file.name:
             file.write_bytes(b"no database at all" * 1000)
     kept.keeper.ask("c", (Message(Role.USER, "a"), Message(Role.ASSISTANT, "b")))
-    assert kept.said[0].endswith(" Conversations are kept in memory, and written when Tandem ends.")
+    assert kept.said[0].endswith(" Tandem opens the latest backup. Tandem saves them as soon as it can.")
     kept.hear("d")
     kept.end("d")
     kept.keeper.close("typed")

@@ -75,6 +75,15 @@ def test_no_colour_still_lets_a_line_overwrite_itself(monkeypatch: pytest.Monkey
     assert thinking.getvalue() == "so"
 
 
+@pytest.mark.parametrize("stream", [Screen, io.StringIO])
+def test_an_answer_has_no_control_characters_on_a_screen_or_in_a_pipe(stream: type[io.StringIO]) -> None:
+    answer = stream()
+    printer = AnswerPrinter(answer, stream())
+    printer.print([Segment("a\x1b]52;c;eA==\x07\u202e\u200b\tb", Origin.TARGET)])
+    printer.end()
+    assert answer.getvalue() == "a]52;c;eA==\tb\n"
+
+
 def test_a_failure_takes_the_place_of_the_line_that_stood(monkeypatch: pytest.MonkeyPatch) -> None:
     def offline(*_: object, **__: object) -> NoReturn:
         raise HubError("The hub cannot be found.", "Look here.\nOr there.")

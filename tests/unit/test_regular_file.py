@@ -15,7 +15,7 @@ import pytest
 
 from app import atomic, memory_store, regular_file, thread_store
 from app.catalog import Catalog, shipped_file
-from app.chat.health import examine
+from app.chat.opening import examine
 from app.chat.process_lock import is_held
 from app.chat.store import Store
 from app.compare.history import Facts, History

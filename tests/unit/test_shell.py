@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from app.catalog import Pair
-from app.cli.chat import _unwritten
 from app.cli.doctor.own_files import _gone
 from app.cli.pair_choice import FILES
 from app.cli.wanted import _file
-from app.errors import PairError, RescuedError, StoreError
+from app.errors import PairError
 from app.registry import ModelOnDisk, SetUp
-from app.shell import command, quoted
+from app.shell import quoted
 from app.source import HubModel
 
 
@@ -34,15 +33,6 @@ from app.source import HubModel
 def test_a_word_is_quoted_as_the_system_wants_it(word: str, posix: str, windows: str) -> None:
     assert (quoted(word, "linux"), quoted(word, "darwin")) == (posix, posix)
     assert (quoted(word, "windows"), quoted(word, "win32")) == (windows, windows)
-
-
-def test_what_a_disk_refused_to_the_end_is_brought_in_by_a_command_that_can_be_copied() -> None:
-    file = Path("home of a user") / "said.json"
-    told = _unwritten(RescuedError("The disk is full.", file))
-    assert told == f"The disk is full. Later: {command(['tandem', 'import', str(file)])}"
-    assert quoted(str(file)) in told
-    assert quoted(str(file)) != str(file)
-    assert _unwritten(StoreError("The disk is full.", "Free some space.")) == "The disk is full. Free some space."
 
 
 def test_a_pair_of_two_words_is_one_word_of_a_command(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from app.compare.race import Contender, RaceBroken, Round, race
 from app.compare.report import compared, comparison_json, comparison_lines, crowded, how, pair_title
 from app.compare.sides import PLAIN
 from app.compare.steps import Steps
-from app.engine.text import printable
+from app.engine.text import escape_unprintable, printable
 from app.errors import INTERRUPTED, AppError, Interrupted, UsageError
 from app.request import AnswerRequest
 
@@ -106,7 +106,7 @@ class _Comparer:
         finally:
             # A reader who has gone takes nothing from the file.
             if "save" in args:
-                write(args.save, json.dumps(whole, ensure_ascii=False, indent=2) + "\n")
+                write(args.save, escape_unprintable(json.dumps(whole, ensure_ascii=False, indent=2)) + "\n")
         if broken is not None:
             broken_off = f"Broken off after {len(rounds)} of {repeat} rounds."
             self._status.say(broken_off if len(rounds) < repeat else "Broken off while the texts were compared.")

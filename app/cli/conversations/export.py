@@ -17,7 +17,7 @@ from app.chat.store import Store
 from app.chat.tree import Summary, Transcript
 from app.cli.output import StatusLine
 from app.cli.result_file import check_replaceable, exists_already
-from app.engine.text import printable
+from app.engine.text import escape_unprintable, printable
 from app.errors import AppError, StoreError, UsageError
 from app.paths import conversations_file
 from app.regular_file import is_gone
@@ -43,7 +43,7 @@ def export(args: argparse.Namespace) -> int:
     form = given.get("format") or _FORMATS.get(output.suffix.lower() if output else "", "markdown")
     what, text, note = _listed(form) if listing else _exported(which, form, everything=everything)
     if output is None:
-        print(printable(text) if sys.stdout.isatty() else text, end="")
+        print(text, end="")
     else:
         _write(output, text, force=bool(given.get("force")))
         StatusLine(sys.stderr).say(f"{output} is written: {what}.")
@@ -136,7 +136,7 @@ def _number(chosen: Sequence[Summary]) -> str:
 def _list(known: Sequence[Summary]) -> str:
     lines = [
         f"{summary.id:>6}  {datetime.fromtimestamp(summary.updated):%Y-%m-%d %H:%M}  "
-        f"{'*' if summary.pinned else ' '} {summary.title or 'Untitled'}\n"
+        f"{'*' if summary.pinned else ' '} {printable(summary.title) or 'Untitled'}\n"
         for summary in known
     ]
     return "".join(lines) or "There are no conversations yet.\n"
@@ -147,7 +147,7 @@ def _list_as_json(known: Sequence[Summary]) -> str:
         {"id": summary.id, "title": summary.title, "pinned": summary.pinned, "updated": summary.updated}
         for summary in known
     ]
-    return json.dumps(rows, ensure_ascii=False) + "\n"
+    return escape_unprintable(json.dumps(rows, ensure_ascii=False)) + "\n"
 
 
 def _write(output: Path, text: str, *, force: bool) -> None:

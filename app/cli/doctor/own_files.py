@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.catalog import Catalog
-from app.chat.health import examine
+from app.chat.opening import examine
 from app.errors import AppError
 from app.hardware.checks import Line, Section
 from app.paths import config_dir, conversations_file, pairs_file

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from app.errors import StoreError
@@ -16,10 +17,12 @@ StoreOpener = Callable[[], "Store"]
 """Opens the store; may raise `StoreError`."""
 
 _T = TypeVar("_T")
-BACK = "Everything that was said is on disk now."
+SAVED = "All messages are saved again."
 """Said when a disk that refused no longer does."""
-_FIRST_S, _MOST_S = 5.0, 60.0
-"""Until a disk that refused is tried again: the first time, and at most."""
+_BACKUP_S = 3600.0
+"""Between two looks whether a backup is due."""
+_RETRY_S = 5.0
+"""Until a disk that refused is tried again."""
 
 
 class Disk:
@@ -45,8 +48,8 @@ class Disk:
         self._opener = open_store
         self._lose = lose
         self._clock = clock
-        self._wait_s = _FIRST_S
         self._tried = 0.0
+        self._backed_up: float | None = None
 
     @property
     def keeps(self) -> bool:
@@ -83,18 +86,25 @@ class Disk:
                 return self.store.tidy()
         return False
 
+    def maintain(self) -> None:
+        """Return to a disk that refused, and back up the file; called every few seconds."""
+        self.try_again()
+        store = self.store
+        is_due = self._backed_up is None or self._clock() - self._backed_up >= _BACKUP_S
+        if store is not None and store.file is not None and is_due:
+            from app.chat.backup import back_up_daily
+
+            self._backed_up = self._clock()
+            Thread(target=back_up_daily, args=(store.file,), daemon=True).start()
+
     def try_again(self) -> None:
         """Go back to the disk if it refused, takes what was said since, and was not tried a moment ago."""
         store = self.store
-        if store is None or store.on_disk or self._clock() - self._tried < self._wait_s:
+        if store is None or store.on_disk or self._clock() - self._tried < _RETRY_S:
             return
-        was_told = store.waits_for_end
         with suppress(StoreError):
             if store.return_to_disk():
-                self.say(BACK)
-            elif store.waits_for_end and not was_told:
-                self.say(_when_written(store))
-        self._wait_s = min(2 * self._wait_s, _MOST_S)
+                self.say(store.notice or SAVED)
         self._tried = self._clock()
 
     def do(self, action: Callable[[Store], _T], conversation: int | None) -> _T | None:
@@ -116,28 +126,20 @@ class Disk:
         except StoreError as error:
             is_here = _holds(store, conversation)
             is_left = is_here and store.on_disk
-            if is_here:
-                self._go_on_in_memory(store)
-            self.tell(error, _when_written(self.store or store) if is_left else "")
-            if is_here:
-                is_here = self.store is not None and _holds(self.store, conversation)
-            if not is_here:
+            if is_left:
+                self._tried = self._clock()
+                if not store.go_on_in_memory():
+                    self._lose(None)
+            self.tell(error, _until_saved() if is_left else "")
+            if not (is_here and _holds(store, conversation)):
                 self._lose(conversation)
         with suppress(StoreError):
-            return action(self.store or store)
+            return action(store)
         return None
 
     def tell(self, error: StoreError, more: str = "") -> None:
         """Say what went wrong."""
         self.say(" ".join(filter(None, (error.message, error.hint, more))))
-
-    def _go_on_in_memory(self, store: Store) -> None:
-        self._tried, self._wait_s = self._clock(), _FIRST_S
-        try:
-            store.go_on_in_memory()
-        except StoreError:
-            self.store = store.begin_anew()
-            self._lose(None)
 
 
 def _holds(store: Store, conversation: int | None) -> bool:
@@ -148,10 +150,10 @@ def _holds(store: Store, conversation: int | None) -> bool:
         return True
 
 
-def _when_written(store: Store) -> str:
-    from app.chat.parting import AT_THE_END, UNTIL_WRITTEN
+def _until_saved() -> str:
+    from app.chat.store import UNTIL_SAVED
 
-    return AT_THE_END if store.waits_for_end else UNTIL_WRITTEN
+    return UNTIL_SAVED
 
 
 def _memory() -> Store:

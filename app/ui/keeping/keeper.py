@@ -14,7 +14,7 @@ from app.engine.types import FinishReason
 from app.errors import AppError
 from app.events import Finished
 from app.ui.keeping.conversation import Conversation
-from app.ui.keeping.disk import BACK, StoreOpener
+from app.ui.keeping.disk import SAVED, StoreOpener
 from app.ui.keeping.kept import COUNTS, Opened, Place, numbers
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Keeper(Conversation):
         if trouble is not None and not was_in_trouble:
             self._disk.tell(trouble)
         elif trouble is None and was_in_trouble and self.is_on_disk:
-            self._disk.say(BACK)
+            self._disk.say(SAVED)
 
     def _ask(self, store: Store, prompt: str, before: Sequence[Message]) -> None:
         if self._place.conversation is None:

@@ -52,9 +52,9 @@ class Shelf:
         """What became of what was said, where it did not get into the file in the end."""
         return self._disk.unwritten
 
-    def try_again(self) -> None:
-        """Go back to a disk that refused, if it no longer does; called now and then."""
-        self._disk.try_again()
+    def maintain(self) -> None:
+        """Return to a disk that refused, and back up the file; called every few seconds."""
+        self._disk.maintain()
 
     def open_store(self) -> None:
         """Open the store; takes about a millisecond. One that cannot be opened is one in memory."""

@@ -69,6 +69,8 @@ class MarkdownDocument:
     def __init__(self) -> None:
         self.frozen: list[Row] = []
         self.open: list[Row] = []
+        self._last = ""
+        """The last printed character."""
         self._tail = ""
         self._column = 0
         self._blank = True
@@ -81,7 +83,9 @@ class MarkdownDocument:
 
     def append(self, text: str) -> None:
         """Add text; whatever could steer a terminal is left out."""
-        text = self._broken(printable(text))
+        text = printable(text, self._last)
+        self._last = text[-1:] or self._last
+        text = self._broken(text)
         for start in range(0, len(text), _AT_ONCE):
             piece = text[start : start + _AT_ONCE]
             self._tail += piece

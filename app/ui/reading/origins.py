@@ -96,6 +96,8 @@ class OriginDocument:
         self._text: list[str] = []
         self._spans: list[Span] = []
         self._length = 0
+        self._last = ""
+        """The last printed character."""
         self._joined = False
 
     @property
@@ -107,7 +109,9 @@ class OriginDocument:
             if origin is None:
                 self._part()
                 continue
-            for line in printable(text).splitlines(keepends=True):
+            text = printable(text, self._last)
+            self._last = text[-1:] or self._last
+            for line in text.splitlines(keepends=True):
                 self._add(line, self._styles[origin])
 
     def _part(self) -> None:

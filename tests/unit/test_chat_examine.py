@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.health import examine
+from app.chat.opening import examine
 from app.chat.store import Store
 from app.errors import StoreError
 
@@ -37,7 +37,7 @@ def test_a_file_that_is_no_database(file: Path) -> None:
 
     with pytest.raises(StoreError, match="damaged") as caught:
         examine(file)
-    assert "saves what can be read of them" in caught.value.hint
+    assert "opens the latest backup" in caught.value.hint
     assert file.exists()
 
 

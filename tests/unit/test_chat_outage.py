@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.importing import read_file
+from app.chat.backup import back_up_daily
 from app.chat.message import Role
 from app.chat.store import Store
 from app.chat.tree import State
-from app.errors import RescuedError, StoreError
+from app.errors import StoreError
 from tests.unit.stores import Clock, exchange
 
 
@@ -69,14 +69,9 @@ def test_a_full_disk_stops_nothing(store: Store, file: Path) -> None:
     on_disk.close()
 
 
-class Refused:
-    """What a disk does that refuses."""
-
-    def __init__(self, message: str) -> None:
-        self._message = message
-
-    def __call__(self, *_: object) -> None:
-        raise StoreError(self._message)
+def refuse(*_: object, **__: object) -> None:
+    """Act like a disk that refuses."""
+    raise StoreError("The disk is full.", "Free some space.")
 
 
 def fill(store: Store) -> None:
@@ -175,7 +170,7 @@ def test_a_disk_that_still_refuses_takes_nothing_and_loses_nothing(
     store.add(conversation, Role.USER, "mine", parent=answer.id)
 
     with monkeypatch.context() as full:
-        full.setattr("app.chat.parting.make_same", Refused("The disk is full."))
+        full.setattr("app.chat.outage.open_file", refuse)
         with pytest.raises(StoreError, match="full"):
             store.return_to_disk()
     assert not store.on_disk
@@ -216,52 +211,6 @@ def test_two_that_left_a_full_disk_both_come_back(store: Store, file: Path) -> N
     assert sorted(on_disk(file)) == [["a", "b", "mine"], ["c", "d", "theirs"]]
 
 
-@pytest.mark.parametrize("file_says", [[], [["a", "b"]]])
-def test_two_that_began_something_new_beside_a_full_disk_both_come_back(
-    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch, file_says: list[list[str]]
-) -> None:
-    for prompt, answer in file_says:
-        exchange(store, prompt, answer)
-    other = Store.open(file)
-    steps = iter([0, 0, 500, 5000])
-    monkeypatch.setattr("app.chat.parting.randrange", lambda most: next(steps))
-    for each, said in ((store, "mine"), (other, "theirs")):
-        each.go_on_in_memory()
-        exchange(each, said, "new")
-
-    assert store.return_to_disk()
-    assert other.return_to_disk()
-    for each in (store, other):
-        each.close()
-    assert sorted(on_disk(file)) == sorted([*file_says, ["mine", "new"], ["theirs", "new"]])
-
-
-@pytest.mark.parametrize("meanwhile", ["said in it", "begun another", "gone"])
-def test_where_a_number_means_something_else_by_now_the_end_is_waited_for(
-    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
-) -> None:
-    monkeypatch.setattr("app.chat.parting.randrange", lambda most: most >> 20)
-    conversation, _, answer = exchange(store, "a", "b")
-    store.go_on_in_memory()
-    store.add(conversation, Role.USER, "mine", parent=answer.id)
-    exchange(store, "mine", "too")
-    if meanwhile == "gone":
-        file.unlink()
-    else:
-        other = Store.open(file)
-        if meanwhile == "said in it":
-            other.add(conversation, Role.USER, "theirs", parent=answer.id)
-        else:
-            exchange(other, "theirs", "new")
-        other.close()
-
-    assert not store.return_to_disk()
-    assert not store.on_disk
-    store.close()
-    theirs = {"said in it": [["a", "b", "theirs"]], "begun another": [["theirs", "new"]], "gone": []}[meanwhile]
-    assert sorted(on_disk(file)) == sorted([["a", "b", "mine"], ["mine", "too"], *theirs])
-
-
 def test_what_was_typed_in_memory_where_nothing_was_said_waits_for_the_next_run(store: Store, file: Path) -> None:
     store.keep_unsent("on disk")
     store.go_on_in_memory()
@@ -280,34 +229,6 @@ def test_what_was_set_aside_in_memory_is_found_in_the_next_run(store: Store, fil
     store.close()
     with closing(Store.open(file)) as after:
         assert {one.text for one in after.typed(9)} == {"on disk", "in memory"}
-
-
-@pytest.mark.parametrize("meanwhile", ["nothing", "begun another", "removed"])
-def test_what_was_set_aside_in_memory_goes_with_its_conversation_under_whatever_number(
-    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str
-) -> None:
-    monkeypatch.setattr("app.chat.parting.randrange", lambda most: most >> 20)
-    before, *_ = exchange(store, "a", "b")
-    store.go_on_in_memory()
-    mine, *_ = exchange(store, "mine", "new")
-    store.set_aside("of mine", mine)
-    store.set_aside("of before", before)
-    with closing(Store.open(file)) as other:
-        if meanwhile == "begun another":
-            assert exchange(other, "theirs", "new")[0] == mine
-        elif meanwhile == "removed":
-            other.delete(before)
-            other.purge(-1)
-    if meanwhile != "begun another":
-        assert store.return_to_disk()
-    store.close()
-    with closing(Store.open(file)) as after:
-        assert {"of mine", "of before"} <= {one.text for one in after.typed(9)}
-        [number] = [each.id for each in after.summaries() if each.title == "mine"]
-        after.delete(number)
-        left = {one.text for one in after.typed(9)}
-        assert "of before" in left
-        assert not left & {"mine", "of mine"}
 
 
 def test_an_answer_that_began_before_the_disk_refused_is_written_whole(store: Store, file: Path) -> None:
@@ -332,17 +253,6 @@ def test_what_the_disk_refuses_of_an_answer_until_the_program_ends_is_not_lost(s
     assert on_disk(file) == [["a", "x" * 100_000]]
 
 
-def test_what_another_tandem_said_meanwhile_stays(store: Store, file: Path) -> None:
-    conversation, _, answer = exchange(store, "a", "b")
-    store.go_on_in_memory()
-    store.add(conversation, Role.USER, "mine", parent=answer.id)
-    other = Store.open(file)
-    other.add(conversation, Role.USER, "theirs", parent=answer.id)
-    other.close()
-    store.close()
-    assert sorted(on_disk(file)) == [["a", "b", "mine"], ["a", "b", "theirs"]]
-
-
 def test_a_file_that_cannot_be_written_at_first_gets_what_was_said_meanwhile(
     store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -357,7 +267,7 @@ def test_a_file_that_cannot_be_written_at_first_gets_what_was_said_meanwhile(
 def open_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """What opening makes of a file that cannot be written just then."""
     with monkeypatch.context() as refused:
-        refused.setattr("app.chat.store.open_file", Refused("It cannot be written."))
+        refused.setattr("app.chat.store.open_file", refuse)
         return Store.open_anyway(file)
 
 
@@ -397,36 +307,6 @@ def test_of_a_file_that_is_not_there_a_copy_is_empty_and_leaves_nothing(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("said", [False, True])
-def test_what_a_crash_has_cut_is_nothing_that_was_said_since(
-    store: Store, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bool
-) -> None:
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    conversation = kill_in_an_answer(store)
-    copy = open_refused(file, monkeypatch)
-    assert [node.state for node in copy.load(conversation).tree.path] == [State.COMPLETE, State.CUT]
-    if said:
-        exchange(copy, "new", "too")
-    monkeypatch.setattr("app.chat.parting.open_file", Refused("The disk is full."))
-    if said:
-        with pytest.raises(StoreError, match="What was said since is in"):
-            copy.close()
-    else:
-        copy.close()
-    rescued = [each.conversation.summary.title for file in tmp_path.glob("*.json") for each in read_file(file)]
-    assert rescued == (["new"] if said else [])
-
-
-def test_what_a_crash_has_cut_is_so_on_disk_too_as_soon_as_there_is_room(
-    store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kill_in_an_answer(store)
-    copy = open_refused(file, monkeypatch)
-    assert copy.return_to_disk()
-    assert copy._database.rows("SELECT text, state FROM messages WHERE text = 'half'") == [("half", "cut")]
-    copy.close()
-
-
 def test_a_place_that_cannot_hold_the_first_file_is_tried_again_at_the_end(tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("x")
     file = tmp_path / "plain" / "conversations.db"
@@ -435,67 +315,6 @@ def test_a_place_that_cannot_hold_the_first_file_is_tried_again_at_the_end(tmp_p
     (tmp_path / "plain").unlink()
     store.close()
     assert on_disk(file) == [["a", "b"]]
-
-
-@pytest.mark.parametrize("room", ["home", "elsewhere", "nowhere"])
-def test_what_the_disk_refuses_to_the_end_is_elsewhere_for_an_import(
-    store: Store, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: str
-) -> None:
-    folders = {name: tmp_path / name for name in ("home", "elsewhere")}
-    monkeypatch.setattr(Path, "home", lambda: folders["home"])
-    monkeypatch.setattr("tempfile.gettempdir", lambda: str(folders["elsewhere"]))
-    for name, folder in folders.items():
-        if name == room:
-            folder.mkdir()
-    conversation, _, answer = exchange(store, "a", "b")
-    exchange(store, "untouched", "too")
-    store.go_on_in_memory()
-    store.add(conversation, Role.USER, "and on", parent=answer.id)
-    monkeypatch.setattr("app.chat.parting.open_file", Refused("The disk is full."))
-
-    with pytest.raises(StoreError, match=r"The disk is full\. What was said since is") as caught:
-        store.close()
-    rescued = [each for folder in folders.values() for each in folder.glob("*")]
-    assert len(rescued) == (room != "nowhere")
-    for each in rescued:
-        assert caught.value.message.endswith(f"What was said since is in {each}.")
-        assert isinstance(caught.value, RescuedError)
-        assert caught.value.file == each
-        assert [[node.text for node in read.conversation.tree.path] for read in read_file(each)] == [
-            ["a", "b", "and on"]
-        ]
-
-
-def test_an_answer_on_its_way_that_the_disk_refuses_to_the_end_is_elsewhere_too(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    conversation, asked, _ = exchange(store, "a", "b")
-    journal = store.answer(conversation, asked.id)
-    journal.add("x" * 100_000)
-    fill(store)
-    monkeypatch.setattr("app.chat.parting.open_file", Refused("The disk is full."))
-    with pytest.raises(StoreError, match="What was said since is in"):
-        store.close()
-    (rescued,) = tmp_path.glob("*.json")
-    assert [node.text for node in read_file(rescued)[0].conversation.tree.path] == ["a", "x" * 100_000]
-
-
-def test_what_is_said_beside_a_file_of_a_newer_tandem_is_elsewhere_in_the_end(store: Store, file: Path) -> None:
-    exchange(store, "theirs", "too")
-    store._database.connection.execute("PRAGMA user_version = 99")
-    store.close()
-    before = file.read_bytes()
-    older = Store.open_anyway(file)
-    assert older.notice.endswith("nothing was changed. Conversations are kept in memory only, until Tandem ends.")
-    exchange(older, "mine", "and yours")
-    with pytest.raises(StoreError, match="newer Tandem"):
-        assert not older.return_to_disk()
-    with pytest.raises(RescuedError, match="What was said since is in") as caught:
-        older.close()
-    assert file.read_bytes() == before
-    (read,) = read_file(caught.value.file)
-    assert [node.text for node in read.conversation.tree.path] == ["mine", "and yours"]
 
 
 def test_a_folder_that_one_may_not_look_into_is_a_sentence(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -542,13 +361,126 @@ def test_a_file_that_cannot_be_opened_is_read_all_the_same(
     exchange(store, "a", "b")
     store.close()
 
-    def refuse(file: Path) -> None:
-        raise StoreError("It cannot be written.", "Check the folder.")
-
     monkeypatch.setattr("app.chat.store.open_file", refuse)
     copy = Store.open_anyway(file)
-    assert copy.notice == (
-        "It cannot be written. Check the folder. They are kept in memory, and written as soon as the disk takes them."
-    )
+    assert copy.notice == ("The disk is full. Free some space. Tandem saves them as soon as it can.")
     assert [each.title for each in copy.summaries()] == ["a"]
     copy.close()
+
+
+def test_an_outage_ends_with_the_branches_of_both_where_another_tandem_went_on(store: Store, file: Path) -> None:
+    conversation, _, answer = exchange(store, "a", "b")
+    store.go_on_in_memory()
+    mine = store.add(conversation, Role.USER, "mine", parent=answer.id)
+    with closing(Store.open(file)) as other:
+        theirs = other.add(conversation, Role.USER, "theirs", parent=answer.id)
+    store.close()
+
+    with closing(Store.open(file)) as after:
+        tree = after.load(conversation).tree
+        assert [node.id for node in tree.replies(answer.id)] == sorted([theirs.id, mine.id])
+        assert tree.leaf == mine.id
+
+
+def test_two_that_began_conversations_in_an_outage_both_come_back(store: Store, file: Path) -> None:
+    exchange(store, "a", "b")
+    other = Store.open(file)
+    for each, said in ((store, "mine"), (other, "theirs")):
+        each.go_on_in_memory()
+        exchange(each, said, "new")
+    for each in (store, other):
+        assert each.return_to_disk()
+        each.close()
+
+    assert sorted(on_disk(file)) == [["a", "b"], ["mine", "new"], ["theirs", "new"]]
+
+
+def test_a_file_that_was_removed_is_written_anew_with_everything(store: Store, file: Path) -> None:
+    exchange(store, "a", "b")
+    conversation, _, answer = exchange(store, "c", "d")
+    for path in file.parent.iterdir():
+        path.unlink()
+    with pytest.raises(StoreError, match="moved, removed or replaced"):
+        store.add(conversation, Role.USER, "and on", parent=answer.id)
+    store.go_on_in_memory()
+    store.add(conversation, Role.USER, "and on", parent=answer.id)
+
+    assert store.return_to_disk()
+    assert sorted(on_disk(file)) == [["a", "b"], ["c", "d", "and on"]]
+
+
+def test_other_conversations_in_the_place_of_the_file_are_left_alone(store: Store, file: Path, tmp_path: Path) -> None:
+    conversation, _, answer = exchange(store, "a", "b")
+    with closing(Store.open(tmp_path / "other.db")) as other:
+        exchange(other, "theirs", "too")
+    store.go_on_in_memory()
+    store.add(conversation, Role.USER, "mine", parent=answer.id)
+    (tmp_path / "other.db").replace(file)
+
+    with pytest.raises(StoreError, match="taken the place"):
+        store.return_to_disk()
+    with pytest.raises(StoreError, match="The latest messages are lost"):
+        store.close()
+    assert on_disk(file) == [["theirs", "too"]]
+
+
+def test_what_was_set_aside_in_an_outage_goes_with_its_conversation(store: Store, file: Path) -> None:
+    before, *_ = exchange(store, "a", "b")
+    store.go_on_in_memory()
+    mine, *_ = exchange(store, "mine", "new")
+    store.set_aside("of mine", mine)
+    store.set_aside("of before", before)
+    with closing(Store.open(file)) as other:
+        other.delete(before)
+        other.purge(-1)
+
+    assert store.return_to_disk()
+    assert {"of mine", "of before"} <= {one.text for one in store.typed(9)}
+    store.delete(mine)
+    left = {one.text for one in store.typed(9)}
+    assert "of before" in left
+    assert not left & {"mine", "of mine"}
+
+
+def test_a_disk_that_refuses_to_the_end_is_a_sentence(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange(store, "a", "b")
+    store.go_on_in_memory()
+    exchange(store, "c", "d")
+    monkeypatch.setattr("app.chat.outage.open_file", refuse)
+
+    with pytest.raises(StoreError) as caught:
+        store.close()
+    assert caught.value.sentences == "The disk is full. The latest messages are lost. Free some space."
+
+
+def test_a_file_of_a_newer_tandem_is_left_alone_and_that_is_said(store: Store, file: Path) -> None:
+    exchange(store, "theirs", "too")
+    store._database.connection.execute("PRAGMA user_version = 99")
+    store.close()
+    before = file.read_bytes()
+    older = Store.open_anyway(file)
+    assert older.notice.endswith("nothing was changed. Conversations are kept in memory only, until Tandem ends.")
+    exchange(older, "mine", "and yours")
+    with pytest.raises(StoreError, match="newer Tandem"):
+        older.return_to_disk()
+    with pytest.raises(StoreError, match="newer Tandem"):
+        older.close()
+    assert file.read_bytes() == before
+
+
+def test_what_is_said_after_the_file_broke_goes_into_the_backup(store: Store, file: Path) -> None:
+    exchange(store, "a", "b")
+    back_up_daily(file)
+    conversation, *_ = exchange(store, "c", "d")
+    for path in file.parent.glob("conversations.db*"):
+        if "writer" not in path.name:
+            path.write_bytes(b"no database at all" * 1000)
+    with pytest.raises(StoreError, match="damaged"):
+        store.load(conversation)
+    assert not store.go_on_in_memory()
+    exchange(store, "e", "f")
+
+    assert store.return_to_disk()
+    assert "opened the backup of" in store.notice
+    store.close()
+    assert sorted(on_disk(file)) == [["a", "b"], ["e", "f"]]
