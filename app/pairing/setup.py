@@ -17,10 +17,10 @@ from pathlib import Path
 from app.catalog import Pair
 from app.errors import CacheError, CatalogError, Interrupted, ModelLoadError, PairError
 from app.hub import store
+from app.hub.background import Pause, in_background
 from app.hub.download import fetch, is_damaged
 from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
-from app.pairing.background import Pause, in_background
 from app.pairing.check import check_pair
 from app.pairing.disk import Underway, has_room, missing_bytes
 from app.pairing.prepared import DRAFT, TARGET, Prepared, completed
@@ -103,7 +103,7 @@ class Setup:
         self._stop = threading.Event()
         self._brought: set[Path] = set()
         self._mended: list[str] = []
-        self.retry = RetryPolicy(self._stop.wait)
+        self.retry = RetryPolicy(self._stop.wait, cancelled=self._stop.is_set)
 
     def cancel(self) -> None:
         """Stop at once; what was downloaded stays. May be called from any thread."""
@@ -135,11 +135,7 @@ class Setup:
         except ModelLoadError as error:
             notes = (without_draft(error),)
         self._stop_if_cancelled()
-        facts = [
-            facts_of(model, self._stop.is_set, self.retry, Look(model.name, tell))
-            for model in (target, draft)
-            if model is not None
-        ]
+        facts = [facts_of(model, self.retry, Look(model.name, tell)) for model in (target, draft) if model is not None]
         check = check_pair(facts[0], facts[1] if draft is not None else None)
         models = [model for model in (target, draft) if model is not None]
         return Prepared(
@@ -241,7 +237,7 @@ class Setup:
         def stopped() -> bool:
             return self._stop.is_set() or failed.is_set()
 
-        running = {in_background(partial(self._fetch, one, stopped), one.role): one for one in wanted}
+        running = {in_background(partial(self._fetch, one, stopped), f"download {one.role}"): one for one in wanted}
         try:
             while not self._stop.is_set():
                 done, pending = wait(running, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
