@@ -45,6 +45,16 @@ class Deadline:
         self._seconds += seconds
         self._ends += seconds
 
+    def check(self, cancelled: Callable[[], bool]) -> None:
+        """Raise where a look-up is to end; see `run`."""
+        if cancelled():
+            raise Interrupted
+        if self.left_s <= 0:
+            raise HubTimeoutError(
+                f"{host()} took longer than {self._seconds:.0f} s to answer.",
+                f"Check the network connection, or try again later.{check_named()}",
+            )
+
     def run(self, work: Callable[[], T], cancelled: Callable[[], bool], report: Callable[[], None]) -> T:
         """Run a request on a daemon thread, and abandon it when it is canceled or the time is up.
 
@@ -62,13 +72,7 @@ class Deadline:
         future = in_background(work, "look-up")
         done = False
         while not done:
-            if cancelled():
-                raise Interrupted
-            if self.left_s <= 0:
-                raise HubTimeoutError(
-                    f"{host()} took longer than {self._seconds:.0f} s to answer.",
-                    f"Check the network connection, or try again later.{check_named()}",
-                )
+            self.check(cancelled)
             done = bool(wait([future], _POLL_S).done)
             report()
         return future.result()

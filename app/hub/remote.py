@@ -7,7 +7,7 @@ from time import monotonic
 
 from huggingface_hub import hf_hub_url
 
-from app.errors import HubError, Interrupted, ModelFileError, WaitError
+from app.errors import HubError, ModelFileError, WaitError
 from app.gguf import GgufHeader, HeaderError, HeaderIncompleteError, parse_header, read_header
 from app.hub import store
 from app.hub.answer import RestUnknownError, bytes_behind
@@ -171,8 +171,7 @@ class _Reading:
         try:
             with closing(bytes_behind(self._url, self._file, len(self._beginning), self._beginning.end)) as pieces:
                 for piece in pieces:
-                    if self._retry.cancelled() or self._deadline.left_s <= 0:
-                        raise Interrupted
+                    self._deadline.check(self._retry.cancelled)
                     self._deadline.extend(len(piece))
                     if (header := self._beginning.take(piece)) is not None:
                         return header
