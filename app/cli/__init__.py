@@ -14,15 +14,12 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Only what a comman
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
 
-from app.cli import streams
-from app.errors import INTERRUPTED, AppError
-
-# What `typing` would import takes longer than all else here, before ctrl+c can be an interruption.
+# An import up here runs before `main` can handle Ctrl+C.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable, Mapping, Sequence
 
 COMMANDS: Mapping[str, str] = {
     "chat": "app.cli.chat:chat",
@@ -49,13 +46,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    streams.prepare()
     try:
+        from app.cli.interrupt import imported_whole
+
+        with imported_whole():
+            from app.cli import streams
+            from app.errors import AppError
+        streams.prepare()
         code = _run(argv)
         # Here, where it can still be told that there is no room for it.
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
+    except KeyboardInterrupt:
+        # Not imported here: a second Ctrl+C in the middle would print a traceback.
+        if output := sys.modules.get("app.cli.output"):
+            output.clear_status()
+        from app.errors import INTERRUPTED
+
+        return INTERRUPTED
     except AppError as error:
         from textwrap import indent
 
@@ -84,15 +93,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         streams.let_go_of_output()
         print(f"tandem: The output cannot be written: {error.strerror or error}.", file=sys.stderr)
         return AppError.exit_code
-    except KeyboardInterrupt:
-        from app.cli.output import clear_status
-
-        clear_status()
-        return INTERRUPTED
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    # Here, so that ctrl+c while they are imported is an interruption like any other.
     from app.cli.interrupt import imported_whole
 
     with imported_whole():

@@ -5,10 +5,11 @@ The only importer of huggingface_hub and its HTTP client. Everything that comes 
 
 import os
 
-from app.hub.environment import take_address, take_folders
+from app.hub.environment import disable_telemetry, take_address, take_folders
 
 take_address()
 take_folders()
+disable_telemetry()
 # Where the cache has no links the client warns, onto a screen that is drawn on; `app.hub.store` does without them.
 os.environ.setdefault("HF_HUB_DISABLE_SYMLINKS_WARNING", "1")
 # So it does of what the hub says beside its answers, as to everybody without a token.

@@ -29,6 +29,7 @@ _SOCKS = ("socks5", "socks5h")
 
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 """What forbids to ask the hub, the stronger first."""
+_TELEMETRY = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK")
 _TRUE = ("1", "ON", "YES", "TRUE")
 
 _wrong_address: HubError | None = None
@@ -66,6 +67,15 @@ def take_folders(environ: MutableMapping[str, str] = os.environ) -> None:
             # The folder that one is in may have been deleted.
             with suppress(OSError):
                 environ[name] = str(path.absolute())
+
+
+def disable_telemetry(environ: MutableMapping[str, str] = os.environ) -> None:
+    """Turn off the client's telemetry, unless the user has decided about it.
+
+    Before its first request of the day, the client downloads a list of AI agents to name one in its User-Agent header.
+    """
+    if not any(name in environ for name in _TELEMETRY):
+        environ[_TELEMETRY[0]] = "1"
 
 
 def _is_address(text: str) -> bool:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing, suppress
 from time import monotonic
 
 from huggingface_hub import hf_hub_url
 
-from app.errors import HubError, Interrupted, ModelFileError, WaitError
+from app.errors import HubError, ModelFileError, WaitError
 from app.gguf import GgufHeader, HeaderError, HeaderIncompleteError, parse_header, read_header
 from app.hub import store
 from app.hub.answer import RestUnknownError, bytes_behind
 from app.hub.choose import RemoteFile
+from app.hub.deadline import LOOKUP_S, Deadline
 from app.hub.errors import translated
-from app.hub.retry import Retries, RetryPolicy
+from app.hub.retry import Retries, RetryPolicy, waiting_for_hub
 from app.hub.watcher import UNWATCHED, Watcher
 
 _LARGEST, _LARGEST_KEPT = 1 << 28, 1 << 25
@@ -29,7 +29,6 @@ def read_remote_header(
     repo: str,
     commit: str,
     file: RemoteFile,
-    cancelled: Callable[[], bool],
     retry: RetryPolicy,
     watcher: Watcher = UNWATCHED,
     *,
@@ -41,17 +40,16 @@ def read_remote_header(
         repo: Its repository.
         commit: The revision.
         file: The file.
-        cancelled: Read between two pieces.
-        retry: How to wait.
+        retry: How to wait, and whether to stop.
         watcher: Told how it goes.
         damaged: Whether the file is here and is not what it should be: then all comes through the network.
 
     Raises:
-        HubError: It cannot be had, or the file is no GGUF model.
+        HubError: It cannot be had, or the file is no GGUF model; `HubTimeoutError` at the deadline.
         Interrupted: Cancelled.
     """
     if damaged:
-        return _Reading(repo, commit, _Beginning(file, _LARGEST), cancelled, watcher).run(retry)
+        return _Reading(repo, commit, _Beginning(file, _LARGEST), retry, watcher).run()
     if (here := store.cached(repo, commit, file.path, file.size)) is not None:
         # What lies here may be damaged, and is what the download would find.
         with suppress(ModelFileError):
@@ -64,7 +62,7 @@ def read_remote_header(
         has_begun = beginning.n_from_disk > 0
     if not has_begun:
         beginning = _Beginning(file, _LARGEST)
-    return _Reading(repo, commit, beginning, cancelled, watcher).run(retry)
+    return _Reading(repo, commit, beginning, retry, watcher).run()
 
 
 class _Beginning:
@@ -132,42 +130,49 @@ class _Reading:
         repo: The repository.
         commit: Its revision.
         beginning: What is here.
-        cancelled: Read between two pieces.
+        retry: How to wait, and whether to stop.
         watcher: Told how it goes.
     """
 
-    def __init__(
-        self, repo: str, commit: str, beginning: _Beginning, cancelled: Callable[[], bool], watcher: Watcher
-    ) -> None:
+    def __init__(self, repo: str, commit: str, beginning: _Beginning, retry: RetryPolicy, watcher: Watcher) -> None:
         self._repo = repo
         self._file = beginning.file
         self._url = hf_hub_url(repo, self._file.path, revision=commit)
         self._beginning = beginning
-        self._cancelled = cancelled
+        self._retry = retry
         self._watcher = watcher
-        watcher.found(len(beginning))
+        self._deadline = Deadline(LOOKUP_S)
+        self._n_reported = 0
 
-    def run(self, retry: RetryPolicy) -> GgufHeader:
+    def run(self) -> GgufHeader:
         """Read on until the header is whole; see `read_remote_header`."""
-        retries = Retries(retry.brief, self._watcher)
+        self._report()
+        retries = Retries(self._retry, self._watcher, self._deadline)
         while True:
             had = len(self._beginning)
+            self._watcher.waiting(waiting_for_hub(), 0)
             try:
                 with translated(self._repo):
-                    return self._request()
+                    return self._deadline.run(self._request, self._retry.cancelled, self._report)
             except WaitError as error:
                 if len(self._beginning) > had:
                     retries.renew()
                 retries.wait(error)
 
+    def _report(self) -> None:
+        """Tell the watcher how many bytes are here, on the thread that waits for them."""
+        n = len(self._beginning)
+        if n != self._n_reported:
+            self._watcher.received(n - self._n_reported)
+            self._n_reported = n
+
     def _request(self) -> GgufHeader:
-        """One request for what is missing, which is hung up once the header is whole."""
+        """Request the missing bytes on a background thread; hang up once the header is whole or no longer needed."""
         try:
             with closing(bytes_behind(self._url, self._file, len(self._beginning), self._beginning.end)) as pieces:
                 for piece in pieces:
-                    if self._cancelled():
-                        raise Interrupted
-                    self._watcher.received(len(piece))
+                    self._deadline.check(self._retry.cancelled)
+                    self._deadline.extend(len(piece))
                     if (header := self._beginning.take(piece)) is not None:
                         return header
             if len(self._beginning) == self._beginning.end:
@@ -185,5 +190,4 @@ class _Reading:
         raise WaitError(f"The connection broke while {self._file.path} was looked at.")
 
     def _begin_anew(self) -> None:
-        self._watcher.found(-len(self._beginning))
         self._beginning = _Beginning(self._file, _LARGEST)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from app.errors import HubError, Interrupted, UnreachableError, WaitError
+from app.hub.deadline import Deadline
+from app.hub.errors import host
 from app.hub.watcher import Watcher
 
 T = TypeVar("T")
@@ -21,10 +23,7 @@ _ATTEMPTS = 8
 _MINUTE_S = 60.0
 _PATIENCE_S = 12 * 3600.0
 """A night: who is asleep can neither mend the network nor ask again."""
-_ATTEMPTS_SEEN, _PATIENCE_SEEN_S = 3, 60.0
-"""Somebody sits in front of it, and several models may be looked at."""
-_PATIENCE_SPARED_S = 5.0
-"""There is something that does as well."""
+_LOOKUP_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,29 +34,29 @@ class RetryPolicy:
         pause: Waits some seconds; True as soon as the download was cancelled.
         attempts: Failures in a row, without a new byte between them, until it is given up.
         patience_s: Waits in a row, in seconds, while nothing answers: that is no failure of the hub.
+        cancelled: Ends a look-up; checked while it runs.
     """
 
     pause: Callable[[float], bool]
     attempts: int = _ATTEMPTS
     patience_s: float = _PATIENCE_S
-
-    @property
-    def brief(self) -> RetryPolicy:
-        """The same for what somebody waits for in front of the screen."""
-        return replace(self, attempts=_ATTEMPTS_SEEN, patience_s=_PATIENCE_SEEN_S)
+    cancelled: Callable[[], bool] = lambda: False
 
 
 class Retries:
-    """The failures in a row of one download.
+    """The failures in a row of one download or look-up.
 
     Args:
         policy: How to wait.
         watcher: Told every second of a wait.
+        deadline: Time limit of a look-up, which also makes fewer attempts than a download; None for a download.
     """
 
-    def __init__(self, policy: RetryPolicy, watcher: Watcher) -> None:
+    def __init__(self, policy: RetryPolicy, watcher: Watcher, deadline: Deadline | None = None) -> None:
         self._policy = policy
         self._watcher = watcher
+        self._deadline = deadline
+        self._attempts = policy.attempts if deadline is None else _LOOKUP_ATTEMPTS
         self.renew()
 
     def renew(self) -> None:
@@ -75,11 +74,12 @@ class Retries:
         """
         self._failures += 1
         self._answers += not isinstance(error, UnreachableError)
-        left_s, asked_s = self._policy.patience_s - self._waited_s, error.after_s or 0.0
-        if self._answers >= self._policy.attempts or left_s <= 0 or asked_s > left_s:
-            raise HubError(error.message, f"{error.hint} Ask again{_in_words(asked_s)} to go on.".strip()) from error
+        left_s = self._policy.patience_s - self._waited_s if self._deadline is None else self._deadline.left_s
         grown = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** min(self._failures - 1, _DOUBLINGS))
         seconds = error.after_s if error.after_s is not None else grown
+        if self._answers >= self._attempts or seconds > left_s:
+            again = f"Ask again{_in_words(error.after_s or 0.0)} to go on."
+            raise HubError(error.message, f"{error.hint} {again}".strip()) from error
         self._waited_s += seconds
         while seconds > 0:
             self._watcher.waiting(error.message, seconds)
@@ -96,27 +96,33 @@ def _in_words(seconds: float) -> str:
     return f" in {math.ceil(seconds)} s" if seconds < _MINUTE_S else f" in {math.ceil(seconds / _MINUTE_S)} min"
 
 
-def patiently(ask: Callable[[], T], retry: RetryPolicy, watcher: Watcher, *, spared: bool = False) -> T:
-    """What the hub answers; asked again where it has trouble that may pass, while somebody waits for it.
+def look_up(ask: Callable[[], T], retry: RetryPolicy, watcher: Watcher, seconds: float) -> T:
+    """Return the answer to a request, repeated where the failure may pass, within one deadline.
 
-    A hub that nothing leads to is told of at once: nobody who is offline wants to wait for hearing that.
+    A hub that cannot be reached is an error at once.
 
     Args:
         ask: One request.
         retry: How to wait.
-        watcher: Told every second of a wait.
-        spared: Whether there is something that does as well: then nobody waits for long.
+        watcher: Told what is waited for.
+        seconds: Time limit for all attempts together.
 
     Raises:
-        HubError: It cannot be had.
-        Interrupted: Cancelled.
+        HubError: There is no answer; `HubTimeoutError` at the deadline.
+        Interrupted: Canceled.
     """
-    policy = retry.brief
-    retries = Retries(replace(policy, patience_s=_PATIENCE_SPARED_S) if spared else policy, watcher)
+    deadline = Deadline(seconds)
+    retries = Retries(retry, watcher, deadline)
     while True:
+        watcher.waiting(waiting_for_hub(), 0)
         try:
-            return ask()
+            return deadline.run(ask, retry.cancelled, lambda: None)
         except UnreachableError:
             raise
         except WaitError as error:
             retries.wait(error)
+
+
+def waiting_for_hub() -> str:
+    """Return the status text for a request without an answer."""
+    return f"Waiting for {host()}"

@@ -122,7 +122,7 @@ class NativePair:
                 n_ctx_room=params.n_ctx_room,
                 most_drafted=self._most_drafted,
                 wants_draft_model=self._wants_draft_model,
-                hears=self._prompts.hears(),
+                hears=self._prompts.hears,
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
             self.memory = self._remembered()

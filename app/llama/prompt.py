@@ -13,7 +13,7 @@ from app.errors import TemplateError
 from app.llama.continuation import spelled
 from app.llama.model import Model
 from app.llama.reasoning_markup import markup_of
-from app.llama.template import CHATML_MARKS, ChatTemplate
+from app.llama.template import CHATML_MARKS, ChatTemplate, TemplateBudgetError
 from app.thinking import AS_TRAINED, EFFORTS, Heard, Thinking
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -50,8 +50,12 @@ class PromptBuilder:
     contains the text of a control token would end its own turn or speak for somebody else; such texts are taken out
     before rendering and come back as ordinary characters.
 
+    Attributes:
+        hears: Which wishes about its thinking make a difference to the model.
+
     Raises:
-        TemplateError: The model's template is no valid Jinja, or its prompts would not say what was asked.
+        TemplateError: The model's template is no valid Jinja, its prompts would not say what was asked, or it spent
+            the budget that all renderings in here share.
     """
 
     def __init__(self, model: Model) -> None:
@@ -67,6 +71,7 @@ class PromptBuilder:
         self._control = frozenset(model.control_tokens.values())
         self._written = markup_of(model.chat_template)
         self._markup = self._written.with_tokens(model.control_tokens)
+        self.hears = self._hears()
 
     def build(
         self,
@@ -90,6 +95,16 @@ class PromptBuilder:
             TemplateError: The model's template cannot render the conversation.
             UsageError: It is longer than any context.
         """
+        self._template.renew_budget()
+        return self._build(messages, begun, known, thinking)
+
+    def _build(
+        self,
+        messages: Sequence[Message],
+        begun: Begun | None = None,
+        known: Sequence[int] = (),
+        thinking: Thinking = AS_TRAINED,
+    ) -> Prompt:
         if begun is not None and begun.reasoning.strip() and thinking.wanted is False:
             thinking = replace(thinking, wanted=None)
         prompt = self._render(messages, thinking)
@@ -98,12 +113,12 @@ class PromptBuilder:
             prompt = self._spoken(prompt)
         return prompt if begun is None else self._go_on(prompt, begun, known)
 
-    def hears(self) -> Heard:
-        """Which wishes about its thinking make a difference to the model."""
-
+    def _hears(self) -> Heard:
         def asked(wanted: bool | None = None, effort: str | None = None) -> tuple[int, ...] | None:
             try:
-                return self.build([Message(Role.USER, "a")], thinking=Thinking(wanted, effort)).tokens
+                return self._build([Message(Role.USER, "a")], thinking=Thinking(wanted, effort)).tokens
+            except TemplateBudgetError:
+                raise
             except TemplateError:
                 return None
 

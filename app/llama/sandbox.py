@@ -48,15 +48,20 @@ from app.llama.template_limits import (
 
 MAX_STEPS = 1_000_000
 """A conversation of 1,000 messages needs some ten thousand."""
-MAX_SECONDS = 5.0
+MAX_SECONDS = 2.0
+"""For all renderings while a model is loaded, and for each prompt; 10,000 messages take a tenth of a second."""
 MAX_MADE = 128 * MAX_CHARACTERS
-"""Characters of all values that one rendering makes: a template may keep every one of them."""
+"""Characters of all values that are made within one budget: a template may keep every one of them."""
 MAX_SOURCE = 100_000
 """Characters of a template; the longest in use have thirty thousand. Compiling this many takes seconds."""
 _MAX_COMPARED = 100
 
 _MISSING_FILTERS = ("pprint", "urlize", "wordwrap", "xmlattr")
 _MISSING_METHODS = ("translate", "expandtabs", "encode", "maketrans", "to_bytes", "from_bytes")
+
+
+class BudgetError(SecurityError):
+    """The budget is spent: every further rendering fails as well, until the budget is renewed."""
 
 
 class _Namespace(Namespace):
@@ -133,7 +138,7 @@ def _call(method: str, arguments: list[nodes.Expr]) -> nodes.Call:
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """The environment of one template. `begin` gives it a fresh budget.
+    """The environment of one template.
 
     Args:
         **functions: What templates may call besides Jinja's own.
@@ -143,7 +148,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def __init__(self, **functions: Callable[..., Any]) -> None:
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _GenerationTag])
-        self.begin()
+        self.renew_budget()
         self.globals.update(functions, namespace=_Namespace)
         del self.globals["lipsum"]
         for name in _MISSING_FILTERS:
@@ -159,8 +164,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """Let templates use a filter, within the budget."""
         self.filters[name] = self._guarded(name, function)
 
-    def begin(self) -> None:
-        """Start a rendering."""
+    def renew_budget(self) -> None:
+        """Reset the steps, the size of the values and the deadline, which all renderings share until the next reset."""
         self._steps = self._made = 0
         self._deadline = time.monotonic() + MAX_SECONDS
 
@@ -170,9 +175,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """Count one step."""
         self._steps += 1
         if self._steps > MAX_STEPS:
-            raise SecurityError("it loops without end")
+            raise BudgetError("it loops without end")
         if time.monotonic() > self._deadline:
-            raise SecurityError("it takes too long")
+            raise BudgetError(f"it takes longer than {MAX_SECONDS:.0f} s")
 
     def weighed(self, value: Any) -> Any:
         """A value that is not too large, and the step that made it."""
@@ -184,7 +189,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def _add(self, size: int) -> None:
         self._made += size
         if self._made > MAX_MADE:
-            raise SecurityError("its values together become too large")
+            raise BudgetError("its values together become too large")
 
     def join_texts(self, *parts: Any) -> str:
         """What `~` does."""

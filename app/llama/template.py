@@ -12,7 +12,7 @@ from typing import NoReturn
 from app.chat.message import Message, Role
 from app.errors import TemplateError
 from app.llama.plain import plain
-from app.llama.sandbox import Sandbox
+from app.llama.sandbox import BudgetError, Sandbox
 from app.llama.template_values import switches, takes_blocks, told
 from app.thinking import AS_TRAINED, Thinking
 
@@ -34,6 +34,10 @@ _LONGEST_LAYOUT = 200
 """Python gives what a date becomes 256 times as much room, and a layout can fill it."""
 _SYSTEM, _USER = "8120394756", "4975038621"
 """Said by nobody, and by no template: digits stay what they are where a template writes in capitals, or as JSON."""
+
+
+class TemplateBudgetError(TemplateError):
+    """The template spent its budget of time, steps or memory."""
 
 
 class _TemplateRefusal(Exception):  # noqa: N818 - a template's own raise_exception, told apart from ours
@@ -72,7 +76,7 @@ class ChatTemplate:
         leaves_out: Whether the user's words are lost whatever the manner.
 
     Raises:
-        TemplateError: It is no valid Jinja.
+        TemplateError: It is no valid Jinja, or it spent its budget.
     """
 
     def __init__(self, source: str | None, bos: str = "", eos: str = "") -> None:
@@ -89,7 +93,13 @@ class ChatTemplate:
             # Python's own compiler has limits too, with exceptions of its own.
             raise _failure(error) from error
         self.leaves_out = False
+        # Python compiles a long template for longer than any template is rendered.
+        self.renew_budget()
         self._manner = self._suited()
+
+    def renew_budget(self) -> None:
+        """Reset the time, steps and memory that all renderings share until the next reset."""
+        self._sandbox.renew_budget()
 
     def render(self, messages: Sequence[Message], thinking: Thinking = AS_TRAINED) -> str:
         """The conversation as one prompt that ends where the assistant is to speak.
@@ -103,7 +113,6 @@ class ChatTemplate:
         Raises:
             TemplateError: The template failed, refused the conversation, or asked for too much.
         """
-        self._sandbox.begin()
         try:
             return self._rendered(messages, thinking)
         except _TemplateRefusal as refusal:
@@ -134,7 +143,6 @@ class ChatTemplate:
 
     def _suited(self) -> _Manner:
         """The first manner in which the user's words are in the prompt; the ordinary one if there is none."""
-        self._sandbox.begin()
         answered = False
         for parts, says_none in product((False, True), (True, False)):
             manner = _Manner(parts, says_none)
@@ -150,6 +158,8 @@ class ChatTemplate:
     def _tried(self, messages: Sequence[Message], manner: _Manner) -> str | None:
         try:
             return self._render(messages, manner, AS_TRAINED)
+        except TemplateBudgetError:
+            raise
         except (_TemplateRefusal, TemplateError):
             return None
 
@@ -172,7 +182,8 @@ class ChatTemplate:
 
 def _failure(error: Exception) -> TemplateError:
     reason = plain(str(error)) or type(error).__name__
-    return TemplateError(f"The model's chat template fails: {reason}.", "The model file may be faulty; try another.")
+    kind = TemplateBudgetError if isinstance(error, BudgetError) else TemplateError
+    return kind(f"The model's chat template fails: {reason}.", "The model file may be faulty; try another.")
 
 
 def _refusal(refusal: _TemplateRefusal) -> TemplateError:

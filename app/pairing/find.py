@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.catalog import Pair
-from app.errors import AppError, HubError
+from app.errors import AppError, HubError, HubTimeoutError
 from app.hub.client import Found, search
-from app.hub.retry import RetryPolicy, patiently
+from app.hub.deadline import LOOKUP_S
+from app.hub.retry import RetryPolicy, look_up
 from app.pairing.check import check_pair
 from app.pairing.facts import ModelFacts
 from app.pairing.progress import Look, Looking
@@ -50,7 +51,6 @@ class Candidate:
 def find_drafts(
     target: ModelFacts,
     pairs: Sequence[Pair],
-    cancelled: Callable[[], bool],
     retry: RetryPolicy,
     tell: Callable[[Looking], None] = lambda _: None,
 ) -> Iterator[Candidate]:
@@ -59,8 +59,7 @@ def find_drafts(
     Args:
         target: What they are to draft for.
         pairs: The catalogue.
-        cancelled: Read while headers come.
-        retry: How to wait where the hub does not answer.
+        retry: How to wait where the hub does not answer, and whether to stop.
         tell: Told how the headers come.
 
     Raises:
@@ -78,9 +77,11 @@ def find_drafts(
             resolved = _small_enough(source, target, retry, tell)
             if resolved is None:
                 continue
-            facts = facts_of(resolved, cancelled, retry, Look(resolved.name, tell))
+            facts = facts_of(resolved, retry, Look(resolved.name, tell))
         except HubError as error:
             troubles.append(error)
+            if isinstance(error, HubTimeoutError):
+                break
             continue
         except AppError:
             continue
@@ -112,7 +113,7 @@ def _likely(
             yield pair.draft, "catalogue"
     try:
         searching = Look(f"the models that are called {family}", tell)
-        searched = patiently(lambda: list(search(family, limit=_SEARCHED)), retry, searching)
+        searched = look_up(lambda: list(search(family, limit=_SEARCHED)), retry, searching, LOOKUP_S)
     except HubError as error:
         troubles.append(error)
         return

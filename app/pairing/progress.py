@@ -97,7 +97,7 @@ class Looking:
         """The same in words."""
         if self.waiting:
             again = f", again in {self.wait_s:.0f} s" if self.wait_s else ""
-            return f"Looking at {self.name}: {self.waiting.rstrip('.')}{again}"
+            return f"{self.waiting.rstrip('.')}{again}: {self.name}"
         return f"Looking at {self.name}" + (f": {self.n_bytes / 1e6:.1f} MB of its header" if self.n_bytes else "")
 
 

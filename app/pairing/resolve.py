@@ -13,8 +13,9 @@ from app.errors import DamagedFileError, HubError, ModelFileError
 from app.gguf import GgufHeader, read_header
 from app.hub import choose, store
 from app.hub.client import repository, safe_name
+from app.hub.deadline import CACHED_S, LOOKUP_S
 from app.hub.remote import read_remote_header
-from app.hub.retry import RetryPolicy, patiently
+from app.hub.retry import RetryPolicy, look_up
 from app.hub.watcher import UNWATCHED, Watcher
 from app.model_names import quantisation
 from app.pairing.facts import ModelFacts, model_facts
@@ -114,7 +115,7 @@ def resolve(
     Raises:
         HubError: The hub does not have it or cannot be asked.
         ModelFileError: A local file is missing, or a folder.
-        Interrupted: Cancelled in a wait.
+        Interrupted: Canceled.
     """
     match source:
         case HubModel():
@@ -131,7 +132,8 @@ def _on_hub(source: HubModel, retry: RetryPolicy | None, watcher: Watcher, *, dr
     cached = _cached(source)
     ask = partial(repository, source.repo, source.revision)
     try:
-        listed = ask() if retry is None else patiently(ask, retry, watcher, spared=cached is not None)
+        seconds = LOOKUP_S if cached is None else CACHED_S
+        listed = ask() if retry is None else look_up(ask, retry, watcher, seconds)
         chosen = choose.choose(source, listed.files, draft=draft)
     except HubError as error:
         if cached is not None:
@@ -209,9 +211,7 @@ def _local(source: ModelSource, path: Path) -> Resolved:
     return Resolved(source, "", "", (), path.parent / parts[0], size, quantisation(path.name))
 
 
-def facts_of(
-    model: Resolved, cancelled: Callable[[], bool], retry: RetryPolicy, watcher: Watcher = UNWATCHED
-) -> ModelFacts:
+def facts_of(model: Resolved, retry: RetryPolicy, watcher: Watcher = UNWATCHED) -> ModelFacts:
     """What the model is, from its header, wherever it lies.
 
     Raises:
@@ -227,9 +227,8 @@ def facts_of(
             raise _damaged(model.name, model.away) if model.away is not None else error from error
     else:
         first = model.files[0]
-        header = read_remote_header(
-            model.repo, model.commit, first, cancelled, retry, watcher, damaged=first in model.damaged
-        )
+        damaged = first in model.damaged
+        header = read_remote_header(model.repo, model.commit, first, retry, watcher, damaged=damaged)
         n_parts = len(model.files)
     return model_facts(header, file=model.name, size=model.size, quant=model.quant, whole=n_parts == 1)
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from app.catalog import Pair
 from app.errors import CacheError, CatalogError, Interrupted, ModelLoadError, PairError
 from app.hub import store
+from app.hub.background import Pause, in_background
 from app.hub.download import fetch, is_damaged
 from app.hub.download_request import DownloadRequest
 from app.hub.retry import RetryPolicy
-from app.pairing.background import Pause, in_background
 from app.pairing.check import check_pair
 from app.pairing.disk import Underway, has_room, missing_bytes
 from app.pairing.prepared import DRAFT, TARGET, Prepared, completed
@@ -103,7 +103,7 @@ class Setup:
         self._stop = threading.Event()
         self._brought: set[Path] = set()
         self._mended: list[str] = []
-        self.retry = RetryPolicy(self._stop.wait)
+        self.retry = RetryPolicy(self._stop.wait, cancelled=self._stop.is_set)
         self.current_role = ""
         """Role of the model that `prepare` reads, or failed to read."""
 
@@ -142,7 +142,7 @@ class Setup:
         models = [target] if draft is None else [target, draft]
         facts = []
         for self.current_role, model in zip((TARGET, DRAFT), models, strict=False):
-            facts.append(facts_of(model, self._stop.is_set, self.retry, Look(model.name, tell)))
+            facts.append(facts_of(model, self.retry, Look(model.name, tell)))
         self.current_role = ""
         check = check_pair(facts[0], facts[1] if draft is not None else None)
         return Prepared(
@@ -244,7 +244,7 @@ class Setup:
         def stopped() -> bool:
             return self._stop.is_set() or failed.is_set()
 
-        running = {in_background(partial(self._fetch, one, stopped), one.role): one for one in wanted}
+        running = {in_background(partial(self._fetch, one, stopped), f"download {one.role}"): one for one in wanted}
         try:
             while not self._stop.is_set():
                 done, pending = wait(running, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)

@@ -17,6 +17,7 @@ from app.hub import download, store
 from app.hub.client import repository, safe_name, search
 from app.hub.errors import wait_asked
 from app.hub.remote import read_remote_header
+from app.hub.retry import RetryPolicy
 from app.pairing.find import find_drafts
 from app.pairing.resolve import cached_file, facts_of, resolve
 from app.source import HubModel, is_repository
@@ -103,7 +104,7 @@ def test_a_page_of_an_error_that_has_no_end_is_not_read_to_it(
     with pytest.raises(HubError, match="without an end"):
         repository(TARGET, "main")
     with pytest.raises(HubError, match="without an end"):
-        read_remote_header(TARGET, repo.commit, repo.files[0], lambda: False, RETRY)
+        read_remote_header(TARGET, repo.commit, repo.files[0], RETRY)
 
 
 def test_an_answer_in_drops_is_not_waited_for(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +184,7 @@ def test_a_file_without_a_checksum_is_a_sentence(hub: LoopbackHub, tmp_path: Pat
     hub.faults.add(files_changed(**told), "/api/*", times=None)
     found = resolve(HubModel(TARGET, file=NAME), no_demo)
 
-    assert facts_of(found, lambda: False, RETRY).architecture == "llama"
+    assert facts_of(found, RETRY).architecture == "llama"
     with pytest.raises(HubError, match="does not tell the checksum"):
         _ = found.missing_bytes
     with pytest.raises(HubError, match="does not tell the checksum"):
@@ -226,7 +227,7 @@ def test_a_header_that_comes_in_drops_can_be_stopped(hub: LoopbackHub, tmp_path:
     drip.allow(1)
 
     with pytest.raises(Interrupted):
-        facts_of(found, lambda: True, RETRY)
+        facts_of(found, RetryPolicy(lambda seconds: True, cancelled=lambda: True))
 
 
 def test_downloads_that_are_no_number_do_not_stop_a_search(hub: LoopbackHub, tmp_path: Path) -> None:
@@ -234,10 +235,10 @@ def test_downloads_that_are_no_number_do_not_stop_a_search(hub: LoopbackHub, tmp
     hub.add("owner/big-tiny-GGUF", {"tiny-Q8_0.gguf": tiny(tmp_path)}, gguf={"architecture": "llama", "total": 1})
     edit: Callable[[Any], Any] = lambda found: [{**one, "downloads": ["many"]} for one in found]  # noqa: E731
     hub.faults.add(EditJson(edit), "/api/models", times=None)
-    target = facts_of(resolve(HubModel(TARGET), no_demo), lambda: False, RETRY)
+    target = facts_of(resolve(HubModel(TARGET), no_demo), RETRY)
 
     assert [found.downloads for found in search("big", limit=5)] == [0, 0]
-    assert [one.name for one in find_drafts(target, (), lambda: False, RETRY)] == ["owner/big-tiny-GGUF"]
+    assert [one.name for one in find_drafts(target, (), RETRY)] == ["owner/big-tiny-GGUF"]
 
 
 def test_what_the_other_protocol_raises_is_a_sentence(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ from tests.hub.models import DRAFT, RETRY, TARGET, no_demo, tiny
 def header_of(name: str) -> Any:
     listed = repository(TARGET, "main")
     file = next(file for file in listed.files if file.path == name)
-    return read_remote_header(TARGET, listed.commit, file, lambda: False, RETRY)
+    return read_remote_header(TARGET, listed.commit, file, RETRY)
 
 
 def test_a_header_costs_a_few_megabytes_of_a_large_file(hub: LoopbackHub, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_facts_are_the_same_from_the_hub_and_from_the_disk(hub: LoopbackHub, tmp
     local = resolve(LocalModel(tmp_path / "tiny.gguf"), no_demo)
 
     assert (remote.licence, remote.path, remote.missing_bytes) == ("mit", None, remote.size)
-    assert facts_of(remote, lambda: False, RETRY) == facts_of(local, lambda: False, RETRY)
+    assert facts_of(remote, RETRY) == facts_of(local, RETRY)
 
 
 @pytest.mark.parametrize(
@@ -180,13 +180,13 @@ def test_a_search_that_fails_asks_once_and_is_a_sentence(
 def test_drafts_of_the_catalogue_stay_where_the_search_fails(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"big-1b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
     hub.add(DRAFT, {"tiny-Q8_0.gguf": tiny(tmp_path)})
-    target = facts_of(resolve(HubModel(TARGET), no_demo), lambda: False, RETRY)
+    target = facts_of(resolve(HubModel(TARGET), no_demo), RETRY)
     pair = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
     hub.faults.add(Status(503), "/api/models", times=None)
 
-    assert [one.name for one in find_drafts(target, (pair,), lambda: False, RETRY)] == [DRAFT]
+    assert [one.name for one in find_drafts(target, (pair,), RETRY)] == [DRAFT]
     with pytest.raises(HubError):
-        list(find_drafts(target, (), lambda: False, RETRY))
+        list(find_drafts(target, (), RETRY))
 
 
 def test_a_relative_of_another_architecture_is_offered_last_and_a_hybrid_never(
@@ -196,9 +196,9 @@ def test_a_relative_of_another_architecture_is_offered_last_and_a_hybrid_never(
     for name, architecture, downloads in (("dense", "qwen3", 9), ("hybrid", "qwen35", 8), ("same", "llama", 1)):
         told = {"architecture": architecture, "total": 1}
         hub.add(f"owner/tiny-{name}-GGUF", {"m.gguf": tiny(tmp_path)}, downloads=downloads, gguf=told)
-    target = facts_of(resolve(HubModel(TARGET), no_demo), lambda: False, RETRY)
+    target = facts_of(resolve(HubModel(TARGET), no_demo), RETRY)
 
-    offered = [one.name for one in find_drafts(target, (), lambda: False, RETRY)]
+    offered = [one.name for one in find_drafts(target, (), RETRY)]
     assert offered == ["owner/tiny-same-GGUF", "owner/tiny-dense-GGUF"]
 
 
@@ -208,12 +208,12 @@ def test_a_search_and_a_listing_are_asked_for_again_while_the_hub_has_trouble(
 ) -> None:
     hub.add(TARGET, {"tiny-8b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)}, gguf={"architecture": "x", "total": 9})
     hub.add(DRAFT.replace("small", "tiny"), {"m.gguf": tiny(tmp_path)}, gguf={"architecture": "llama", "total": 1})
-    target = facts_of(resolve(HubModel(TARGET), no_demo), lambda: False, RETRY)
+    target = facts_of(resolve(HubModel(TARGET), no_demo), RETRY)
     told: list[str] = []
     for fault in (Status(503), Drop()):
         hub.faults.add(fault, path)
 
-    assert len(list(find_drafts(target, (), lambda: False, RETRY, lambda looking: told.append(looking.line)))) == 1
+    assert len(list(find_drafts(target, (), RETRY, lambda looking: told.append(looking.line)))) == 1
     assert any("(status 503), again in 1 s" in line for line in told)
 
 
@@ -284,4 +284,4 @@ def test_a_stop_while_it_waits_is_a_stop_and_no_failure(hub: LoopbackHub, tmp_pa
     hub.faults.add(Status(503), "m.gguf", origin="cdn", times=None)
 
     with pytest.raises(Interrupted):
-        read_remote_header(TARGET, listed.commit, listed.files[0], lambda: False, RetryPolicy(lambda seconds: True))
+        read_remote_header(TARGET, listed.commit, listed.files[0], RetryPolicy(lambda seconds: True))

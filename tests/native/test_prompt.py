@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +13,7 @@ from app.chat.message import Message, Role
 from app.child import python_command
 from app.engine.reasoning import Place
 from app.errors import TemplateError, UsageError
+from app.llama import sandbox
 from app.llama.checks import open_model_file
 from app.llama.model import Model
 from app.llama.prompt import PromptBuilder
@@ -109,6 +112,38 @@ def test_a_text_longer_than_any_context_is_a_sentence(model: Model, monkeypatch:
 def tiny(path: Path, template: str, **changes: object) -> PromptBuilder:
     changes = {"tokenizer__chat_template": template, **changes}
     return PromptBuilder(Model(open_model_file(write_model(path / "m.gguf", **changes))))
+
+
+SLOW = "{{ messages[-1].content }}{% for i in range(900) %}{% endfor %}"
+"""Takes 900 steps for each rendering."""
+
+
+def set_step_seconds(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Callable[[], float]:
+    """Let every look at the clock take so long; returns the clock."""
+    now = 0.0
+
+    def monotonic() -> float:
+        nonlocal now
+        now += seconds
+        return now
+
+    monkeypatch.setattr(sandbox, "time", SimpleNamespace(monotonic=monotonic))
+    return lambda: now
+
+
+def test_all_renderings_at_load_share_two_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = set_step_seconds(monkeypatch, 0.001)
+    with pytest.raises(TemplateError, match="it takes longer than 2 s"):
+        tiny(tmp_path, SLOW)
+    assert clock() < 2.1
+
+
+def test_every_prompt_has_a_budget_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = set_step_seconds(monkeypatch, 0.0001)
+    builder = tiny(tmp_path, SLOW)
+    for _ in range(30):
+        assert builder.build([Message(Role.USER, "a")]).tokens
+    assert clock() > 2
 
 
 @pytest.mark.parametrize("marks", ["\ue0000\ue001", "\ue0007\ue001", "\ue000\u0663\ue001", "\ue000", "\ue001\ue000"])

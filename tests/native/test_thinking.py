@@ -126,7 +126,7 @@ def test_whether_the_answer_that_goes_on_has_a_mark(
     ],
 )
 def test_which_wishes_are_heard_is_found_out(tmp_path: Path, template: str, heard: Heard) -> None:
-    assert model(tmp_path, template).hears() == heard
+    assert model(tmp_path, template).hears == heard
 
 
 def test_marks_are_single_tokens_and_nobody_forges_them(tmp_path: Path) -> None:

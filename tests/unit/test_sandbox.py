@@ -143,7 +143,13 @@ def test_endless_loops_end(source: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_what_takes_too_long_is_stopped_at_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MAX_SECONDS", -1.0)
-    assert "it takes too long" in failure("{% for a in [1] %}{% endfor %}").message
+    assert "it takes longer than" in failure("{% for a in [1] %}{% endfor %}").message
+
+
+def test_an_endless_loop_is_refused_when_the_template_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_STEPS", 20_000)
+    with pytest.raises(TemplateError, match="it loops without end"):
+        ChatTemplate(LOOP + ENDS)
 
 
 @pytest.mark.parametrize(

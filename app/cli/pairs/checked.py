@@ -54,8 +54,8 @@ def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
     problem, way_out = check_target(target, drafted=True)
     if way_out is not None:
         raise PairError(problem, way_out_text(way_out, source))
-    pairs, retry = list(catalog().pairs.values()), RetryPolicy(stop.wait)
-    drafts = find_drafts(target, pairs, stop.is_set, retry, lambda looking: status.show(looking.line))
+    pairs, retry = list(catalog().pairs.values()), RetryPolicy(stop.wait, cancelled=stop.is_set)
+    drafts = find_drafts(target, pairs, retry, lambda looking: status.show(looking.line))
     found = [candidate for candidate in drafts if not candidate.problem]
     status.clear()
     if hasattr(args, "json"):
@@ -113,9 +113,9 @@ def _facts(source: ModelSource, stop: threading.Event, status: StatusLine, *, dr
     def look_at(name: str) -> Look:
         return Look(name, lambda looking: status.show(looking.line))
 
-    retry = RetryPolicy(stop.wait)
+    retry = RetryPolicy(stop.wait, cancelled=stop.is_set)
     resolved = resolve(source, demo_file, draft=draft, retry=retry, watcher=look_at(str(source)))
-    return facts_of(resolved, stop.is_set, retry, look_at(resolved.name))
+    return facts_of(resolved, retry, look_at(resolved.name))
 
 
 def _check_json(check: PairCheck, n_ctx: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pkgutil import resolve_name
 
 from app.cli.interrupt import cancel_on_interrupt, imported_whole
 from app.cli.known_pairs import left_out, named_pair, registry
-from app.cli.output import StatusLine
+from app.cli.output import StatusLine, clear_status
 from app.errors import INTERRUPTED, Interrupted, UsageError
 from app.shell import quoted
 
@@ -44,6 +44,7 @@ def pairs(args: argparse.Namespace) -> int:
                 for notice in left_out():
                     StatusLine(sys.stderr).say(notice)
     except Interrupted:
+        clear_status()
         return INTERRUPTED
     return INTERRUPTED if stop.is_set() else code
 

@@ -1,16 +1,18 @@
-"""Work beside the work: threads that hold nobody up, and waits that two may end."""
+"""Daemon threads for network requests, which no caller has to wait for, and pauses that a cancel ends."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
-def in_background(work: Callable[[], Path], name: str) -> Future[Path]:
-    """Run on a thread that does not keep the program from ending, unlike those of an executor."""
-    future: Future[Path] = Future()
+def in_background(work: Callable[[], T], name: str) -> Future[T]:
+    """Run on a daemon thread: unlike a thread of an executor, it does not keep the program from ending."""
+    future: Future[T] = Future()
 
     def run() -> None:
         try:
@@ -18,7 +20,7 @@ def in_background(work: Callable[[], Path], name: str) -> Future[Path]:
         except BaseException as error:
             future.set_exception(error)
 
-    threading.Thread(target=run, name=f"download {name}", daemon=True).start()
+    threading.Thread(target=run, name=name, daemon=True).start()
     return future
 
 
