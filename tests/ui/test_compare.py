@@ -233,7 +233,7 @@ async def test_three_ways_and_two_again() -> None:
         assert compare.chat.text.count(TEXT[:20]) == 2
         runs = [made(PLAIN, 4), made(FIXED, 8), made(AUTOMATIC, 1.9)]
         compare.races(runs, differences={FIXED: None, AUTOMATIC: None})
-        await compare.chat.shows("fixed 7/0.6: 0.50× faster, too few runs to tell (1 run each")
+        await compare.chat.shows("fixed 7/0.6: slower, 0.5× the speed, too few runs to tell (1 run each")
         await compare.chat.shows("automatic: 2.1× faster (2 runs each, alternating: 2.0 to 2.1")
         order = [row.strip() for row in compare.chat.rows if "tok/s" in row]
         assert [title.split("  ")[0] for title in order] == [
