@@ -45,7 +45,7 @@ async def test_a_stop_keeps_whole_rounds() -> None:
         await compare.chat.pilot.press("r", "escape")
         compare.finishes([[made(AUTOMATIC, 2), made(PLAIN, 4)]], stopped=True)
         await compare.chat.shows("stopped; 2 whole rounds count")
-        await compare.chat.shows("2.0x faster (2 runs each")
+        await compare.chat.shows("2.0× faster (2 runs each")
 
 
 async def test_a_failure_keeps_whole_rounds_and_says_why() -> None:
@@ -56,7 +56,7 @@ async def test_a_failure_keeps_whole_rounds_and_says_why() -> None:
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
         compare.finishes([[made(AUTOMATIC, 2), made(PLAIN, 4)]], broken=DecodeError("The card is gone."))
         await compare.chat.shows("The card is gone.")
-        await compare.chat.shows("2.0x faster (2 runs each")
+        await compare.chat.shows("2.0× faster (2 runs each")
 
 
 async def test_a_side_that_came_later_and_was_stopped_takes_nothing_away() -> None:
