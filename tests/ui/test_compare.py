@@ -89,7 +89,7 @@ async def test_both_sides_stream_with_their_own_figures() -> None:
 async def test_figures_of_both_sides_stand_below_each_other() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
         plain, drafted = (row for row in compare.chat.rows if "tok/s" in row)
         for figure in (" tok/s", " tokens", "first 0.21 s"):
             assert plain.index(figure) == drafted.index(figure)
@@ -98,7 +98,7 @@ async def test_figures_of_both_sides_stand_below_each_other() -> None:
 async def test_a_short_text_stays_below_its_title_when_the_verdict_takes_its_room() -> None:
     async with open_comparison(size=(120, 40)) as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
         await compare.chat.pilot.pause()
         rows = compare.chat.rows
         assert next(i for i, row in enumerate(rows) if "Without draft" in row) + 1 == next(
@@ -146,7 +146,7 @@ async def test_what_goes_on_is_said() -> None:
 async def test_the_verdict_with_one_run_and_with_a_spread() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, first_s=0.23)], differences=SAME)
-        await compare.chat.shows("2.0x the speed, too few runs to tell (1 run each; more: r)")
+        await compare.chat.shows("2.0× faster, too few runs to tell (1 run each; more: r)")
         assert "the same 201 tokens as without drafts" in compare.chat.text
         assert "acceptance 78%, 4.0 tokens per step, first token 0.23 s, plain 0.21 s" in compare.chat.text
         assert "every side starts from empty caches and reads the whole prompt" in compare.chat.text
@@ -231,7 +231,7 @@ async def test_the_key_twice_is_one_screen() -> None:
 async def test_three_ways_and_two_again() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
         await compare.chat.pilot.press("f")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
         job = compare.job
@@ -239,11 +239,11 @@ async def test_three_ways_and_two_again() -> None:
         assert job.sides[1].drafting == DraftParams()
         assert (job.first, job.explains) == (2, True)
         await compare.chat.shows("waits for its turn")
-        assert "2.0x the speed, too few runs to tell (1 run each" in compare.chat.text, "what was measured stays"
+        assert "2.0× faster, too few runs to tell (1 run each" in compare.chat.text, "what was measured stays"
         assert compare.chat.text.count(TEXT[:20]) == 2
         runs = [made(PLAIN, 4), made(FIXED, 8), made(AUTOMATIC, 1.9)]
         compare.races(runs, differences={FIXED: None, AUTOMATIC: None})
-        await compare.chat.shows("fixed 7/0.6: 0.50x the speed, too few runs to tell (1 run each")
+        await compare.chat.shows("fixed 7/0.6: slower, 0.5× the speed, too few runs to tell (1 run each")
         await compare.chat.shows("automatic: 2.1× faster (2 runs each, alternating: 2.0 to 2.1")
         order = [row.strip() for row in compare.chat.rows if "tok/s" in row]
         assert [title.split("  ")[0] for title in order] == [
@@ -269,7 +269,7 @@ async def test_fixed_parameters_of_the_chat_take_part_again_after_they_were_left
     async with open_comparison(replace(FIXED_SETTINGS, drafting=own, automatic=lookup)) as compare:
         assert [side.drafting for side in compare.job.sides] == [None, own, lookup]
         compare.races([made(PLAIN, 4), made("fixed 3/0.5", 3), made(AUTOMATIC, 2)], differences={})
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
         await compare.chat.pilot.press("f")
         await compare.chat.until(lambda: "fixed 3/0.5" not in compare.chat.text)
         await compare.chat.pilot.press("f")
@@ -285,7 +285,7 @@ async def test_a_pair_without_a_draft_has_no_fixed_side() -> None:
         compare = Comparison(chat)
         await compare.open()
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await chat.shows("2.0x the speed")
+        await chat.shows("2.0× faster")
         await chat.pilot.press("f")
         await chat.shows("this pair has none")
         assert len(compare.engine.jobs) == 1
@@ -305,7 +305,7 @@ async def test_sides_stand_beside_each_other_where_there_is_room(width: int, bes
         screen = compare.chat.pilot.app.screen
         assert isinstance(screen, CompareScreen)
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
         plain, automatic = (pane.region for pane in screen.panes.values())
         assert (plain.y == automatic.y) is beside
         assert (plain.x == automatic.x) is not beside

@@ -100,7 +100,7 @@ async def test_a_draw_gets_a_seed_that_all_rounds_share() -> None:
         assert seed is not None
         assert compare.job.request.max_tokens == 32
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
         await compare.chat.pilot.press("m")
         assert compare.job.request.sampling.seed == seed
 

@@ -45,33 +45,33 @@ async def test_esc_stops_and_esc_again_leaves() -> None:
 async def test_a_stop_keeps_whole_rounds() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
         await compare.chat.pilot.press("r", "escape")
         compare.finishes([[made(AUTOMATIC, 2), made(PLAIN, 4)]], stopped=True)
         await compare.chat.shows("stopped; 2 whole rounds count")
-        await compare.chat.shows("2.0x faster (2 runs each")
+        await compare.chat.shows("2.0× faster (2 runs each")
 
 
 async def test_a_failure_keeps_whole_rounds_and_says_why() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
         await compare.chat.pilot.press("r")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
         compare.finishes([[made(AUTOMATIC, 2), made(PLAIN, 4)]], broken=DecodeError("The card is gone."))
         await compare.chat.shows("The card is gone.")
-        await compare.chat.shows("2.0x faster (2 runs each")
+        await compare.chat.shows("2.0× faster (2 runs each")
 
 
 async def test_a_side_that_came_later_and_was_stopped_takes_nothing_away() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
         await compare.chat.pilot.press("f")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
         compare.finishes([], stopped=True)
         await compare.chat.shows("stopped; 1 whole round counts")
-        assert "2.0x the speed, too few runs to tell (1 run each" in compare.chat.text
+        assert "2.0× faster, too few runs to tell (1 run each" in compare.chat.text
 
 
 async def test_its_key_for_leaving_can_be_another_one() -> None:
@@ -92,7 +92,7 @@ async def test_the_chat_is_as_it_was() -> None:
         compare = Comparison(chat)
         await compare.open()
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await chat.shows("2.0x the speed")
+        await chat.shows("2.0× faster")
         await chat.pilot.press("m", "escape", "escape")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
         # What was on its way when the screen was left belongs to nobody.
@@ -122,7 +122,7 @@ async def test_a_failure_is_a_sentence_and_one_can_go_on() -> None:
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
         assert "The target failed." not in compare.chat.text
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
 
 
 async def test_a_prompt_that_does_not_fit_is_told_with_the_keys_of_the_chat() -> None:
@@ -138,7 +138,7 @@ async def test_it_is_saved_and_copied(tmp_path: Path, monkeypatch: pytest.Monkey
         await compare.chat.pilot.press("s", "c")
         assert compare.chat.pilot.app.clipboard == "", "there is nothing to save yet"
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
         await compare.chat.pilot.press("s")
         await compare.chat.shows("comparison.md is written.")
         text = (tmp_path / "comparison.md").read_text()
@@ -154,7 +154,7 @@ async def test_a_folder_that_is_gone_is_a_sentence(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(folder)
     async with open_comparison(size=(160, 40)) as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
         folder.rmdir()
         await compare.chat.pilot.press("s")
         await compare.chat.shows("comparison.md cannot be written: No such file or directory.")
@@ -165,7 +165,7 @@ async def test_a_pair_that_is_loaded_again_for_it_is_told() -> None:
         compare.engine.load_progress("target", 0.5)
         await compare.chat.shows("loading the models again: 50%")
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await compare.chat.shows("2.0x the speed")
+        await compare.chat.shows("2.0× faster")
         await compare.chat.pilot.press("f")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
         compare.runs(made(FIXED, 2))

@@ -24,7 +24,7 @@ from tests.ui.fakes import PAIR, STATS
 
 async def test_a_wide_window_shows_the_readouts_beside_the_answer_and_not_above_the_prompt() -> None:
     async with open_chat(size=WIDE) as chat:
-        await chat.shows("target      19.9 GB Q4_K_M")
+        await chat.shows("target        19.9 GB Q4_K_M")
         await chat.send("go")
         chat.engine.reads(1024, 2048)
         await chat.shows("Reading prompt: 1,024 of 2,048 tokens, 8 s left")
@@ -40,7 +40,7 @@ async def test_the_readouts_come_and_go_by_a_key_and_stay_so() -> None:
         await chat.shows("19.9 GB")
         await chat.pilot.press("f5")
         await chat.until(lambda: "19.9 GB" not in chat.text)
-        await chat.shows("ready  draft model  ctx 0/32k")
+        await chat.shows("ready · draft model · ctx 0/32k")
         await chat.pilot.resize_terminal(140, 30)
         await chat.pilot.pause()
         assert "19.9 GB" not in chat.text
@@ -65,7 +65,7 @@ async def test_in_a_low_window_whole_groups_are_left_out() -> None:
         await chat.send("go")
         chat.engine.says("word", stats=replace(STATS, drafted_steps=50, first_token_ns=10**9))
         await chat.shows("107 tok/s")
-        assert "context     2.1k / 32k" in chat.text
+        assert "context       2.1k / 32k" in chat.text
         assert "accepted" not in chat.text
         assert "19.9 GB" not in chat.text
 

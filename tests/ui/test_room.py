@@ -155,7 +155,7 @@ async def test_while_the_models_are_loaded_nothing_is_said_of_drafting() -> None
         await chat.shows("loading models 45%")
         assert not any(row.endswith("drafting") for row in chat.rows)
         await chat.load()
-        await chat.shows("drafting  model")
+        await chat.shows("drafting    model")
 
 
 @pytest.mark.parametrize(("room", "said"), [(13, "one two three"), (12, "one two…"), (4, "one…"), (0, "")])
