@@ -27,7 +27,7 @@ from app.registry import Registry
 from app.source import HubModel
 from tests.hub.faults import Stall
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import BOTH, DRAFT, RETRY, TARGET, no_demo, publish
+from tests.hub.models import BOTH, DRAFT, RETRY, TARGET, no_demo, publish, tiny
 from tests.hub.pairs_setting import WAIT_S, Setting
 
 SHORT_S = 0.2
@@ -110,11 +110,15 @@ def test_a_silent_header_ends_at_the_deadline(
 
 
 @pytest.mark.timeout(60)
-def test_a_silent_search_keeps_the_drafts_of_the_catalog(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_search_keeps_the_drafts_of_the_catalog(
+    hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add(TARGET, {"big-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
+    hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path)})
     target = target_facts()
     known = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
     monkeypatch.setattr("app.pairing.find.LOOKUP_S", SHORT_S)
-    stall(pair, "/api/models")
+    stall(hub, "/api/models")
 
     assert len(list(find_drafts(target, (known,), RETRY))) == 1
 
