@@ -137,8 +137,10 @@ def test_a_search_for_drafts_ends_with_the_first_deadline(pair: LoopbackHub, mon
 
 
 @pytest.mark.timeout(60)
-def test_a_downloaded_file_is_used_when_the_hub_is_silent(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = Setup(Registry(Path("unused")), no_demo)
+def test_a_downloaded_file_is_used_when_the_hub_is_silent(
+    pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo)
     [*_] = steps._download(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, quant="Q4_K_M"), None)))
     resolve(HubModel(TARGET, quant="Q4_K_M"), no_demo).keep_revision()
     monkeypatch.setattr("app.pairing.resolve.CACHED_S", SHORT_S)
@@ -164,7 +166,9 @@ def test_bytes_extend_a_deadline_by_the_time_they_may_take(
 
 
 @pytest.mark.parametrize("path", ["/api/models/*", "*.gguf"], ids=["listing", "header"])
-def test_the_host_that_is_waited_for_is_shown(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_the_host_that_is_waited_for_is_shown(
+    pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
     monkeypatch.setattr("app.pairing.resolve.LOOKUP_S", SHORT_S)
     monkeypatch.setattr("app.hub.remote.LOOKUP_S", SHORT_S)
     file = next(file.path for file in repository(DRAFT, "main").files)
@@ -172,7 +176,7 @@ def test_the_host_that_is_waited_for_is_shown(pair: LoopbackHub, monkeypatch: py
     told: list[Looking] = []
 
     with suppress(HubTimeoutError):
-        Setup(Registry(Path("unused")), no_demo).prepare(Pair("mine", "", HubModel(DRAFT), None), told.append)
+        Setup(Registry(tmp_path / "pairs.toml"), no_demo).prepare(Pair("mine", "", HubModel(DRAFT), None), told.append)
     assert told[-1].line == f"Waiting for {host()}: {DRAFT if path.startswith('/api') else file}"
 
 
