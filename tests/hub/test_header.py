@@ -234,7 +234,8 @@ def test_how_headers_come_is_told(hub: LoopbackHub, tmp_path: Path) -> None:
     assert lines[0] == f"Looking at {TARGET}"
     assert f"Looking at {NAME}: 0.5 MB of its header" in lines
     assert any(line.startswith("The connection to ") and line.endswith(f"again in 1 s: {NAME}") for line in lines)
-    assert f"Looking at {NAME}: 3.0 MB of its header" in lines
+    # How far the last piece reaches behind the header is the network's.
+    assert any(line.startswith(f"Looking at {NAME}: 3.") for line in lines)
     assert "Looking at small-Q8_0.gguf" in lines
 
 
@@ -246,5 +247,5 @@ def test_the_drafts_that_are_looked_at_are_told(hub: LoopbackHub, tmp_path: Path
     told: list[Looking] = []
 
     assert list(find_drafts(target, (known,), RETRY, told.append))
-    lines = [one.line for one in told]
+    lines = [one.line for one in told if not one.waiting]
     assert lines[:2] == [f"Looking at {DRAFT}", "Looking at tiny-Q8_0.gguf"]

@@ -27,7 +27,7 @@ from app.registry import Registry
 from app.source import HubModel
 from tests.hub.faults import Stall
 from tests.hub.loopback import LoopbackHub
-from tests.hub.models import BOTH, DRAFT, RETRY, TARGET, no_demo, publish
+from tests.hub.models import BOTH, DRAFT, RETRY, TARGET, no_demo, publish, tiny
 from tests.hub.pairs_setting import WAIT_S, Setting
 
 SHORT_S = 0.2
@@ -110,11 +110,15 @@ def test_a_silent_header_ends_at_the_deadline(
 
 
 @pytest.mark.timeout(60)
-def test_a_silent_search_keeps_the_drafts_of_the_catalog(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_search_keeps_the_drafts_of_the_catalog(
+    hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add(TARGET, {"big-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
+    hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path)})
     target = target_facts()
     known = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
     monkeypatch.setattr("app.pairing.find.LOOKUP_S", SHORT_S)
-    stall(pair, "/api/models")
+    stall(hub, "/api/models")
 
     assert len(list(find_drafts(target, (known,), RETRY))) == 1
 
@@ -133,8 +137,10 @@ def test_a_search_for_drafts_ends_with_the_first_deadline(pair: LoopbackHub, mon
 
 
 @pytest.mark.timeout(60)
-def test_a_downloaded_file_is_used_when_the_hub_is_silent(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = Setup(Registry(Path("unused")), no_demo)
+def test_a_downloaded_file_is_used_when_the_hub_is_silent(
+    pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo)
     [*_] = steps._download(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, quant="Q4_K_M"), None)))
     resolve(HubModel(TARGET, quant="Q4_K_M"), no_demo).keep_revision()
     monkeypatch.setattr("app.pairing.resolve.CACHED_S", SHORT_S)
@@ -160,7 +166,9 @@ def test_bytes_extend_a_deadline_by_the_time_they_may_take(
 
 
 @pytest.mark.parametrize("path", ["/api/models/*", "*.gguf"], ids=["listing", "header"])
-def test_the_host_that_is_waited_for_is_shown(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_the_host_that_is_waited_for_is_shown(
+    pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
     monkeypatch.setattr("app.pairing.resolve.LOOKUP_S", SHORT_S)
     monkeypatch.setattr("app.hub.remote.LOOKUP_S", SHORT_S)
     file = next(file.path for file in repository(DRAFT, "main").files)
@@ -168,7 +176,7 @@ def test_the_host_that_is_waited_for_is_shown(pair: LoopbackHub, monkeypatch: py
     told: list[Looking] = []
 
     with suppress(HubTimeoutError):
-        Setup(Registry(Path("unused")), no_demo).prepare(Pair("mine", "", HubModel(DRAFT), None), told.append)
+        Setup(Registry(tmp_path / "pairs.toml"), no_demo).prepare(Pair("mine", "", HubModel(DRAFT), None), told.append)
     assert told[-1].line == f"Waiting for {host()}: {DRAFT if path.startswith('/api') else file}"
 
 

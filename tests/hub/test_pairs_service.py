@@ -276,10 +276,9 @@ def test_closing_does_not_wait_for_a_network_that_does_not_answer(setting: Setti
     stall = hub.faults.add(Stall(), "big-*", origin="cdn")
     setting.service.start("mine", agreed=True)
     assert stall.reached.wait(WAIT_S)
-    assert not setting.service.close(0.0)
-    assert setting.job("mine").stage is Stage.STOPPED
-    stall.go.set()
     assert setting.service.close(WAIT_S)
+    assert setting.job("mine").stage is Stage.STOPPED
+    assert not stall.go.is_set()
 
 
 def test_the_screens_do_not_load_the_hubs_client() -> None:

@@ -191,10 +191,11 @@ def test_a_refusal_without_a_system_message_is_told_at_once() -> None:
         render(MISTRAL, [Message(Role.ASSISTANT, "I begin")])
 
 
-def test_a_second_rendering_has_a_budget_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renewed_budget_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     template = ChatTemplate(None)
     monkeypatch.setattr(sandbox, "MAX_STEPS", 10)
     for _ in range(5):
+        template.renew_budget()
         template.render(TALK)
 
 
