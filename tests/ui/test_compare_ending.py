@@ -175,7 +175,7 @@ async def test_a_pair_that_is_loaded_again_for_it_is_told() -> None:
         await compare.chat.pilot.press("f", "m")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 3)
         compare.engine.load_progress("draft", 0.25)
-        await compare.chat.shows("loading the draft model again: 25%")
+        await compare.chat.shows("loading the models again: 25%")
 
 
 @pytest.mark.parametrize("typed", ["", "Another prompt."])
