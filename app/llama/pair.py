@@ -62,7 +62,7 @@ class NativePair:
         params: What to load.
         cancel: Stops a decode in the middle.
         on_progress: Told "target" or "draft" and the share loaded; False cancels.
-        others: CPU seconds of other programs so far.
+        others: CPU seconds of other programs so far; None asks the system.
 
     Raises:
         ModelFileError: A file is missing or is no model. This holds for the draft too, unless that is a model and
@@ -77,7 +77,7 @@ class NativePair:
         cancel: CancelFlag,
         on_progress: Callable[[str, float], bool],
         *,
-        others: Callable[[], float] = others_seconds,
+        others: Callable[[], float] | None = None,
     ) -> None:
         self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
@@ -87,7 +87,7 @@ class NativePair:
         """Why the disk refused what was measured, the last time that it did."""
         self._params = params
         self._cancel = cancel
-        self._others = others
+        self._others = others or others_seconds
         self._cpu_yield = self._new_cpu_yield()
         # Both files are looked at before either is loaded, so that a wrong one is told at once; what another program
         # puts in their place meanwhile is not what is loaded.

@@ -68,7 +68,7 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     monkeypatch.setattr(race_session, "pair_params", lambda options: params)
     for module in (compare, bench_task):
         monkeypatch.setattr(module, "read_options", read_options)
-    monkeypatch.setattr(race_session, "memory_dir", lambda: tmp_path / "data" / "drafting")
+    monkeypatch.setattr(race_session, "benchmarks_dir", lambda: tmp_path / "data" / "benchmarks")
     monkeypatch.setattr(race_session, "busy", lambda processors: Busy())
 
     def run(*arguments: str) -> int:
@@ -813,7 +813,7 @@ def test_the_kinds_that_gain_most_and_least_are_among_those_that_were_drafted() 
     raced = [Raced(Prompt("code", "1", "abc"), (round_,))]
     kinds = [row("code", 1.5, "own"), row("edit", 3.0, "own"), row("prose", 0.9, "plain"), row("chat", 4.0, "plain")]
     whole = row("all", 1.6, "own")
-    assert answer_lines(raced, [*kinds, whole])[-1] == "  most on edit, 3.0x; least on code, 1.50x"
+    assert answer_lines(raced, [*kinds, whole])[-1] == "  most on edit, 3.0×; least on code, 1.5×"
     assert len(answer_lines(raced, [*kinds[1:], whole])) == 1, "of one kind alone it is all that is told"
 
 

@@ -66,6 +66,7 @@ def test_a_loop_teaches_the_pair_no_gain_and_keeps_its_costs() -> None:
     events(pair, replace(REQUEST, drafting=AutoDraft()))
     assert pair.memory is not None
     assert pair.memory.gain is None
-    assert pair.remembered == 1
+    # After measuring, and after the answer.
+    assert pair.remembered == 2
     events(pair, replace(REQUEST, drafting=AutoDraft(), stop_on_repeat=False))
     assert pair.memory.gain is not None
