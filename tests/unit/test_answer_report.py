@@ -142,7 +142,7 @@ def test_a_repeated_answer_is_reported_without_a_speedup() -> None:
 
     line = summary(event, PAIR)
 
-    assert line.endswith("per check; stopped: the answer repeated itself 4 times (--stop-on-repeat off)")
-    assert "1.0x" not in line
+    assert line.endswith("TTFT 0.2 s; stopped: the answer repeated itself 4 times (--stop-on-repeat off)")
+    assert "1.0×" not in line
     assert as_json(event, PAIR, [])["finish_reason"] == "repetition"
     assert as_json(event, PAIR, [])["speculation"]["speedup"] is None
