@@ -24,7 +24,7 @@ The house, from the door inwards; imports run downwards only (`tool.importlinter
     settings    every setting once: its name, flag, range and text; settings.toml; who has the say
     source      where a model comes from                        child       processes that may die
     working     the memory that a pair works with, besides its weights
-    drafting_report    speedup, verdict, reason and tok/s in words, for every surface
+    drafting_report    speedup, verdict, reason and tok/s as text, for screens and commands
     engine      token ids in, token ids out: draft, verify, accept, roll back; no library, no text
     gguf        the header of a model file                      model_names     what a model is called everywhere
     processors  those that may be used, and what other programs do with them

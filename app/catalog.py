@@ -89,7 +89,7 @@ class Pair:
 
     @property
     def is_demo(self) -> bool:
-        """Whether this is the tiny pair for trying Tandem, which takes no other pair's place by itself."""
+        """Whether this is the tiny pair for trying Tandem; it never replaces another default pair by itself."""
         return isinstance(self.target, DemoModel)
 
     @property

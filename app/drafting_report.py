@@ -1,4 +1,4 @@
-"""Words for what drafting does and how much faster it is, the same on every screen and in every command."""
+"""Text for drafting and its speedup, the same on every screen and in every command."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from app.engine.types import MAX_DRAFT, MODEL_OFF, DraftingStatus, Source
 BRIEF = 28
 """Characters of a reason in the side panel."""
 FEWEST_DRAFTED = 16
-"""Drafted tokens below which an acceptance in percent and a verdict are chance."""
-RETRIED = f"{MODEL_OFF}no speedup lately; Tandem retries occasionally"
-"""Why the draft model is off where it was tried and lost."""
+"""Drafted tokens below which an acceptance in percent and a verdict say nothing."""
+RETRIED = f"{MODEL_OFF}no recent speedup; Tandem retries occasionally"
+"""Reason for a draft model that is off because its drafts gave no speedup."""
 NO_SPEEDUP = "no speedup"
 NO_DRAFT = "no draft"
 NO_DRAFT_USED = "no draft used"
@@ -86,7 +86,7 @@ def rate(tokens_per_second: float) -> str:
 
 
 def acceptance(n_accepted: float, n_drafted: float) -> str:
-    """Return "78%", or "2 of 3" where a share would be chance."""
+    """Return "78%", or "2 of 3" for few drafted tokens."""
     if n_drafted < FEWEST_DRAFTED:
         return f"{n_accepted:.0f} of {n_drafted:.0f}"
     return f"{n_accepted / n_drafted:.0%}"
@@ -98,7 +98,7 @@ def accepted(n_accepted: float, n_drafted: float) -> str:
 
 
 def source_name(source: Source | Literal["off"]) -> str:
-    """Return who drafts a step: "draft model", "n-gram" or "off"."""
+    """Return the source of a step's draft: "draft model", "n-gram" or "off"."""
     return _SOURCES[source]
 
 
@@ -114,7 +114,7 @@ def drafted_by(model_share: float) -> str:
 
 
 def brief_reason(status: DraftingStatus) -> str:
-    """Return what drafts and why in at most `BRIEF` characters; "" without a reason."""
+    """Return the draft source and the reason in at most `BRIEF` characters; "" without a reason."""
     reason = status.reason
     if not reason:
         return ""
@@ -124,7 +124,7 @@ def brief_reason(status: DraftingStatus) -> str:
 
 
 def why_undrafted(reason: str) -> str:
-    """Return that an answer has no drafts, and why; a reason that names what is off says both."""
+    """Return why an answer has no drafts; a reason that says "off" needs no prefix."""
     return reason if reason.startswith(MODEL_OFF) else ": ".join(filter(None, (NO_DRAFT_USED, reason)))
 
 
@@ -138,11 +138,11 @@ def draft_model_off(costs: CostModel) -> str:
 
 
 def pair_drafting(speedup: Speedup | None, off: str) -> str:
-    """Return what drafting brings with a pair, as a clause; "" where nothing is known.
+    """Return a pair's speedup, or why it has none, as a clause; "" if unknown.
 
     Args:
-        speedup: What benchmarks or answers on this machine have shown.
-        off: Why the draft model is off; "" if it is on. A speedup that was seen contradicts it and counts first.
+        speedup: Speedup of benchmarks or answers on this machine.
+        off: Why the draft model is off; "" if it is on. A measured speedup takes precedence.
     """
     if speedup is not None and speedup.helps:
         return f"speedup {speedup}"
@@ -155,7 +155,7 @@ def sentence(clause: str) -> str:
 
 
 def nothing_fixed(n_max: int, n_min: int, p_min: float) -> str:
-    """Return the setting because of which fixed drafting submitted nothing; "" if none explains it."""
+    """Return the setting that kept fixed drafting from submitting drafts; "" if none did."""
     if n_max == 0:
         return "n_max is 0"
     if p_min <= 0 and n_min <= 1:

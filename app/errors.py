@@ -7,7 +7,7 @@ AppError                 message for people, hint what to do, exit code
 ├── HubError             the hub cannot be reached, refuses, or answers what cannot be meant
 │   ├── WaitError        it asks for patience; the same request may succeed later
 │   │   └── UnreachableError nothing answers; the network may come back
-│   ├── HubTimeoutError  a look-up on Hugging Face reached its deadline
+│   ├── HubTimeoutError  a Hugging Face request reached its deadline
 │   └── CacheError       what came from the hub cannot be written or read here
 ├── PairError            two models cannot ride together, or not on this machine
 ├── StoreError           the conversations cannot be read or kept on this disk
@@ -90,7 +90,7 @@ class UnreachableError(WaitError):
 
 
 class HubTimeoutError(HubError):
-    """A look-up on Hugging Face reached its deadline; another attempt would wait as long."""
+    """A Hugging Face request reached its deadline; another attempt would wait as long."""
 
 
 class CacheError(HubError):

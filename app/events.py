@@ -203,7 +203,7 @@ class PromptProgressed:
     left_s: float | None = None
 
     def line(self, since_s: float = 0.0) -> str:
-        """Return the progress in words, so many seconds after the event."""
+        """Return the progress as text; `since_s` is the age of the event in seconds."""
         reader = "Draft reading" if self.drafting else "Reading"
         text = f"{reader} prompt: {self.done:,} of {self.total:,} tokens"
         left = math.ceil(self.left_s - since_s) if self.left_s is not None else 0
@@ -292,7 +292,7 @@ class Finished:
         stats: Final counters.
         plan: How it was made.
         drafting: What drafting made of it in the end; None without.
-        repeats: How many times its last block stands in a row, if that ended it; else 0.
+        repeats: Consecutive occurrences of its last block, if they ended it; else 0.
         at_limit: Whether a context ended it that cannot be made longer here.
         lost: Why the draft model failed in the middle, as a sentence; "" if it did not.
     """

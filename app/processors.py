@@ -57,9 +57,9 @@ def _of_apple() -> str:
 
 
 def others_seconds() -> float:
-    """Return the CPU seconds of other programs on the usable CPUs, since some moment.
+    """Return the CPU seconds of other programs on the usable CPUs since an arbitrary start.
 
-    Programs of a lower priority do not count where they step aside, nor do ended child processes of this one.
+    Programs of lower priority do not count if they yield to this one; its ended child processes never count.
     """
     # The first frame counts nobody's seconds.
     import psutil
@@ -79,7 +79,7 @@ def others_seconds() -> float:
 
 @cache
 def _groups_ignore_priority() -> bool:
-    """Whether Linux shares the CPUs equally between terminal sessions, so that `nice` counts within one only."""
+    """Return whether Linux shares CPUs equally between sessions, so that `nice` works only within one."""
     try:
         return _AUTOGROUP.read_text().strip() == "1"
     except OSError:

@@ -215,8 +215,8 @@ class Registry:
 
         Args:
             pair: The pair.
-            default: Whether it becomes the default pair; the demo does not where another pair is set up.
-            first: Whether it becomes the default pair where there is no other one; the demo is no other one.
+            default: Whether it becomes the default pair; the demo does not if another pair is set up.
+            first: Whether it becomes the default pair if no other pair but the demo is set up.
         """
 
         def change(now: Registered) -> Registered:
@@ -227,7 +227,7 @@ class Registry:
             if pair.pair.is_demo:
                 becomes = (default or first) and now.default is None and not has_others
             else:
-                # The demo that was tried before the first real pair was never chosen over one.
+                # The first real pair replaces a demo that is the default only because it came first.
                 was_trial = was is not None and was.pair.is_demo and not has_others
                 becomes = default or (first and (now.default is None or was_trial))
             return replace(now, pairs=pairs, problems=problems, default=name if becomes else now.default)

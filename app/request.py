@@ -121,10 +121,10 @@ class LoadedPair(Protocol):
         """
 
     def yield_cpu(self) -> None:
-        """Leave CPUs to other programs, or take them back; called before an answer and in every step."""
+        """Yield CPUs to other programs, or take them back; called before an answer and in every step."""
 
     def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
-        """Return a clock of what steps would take without other programs.
+        """Return a clock for the time that steps would take without other programs.
 
         Args:
             wall: Nanoseconds of wall time.
@@ -133,7 +133,7 @@ class LoadedPair(Protocol):
 
     @property
     def threads_in_use(self) -> int:
-        """CPU threads that compute single tokens now; 0 where the CPU computes no layers."""
+        """Current CPU threads for single tokens; 0 if the CPU computes no layers."""
 
     def build_prompt(
         self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
@@ -154,6 +154,6 @@ class LoadedPair(Protocol):
 
 
 def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, drafting: bool) -> PromptProgressed:
-    """Return the event for a prompt that one of the two models reads, with the estimated time left."""
+    """Return the progress event of a model that reads a prompt, with the estimated time left."""
     cache = pair.drafter.cache if drafting and pair.drafter is not None else pair.target
     return PromptProgressed(request, drafting, done, total, cache.seconds_to_read(total - done))

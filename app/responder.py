@@ -125,7 +125,7 @@ class _Answering:
         prompt: The same in tokens.
         sampler: Chooses what comes next.
         clock: Monotonic nanoseconds.
-        work_clock: Nanoseconds without those that other programs took.
+        work_clock: Nanoseconds without the time of other programs.
         controls: What may change meanwhile.
     """
 
@@ -227,7 +227,7 @@ def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
     if not stats.verify_steps:
         return None
     n_past = stats.cache_n + stats.prompt_n + stats.predicted_n - len(step.tokens)
-    # What other programs took of this step they would have taken of a single token, too.
+    # Other programs would have slowed a single token by the same factor.
     slowdown = step.total_ns / step.work_ns if step.work_ns else 1.0
     return RoundDetails(
         number=stats.verify_steps,

@@ -41,7 +41,7 @@ class Database:
         self.connection, self.file, self._place = connection, file, place_of(file)
 
     def close(self) -> None:
-        """Close the connection; what waits in the write-ahead log goes into the file."""
+        """Move the write-ahead log into the file, then close the connection."""
         if self.file is not None:
             with suppress(sqlite3.Error):
                 checkpoint(self.connection)
@@ -95,7 +95,7 @@ class Database:
 
 
 def checkpoint(db: sqlite3.Connection) -> None:
-    """Move the write-ahead log into the file, except what another Tandem still reads; a full disk leaves it."""
+    """Move the write-ahead log into the file, except pages that another Tandem still reads; ignore a full disk."""
     with suppress(sqlite3.OperationalError):
         db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 

@@ -38,7 +38,7 @@ class Ending:
 
     Attributes:
         reason: Why the model stopped writing; None if it failed, or that is not known.
-        repeats: How many times the last block stands in a row, if that ended the answer; else 0.
+        repeats: Consecutive occurrences of the last block, if they ended the answer; else 0.
         failure: What went wrong; None if nothing did.
         at_limit: Whether the context that was full could not have been longer.
     """

@@ -78,7 +78,7 @@ def _repaired(file: Path) -> tuple[Database, str]:
 
 
 def _told(aside: Path, made: float | None) -> str:
-    """Say in a sentence that a damaged file was replaced by a backup of that time, or by an empty file."""
+    """Return the notice that a backup of that time, or an empty file, replaced a damaged file."""
     if made is None:
         return f"The conversations were damaged and have no backup; the damaged file is kept as {aside}."
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(made))
@@ -86,7 +86,7 @@ def _told(aside: Path, made: float | None) -> str:
 
 
 def _restored(file: Path, new: Path) -> float | None:
-    """Copy the newest backup that is whole; return when it was made, or None and an empty file if there is none.
+    """Copy the newest intact backup and return its time; create an empty file and return None without one.
 
     Raises:
         OSError: The copy cannot be written.
@@ -146,7 +146,7 @@ def open_copy(file: Path | None) -> tuple[Database, bool]:
 
 
 def move_into_memory(database: Database) -> bool:
-    """Replace the file by a copy in memory, or by an empty database if it cannot be read; return whether it could."""
+    """Replace the file by a copy in memory, or an empty database; return whether the file was readable."""
     try:
         database.replace(_copy_of(database.connection, database.file))
     except (sqlite3.Error, UnicodeDecodeError, StoreError):
@@ -240,10 +240,10 @@ def _older_version(db: sqlite3.Connection) -> int:
 
 def _choose_journal(db: sqlite3.Connection, wait_s: float) -> None:
     """Switch to a write-ahead log; a file system without shared memory gets a rollback journal."""
-    # macOS writes through to the disk only if it is told so; elsewhere this does nothing.
+    # macOS writes through to the disk only with this pragma; other systems ignore it.
     db.execute("PRAGMA fullfsync = ON")
     has_log = _switch_journal(db, "WAL", wait_s)
-    # A killed process loses no commit; `Database.write` writes through what a power cut must not take.
+    # A killed process loses no commit; `Database.write` syncs commits that must survive a power cut.
     db.execute(f"PRAGMA synchronous = {'NORMAL' if has_log else 'FULL'}")
 
 
@@ -260,7 +260,7 @@ def _switch_journal(db: sqlite3.Connection, mode: str, wait_s: float) -> bool:
 
 
 def _check(db: sqlite3.Connection) -> None:
-    """Check every page; the full-text index, which holds nothing of its own, is built again.
+    """Check every page; drop the full-text index, which is rebuilt from the messages.
 
     Raises:
         sqlite3.DatabaseError: A page is damaged; nothing was changed.

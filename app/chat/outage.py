@@ -15,7 +15,7 @@ from app.chat.opening import SOON_S, open_file, write_copy
 from app.errors import StoreError
 
 _APART = {"conversations": (1 << 16, 1 << 20), "messages": (1 << 20, 1 << 32)}
-"""How far new ids are set apart from those in the file, where another Tandem may go on counting."""
+"""Smallest and largest gap between the file's ids and new ones; another Tandem may add rows to the file."""
 _EVERY = (("INSERT", "new"), ("UPDATE", "new"), ("DELETE", "old"))
 _TRACKED = (
     ("conversations", "conversation", "id", _EVERY),
@@ -28,7 +28,7 @@ _TRACKED = (
 
 
 class Outage:
-    """Tracks what changes in a database in memory that replaces a file.
+    """Track changes to an in-memory database that replaces a file.
 
     Args:
         database: The database in memory.
@@ -45,19 +45,19 @@ class Outage:
 
     @property
     def has_changes(self) -> bool:
-        """Whether anything would be lost with the memory."""
+        """Whether the database in memory has changes that the file lacks."""
         return self._database.connection.execute("SELECT 1 FROM changed LIMIT 1").fetchone() is not None
 
     def end(self) -> str:
         """Write every change to the file, or none, and return to it.
 
-        A file that was removed is written anew with everything; a damaged one is replaced by its backup first.
+        A removed file is written again in full; a damaged file is replaced by its backup first.
 
         Returns:
             A sentence for the user if the file was damaged, else "".
 
         Raises:
-            StoreError: The disk still refuses, or other conversations have taken the place of the file.
+            StoreError: The disk still refuses, or another database is in the file's place.
         """
         memory = self._database.connection
         if self._had_file and regular_file.is_gone(self._file):
@@ -96,7 +96,7 @@ def _track(db: sqlite3.Connection) -> None:
 
 
 def _write_changes(memory: sqlite3.Connection, db: sqlite3.Connection, file: Path) -> None:
-    """Write what changed in memory; the caller holds the transaction of the file."""
+    """Write the changes in memory to the file; the caller holds its transaction."""
 
     def changed(kind: str) -> list[Any]:
         return [key for (key,) in memory.execute("SELECT key FROM changed WHERE kind = ?", (kind,))]
@@ -114,7 +114,7 @@ def _write_changes(memory: sqlite3.Connection, db: sqlite3.Connection, file: Pat
 
 
 def _write_conversation(memory: sqlite3.Connection, db: sqlite3.Connection, number: int, file: Path) -> None:
-    """Make a conversation in the file what it is in memory; messages of another Tandem stay."""
+    """Copy a conversation from memory to the file; keep messages of another Tandem."""
     begun = "SELECT created FROM conversations WHERE id = ?"
     mine, theirs = (each.execute(begun, (number,)).fetchone() for each in (memory, db))
     if mine is None:

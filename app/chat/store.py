@@ -40,7 +40,7 @@ from app.errors import StoreError
 _MOST_SET_ASIDE = 100
 """Texts; what somebody still looks for is not as old as the one before that."""
 UNTIL_SAVED = "Tandem saves them as soon as it can."
-"""What to say of conversations that the disk refuses."""
+"""Fix to show with messages that the disk refuses."""
 _FORGETS = "Conversations are kept in memory only, until Tandem ends."
 
 
@@ -118,7 +118,7 @@ class Store:
         """Keep changes in memory until `return_to_disk`, or at last `close`, can write them.
 
         Returns:
-            Whether everything came along, and every id and journal stays good; of a damaged file nothing does.
+            Whether all conversations were copied and all ids and journals stay valid; False for a damaged file.
         """
         file = self._database.file
         if file is None:
@@ -128,7 +128,7 @@ class Store:
         return is_whole
 
     def return_to_disk(self) -> bool:
-        """Write the changes of an outage and go on on the disk; every id and journal stays good.
+        """Write the changes of an outage and use the disk again; every id and journal stays valid.
 
         Returns:
             Whether the store is on the disk again; False if there was no outage.
@@ -138,21 +138,21 @@ class Store:
         """
         if self._outage is None:
             return False
-        # For those who find an answer on its way in the file.
+        # Other processes that find an unfinished answer in the file look for this sign.
         self._writers.sign()
         self.notice = self._outage.end()
         self._outage = None
         return True
 
     def close(self) -> None:
-        """Write what waits and let go of the file; answers on their way count as cut. A second time does nothing.
+        """Write pending changes and close the file; unfinished answers count as cut. Idempotent.
 
         Raises:
             StoreError: The disk still refuses.
         """
         try:
             if not self._answers.close() and self.on_disk:
-                # The copy in memory takes what the file did not.
+                # The copy in memory takes the changes that the file refused.
                 self.go_on_in_memory()
                 self._answers.close()
             if self._outage is not None and self._outage.has_changes:
@@ -315,7 +315,7 @@ class Store:
             conversation: Id of the conversation.
             parent: Id of the message.
             clock: Seconds, monotonic.
-            models: Names of the models by role; an answer that a crash cuts has them too.
+            models: Names of the models by role; also kept with an answer that a crash cuts.
         """
         return self._answers.begin(conversation, parent, clock, models or {})
 

@@ -36,7 +36,7 @@ log = logging.getLogger("tandem.memory")
 
 
 def seen(pairs: Mapping[str, SetUp]) -> dict[str, Seen]:
-    """Return what is remembered of pairs, by their names, placed as they would be now."""
+    """Return earlier measurements of pairs by name, for the placement they would get now."""
     found: dict[str, Seen] = {}
     try:
         rooms = memory_rooms()
@@ -56,12 +56,12 @@ def seen(pairs: Mapping[str, SetUp]) -> dict[str, Seen]:
 
 
 def benchmarked_speedups() -> Mapping[tuple[str, str], float]:
-    """Return what benchmarks and comparisons on this machine have shown; see `app.compare.history.speedups`."""
+    """Return the speedups of benchmarks and comparisons on this machine; see `app.compare.history.speedups`."""
     return speedups(benchmarks_dir(), processor_name())
 
 
 def measured_of(params: PairParams, benchmarked: Mapping[tuple[str, str], float]) -> Measured | None:
-    """Return what earlier answers of this very pair have measured, placed as it is; None before any.
+    """Return the measurements of earlier answers of this pair in this placement; None without any.
 
     Args:
         params: How it is loaded.
@@ -90,7 +90,7 @@ def _measured(
 
 
 def seen_of(measured: Measured, quant: str) -> Seen:
-    """Return what a list of pairs shows of what was measured.
+    """Return the part of a measurement that a list of pairs shows.
 
     Args:
         measured: Of a pair.

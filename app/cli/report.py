@@ -17,7 +17,7 @@ _TENTH_S = 0.095
 
 
 def summary(event: Finished, pair: PairInfo) -> str:
-    """Return one line: tokens, speed, what drafting did, and the time to the first token, as far as measured."""
+    """Return one line: tokens, speed, speedup, acceptance and TTFT, as far as measured."""
     stats = event.stats
     parts = [pace(stats) + _drafts(event), _first_token(stats)]
     line = "; ".join(filter(None, (", ".join(filter(None, parts)), _undrafted(event))))
@@ -32,13 +32,13 @@ def summary(event: Finished, pair: PairInfo) -> str:
 
 
 def pace(stats: GenerationStats) -> str:
-    """Return how many tokens, and how fast where more than the first one tells that."""
+    """Return the token count, and the speed if more than one token was generated."""
     tokens, speed = f"{stats.predicted_n:,} token{'s' if stats.predicted_n != 1 else ''}", stats.tokens_per_second
     return f"{tokens}, {rate(speed)}" if speed is not None else tokens
 
 
 def _drafts(event: Finished) -> str:
-    """Return the speedup and what became of the drafts; "" where nothing was drafted."""
+    """Return speedup, acceptance and tokens per step; "" if nothing was drafted."""
     stats, gain = event.stats, speedup_of(event.stats, event.drafting)
     if not stats.draft_n or stats.mean_accepted_length is None:
         return ""
@@ -47,14 +47,14 @@ def _drafts(event: Finished) -> str:
 
 
 def _undrafted(event: Finished) -> str:
-    """Return why there are no drafts or no speedup; "" where there is nothing to explain."""
+    """Return why there are no drafts or no speedup; "" if nothing needs an explanation."""
     status = event.drafting
     if event.stats.draft_n:
         unknown = status is not None and status.reason == NEVER_MEASURED
-        return "speedup unknown until this pair is measured (tandem tune)" if unknown else ""
+        return "speedup unknown; measure this pair with tandem tune" if unknown else ""
     if status is not None or event.plan.draft_params is not None:
         return why_undrafted(event.why_undrafted)
-    # Of an answer that was stopped before it began nothing was decided either.
+    # An answer that was stopped before its first token says nothing about drafting.
     return NO_DRAFT if event.plan.mode == "off" and event.stats.predicted_n else ""
 
 
@@ -62,7 +62,7 @@ def _first_token(stats: GenerationStats) -> str:
     if not stats.predicted_n:
         return ""
     seconds = (stats.measuring_ns + stats.first_token_ns) / 1e9
-    measuring = " with measuring the pair" if stats.measuring_ns else ""
+    measuring = " including measuring the pair" if stats.measuring_ns else ""
     return f"TTFT {seconds:.{1 if seconds >= _TENTH_S else 2}f} s{measuring}"
 
 

@@ -12,7 +12,7 @@ log = logging.getLogger("tandem.memory")
 
 
 def seen_here() -> dict[str, Seen]:
-    """Return what is remembered of every pair, by its name, placed as it would be now."""
+    """Return earlier measurements of every pair by name, for the placement it would get now."""
     try:
         known = registry().read().pairs
     except AppError as error:

@@ -154,7 +154,7 @@ def _of_processor(raw: Any, processor: str) -> list[Result]:
 
 
 def _file_name(detail: str) -> str:
-    """Return the file of a model that `Facts.details` names with its quantization."""
+    """Return the file name from a model detail, which ends with the quantization."""
     return detail.rpartition(", ")[0]
 
 

@@ -95,7 +95,7 @@ def unsteady(rounds: Sequence[Round], name: str) -> str | None:
 
 
 def crowded(rounds: Iterable[Round]) -> str | None:
-    """Return a warning if other programs took much CPU time or changed the thread count meanwhile."""
+    """Return a warning if other programs took much CPU time or changed the thread count."""
     runs = [run for round_ in rounds for run in round_.values()]
     threads = {n for run in runs for n in run.threads}
     if len(threads) > 1:

@@ -33,9 +33,9 @@ def conversation_prefix(
 
 @contextmanager
 def preserved_caches(pair: LoadedPair) -> Iterator[None]:
-    """Save what both models have read, and restore it at the end, so that the next prompt is not read again.
+    """Save the KV caches of both models and restore them at the end, so that the next prompt reuses them.
 
-    A cache that does not fit into free memory is left as it is at the end.
+    A cache that is too large to save is not restored.
     """
     caches = [pair.target] + ([pair.drafter.cache] if pair.drafter is not None else [])
     saved = [(cache, copy) for cache in caches if (copy := cache.save()) is not None]

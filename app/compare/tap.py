@@ -99,7 +99,7 @@ class Tap:
         self._pair.set_draft_aside()
 
     def yield_cpu(self) -> None:
-        """Adapt the thread count as in a chat, and note it; a report says where it changed."""
+        """Adapt the thread count as in a chat, and record it for the report."""
         self._pair.yield_cpu()
         self.threads.add(self._pair.threads_in_use)
 

@@ -15,7 +15,7 @@ _KEEP_EVERY = 2048
 """Tokens of a long prompt between two states: a document with a question behind it is one prompt, and the question is
 what is edited."""
 _TELLING = 32
-"""Tokens from which on a batch tells how fast prompts are read."""
+"""Fewest tokens of a batch that measure the prefill speed."""
 _SOON_NS = 2_000_000_000
 """A chunk of a prompt that takes less is followed by one twice as long: progress is still told often enough."""
 
@@ -138,7 +138,7 @@ class TokenCache:
                 size = min(2 * size, self._model.n_batch)
             spent = self._model.native_ns - began
             if first is not None:
-                # A device computes a batch while the next one is prepared, so the first batch tells no time of its own.
+                # A device computes a batch while the next one is prepared, so the first batch cannot be timed alone.
                 self._ns_per_token = (spent - first[1]) / (done - first[0])
             elif done >= _TELLING and (done == len(tokens) or self._ns_per_token is None):
                 self._ns_per_token = spent / done
@@ -158,7 +158,7 @@ class TokenCache:
         self._tokens.extend(tokens)
 
     def seconds_to_read(self, n_tokens: int) -> float | None:
-        """Estimate the time to read so much more of a prompt, by the speed of the last one read; None if unknown."""
+        """Estimate the seconds to read more prompt tokens at the last prefill speed; None if unknown."""
         return n_tokens * self._ns_per_token * 1e-9 if self._ns_per_token is not None else None
 
     def rollback(self, length: int) -> int:
@@ -177,12 +177,12 @@ class TokenCache:
         return len(self._tokens)
 
     def save(self) -> SavedCache | None:
-        """Copy the cache into main memory; None if there is no room."""
+        """Copy the cache into RAM; None if there is no room."""
         state = self._model.save_sequence()
         return SavedCache(tuple(self._tokens), state) if state is not None else None
 
     def restore(self, saved: SavedCache) -> None:
-        """Return to a copy, unless the cache holds all of its tokens and can be cut back to them.
+        """Restore a copy, unless the cache holds all of its tokens and can be rolled back to them.
 
         A cache that refuses the copy is empty and reads its next prompt from the start.
         """

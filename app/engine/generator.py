@@ -60,7 +60,7 @@ class Generator:
         strategy: What is drafted; where its draft model fails, the rest of the answer does without that one.
         sampler: Chooses from the target's logits.
         clock: Monotonic nanoseconds.
-        work_clock: Nanoseconds without those that other programs took, by which the strategy learns; None for `clock`.
+        work_clock: Nanoseconds without the time of other programs, for learning costs; None for `clock`.
     """
 
     def __init__(

@@ -63,12 +63,12 @@ def never_ends(token: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """Copy of all that a context holds, in main memory.
+    """Copy of the whole state of a context, in RAM.
 
     Attributes:
         n_past: Tokens that it covers.
         data: Serialized KV cache.
-        snapshots: Earlier states of a model that cannot be cut, each with its number of tokens.
+        snapshots: Earlier recurrent states, which cannot be rolled back, each with its number of tokens.
     """
 
     n_past: int

@@ -1,7 +1,7 @@
 """Detect an answer that repeats itself.
 
 Small models fall into loops and fill the context with them. Only exact repetition of tokens counts: table rows, lines
-of code and list items look alike, but some token differs from one to the next.
+of code and list items look alike, but they differ in some token.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class RepetitionDetector:
         """Add the next token.
 
         Returns:
-            How many times the last block stands in a row if that is a loop, else 0.
+            Consecutive occurrences of the last block if they are a loop, else 0.
         """
         self._matches += 1
         self._matches[self._recent != token] = 0
         self._recent[1:] = self._recent[:-1]
         self._recent[0] = token
-        # The shortest block of a loop has the most matches; its multiples have one block less each.
+        # The shortest block of a loop has the most matches; each multiple has one block fewer.
         longest = int(self._matches.argmax())
         block, matches = longest + 1, int(self._matches[longest])
         return matches // block + 1 if matches + block >= _LEAST[longest] else 0

@@ -33,7 +33,7 @@ _KEYCAPS = "0123456789#*"
 
 
 def printable(text: str, after: str = "") -> str:
-    """Remove characters that could steer a terminal or hide text from the reader.
+    """Remove characters that could control a terminal or hide text from the reader.
 
     The one rule for text from models and files: on the screen, in exports and in pipes.
 

@@ -23,7 +23,7 @@ class Origin(Enum):
     DRAFT = "draft"
     """Drafted by the draft model, and accepted because the target chose the same."""
     NGRAM = "ngram"
-    """Drafted by n-gram look-up, and accepted for the same reason."""
+    """Drafted from an n-gram match, and accepted for the same reason."""
     TARGET = "target"
     """The target's own: at a mismatch, after a fully accepted draft, or without one."""
 
@@ -109,7 +109,7 @@ class DraftingStatus:
         reason: Why, as one sentence; "" where there is nothing to explain.
         verdict: "winning", "break-even" or "losing" against no draft; "" unless `measured`.
         speedup: Time without drafts over time spent on this answer, the draft's reading of the prompt included; None
-            where nothing was drafted, or too little.
+            with no drafts or too few.
         holds: Whether the verdict will hold if the answer goes on as it did until now.
         measured: Whether single-token steps of this answer, seconds ago, gave the speed without drafts behind
             `speedup`; False where the cost curve predicted it.
@@ -301,7 +301,7 @@ class Step:
         status: What drafting makes of it; None without.
         inspection: Only if it was asked for, and never for the first token.
         total_ns: Nanoseconds of the round, without a look at it; 0 for the first token, which is none.
-        work_ns: The same by the work clock: without what other programs took.
+        work_ns: The same by the work clock, without the time of other programs.
     """
 
     tokens: tuple[int, ...]

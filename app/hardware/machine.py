@@ -80,7 +80,7 @@ def main_memory() -> tuple[int, int]:
 
 
 def processor_name() -> str:
-    """Return the name of the processor, without the vendors' tools."""
+    """Return the name of the CPU, without running vendor tools."""
     return _processor(Reader(RealSystem()))
 
 

@@ -1,4 +1,4 @@
-"""Daemon threads for network requests, which no caller has to wait for, and pauses that a cancel ends."""
+"""Daemon threads for network requests, which callers can abandon, and cancelable pauses."""
 
 from __future__ import annotations
 

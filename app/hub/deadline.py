@@ -1,4 +1,4 @@
-"""One time limit for a look-up on Hugging Face, over all its attempts and waits."""
+"""One time limit for a Hugging Face request, over all its attempts and waits."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from app.hub.errors import host
 T = TypeVar("T")
 
 LOOKUP_S = 30.0
-"""Seconds for a listing, a search or a header that sends no bytes."""
+"""Seconds for a listing, a search or a header while no bytes arrive."""
 CACHED_S = 10.0
 """Seconds for the same where a downloaded file can be used without the answer."""
 _MIN_BYTES_PER_S = 100_000
-"""Slowest line on which a header is read to its end: 16 MB take almost three minutes."""
+"""Slowest connection that can load a header: 16 MB take almost three minutes."""
 _POLL_S = 0.1
 
 
 class Deadline:
-    """Time limit of one look-up.
+    """Time limit of one request and its retries.
 
     Args:
         seconds: From now on.
@@ -46,7 +46,7 @@ class Deadline:
         self._ends += seconds
 
     def check(self, cancelled: Callable[[], bool]) -> None:
-        """Raise where a look-up is to end; see `run`."""
+        """Raise if the request is canceled or out of time; see `run`."""
         if cancelled():
             raise Interrupted
         if self.left_s <= 0:
@@ -69,7 +69,7 @@ class Deadline:
             HubTimeoutError: The time is up.
             Interrupted: Canceled.
         """
-        future = in_background(work, "look-up")
+        future = in_background(work, "hub request")
         done = False
         while not done:
             self.check(cancelled)

@@ -34,7 +34,7 @@ class RetryPolicy:
         pause: Waits some seconds; True as soon as the download was cancelled.
         attempts: Failures in a row, without a new byte between them, until it is given up.
         patience_s: Waits in a row, in seconds, while nothing answers: that is no failure of the hub.
-        cancelled: Ends a look-up; checked while it runs.
+        cancelled: Ends a request; checked while it runs.
     """
 
     pause: Callable[[float], bool]
@@ -44,12 +44,12 @@ class RetryPolicy:
 
 
 class Retries:
-    """The failures in a row of one download or look-up.
+    """Consecutive failures of one download or request.
 
     Args:
         policy: How to wait.
         watcher: Told every second of a wait.
-        deadline: Time limit of a look-up, which also makes fewer attempts than a download; None for a download.
+        deadline: Time limit of a request, which makes fewer attempts than a download; None for a download.
     """
 
     def __init__(self, policy: RetryPolicy, watcher: Watcher, deadline: Deadline | None = None) -> None:
@@ -78,7 +78,7 @@ class Retries:
         grown = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** min(self._failures - 1, _DOUBLINGS))
         seconds = error.after_s if error.after_s is not None else grown
         if self._answers >= self._attempts or seconds > left_s:
-            again = f"Ask again{_in_words(error.after_s or 0.0)} to go on."
+            again = f"Try again{_in_words(error.after_s or 0.0)} to continue."
             raise HubError(error.message, f"{error.hint} {again}".strip()) from error
         self._waited_s += seconds
         while seconds > 0:
@@ -97,14 +97,14 @@ def _in_words(seconds: float) -> str:
 
 
 def look_up(ask: Callable[[], T], retry: RetryPolicy, watcher: Watcher, seconds: float) -> T:
-    """Return the answer to a request, repeated where the failure may pass, within one deadline.
+    """Return the answer to a request; retry temporary failures within one deadline.
 
     A hub that cannot be reached is an error at once.
 
     Args:
         ask: One request.
         retry: How to wait.
-        watcher: Told what is waited for.
+        watcher: Receives the status text.
         seconds: Time limit for all attempts together.
 
     Raises:
@@ -124,5 +124,5 @@ def look_up(ask: Callable[[], T], retry: RetryPolicy, watcher: Watcher, seconds:
 
 
 def waiting_for_hub() -> str:
-    """Return the status text for a request without an answer."""
+    """Return the status text while a request is pending."""
     return f"Waiting for {host()}"

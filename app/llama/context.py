@@ -28,7 +28,7 @@ from app.llama.plain import plain
 _NO_SLOT, _ABORTED, _NO_MEMORY, _FAILED = 1, 2, -2, -3
 _REASONS = 8
 _STATE_SHARE = 0.5
-"""Largest share of the available main memory that a saved sequence may take."""
+"""Largest share of the available RAM that a saved sequence may take."""
 _NO_BLOCKS = "does not divide"
 """What llama.cpp says of a cache of fewer bits and heads of such a width."""
 _DRAFTED = MAX_DRAFT + 1
@@ -278,7 +278,7 @@ class Context:
             self._lock.release()
 
     def save_sequence(self) -> SavedState | None:
-        """Copy the sequence into main memory; see `TokenModel.save_sequence`."""
+        """Copy the sequence into RAM; see `TokenModel.save_sequence`."""
         handle = self._acquire()
         try:
             size = int(native.llama_state_seq_get_size(handle, SEQUENCE))

@@ -23,7 +23,7 @@ class PairProgress:
 
     def __call__(self, what: str, share: float) -> bool:
         """Report that this share of one model is loaded."""
-        # The next file is checked, at 0, before the one before it is loaded.
+        # Both files are checked, which reports 0, before the first one is loaded.
         self._shares[what] = max(share, self._shares.get(what, 0.0))
         done = sum(self._shares.get(name, 0.0) * size for name, size in self._n_bytes.items())
         return self._told(what, done / max(1, sum(self._n_bytes.values())))

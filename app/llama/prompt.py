@@ -51,7 +51,7 @@ class PromptBuilder:
     before rendering and come back as ordinary characters.
 
     Attributes:
-        hears: Which wishes about its thinking make a difference to the model.
+        hears: Thinking settings that change the model's prompt.
 
     Raises:
         TemplateError: The model's template is no valid Jinja, its prompts would not say what was asked, or it spent

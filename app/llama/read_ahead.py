@@ -1,7 +1,6 @@
-"""Reading a model's files into the page cache, with progress.
+"""Read a model's files into the page cache, with progress.
 
-llama.cpp maps a file and lets the system read all of it in one call, before its first report. What is read here first
-is there already.
+llama.cpp maps a file and lets the system read all of it in one call, before its first progress report.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ _NOWAIT = getattr(os, "RWF_NOWAIT", None)
 
 
 def read_ahead(path: Path, told: Callable[[float], bool]) -> bool:
-    """Read what the page cache lacks of a model's files.
+    """Read the parts of a model's files that the page cache lacks.
 
-    Files that are larger than the available memory are left to llama.cpp: their beginning would be dropped again.
+    Files larger than the available memory are skipped: the system would drop their beginning again.
 
     Args:
-        path: The model; of a split one the first part.
+        path: The model file; the first part of a split model.
         told: Called with the share of bytes read; returns False to stop.
 
     Returns:
@@ -33,7 +32,7 @@ def read_ahead(path: Path, told: Callable[[float], bool]) -> bool:
     try:
         return _read(parts_here(path), told)
     except OSError:
-        # llama.cpp says what is wrong with a file.
+        # llama.cpp reports the problem with the file.
         return True
 
 
@@ -57,7 +56,7 @@ def _read(files: Sequence[Path], told: Callable[[float], bool]) -> bool:
 
 
 def _is_cached(descriptor: int, start: int, end: int) -> bool:
-    """Return whether the first and the last page of a range are in the page cache; False where no one knows."""
+    """Return whether the first and the last page of a range are in the page cache; False if the system cannot say."""
     if _NOWAIT is None:
         return False
     try:

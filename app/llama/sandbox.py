@@ -51,7 +51,7 @@ MAX_STEPS = 1_000_000
 MAX_SECONDS = 2.0
 """For all renderings while a model is loaded, and for each prompt; 10,000 messages take a tenth of a second."""
 MAX_MADE = 128 * MAX_CHARACTERS
-"""Characters of all values that are made within one budget: a template may keep every one of them."""
+"""Characters of all values created within one budget: a template may keep all of them in memory."""
 MAX_SOURCE = 100_000
 """Characters of a template; the longest in use have thirty thousand. Compiling this many takes seconds."""
 _MAX_COMPARED = 100

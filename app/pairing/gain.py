@@ -27,7 +27,7 @@ class Seen:
         quant: Of the target's weights.
         tokens_per_second: Without drafts.
         off: Why the draft model is off; "" if it is on.
-        speedup: What benchmarks here or, without one, the last answers have shown; None before that was enough.
+        speedup: Speedup of benchmarks here or else of recent answers; None without enough data.
         is_typical: Whether the draft is so much smaller than its target that other pairs may be judged by this one.
     """
 
@@ -39,7 +39,7 @@ class Seen:
 
     @property
     def drafting(self) -> str:
-        """What drafting brings, as a clause; "" where that is not known yet."""
+        """Speedup, or why there is none, as a clause; "" if not known yet."""
         return pair_drafting(self.speedup, self.off)
 
 

@@ -83,7 +83,7 @@ class Proposal:
         need_bytes: Memory for both models with the context that is meant, a guess where their headers are not known.
         download_bytes: Bytes of both files on the hub; 0 if they are not known or nothing is there.
         reason: Why, as a short clause.
-        speed: Tokens per second to expect without drafts, measured or estimated; None without grounds for one.
+        speed: Expected tokens per second without drafts, measured or estimated; None if unknown.
         is_measured: Whether this pair itself was measured here.
         slow: Whether that is less than people like to read, or must be taken to be.
         is_largest: Of the first that is proposed, whether no other one that would do as well takes more memory.
@@ -107,7 +107,7 @@ class Proposal:
         return in_a_word(self.fit, slow=self.slow)
 
     def pace(self, *, at_least: bool = False) -> str:
-        """Return the expected speed in words; "" where nothing is expected, or no one would wait.
+        """Return the expected speed as text; "" if unknown, or too fast to matter.
 
         Args:
             at_least: See `Room.at_least`.
@@ -232,7 +232,7 @@ def about(speed: float, *, at_least: bool = False) -> str:
 
 
 def _speed(pair: Pair, room: Room) -> tuple[float | None, bool]:
-    """Return the tokens per second to expect, where these are known, and whether they come slowly."""
+    """Return the expected tokens per second, if known, and whether the pair is slow."""
     if (measured := room.measured.get(pair.name)) is not None:
         return measured, measured < PLEASANT
     if room.bytes_per_s is not None:

@@ -46,7 +46,7 @@ _QUIT_AGAIN_S = 2.0
 _BRIEF = 30
 """Columns of a title that is told."""
 _MAINTAIN_S = 5.0
-"""Between two looks at a disk that refused and at the age of the backup."""
+"""Seconds between two checks of a failed disk and of the age of the backup."""
 
 
 class TandemApp(OrderlyApp):

@@ -107,13 +107,13 @@ def _knowing(ours: Ours, memory: Memory | None) -> Memory:
 
 
 def _kept(args: argparse.Namespace) -> Memory | None:
-    """What an earlier run, under another load, left on disk; None for nothing."""
+    """Return the memory that an earlier run saved under another load; None without one."""
     return memory_store.load(args.history) if args.history else None
 
 
 def _own(args: argparse.Namespace, drafting: Drafting, servers: Mapping[str, LlamaServer]) -> Ours:
     def others() -> float:
-        # The servers take turns with us; they are no other programs.
+        # The servers take turns with Tandem and do not count as other programs.
         return others_seconds() - sum(server.cpu_seconds for server in servers.values())
 
     return Ours(args.target, args.draft if drafting else None, args.ctx, default_threads(), others)
@@ -160,9 +160,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--kinds", nargs="+", choices=list(PROMPTS), default=list(PROMPTS))
     parser.add_argument("--each", type=int, help="most prompts of a kind")
     parser.add_argument("--cold", action="store_true", help="every answer knows nothing but a calibration of its own")
-    parser.add_argument("--load", choices=LOADS, default="quiet", help="other work meanwhile; see tests.bench.loads")
-    parser.add_argument("--history", type=Path, metavar="FILE", help="every answer knows what this file holds")
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="keep what the last answer knows, as a history")
+    parser.add_argument("--load", choices=LOADS, default="quiet", help="background load; see tests.bench.loads")
+    parser.add_argument("--history", type=Path, metavar="FILE", help="start every answer with the memory in this file")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="save the memory of the last answer for --history")
     parser.add_argument("--oracle", action="store_true", help="also reckon the oracle of every answer")
     parser.add_argument("--json", type=Path, help="every ratio and every round of ours")
     args = parser.parse_args()

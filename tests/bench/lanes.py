@@ -90,7 +90,7 @@ class OwnLane:
         return self._computed_ns + time.process_time_ns() - self._cpu_began_ns
 
     def step(self) -> None:
-        # While the others had their turns, other programs may have come or gone.
+        # Other programs may have started or ended since the last step of this lane.
         self._pair.yield_cpu()
         self._began_ns, self._cpu_began_ns = time.perf_counter_ns(), time.process_time_ns()
         event = next(self._events)

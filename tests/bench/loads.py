@@ -1,4 +1,4 @@
-"""Other work beside a benchmark: programs that use the CPU, always or now and then.
+"""Background load for a benchmark: programs that use the CPU, always or at times.
 
     with Load("bursts"): ...
 
@@ -23,11 +23,11 @@ from types import TracebackType
 
 LOADS = ("quiet", "one-core", "bursts", "changing")
 _SPIN = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(range(10_000))"
-"""Ends with the benchmark, however that ends."""
+"""Ends with the benchmark, also if that is killed."""
 
 
 class Load:
-    """Run other work in processes of their own session, as from another terminal, while entered.
+    """Run the load in separate sessions, as from another terminal, while the context is open.
 
     Args:
         kind: One of `LOADS`.

@@ -1,10 +1,10 @@
-"""`tandem run` as a user runs it: automatic, fixed and no draft, one process after the other, beside other work.
+"""`tandem run` as a user runs it: automatic, fixed and no draft, one process after the other, under load.
 
     python -m tests.bench.processes --target T.gguf --draft D.gguf [--load bursts] [--rounds 10] [--first quiet]
 
 Every round runs the modes in random order. A figure is the median over the rounds of automatic's tokens per second over
-another mode's of the same round. All runs share one home folder, so automatic drafting knows what earlier runs left
-there; `--first` gives it four answers under another load before the first round.
+another mode's of the same round. All runs share one home folder, so automatic drafting uses the memory of earlier
+runs; `--first` runs four answers under another load before the first round.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--target", type=Path, required=True)
     parser.add_argument("--draft", type=Path, required=True)
     parser.add_argument("--load", choices=LOADS, default="quiet")
-    parser.add_argument("--first", choices=LOADS, help="four answers under this load before")
+    parser.add_argument("--first", choices=LOADS, help="run four answers under this load first")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--tokens", type=int, default=96)
-    parser.add_argument("--prompt", help="always this one, instead of one by chance")
+    parser.add_argument("--prompt", help="use this prompt instead of random ones")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 

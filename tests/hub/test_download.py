@@ -183,7 +183,7 @@ def test_the_attempts_end_and_keep_what_came(hub: LoopbackHub) -> None:
     with pytest.raises(HubError, match="broke") as failed:
         watched.fetch(commit, file)
 
-    assert "Ask again to go on" in failed.value.hint
+    assert "Try again to continue" in failed.value.hint
     assert store.partial(TARGET, file).stat().st_size == watched.came > 0
     assert watched.pauses == [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
 
@@ -252,7 +252,7 @@ def test_a_network_that_stays_away_is_given_up_after_a_night(hub: LoopbackHub, m
 
     with pytest.raises(HubError, match="cannot be reached") as failed:
         watched.fetch(commit, file)
-    assert failed.value.hint.endswith("Ask again to go on.")
+    assert failed.value.hint.endswith("Try again to continue.")
     assert 12 * 3600 - 60 <= sum(watched.pauses) <= 12 * 3600
 
 

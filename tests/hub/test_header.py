@@ -152,7 +152,7 @@ def test_without_a_new_byte_it_ends_soon(line: Line, fault: Fault) -> None:
 
     with pytest.raises(HubError) as failed:
         line.read()
-    assert failed.value.hint.endswith("Ask again to go on.")
+    assert failed.value.hint.endswith("Try again to continue.")
     assert line.ranges == ["0", "500", "1000", "1000"], "the third failure in a row"
 
 

@@ -249,7 +249,7 @@ def test_a_hub_that_asks_for_more_patience_than_there_is_is_not_waited_for(hub: 
     hub.faults.add(rate_limited(600, retry_after=True), "/api/*", times=None)
     with pytest.raises(HubError, match="asks to slow down") as failed:
         resolve(HubModel(TARGET), no_demo, retry=never)
-    assert failed.value.hint.endswith("Ask again in 10 min to go on.")
+    assert failed.value.hint.endswith("Try again in 10 min to continue.")
 
     # What is here does as well: then not even a minute is.
     path = fetch(DownloadRequest(TARGET, here.commit, here.files[0], UNWATCHED, lambda: False, RETRY))

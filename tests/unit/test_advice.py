@@ -37,7 +37,7 @@ def test_the_staircase_has_a_line_a_width_and_the_step_shows() -> None:
     bars = [count for line in lines[1:] if (count := line.count("█"))]
     assert len(bars) == 5
     assert bars[3] < bars[2]
-    assert "look-up" in lines[2]
+    assert "n-gram" in lines[2]
     assert "model" in lines[2]
 
 
@@ -110,7 +110,7 @@ def test_the_heat_map_holds_every_setting_and_names_the_best() -> None:
     lines = heat_map_lines(heat)
     assert len(lines) == 1 + 3
     assert best_setting(heat, "this answer").startswith(
-        f"Reckoned with these costs on this answer of {heat.n_tokens} tokens: the best fixed setting, n_max 12 and "
+        f"Estimated from these costs on this answer of {heat.n_tokens} tokens: the best fixed setting, n_max 12 and "
         f"p_min 0.5, gives a speedup of {best:.1f}×, automatic drafting {heat.automatic:.1f}×;"
     )
 
@@ -119,16 +119,16 @@ def test_what_a_long_conversation_changes_is_said_where_it_is_known() -> None:
     slower = CostModel(CostProfile({1: 22e6, 4: 34e6, 8: 63e6}, draft_ns=8e6, cells={1: 2750.0, 8: 22e3, 64: 176e3}))
 
     assert verdict(slower, BOTH)[-1] == (
-        "Behind 8,000 tokens a plain one takes about 2.0× as long, and drafts that are right 97% of the time bring "
-        "1.0× with the draft model and 1.4× with look-up."
+        "After 8,000 tokens of context, a token without draft takes 2.0× as long. "
+        "At 97% acceptance the speedup is at most 1.0× with the draft model and 1.4× with n-gram."
     )
     learned = verdict(slower, BOTH, learned_behind=True)[-1]
-    assert learned.startswith("By what was learned before, behind 8,000 tokens a plain one takes about 2.0× as long,")
+    assert learned.startswith("By what was learned before, after 8,000 tokens of context, a token without draft")
     assert "draft model" not in verdict(slower, LOOKUP)[-1]
-    assert not any("Behind" in line for line in verdict(CPU, BOTH))
+    assert not any("of context" in line for line in verdict(CPU, BOTH))
 
 
-@pytest.mark.parametrize(("drafters", "said", "unsaid"), [(MODEL, "model", "look-up"), (LOOKUP, "look-up", "model")])
+@pytest.mark.parametrize(("drafters", "said", "unsaid"), [(MODEL, "model", "n-gram"), (LOOKUP, "n-gram", "model")])
 def test_who_is_left_out_is_not_praised(drafters: Drafters, said: str, unsaid: str) -> None:
     slower = CostModel(CostProfile({1: 22e6, 4: 34e6, 8: 63e6}, draft_ns=8e6, cells={1: 2750.0, 8: 22e3, 64: 176e3}))
     text = "\n".join([*cost_lines(slower, drafters), *verdict(slower, drafters)]).lower()

@@ -39,7 +39,7 @@ def test_the_line_says_what_drafting_did() -> None:
 def test_a_pair_without_measured_costs_is_said_to_have_no_known_speedup() -> None:
     line = summary(ended(STATS, DraftingStatus("model", NEVER_MEASURED), "fixed"), PAIR)
 
-    assert line.endswith(f"{TTFT}; speedup unknown until this pair is measured (tandem tune)")
+    assert line.endswith(f"{TTFT}; speedup unknown; measure this pair with tandem tune")
 
 
 def test_where_nothing_was_drafted_it_says_why() -> None:
@@ -74,7 +74,7 @@ def test_measuring_a_new_pair_is_part_of_the_wait_and_reading_by_the_draft_model
     stats = replace(STATS, draft_n_model=40, measuring_ns=3_000_000_000, draft_prompt_ns=500_000_000)
     line = summary(ended(stats, None, "fixed"), PAIR)
 
-    assert line == "101 tokens, 40 tok/s (45% accepted, 1.2 tokens per step), TTFT 3.2 s with measuring the pair"
+    assert line == "101 tokens, 40 tok/s (45% accepted, 1.2 tokens per step), TTFT 3.2 s including measuring the pair"
 
 
 def test_a_draft_model_that_no_one_asked_is_not_called_unsure() -> None:

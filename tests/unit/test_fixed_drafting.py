@@ -130,7 +130,7 @@ def test_a_pair_that_nobody_measured_says_that_the_gain_is_not_known() -> None:
     assert (finished.drafting.speedup, finished.drafting.sentence) == (None, f"model: {NEVER_MEASURED}")
     line = summary(finished, riders.info)
     assert " tok/s (100% accepted, " in line
-    assert "; speedup unknown until this pair is measured (tandem tune)" in line
+    assert "; speedup unknown; measure this pair with tandem tune" in line
 
 
 def test_the_draft_model_is_not_asked_for_what_would_be_dropped() -> None:

@@ -155,7 +155,7 @@ def test_a_draft_that_costs_too_much() -> None:
     cause = only(costing(draft_ns=6e6))
 
     assert (cause.label, cause.measured) == ("draft size", True)
-    assert "0.60× the time of a plain one" in cause.text
+    assert "0.60× the time of a token without draft" in cause.text
     assert "pairs find owner/big-GGUF" in cause.hint[1]
     spaced = replace(GOOD.pair, target_source="my models/big.gguf")
     cause = only(replace(costing(draft_ns=6e6), pair=spaced))

@@ -60,7 +60,7 @@ def _pays(costs: CostModel, rows: int, drafters: Drafters) -> str:
     if rows == 1:
         return ""
     plain, batch = costs.target_ns(1, 0), costs.target_ns(rows, 0)
-    prices = [("model", costs.draft_ns(0))] * drafters.model + [("look-up", 0.0)] * drafters.lookup
+    prices = [("model", costs.draft_ns(0))] * drafters.model + [("n-gram", 0.0)] * drafters.lookup
     return "   ".join(f"{name} {_percent(break_even(plain, batch, rows - 1, price))}" for name, price in prices)
 
 
@@ -79,7 +79,7 @@ def verdict(costs: CostModel, drafters: Drafters, *, learned_behind: bool = Fals
     plain, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
     if drafters.model:
-        lines.append(f"A drafted token costs {draft / 1e6:.1f} ms, {draft / plain:.2f}× a plain one.")
+        lines.append(f"A drafted token costs {draft / 1e6:.1f} ms, {draft / plain:.2f}× a token without draft.")
         if off := draft_model_off(costs):
             lines.append(sentence(off))
         else:
@@ -107,11 +107,11 @@ def _at_best(speedup: float) -> str:
 def _behind_context(costs: CostModel, drafters: Drafters) -> str:
     """What a long conversation changes."""
     slower = costs.target_ns(1, _LONG) / costs.target_ns(1, 0)
-    prices = [("the draft model", costs.draft_ns(_LONG))] * drafters.model + [("look-up", 0.0)] * drafters.lookup
-    brought = " and ".join(f"{times(ceiling(costs, _LONG, MAX_DRAFT, price))} with {name}" for name, price in prices)
+    prices = [("the draft model", costs.draft_ns(_LONG))] * drafters.model + [("n-gram", 0.0)] * drafters.lookup
+    speedups = " and ".join(f"{times(ceiling(costs, _LONG, MAX_DRAFT, price))} with {name}" for name, price in prices)
     return (
-        f"Behind {_LONG:,} tokens a plain one takes about {times(slower)} as long, and drafts that are right "
-        f"{PLAUSIBLE_ACCEPTANCE:.0%} of the time bring {brought}."
+        f"After {_LONG:,} tokens of context, a token without draft takes {times(slower)} as long. "
+        f"At {PLAUSIBLE_ACCEPTANCE:.0%} acceptance the speedup is at most {speedups}."
     )
 
 
@@ -150,7 +150,7 @@ def best_setting(heat: HeatMap, text: str) -> str:
     """
     params, best = heat.best
     return (
-        f"Reckoned with these costs on {text} of {heat.n_tokens} tokens: the best fixed setting, n_max {params.n_max} "
+        f"Estimated from these costs on {text} of {heat.n_tokens} tokens: the best fixed setting, n_max {params.n_max} "
         f"and p_min {params.p_min:g}, gives a speedup of {times(best)}, automatic drafting "
         f"{times(heat.automatic)}; the upper bound is {times(heat.oracle)}."
     )

@@ -13,8 +13,8 @@ from app.engine.tuning.curve import CostModel
 from app.engine.tuning.stalls import Stalls
 from app.engine.types import MODEL_FAILED, NO_DRAFT, Draft, DraftingStatus, DraftParams, Round
 
-_LATELY = 15
-"""Steps by which the machine's present speed is told."""
+_RECENT_STEPS = 15
+"""Number of recent steps that give the current speed of the machine."""
 NEVER_MEASURED = "what it gains is not known: this pair was never measured"
 
 
@@ -44,7 +44,7 @@ class FixedDrafting:
         self._clock = clock
         self._pace = Pace()
         self._stalls = Stalls()
-        self._slowness: deque[float] = deque(maxlen=_LATELY)
+        self._slowness: deque[float] = deque(maxlen=_RECENT_STEPS)
 
     @property
     def native_ns(self) -> int:
@@ -82,7 +82,7 @@ class FixedDrafting:
             self._account(round_, self._costs)
 
     def _account(self, round_: Round, costs: CostModel) -> None:
-        """Book a step against the time without drafts, predicted from the recent slowness of all batches."""
+        """Compare a step with the predicted time without drafts, scaled by the recent slowdown."""
         rows, n_past = len(round_.draft) + 1, round_.n_past
         measured_ns, batch_ns = costs.target_ns(rows, n_past), round_.total_ns - round_.draft_ns
         self._slowness.append(batch_ns / measured_ns)

@@ -18,19 +18,19 @@ _LEAST, _MANY = 3, 32
 _TIE = 0.03
 """Within this share of plain decoding it is called break-even."""
 _RECENT_SINGLES, _RECENTLY = 16, 160
-"""Single-token steps that the time without drafts rests on, and in how many steps one must be among them; a check comes
-after 128 drafts."""
+"""Single-token steps that measure the time without drafts, and the most steps since the last one. One comes after 128
+drafts."""
 _SURE = 2.0
 """Standard errors that a verdict must be away from where another one begins, while there is more to come."""
 
 
 @dataclass(slots=True)
 class Pace:
-    """Tokens and time of one answer, lately and in all. Times are nanoseconds by the work clock.
+    """Recent and total tokens and time of one answer. Times are nanoseconds by the work clock.
 
-    The price is told in single-token steps of its own moment: a machine that slows down does so for drafts and single
-    tokens alike, and must not make one look worse than the other. The speedup rests on the single-token steps of this
-    answer: their time over the predicted one corrects every other prediction.
+    The cost of a step is counted in single-token steps of the same moment: a machine that slows down must not make
+    drafts look worse than single tokens. The speedup uses the single-token steps of this answer: their time over
+    the predicted time corrects every other prediction.
 
     Attributes:
         n_rounds: Steps so far.
@@ -53,16 +53,16 @@ class Pace:
     """Number, time and predicted time of the last single-token steps."""
 
     def rate(self, plain_ns: float) -> float:
-        """Return recent tokens per nanosecond; never less than without drafts, which is always to be had."""
+        """Return recent tokens per nanosecond, at least the rate without drafts."""
         return max(1.0, (self._tokens + _RATE_PRIOR) / (self._steps + _RATE_PRIOR)) / plain_ns
 
     def went_before(self, plain_ns: int) -> None:
-        """Book a part of the answer before this strategy, which had no drafts."""
+        """Add a part of the answer that another strategy wrote without drafts."""
         self._spent_ns += plain_ns
         self._single_ns += plain_ns
 
     def get_ready(self, ns: int) -> None:
-        """Book the time that the sources took to be ready for a text."""
+        """Add the time that the draft sources took to prepare for a text."""
         self._spent_ns += ns
         self._ready_ns += ns
 
@@ -76,12 +76,12 @@ class Pace:
         drafted: bool,
         single_ns: float | None,
     ) -> None:
-        """Book a step.
+        """Add a step.
 
         Args:
             n_tokens: Tokens it gave.
             took: The time it took.
-            plain_ns: Time of a single token, all that is known now considered.
+            plain_ns: Predicted time of a single token, this step included.
             predicted_ns: The same as predicted before this step.
             drafted: Whether anything was drafted.
             single_ns: Time of the batch, if it had a single token.
@@ -100,7 +100,7 @@ class Pace:
             plain = took.counted_ns
             self._single_ns += plain
         if single_ns is not None:
-            # What held one step up says nothing about the others.
+            # A stall in one step says nothing about the others.
             self._singles.append((self.n_rounds, min(single_ns, Stalls.LIMIT * predicted_ns), predicted_ns))
         plain += took.stalled_ns
         plain2, both, spent2 = self._squares
@@ -115,14 +115,14 @@ class Pace:
 
     @property
     def _correction(self) -> float:
-        """Time of single-token steps over the predicted one; what is believed without them counts as one of them."""
+        """Time of single-token steps over the predicted time; `slowdown` counts as one more step."""
         predicted = [ns for *_, ns in self._singles]
         usual = sum(predicted) / len(predicted) if predicted else 1.0
         return (sum(ns for _, ns, _ in self._singles) + self.slowdown * usual) / (sum(predicted) + usual)
 
     @property
     def speedup(self) -> float | None:
-        """Time without drafts over time spent; None where nothing was drafted, or too little to say."""
+        """Time without drafts over time spent; None with no drafts or too few."""
         enough = self.n_rounds >= _ENOUGH or (self.n_rounds >= _LEAST and self._n_tokens >= _MANY)
         if not enough or not self._n_drafted:
             return None
@@ -130,7 +130,7 @@ class Pace:
 
     @property
     def verdict(self) -> str:
-        """Return "winning", "losing" or "break-even"; "" where the time without drafts was not measured."""
+        """Return "winning", "losing" or "break-even"; "" if the time without drafts was not measured."""
         speedup = self.speedup
         if speedup is None or not self.measured:
             return ""

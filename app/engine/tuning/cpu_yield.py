@@ -12,15 +12,14 @@ import math
 from collections.abc import Callable
 
 SAMPLE_S = 0.25
-"""Seconds between two looks. System counters advance by a hundredth of a second; a longer wait costs a burst of other
-work whole steps at the wrong thread count."""
+"""Seconds between two samples. System counters advance by 0.01 s; a longer interval reacts too late to a short load."""
 _STALE_S = 30.0
 """An average over a longer time says nothing about now."""
 _IGNORED = 0.45
-"""CPUs taken by other programs that are no reason to give one up. A program that wants a whole CPU gets half of it
-while a thread of the model is there."""
+"""CPUs that other programs may use before a thread yields. A program that wants a whole CPU gets half of it beside a
+thread of the model."""
 _CONTENDED = 0.1
-"""CPUs taken by other programs from which the time of a batch is counted in CPU time; see `WorkClock`."""
+"""CPUs used by other programs above which batches are timed in CPU time; see `WorkClock`."""
 log = logging.getLogger("tandem.threads")
 log.addHandler(logging.NullHandler())
 
@@ -61,7 +60,7 @@ class CpuYield:
         self._sampled, self._seen = clock(), others()
 
     def is_contended(self) -> bool:
-        """Return whether other programs slow the computation down; looks at them if the last sample is old."""
+        """Return whether other programs slow the computation down; take a new sample if the last one is old."""
         self._sample()
         return self._busy > _CONTENDED or self.n_threads < self._most
 
@@ -82,7 +81,7 @@ class CpuYield:
             return
         self._is_fresh = False
         best = max(self._least, min(self._most, self._n_cpus - math.ceil(max(0.0, self._busy - _IGNORED))))
-        # Half the way, so that two programs that both yield do not take turns at yielding too much.
+        # Half the difference, so that two programs that both yield do not oscillate.
         step = best - self.n_threads
         chosen = self.n_threads + int(math.copysign(math.ceil(abs(step) / 2), step))
         if chosen != self.n_threads:

@@ -114,7 +114,7 @@ class CostModel:
         self._rebuild()
 
     def use_threads(self, n_threads: int) -> None:
-        """Take up the scale and the steepness that were last seen with so many threads."""
+        """Switch to the last scale and steepness for this thread count."""
         if n_threads != self._n_threads:
             self._factors[self._n_threads] = self.scale, self.steepness
             self.scale, self.steepness = self._factors.get(n_threads, (self.scale, self.steepness))

@@ -26,8 +26,9 @@ def _big_draft(s: Situation) -> Cause | None:
     if usual < _WORTH_CHANGING * real:
         return None
     text = (
-        f"A drafted token takes {m.draft_ns / m.plain_ns:.2f}× the time of a plain one. At {_GOOD:.0%} acceptance the "
-        f"estimated speedup is {real:.2f}×; with a draft model of {_USUAL_DRAFT:.0%} it would be {usual:.2f}×."
+        f"A drafted token takes {m.draft_ns / m.plain_ns:.2f}× the time of a token without draft. "
+        f"At {_GOOD:.0%} acceptance the estimated "
+        f"speedup is {real:.2f}×; with a draft model of {_USUAL_DRAFT:.0%} it would be {usual:.2f}×."
     )
     hint = ("Look for a smaller draft:", f"  tandem pairs find {quoted(s.source)}")
     return Cause("draft size", text, usual / real, measured=True, hint=hint)
@@ -40,8 +41,8 @@ def _dear_batches(s: Situation) -> Cause | None:
         return None
     width = min(n for n in m.rows if n > 1)
     text = (
-        f"A batch of {width} tokens takes {m.rows[width] / m.plain_ns:.2f}× the time of one: this processor "
-        f"computes as long as it reads, so drafts give no speedup at {_GOOD:.0%} acceptance."
+        f"A batch of {width} tokens takes {m.rows[width] / m.plain_ns:.2f}× the time of one: this CPU "
+        f"is limited by compute, not memory, so drafts give no speedup at {_GOOD:.0%} acceptance."
     )
     if m.cannot_pay:
         text += " N-gram drafting is used where it is nearly always right."

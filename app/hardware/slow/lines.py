@@ -20,7 +20,7 @@ def slow_section(situation: Situation, causes: Sequence[Cause]) -> Section:
 
 
 def _text(cause: Cause) -> str:
-    return f"{cause.text} That costs {times(cause.factor)}, by these measurements." if cause.measured else cause.text
+    return f"{cause.text} Measured cost: {times(cause.factor)}." if cause.measured else cause.text
 
 
 def _speed(measured: Measured | None) -> Line:
@@ -29,7 +29,7 @@ def _speed(measured: Measured | None) -> Line:
         return Line("ok", "measured", "nothing yet: the first answer measures, or at once", hint=hint)
     parts = [f"{rate(measured.tokens_per_second)} without drafts", *filter(None, [measured.drafting])]
     if measured.draft_ns:
-        parts.append(f"a drafted token costs {measured.draft_ns / measured.plain_ns:.2f}× a plain one")
+        parts.append(f"a drafted token costs {measured.draft_ns / measured.plain_ns:.2f}× a token without draft")
     if measured.acceptance is not None and measured.draft_ns:
         parts.append(f"acceptance {measured.acceptance:.0%}")
     return Line("ok", "measured", ", ".join(parts))

@@ -24,7 +24,7 @@ class Measured:
         least_ns: The least that a plain step ever took here, nanoseconds.
         accepted: Of the tokens that the draft model proposed and the target judged; fading, so no whole number.
         judged: How many those were.
-        speedup: What benchmarks here or, without one, the last answers have shown; None before that was enough.
+        speedup: Speedup of benchmarks here or else of recent answers; None without enough data.
         has_lost: Whether automatic drafting turned the draft model off after trying it.
     """
 
@@ -70,7 +70,7 @@ class Measured:
 
     @property
     def has_helped(self) -> bool:
-        """Whether benchmarks or answers have shown a speedup, whatever the costs say."""
+        """Whether benchmarks or answers have shown a speedup, regardless of the costs."""
         return self.speedup is not None and self.speedup.helps
 
     @property
@@ -80,7 +80,7 @@ class Measured:
 
     @property
     def drafting(self) -> str:
-        """What drafting brings, as a clause; "" where that is not known yet."""
+        """Speedup, or why there is none, as a clause; "" if not known yet."""
         return pair_drafting(self.speedup, self.off)
 
     def batch_ns(self, width: int) -> float:

@@ -96,7 +96,7 @@ def _draft_on_cpu(s: Situation) -> Cause | None:
     if s.measured is None or not s.measured.draft_ns:
         return Cause("draft", text, _WEIGHT_DRAFT_ON_CPU, measured=False, hint=hint)
     ratio = s.measured.draft_ns / s.measured.plain_ns
-    text += f" A drafted token takes {ratio:.2f}× the time of a plain one here."
+    text += f" A drafted token takes {ratio:.2f}× the time of a token without draft here."
     return Cause("draft", text, max(_WEIGHT_DRAFT_ON_CPU, 1 + ratio), measured=False, hint=hint)
 
 

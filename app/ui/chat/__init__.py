@@ -8,7 +8,7 @@ asking       from a message to the engine          hearing       from the engine
 steering     editing, other answers; branches      whereabouts   from one conversation to another
 tasks        what is written that is no prompt
 own_settings the conversation's own settings       possible      which keys would do something
-pair_loading another pair; pair_changes  one is loaded at a time; pair_notice  another one than the conversation used
+pair_loading another pair; pair_changes  one is loaded at a time; pair_notice  notice that the model changed
 draft_switch drafting, on or off                ways_out      what keys can do about a failure
 comparable   what it hands over for a comparison   wanted        the screens it wants on top of it
 token_mode   looking behind an answer              inspector     its rounds, newest first

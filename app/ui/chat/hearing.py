@@ -42,7 +42,7 @@ class Hearing:
         draft_switch: Shows what answers are drafted by.
         pair_loading: Loads the pair that waited for an answer to end.
         counting: Counts what the prompt includes.
-        pair_notice: Tells when another model answers than the one that a conversation used.
+        pair_notice: Shows when the loaded model differs from the conversation's.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Hearing:
             await self._tokens.follow(answer, batch)
 
     def _tell_why_it_waits(self, batch: Batch) -> None:
-        """Say below an answer that has not begun whether its pair is measured or its prompt is read."""
+        """Show below an answer without text that its pair is measured or its prompt is read."""
         latest, answer = batch.latest, self._screen.messages.answer
         if isinstance(latest, Measuring) and self._screen.status.keeps_waiting(latest):
             self._note(answer, _MEASURED_AGAIN if latest.again else _MEASURED_ONCE)
@@ -106,14 +106,14 @@ class Hearing:
             self._note(answer, "")
 
     def _note_reading(self) -> bool:
-        """Say below an answer how much of its prompt is read; returns whether any is being read."""
+        """Show below an answer how much of its prompt is read; return whether one is being read."""
         line = self._screen.status.reading_line
         if line:
             self._note(self._screen.messages.answer, line)
         return bool(line)
 
     def _note(self, answer: AnswerMessage | None, text: str) -> None:
-        """Replace what this has noted below an answer; an empty text removes no other note."""
+        """Replace this object's note below an answer; an empty text leaves other notes alone."""
         noted = self._noted
         if answer is None or noted == (answer, text) or (not text and (noted is None or noted[0] is not answer)):
             return
@@ -150,7 +150,7 @@ class Hearing:
         session.drafting = session.drafting and session.can_draft
         screen.show_ready()
         self._draft_switch.show()
-        await self._pair_notice.tell()
+        await self._pair_notice.update()
         if session.waiting is None:
             self._tidy()
             return

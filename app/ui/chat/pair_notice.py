@@ -1,4 +1,4 @@
-"""The notice that another model answers now than the one that wrote the conversation."""
+"""Notice that the loaded model differs from the one that wrote the conversation."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from app.ui.key_names import key
 
 
 class PairNotice:
-    """Shown once for every conversation that is opened, as soon as a pair is loaded.
+    """Show the notice once per opened conversation, as soon as a pair is loaded.
 
-    Only the target counts: the draft changes no answer.
+    Only the target counts: a draft model changes no answer.
 
     Args:
         screen: The chat.
-        keeper: Knows who wrote the conversation and who answers now.
+        keeper: Knows the conversation's model and the loaded one.
     """
 
     def __init__(self, screen: BareChatScreen, keeper: Keeper) -> None:
@@ -26,9 +26,9 @@ class PairNotice:
     async def conversation_opened(self) -> None:
         """Compare the conversation's model with the loaded one, now or when one is loaded."""
         self._due = True
-        await self.tell()
+        await self.update()
 
-    async def tell(self) -> None:
+    async def update(self) -> None:
         """Show the notice if it is due, or remove one that named another pair."""
         if self._screen.session.pair is None:
             return

@@ -34,7 +34,7 @@ class Whereabouts:
         own_settings: The settings of each.
         pair_loading: Loads the pair that waited for an answer to end.
         reading: Reads the files of what was sent there.
-        pair_notice: Tells when another model answers than the one that a conversation used.
+        pair_notice: Shows when the loaded model differs from the conversation's.
     """
 
     def __init__(

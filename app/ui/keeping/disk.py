@@ -20,9 +20,9 @@ _T = TypeVar("_T")
 SAVED = "All messages are saved again."
 """Said when a disk that refused no longer does."""
 _BACKUP_S = 3600.0
-"""Between two looks whether a backup is due."""
+"""Seconds between two checks whether a backup is due."""
 _RETRY_S = 5.0
-"""Until a disk that refused is tried again."""
+"""Seconds until Tandem tries a failed disk again."""
 
 
 class Disk:
@@ -87,7 +87,7 @@ class Disk:
         return False
 
     def maintain(self) -> None:
-        """Return to a disk that refused, and back up the file; called every few seconds."""
+        """Retry a failed disk, and back up the file; called every few seconds."""
         self.try_again()
         store = self.store
         is_due = self._backed_up is None or self._clock() - self._backed_up >= _BACKUP_S

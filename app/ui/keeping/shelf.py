@@ -53,7 +53,7 @@ class Shelf:
         return self._disk.unwritten
 
     def maintain(self) -> None:
-        """Return to a disk that refused, and back up the file; called every few seconds."""
+        """Retry a failed disk, and back up the file; called every few seconds."""
         self._disk.maintain()
 
     def open_store(self) -> None:

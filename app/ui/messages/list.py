@@ -45,7 +45,7 @@ class MessageList(Exchange, can_focus=False):
             await self._put(Passage(printable(text), "notice"), before=self._expecting)
 
     async def show_pair_notice(self, text: str) -> None:
-        """Show which model answers in place of the conversation's, replacing an earlier notice; "" shows none."""
+        """Replace the notice that the loaded model differs from the conversation's; "" removes it."""
         async with self._changing():
             if self._pair_notice is not None and self.column.holds(self._pair_notice):
                 await self._take_out([self._pair_notice])
@@ -142,13 +142,13 @@ class MessageList(Exchange, can_focus=False):
         speech.label.name_model(node.model if self._is_other_model(node) else "")
 
     def _is_other_model(self, node: Node) -> bool:
-        """Whether an answer is from another model than the loaded one, or than the answer before it."""
+        """Return whether an answer's model differs from the loaded one or from the previous answer's."""
         before = self._tree.answer_before(node.id)
         known = (self._model, before.model if before is not None else "")
         return any(model and model != node.model for model in known)
 
     def name_models(self, loaded: str) -> None:
-        """Name the models of answers, given the model that answers from now on."""
+        """Update the model names on answers for the newly loaded model."""
         self._model = loaded
         for speech in self.speeches:
             self._mark(speech)

@@ -38,7 +38,7 @@ class Wish(Enum):
 
 
 class Speaker(Static):
-    """Who speaks, which branch this is, and which model wrote it where that is shown.
+    """Show the speaker, the branch number, and the model if it differs.
 
     A click on an arrow goes to the branch beside it.
 
@@ -73,7 +73,7 @@ class Speaker(Static):
             self._draw()
 
     def _draw(self) -> None:
-        # The branches stand first: clicks on them go by their place.
+        # The branches come first: clicks on them depend on their position.
         self.update(Content(_GAP.join(filter(None, (self._speaker, self._branches, printable(self._model))))))
 
     def on_click(self, event: events.Click) -> None:

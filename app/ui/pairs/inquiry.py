@@ -72,7 +72,7 @@ class Inquiry:
         report: What was found out.
         error: Why nothing was.
         looking: How the headers come, as a clause; "" before and behind that.
-        error_role: Role of the model that the error is about, "target" or "draft"; "" where it is about neither.
+        error_role: Role of the model that the error is about, "target" or "draft"; "" if neither.
     """
 
     report: Report | None = None
@@ -86,7 +86,7 @@ class Inquiry:
 
     @property
     def role_to_correct(self) -> str:
-        """The role of the model to name differently, "target" or "draft"; "" where neither needs it."""
+        """Role of the model to change, "target" or "draft"; "" if neither."""
         if self.report is None or self.report.way_out is None:
             return self.error_role
         return "target" if self.report.way_out is WayOut.OTHER_TARGET else "draft"

@@ -46,7 +46,7 @@ class PathCompletion:
         self._known: tuple[object, Sequence[_Entry]] = (None, ())
 
     def matching(self, typed: str) -> tuple[str, ...]:
-        """Return paths of files and folders, written like what was typed; folders end with a slash.
+        """Return paths of files and folders in the form that was typed; folders end with a slash.
 
         Hidden names show only once their dot is typed. Names that begin as typed come before those that hold it.
         """
@@ -93,7 +93,7 @@ class PathCompletion:
 
 
 def _slashed(path: str) -> str:
-    """Return a path with slashes, also where the system has backslashes."""
+    """Return a path with slashes, also on Windows."""
     return path.replace("\\", "/") if os.sep == "\\" else path
 
 

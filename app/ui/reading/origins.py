@@ -1,4 +1,4 @@
-"""Text with who wrote each of its tokens first, as rows.
+"""Text as rows, with the origin of each token.
 
 The draft model is teal, n-gram drafting is underlined teal, the target is amber.
 """
@@ -21,7 +21,7 @@ LEGEND = {
     Origin.NGRAM: ("underlined teal = n-gram", "n-gram"),
     Origin.TARGET: ("amber = target", "target"),
 }
-"""The legend of the token view, with the color's name and without."""
+"""Legend of the token view, with and without the color names."""
 _LINE_END = "⏎"
 _LONGEST = 2_000
 
@@ -33,7 +33,7 @@ def legend(styles: Mapping[Origin, str], room: int) -> Content:
 
     Args:
         styles: The style of each origin.
-        room: Cells there are; colors are named where they fit and are shown.
+        room: Available cells; colors are named if they fit and are shown.
     """
     for brief in (styles is not STYLES, True):
         parts = [Content.styled(LEGEND[origin][brief], style) for origin, style in styles.items()]

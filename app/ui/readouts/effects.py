@@ -22,7 +22,7 @@ class _Sum:
     spent: float = 0.0
     """Nanoseconds of answers with a known speedup."""
     without: float = 0.0
-    """Nanoseconds that they would have taken without drafts."""
+    """Estimated nanoseconds of the same answers without drafts."""
     measured: bool = True
     """Whether all of those speedups were measured."""
 

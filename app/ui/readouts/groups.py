@@ -96,7 +96,7 @@ def _doing(shown: Readouts, width: int) -> Iterator[Content]:
 
 
 def _speeds(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Content]:
-    """Speed now and on average, and against no draft."""
+    """Return rows for current and average speed, speed without drafts, and speedup."""
     now = shown.recent.speed if shown is not None and shown.live else None
     speeds = [("speed" if now is None else "average", numbers.speed)]
     for at, (label, speed) in enumerate(speeds if now is None else [("now", now), *speeds]):
@@ -120,15 +120,15 @@ def _rate(speed: float, style: str = "") -> Content:
 
 
 def _reason(numbers: Numbers) -> Content:
-    """What drafts now and why."""
+    """Return the current draft source and the reason."""
     return Content.styled(printable(numbers.reason), "$quiet")
 
 
 def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Content]:
     """What became of the drafts; everything in the draft's colour."""
     recent = shown.recent if shown is not None and shown.live else None
-    lately = recent.acceptance if recent is not None else None
-    for label, share in (("acceptance", numbers.acceptance), ("recent", lately)):
+    recent_acceptance = recent.acceptance if recent is not None else None
+    for label, share in (("acceptance", numbers.acceptance), ("recent", recent_acceptance)):
         if share is not None:
             text = percent(share)
             if label == "acceptance":

@@ -21,7 +21,7 @@ class Numbers:
         tokens: Generated.
         speed: Tokens per second after the first one, the draft's reading of the prompt included.
         speedup: Against the same answer without drafts.
-        reason: What drafts now and why, briefly.
+        reason: Draft source and reason, briefly.
         acceptance: Accepted drafted tokens over drafted ones.
         drafted: Drafted tokens.
         per_step: Tokens per verify step.
@@ -50,17 +50,17 @@ class Numbers:
 
     @property
     def pace(self) -> str:
-        """The speed as it is shown; before there is one, the tokens."""
+        """Speed as shown; the token count before a speed is known."""
         return rate(self.speed) if self.speed is not None else self.length
 
     @property
     def accepted(self) -> str:
-        """The accepted share as it is shown, "78% accepted"; "" where nothing was drafted."""
+        """Acceptance as shown, "78% accepted"; "" if nothing was drafted."""
         return accepted(self.acceptance * self.drafted, self.drafted) if self.acceptance is not None else ""
 
     @property
     def drafted_by(self) -> str:
-        """The sources of the drafts; "" where these are not known."""
+        """Sources of the drafts; "" if unknown."""
         return drafted_by(self.model_share) if self.model_share is not None else ""
 
     @property
@@ -104,7 +104,7 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
 
     tokens, first_ms, ratio = number("predicted_n"), number("first_token_ms"), number("speedup")
     drafted = number("draft_n")
-    # An answer kept before `speedup_measured` was has a predicted one.
+    # An older document without `speedup_measured` has a predicted speedup.
     measured = document.get("speedup_measured") is True
     return Numbers(
         tokens=int(tokens) if tokens is not None else None,

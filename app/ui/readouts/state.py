@@ -39,7 +39,7 @@ class Readouts:
         live: Whether an answer is being written; also while its draft reads the prompt, or a stop is on its way.
         unmeasured: Whether an answer was asked for that has no counters yet; these are the last one's.
         recent: Its last rounds.
-        reading_line: How much of the prompt is read; "" where none is read, or only for a moment.
+        reading_line: Progress of reading the prompt; "" if none is read, or only briefly.
 
     Args:
         clock: Seconds, monotonic.
@@ -97,7 +97,7 @@ class Readouts:
 
     @property
     def _from_now_on(self) -> str:
-        """What has changed since the answer, briefly."""
+        """Change of the draft source since the answer, briefly."""
         off = self._measured_with[1] and not self.is_drafting
         return _SWITCHED_OFF if off else f"{self.source_name} from next answer"
 
@@ -181,7 +181,7 @@ class Readouts:
         self._count_down()
 
     def _count_down(self) -> None:
-        """Say how much of the prompt is read, and how long the rest takes; a short one is not worth a word."""
+        """Update the progress and the time left of reading the prompt; show nothing for a short one."""
         progress, now = self._reading, self._clock()
         if progress is None:
             return

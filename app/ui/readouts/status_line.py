@@ -93,7 +93,7 @@ def _drafting_now(status: DraftingStatus) -> str:
 
 
 def _drafters(numbers: Numbers | None) -> str:
-    """Who drafted in an answer that has ended."""
+    """Return the draft sources of a finished answer."""
     return numbers.drafted_by if numbers is not None and numbers.drafted_by else NO_DRAFT_USED
 
 

@@ -169,10 +169,10 @@ class AddPairScreen(Overlay[str | None]):
 
 
 class ModelFileSuggester(Suggester):
-    """Suggests folders and model files for a path."""
+    """Suggest folders and model files for a path."""
 
     def __init__(self) -> None:
-        # A folder may change between two looks.
+        # A folder may change between two suggestions.
         super().__init__(use_cache=False, case_sensitive=True)
         self._paths = PathCompletion(Path(), ".gguf")
 

@@ -44,7 +44,7 @@ class SourceInput(QuietInput):
     ]
 
     def accept_suggestion(self) -> bool:
-        """Take the suggestion behind the cursor; returns whether there was one."""
+        """Accept the suggestion at the cursor; return whether there was one."""
         if not (self.cursor_at_end and self._suggestion):
             return False
         self.action_cursor_right()

@@ -15,7 +15,7 @@ _SECONDS = 4.0
 
 
 class Hint(Static):
-    """Show one short line for a moment; while new text is out of sight, a line that says so."""
+    """Show one short line for a moment, or a reminder while new text is off-screen."""
 
     @dataclass
     class Wanted(Message):
@@ -49,7 +49,7 @@ class Hint(Static):
         self._draw()
 
     def about(self, text: str) -> None:
-        """Show a line about a message, in place of a question; an empty one removes it."""
+        """Show a line about a message; an empty text removes it."""
         self._about = text
         if text and self.has_class("-asks"):
             self.forget()
