@@ -7,10 +7,13 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from app.compare.race import Round, Run
 from app.drafting_report import NO_DRAFT, NO_SPEEDUP, Speedup, times
+
+if TYPE_CHECKING:
+    # Races load the engine, which reading old results does not need.
+    from app.compare.race import Round, Run
 
 NOISE = 0.03
 """Differences below this share are none, however often they are seen: clocks, caches and other programs make them."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
+from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.engine.text import printable
 from app.pairing.cells import longest_trained
 from app.pairing.check import PairCheck
-from app.pairing.resolve import Resolved
 from app.pairing.weight import with_size
 from app.sizes import MAX_SIZE
+
+if TYPE_CHECKING:
+    # The screens need no client of Hugging Face to show a pair.
+    from app.pairing.resolve import Resolved
 
 TARGET, DRAFT = "target", "draft"
 

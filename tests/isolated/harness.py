@@ -11,7 +11,7 @@ import psutil
 from app.chat.message import Message, Role
 from app.child import python_command
 from app.engine.types import Drafting, SamplingParams
-from app.events import Event, Failed, Finished, Loaded, StepCompleted
+from app.events import Event, Failed, Finished, Loaded, PromptProgressed, StepCompleted
 from app.isolated.engine import IsolatedEngine, WaysOut
 from app.isolated.watchdog import Watchdog
 from app.request import AnswerRequest
@@ -53,6 +53,8 @@ def untimed(event: Event) -> Event:
         if isinstance(event, StepCompleted) and event.details is not None:
             event = replace(event, details=replace(event.details, total_ns=0))
         return event
+    if isinstance(event, PromptProgressed):
+        return replace(event, left_s=None)
     if isinstance(event, Loaded):
         return replace(event, pair=replace(event.pair, memory=()))
     return event

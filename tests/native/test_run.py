@@ -33,7 +33,7 @@ def test_the_demo_pair_answers_on_standard_output_and_counts_on_standard_error()
     assert done.returncode == 0
     assert done.stdout.strip()
     assert done.stdout.endswith("\n")
-    assert "12 tokens: " in done.stderr
+    assert "12 tokens, " in done.stderr
     assert "cut at --max-tokens" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 

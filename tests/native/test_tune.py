@@ -59,7 +59,7 @@ def test_threads_are_adapted_while_batches_are_measured(quickly: Quickly, monkey
         pair.memory = Memory(CostModel(CostProfile({1: 1e6, 64: 2e6})))
 
     monkeypatch.setattr(NativePair, "calibrate", calibrate)
-    monkeypatch.setattr(NativePair, "give_way", lambda pair: adapted.append(pair))
+    monkeypatch.setattr(NativePair, "yield_cpu", lambda pair: adapted.append(pair))
 
     assert quickly("--quick").returncode == 0
     assert len(adapted) == 2
@@ -79,7 +79,7 @@ def test_it_shows_the_staircase_and_keeps_it(quickly: Quickly, tmp_path: Path) -
     assert kept["n_looks"] > 2, "no answer has to measure again soon"
 
 
-@pytest.mark.parametrize(("cells", "said"), [({}, "By what was learned before, behind"), (CELLS, "Behind")])
+@pytest.mark.parametrize(("cells", "said"), [({}, "By what was learned before, after"), (CELLS, "After")])
 def test_what_a_context_costs_is_not_taken_for_measured_where_it_was_not(
     quickly: Quickly, monkeypatch: pytest.MonkeyPatch, cells: dict[int, float], said: str
 ) -> None:

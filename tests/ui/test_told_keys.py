@@ -72,7 +72,7 @@ async def test_f1_tells_the_keys_of_what_adds_a_pair() -> None:
         keys = await told(window)
         assert "Another pair" in keys
         assert keys["enter"] == "Look at the models; again, to bring them"
-        assert keys["tab"] == "To the other model"
+        assert keys["tab"] == "Complete the path, or go to the other model"
 
 
 async def test_where_nothing_is_found_enter_is_dimmed(file: Path) -> None:

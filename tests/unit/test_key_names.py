@@ -88,7 +88,6 @@ def test_how_an_answer_ended_names_the_keys_of_the_user(own_keys: dict[str, str]
     assert in_words(Ending(FinishReason.CONTEXT, at_limit=True), empty=False) == (
         "cut: the context is full, and cannot be longer here; ctrl+k begins a new conversation"
     )
-    assert "(f9)" in in_words(Ending(FinishReason.LENGTH, 300), empty=False)
     assert with_keys(ContextOverflowError("Full.", ""), Situation()).hint == (
         "ctrl+k begins a new conversation, ctrl+up and e change an earlier prompt, f9 sets a longer context (ctx)."
     )

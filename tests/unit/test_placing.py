@@ -136,7 +136,7 @@ def test_the_devices_are_listed_once_for_a_load(args: argparse.Namespace, monkey
     assert listed == ["app.cli.loading"]
 
 
-def test_a_pair_whose_draft_is_damaged_tells_nothing_of_it(
+def test_a_pair_whose_draft_is_damaged_tells_the_speed_of_its_target(
     cards: Give, files: SetUp, args: argparse.Namespace, tmp_path: Path
 ) -> None:
     cards(*CARDS)
@@ -146,7 +146,9 @@ def test_a_pair_whose_draft_is_damaged_tells_nothing_of_it(
     alone = argparse.Namespace(target=args.target)
     answered(alone)
 
-    assert measured_pairs.seen({"mine": replace(files, draft=ModelOnDisk(damaged, 1))}) == {}
+    seen = measured_pairs.seen({"mine": replace(files, draft=ModelOnDisk(damaged, 1))})["mine"]
+    assert seen.tokens_per_second
+    assert seen.speedup is None
 
 
 def test_who_ran_out_of_memory_is_helped_also_where_a_stored_device_is_gone(

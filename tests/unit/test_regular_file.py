@@ -118,9 +118,9 @@ def test_it_is_not_written_over(odd: Path) -> None:
     assert kind_of(odd) == before
 
 
-def test_conversations_go_on_in_memory(odd: Path) -> None:
+def test_conversations_go_on_without_a_file(odd: Path) -> None:
     store = Store.open_anyway(odd)
-    assert "memory" in store.notice
+    assert "cannot be kept" in store.notice
     store.create()
     with suppress(AppError):
         # It is not written there either.
