@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 from textual import events
 
+from app.chat.database import sentences
 from app.chat.message import Role
-from app.chat.store import Store
+from app.chat.store import UNTIL_SAVED, Store
 from app.engine.types import FinishReason
+from app.errors import StoreError
 from app.ui.chat.session import Phase
 from app.ui.conversations.picker import ConversationPicker
+from tests.ui.chat_driver import Chat
 from tests.ui.conversations_driver import texts
 from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import (
@@ -114,6 +118,32 @@ async def test_what_a_disk_refuses_is_said_in_sight_of_a_long_answer(file: Path)
         await chat.until(lambda: "cannot be written. Check the folder" in " ".join(chat.text.split()))
         assert not store.on_disk
     assert texts(file)[2:] == ["two", "line\n\n" * 60]
+
+
+@pytest.mark.parametrize("columns", [60, 110])
+@pytest.mark.parametrize(("code", "longest"), [(sqlite3.SQLITE_FULL, 3), (sqlite3.SQLITE_READONLY, 6)])
+async def test_an_error_of_the_disk_is_shown_whole_in_a_small_terminal(
+    file: Path, columns: int, code: int, longest: int
+) -> None:
+    refused = sqlite3.OperationalError("refused")
+    refused.sqlite_errorcode = code
+    with (
+        pytest.raises(StoreError) as caught,
+        sentences(Path("/home/somebody/" + "a-long-name/" * 9, "conversations.db")),
+    ):
+        raise refused
+    error = f"{caught.value.sentences} {UNTIL_SAVED}"
+
+    def shown(chat: Chat) -> str:
+        region = chat.screen.hint.region
+        rows = chat.text.split("\n")[region.y : region.bottom]
+        return " ".join(" ".join(row[region.x : region.right] for row in rows).split())
+
+    async with kept_chat(file, size=(columns, 24)) as chat:
+        await exchange(chat, "one", "first")
+        chat.screen.hint.ask(error)
+        await chat.until(lambda: shown(chat).replace(" ", "") == error.replace(" ", ""))
+        assert chat.screen.hint.region.height <= longest
 
 
 async def test_a_chat_that_left_a_full_disk_comes_back_to_it_by_itself(

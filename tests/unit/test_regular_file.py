@@ -121,6 +121,7 @@ def test_it_is_not_written_over(odd: Path) -> None:
 def test_conversations_go_on_without_a_file(odd: Path) -> None:
     store = Store.open_anyway(odd)
     assert "cannot be kept" in store.notice
+    assert not store.on_disk
     store.create()
     with suppress(AppError):
         # It is not written there either.
