@@ -122,7 +122,7 @@ class AddPairScreen(Overlay[str | None]):
         return self.target.value.strip(), self.draft.value.strip()
 
     def _ask(self) -> None:
-        self._asked = self._texts
+        self._asked, self._at_draft = self._texts, True
         self._pairs.ask(*self._texts)
         self._inquiry = Inquiry()
         self._show()
