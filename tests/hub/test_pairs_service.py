@@ -226,9 +226,8 @@ def test_only_the_first_real_pair_becomes_the_default_by_itself(setting: Setting
 
 def test_the_demo_does_not_replace_a_pair_that_is_no_default(setting: Setting) -> None:
     setting.set_up("mine")
+    files = setting.registry.read().pairs["mine"]
     setting.registry.remove("mine")
-    files = setting.service._jobs["mine"].files
-    assert files is not None
     setting.registry.add(files, default=False, first=False)
     setting.set_up("demo")
     assert setting.registry.read().default is None

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from app.catalog import Pair
 from app.errors import AppError, Interrupted
-from app.pairing.prepared import DRAFT, TARGET
 from app.pairing.propose import Room, weigh
 from app.pairing.texts import pair_name, title_of
 from app.source import parse_source
@@ -172,6 +171,8 @@ class Question(_Task):
         """What `SetupJob` can go on with."""
 
     def _work(self, setup: Setup) -> None:
+        from app.pairing.prepared import DRAFT, TARGET
+
         setup.current_role = TARGET
         target = parse_source(self._target)
         setup.current_role = DRAFT

@@ -17,7 +17,7 @@ from app.ui.reading.tabs import spaced_content
 STYLES = {Origin.DRAFT: "$draft", Origin.NGRAM: "underline $draft", Origin.TARGET: "$target"}
 COLOURLESS = {Origin.DRAFT: "", Origin.NGRAM: "italic", Origin.TARGET: "bold underline"}
 LEGEND = {
-    Origin.DRAFT: ("teal = draft model", "draft model"),
+    Origin.DRAFT: ("teal = draft model", "draft"),
     Origin.NGRAM: ("underlined teal = n-gram", "n-gram"),
     Origin.TARGET: ("amber = target", "target"),
 }
