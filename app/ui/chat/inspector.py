@@ -21,8 +21,8 @@ _NOTHING = (
 )
 _EXPLAINED, _IN_BRIEF = 5, 3
 """Lines below the rows: all that is known of the chosen round, and that without the probabilities."""
-_AROUND_LEGEND = 5
-"""Cells of the border's title around the legend and the text after it."""
+_AROUND_LEGEND = 3
+"""Spaces around the legend in the title of the border."""
 _AIRY = 10
 """Lines from which there is one to spare between the two."""
 
