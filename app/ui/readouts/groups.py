@@ -149,7 +149,7 @@ def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Co
             ("model", numbers.model_share),
             ("look-up", 1 - numbers.model_share),
         )
-        said = [f"{_part(share):>{_VALUE}} {source_name(name)}" for name, share in shares if share > 0]
+        said = [f"{_part(share)} {source_name(name)}" for name, share in shares if share > 0]
         for label, what in zip(("source", ""), said, strict=False):
             yield _row(label, Content.styled(what, "$draft"))
 
