@@ -192,7 +192,7 @@ async def test_the_inspector_still_lists_the_steps_of_the_last_answer(typed: str
         compare = Comparison(chat)
         await compare.open()
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await chat.shows("2.0x the speed")
+        await chat.shows("2.0× faster")
         await chat.pilot.press("escape")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
         await chat.until(lambda: listed(chat) == [">3", "2", "1"])
