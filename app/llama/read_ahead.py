@@ -6,6 +6,7 @@ llama.cpp maps a file and lets the system read all of it in one call, before its
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,13 +15,13 @@ import psutil
 from app.split_model import parts_here
 
 _CHUNK = 8 << 20
-_NOWAIT = getattr(os, "RWF_NOWAIT", None)
 
 
 def read_ahead(path: Path, told: Callable[[float], bool]) -> bool:
     """Read the parts of a model's files that the page cache lacks.
 
-    Files larger than the available memory are skipped: the system would drop their beginning again.
+    Files larger than the available memory are skipped: the system would drop their beginning again. So is every file
+    where the system cannot say what it has cached: to read that again takes time.
 
     Args:
         path: The model file; the first part of a split model.
@@ -39,7 +40,7 @@ def read_ahead(path: Path, told: Callable[[float], bool]) -> bool:
 def _read(files: Sequence[Path], told: Callable[[float], bool]) -> bool:
     sizes = [file.stat().st_size for file in files]
     total, done = sum(sizes), 0
-    if total > psutil.virtual_memory().available:
+    if sys.platform != "linux" or total > psutil.virtual_memory().available:
         return True
     buffer = bytearray(_CHUNK)
     for file, size in zip(files, sizes, strict=True):
@@ -57,9 +58,9 @@ def _read(files: Sequence[Path], told: Callable[[float], bool]) -> bool:
 
 def _is_cached(descriptor: int, start: int, end: int) -> bool:
     """Return whether the first and the last page of a range are in the page cache; False if the system cannot say."""
-    if _NOWAIT is None:
+    if sys.platform != "linux":
         return False
     try:
-        return all(os.preadv(descriptor, [bytearray(1)], at, _NOWAIT) for at in (start, end - 1))
+        return all(os.preadv(descriptor, [bytearray(1)], at, os.RWF_NOWAIT) for at in (start, end - 1))
     except OSError:
         return False
