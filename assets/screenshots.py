@@ -12,16 +12,16 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from app.chat.store import Store
 from app.cli.loader import PairLoader
 from app.cli.options import read_options
 from app.cli.parser import build_parser
+from app.conversations.store import Store
 from app.llama.cancel import CancelFlag
 from app.ui.app import TandemApp
 from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings.chat_settings import ChatSettings
-from app.worker import EngineWorker
+from app.worker.engine_worker import EngineWorker
 
 _HERE = Path(__file__).parent
 _EARLIER = ("Name three uses of a paperclip.", "What is a monad, in one sentence?")

@@ -72,8 +72,8 @@ def demo_target() -> Path:
 @pytest.fixture(scope="session")
 def demo_draft(own_folders: Path) -> Path:
     """The demo's draft, made once per test run."""
+    from app.core.paths import cache_dir
     from app.llama import demo
-    from app.paths import cache_dir
 
     cache_dir().mkdir(parents=True, exist_ok=True)
     with FileLock(cache_dir() / "draft.lock"):
@@ -91,3 +91,11 @@ def real_model() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where everything of one test is, Tandem's own folders included."""
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    return tmp_path

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from app.core.errors import DecodeError, Interrupted
 from app.engine.interfaces import Logits, SavedState
-from app.errors import DecodeError, Interrupted
 
 Rule = Callable[[Sequence[int]], Mapping[int, float]]
 """From all tokens so far to the distribution of the next one."""

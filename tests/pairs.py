@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from app.chat.message import Begun, Message
+from app.conversations.message import Begun, Message
+from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.memory import Memory
 from app.engine.cache import TokenCache
 from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.interfaces import Cancelled, Clock
-from app.engine.reasoning import THINK, Place, ReasoningMarkup
-from app.engine.tuning.curve import CostModel, CostProfile
-from app.engine.tuning.memory import Memory
+from app.engine.text.reasoning import THINK, Place, ReasoningMarkup
 from app.engine.types import SamplingParams
-from app.events import ModelInfo, PairInfo
-from app.thinking import AS_TRAINED, Thinking
+from app.models.pair_info import ModelInfo, PairInfo
+from app.settings.thinking import AS_TRAINED, Thinking
 from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler
 
 
@@ -28,7 +28,7 @@ class FakePrompt:
 
 
 class FakePair:
-    """Implements `app.request.LoadedPair`: token 1 is "a", 2 is "b", and so on; 0 ends."""
+    """Implements `app.worker.request.LoadedPair`: token 1 is "a", 2 is "b", and so on; 0 ends."""
 
     def __init__(
         self,

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.engine.replays.replay import Curve
-from app.engine.replays.trace import FORMAT, Trace
+from app.compare.replays.replay import Curve
+from app.compare.replays.trace import FORMAT, Trace
 
 DATA = Path(__file__).parent / "data"
 _NS = 1e6

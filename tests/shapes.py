@@ -7,9 +7,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from app.gguf import TOKENS_KEY, GgufHeader
-from app.pairing.facts import ModelFacts, model_facts
-from app.source import DemoModel, HubModel, ModelSource
+from app.models.gguf import TOKENS_KEY, GgufHeader
+from app.models.pairing.facts import ModelFacts, model_facts
+from app.models.source import DemoModel, HubModel, ModelSource
 
 SHAPES: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "data" / "shapes.toml").read_text("utf-8"))
 _SAME = {

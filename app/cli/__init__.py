@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         with imported_whole():
             from app.cli import streams
-            from app.errors import AppError
+            from app.core.errors import AppError
         streams.prepare()
         code = _run(argv)
         # Here, where it can still be told that there is no room for it.
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Not imported here: a second Ctrl+C in the middle would print a traceback.
         if output := sys.modules.get("app.cli.output"):
             output.clear_status()
-        from app.errors import INTERRUPTED
+        from app.core.errors import INTERRUPTED
 
         return INTERRUPTED
     except AppError as error:
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         from app.cli.output import clear_status
         from app.cli.prose import HANG, for_reading
-        from app.engine.text import printable
+        from app.core.printable import printable
 
         clear_status()
         # It may tell what a file, a server or a model said.

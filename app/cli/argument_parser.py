@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from app.cli.flags_elsewhere import ELSEWHERE
-from app.errors import UsageError
+from app.core.errors import UsageError
+from app.core.shell import quoted
 from app.settings.tree import find, nearest
-from app.shell import quoted
 
 _LONGEST_USAGE = 160
 _CHOICE = re.compile(r"argument (\S+): invalid choice: (?:'(.*?)'|\"(.*?)\") \(", re.DOTALL)

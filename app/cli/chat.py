@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from app.catalog import Pair
 from app.cli.engine import make_engine
 from app.cli.flags import read_flags
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, known_pairs, registry
@@ -18,18 +17,19 @@ from app.cli.options import open_settings
 from app.cli.pair_choice import choose_pair, is_chosen
 from app.cli.pair_layers import of_file
 from app.cli.process import read_process
-from app.engine.text import printable
-from app.errors import AppError, PairError, UsageError
-from app.pairing.gain import Seen
-from app.pairing.propose import USUAL_CONTEXT, Room
-from app.paths import conversations_file, log_file
-from app.registry import SetUp
-from app.source import HubModel
-from app.ui.pairs.setups import PairService
-from app.ui.pairs.tuning import Tuning
+from app.core.errors import AppError, PairError, UsageError
+from app.core.paths import conversations_file, log_file
+from app.core.printable import printable
+from app.models.catalog import Pair
+from app.models.pairing.gain import Seen
+from app.models.pairing.propose import USUAL_CONTEXT, Room
+from app.models.registry import SetUp
+from app.models.source import HubModel
+from app.ui.models.setups import PairService
+from app.ui.models.tuning import Tuning
 
 if TYPE_CHECKING:
-    from app.chat.store import Store
+    from app.conversations.store import Store
     from app.ui.chat.session import ChatSession
 
 _CLOSE_S = 1.0
@@ -55,7 +55,7 @@ def chat(args: argparse.Namespace) -> int:
         from app.ui.terminal.stderr_guard import guarded_stderr
 
     def store() -> Store:
-        from app.chat.store import Store
+        from app.conversations.store import Store
 
         return Store.open_anyway(conversations_file())
 
@@ -110,12 +110,12 @@ def _first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
 def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
     """The pairs to choose from, for a chat that is built after them."""
     from app.ui.chat.session import Phase
-    from app.ui.pairs.lookout import Surroundings
-    from app.ui.pairs.service import Pairs
+    from app.ui.models.lookout import Surroundings
+    from app.ui.models.service import Pairs
 
     def machine() -> tuple[str, Room]:
-        from app.fitting.held import held
-        from app.fitting.place import place
+        from app.llama.fitting.held import held
+        from app.llama.fitting.place import place
 
         here = place(held(session().pair))
         return here.line, here.room
@@ -131,18 +131,18 @@ def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
         return session().phase is Phase.UNLOADED
 
     def is_cached(source: HubModel) -> bool:
-        from app.pairing.resolve import cached_file
+        from app.models.pairing.resolve import cached_file
 
         return cached_file(source) is not None
 
     def came(source: HubModel) -> int:
-        from app.pairing.resolve import came_before
+        from app.models.pairing.resolve import came_before
 
         return came_before(source)
 
     def free_disk() -> int | None:
         from app.hardware.disk import place
-        from app.hub.folder import folder
+        from app.models.hub.folder import folder
 
         return place("", folder()).free_bytes
 

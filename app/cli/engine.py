@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.cli.process import Process
-from app.events import Event
 from app.llama.cancel import CancelFlag
-from app.worker import EngineWorker
+from app.worker.engine_worker import EngineWorker
+from app.worker.events import Event
 
 if TYPE_CHECKING:
-    from app.isolated.engine import IsolatedEngine
+    from app.worker.isolated.engine import IsolatedEngine
 
 
 Engine: TypeAlias = "EngineWorker | IsolatedEngine"

@@ -1,4 +1,4 @@
-"""The process that `app.isolated` starts; not a command."""
+"""The process that `app.worker.isolated` starts; not a command."""
 
 from app.cli.isolated_engine import work
 

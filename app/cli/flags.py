@@ -7,8 +7,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.engine.text import printable
-from app.errors import UsageError
+from app.core.errors import UsageError
+from app.core.printable import printable
 from app.settings.kinds import Choice, Number, Switch, Texts, Value
 from app.settings.layers import Layer
 from app.settings.tree import BY_NAME, NUMBERS, OF_AUTOMATIC, SETTINGS, TABLES, Setting

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 
-from app.shell import quoted
+from app.core.shell import quoted
 
 
 def installer(system: str) -> str:

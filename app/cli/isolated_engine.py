@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.child import Ending, python_command
 from app.cli.loader import PairLoader
 from app.cli.process import Process
 from app.compare.job import CompareJob, Explaining, Raced, RunBegan
 from app.compare.race import RunEnded
-from app.counting import CountJob
-from app.events import Event
-from app.fitting.does_not_fit import DoesNotFitError
+from app.core.child import Ending, python_command
 from app.hardware.offers import Offer
-from app.isolated.child import serve
-from app.isolated.codec import Codec
-from app.isolated.engine import IsolatedEngine
-from app.isolated.protocol import codec_for
-from app.isolated.watchdog import Watchdog
 from app.llama.cancel import CancelFlag
-from app.worker import Loader
+from app.llama.fitting.does_not_fit import DoesNotFitError
+from app.worker.counting import CountJob
+from app.worker.engine_worker import Loader
+from app.worker.events import Event
+from app.worker.isolated.child import serve
+from app.worker.isolated.codec import Codec
+from app.worker.isolated.engine import IsolatedEngine
+from app.worker.isolated.protocol import codec_for
+from app.worker.isolated.watchdog import Watchdog
 
 
 def isolated_engine(process: Process, emit: Callable[[Event], None]) -> IsolatedEngine:

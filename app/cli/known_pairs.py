@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.catalog import Catalog, Pair, shipped_file
-from app.errors import ModelFileError
-from app.paths import cache_dir, config_dir, pairs_file
-from app.registry import ModelOnDisk, Registry, SetUp
-from app.shell import command
-from app.source import DemoModel
+from app.core.errors import ModelFileError
+from app.core.paths import cache_dir, config_dir, pairs_file
+from app.core.shell import command
+from app.models.catalog import Catalog, Pair, shipped_file
+from app.models.registry import ModelOnDisk, Registry, SetUp
+from app.models.source import DemoModel
 
 
 def catalog() -> Catalog:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.cli.options import Options
-from app.request import LoadedPair
+from app.worker.request import LoadedPair
 
 if TYPE_CHECKING:
-    from app.worker import CancelSwitch, Progress
+    from app.worker.engine_worker import CancelSwitch, Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,21 @@ from app.cli.known_pairs import known_pairs
 from app.cli.options import Options
 from app.cli.output import StatusLine
 from app.cli.placing import Rooms, asked_here, placed_here, servers_of
-from app.errors import NoMemoryError
-from app.fitting.device_rooms import memory_rooms
-from app.fitting.fit_pair import fitted
-from app.fitting.out_of_memory import ran_out
+from app.core.errors import NoMemoryError
 from app.hardware.rpc import RpcServer
 from app.llama.cancel import CancelFlag
+from app.llama.fitting.device_rooms import memory_rooms
+from app.llama.fitting.fit_pair import fitted
+from app.llama.fitting.out_of_memory import ran_out
 from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
-from app.request import LoadedPair
-from app.source import ModelSource
-from app.worker import CancelSwitch, Progress
+from app.models.source import ModelSource
+from app.worker.engine_worker import CancelSwitch, Progress
+from app.worker.request import LoadedPair
 
 
 def load(options: Options, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
-    """Load a pair, on the thread that is to own it; see `app.worker.Loader`.
+    """Load a pair, on the thread that is to own it; see `app.worker.engine_worker.Loader`.
 
     Args:
         options: What the pair is, and where it goes.

@@ -12,13 +12,13 @@ from app import __version__
 from app.compare.history import Facts
 from app.engine.types import AutoDraft, SamplingParams
 from app.hardware import machine as hardware
-from app.layers import ALL_LAYERS
 from app.llama import devices
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
-from app.request import AnswerRequest
-from app.thinking import Thinking
+from app.settings.gpu_layers import ALL_LAYERS
+from app.settings.thinking import Thinking
+from app.worker.request import AnswerRequest
 
 
 def measured_on(

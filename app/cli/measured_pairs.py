@@ -6,26 +6,26 @@ import logging
 import math
 from collections.abc import Mapping
 
-from app import memory_store
 from app.cli.options import open_settings, options_of
 from app.cli.placing import asked_here, placed_here
 from app.compare.history import speedups
-from app.drafting_report import Speedup
-from app.engine.tuning.memory import Memory
-from app.errors import AppError
-from app.fitting.device_rooms import memory_rooms
-from app.fitting.weighing import weighed
+from app.core.errors import AppError
+from app.core.paths import benchmarks_dir
+from app.engine.auto.memory import Memory
+from app.engine.drafting_report import Speedup
 from app.hardware.device_room import DeviceRoom
 from app.hardware.machine import processor_name
 from app.hardware.slow.measured import Measured
+from app.llama import memory_store
+from app.llama.fitting.device_rooms import memory_rooms
+from app.llama.fitting.weighing import weighed
 from app.llama.identity import memory_file
 from app.llama.pair_params import PairParams
-from app.pairing.gain import Seen
-from app.pairing.texts import quantisation
-from app.paths import benchmarks_dir
-from app.registry import SetUp
+from app.models.pairing.gain import Seen
+from app.models.pairing.texts import quantisation
+from app.models.registry import SetUp
+from app.models.source import LocalModel
 from app.settings.model_file import Recommended
-from app.source import LocalModel
 
 _ENOUGH = 128
 """Judged tokens after which `Memory.gain` has nearly forgotten what it began with."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from app.cli.known_pairs import known_pairs
 from app.cli.options import Options
 from app.cli.placing import asked_here
-from app.errors import AppError, NoMemoryError
-from app.fitting.device_rooms import memory_rooms
-from app.fitting.does_not_fit import DoesNotFitError
-from app.fitting.out_of_memory import ran_out
+from app.core.errors import AppError, NoMemoryError
+from app.core.sizes import gigabytes
 from app.hardware.device_room import MAIN
-from app.sizes import gigabytes
+from app.llama.fitting.device_rooms import memory_rooms
+from app.llama.fitting.does_not_fit import DoesNotFitError
+from app.llama.fitting.out_of_memory import ran_out
 
 
 def way_to_less(options: Options) -> str:

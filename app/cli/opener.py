@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from app.catalog import Pair
 from app.cli.flags import read_flags
 from app.cli.loader import PairLoader
 from app.cli.options import Options, options_of
@@ -15,19 +14,20 @@ from app.cli.pair_choice import choose_pair, is_chosen
 from app.cli.pair_layers import of_entry, of_file
 from app.cli.parser import build_parser
 from app.cli.process import Process
-from app.errors import AppError, UsageError
-from app.events import Event, Failed
-from app.pairing.texts import setup_command
-from app.registry import SetUp
+from app.core.errors import AppError, UsageError
+from app.core.sizes import gigabytes
+from app.models.catalog import Pair
+from app.models.pairing.texts import setup_command
+from app.models.registry import SetUp
+from app.models.source import HubModel
 from app.settings.layers import Layer, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
-from app.sizes import gigabytes
-from app.source import HubModel
 from app.ui.key_names import key
-from app.ui.pairs.setups import Choice
-from app.ui.pairs.ways import NoRoomError, Way
+from app.ui.models.setups import Choice
+from app.ui.models.ways import NoRoomError, Way
 from app.ui.settings.chat_settings import ChatSettings, applied
+from app.worker.events import Event, Failed
 
 if TYPE_CHECKING:
     from app.hardware.offers import Offer
@@ -125,7 +125,7 @@ class Opener:
         """
         if not isinstance(event, Failed):
             return event
-        from app.fitting.does_not_fit import DoesNotFitError
+        from app.llama.fitting.does_not_fit import DoesNotFitError
 
         if not isinstance(event.error, DoesNotFitError):
             return event

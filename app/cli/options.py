@@ -7,29 +7,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from app.catalog import Pair
-from app.chat.message import Message, Role
 from app.cli.flags import of_automatic, read_flags
 from app.cli.known_pairs import about_catalogue
 from app.cli.pair_choice import FILES, choose_pair
 from app.cli.pair_layers import of_entry, of_file
 from app.cli.placement import Placement, read_placement
 from app.cli.process import Process, read_process
-from app.engine.text import printable
+from app.conversations.message import Message, Role
+from app.core.errors import SettingsError, UsageError
+from app.core.paths import settings_file
+from app.core.printable import printable
+from app.core.shell import command
 from app.engine.types import AutoDraft, Drafting, DraftParams
-from app.errors import SettingsError, UsageError
 from app.hardware.cpu import default_threads
-from app.pairing.cells import DEFAULT_CONTEXT
-from app.paths import settings_file
-from app.registry import SetUp
+from app.models.catalog import Pair
+from app.models.pairing.cells import DEFAULT_CONTEXT
+from app.models.registry import SetUp
 from app.settings.build import automatic, drafting, sampling, thinking
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
+from app.settings.thinking import AS_TRAINED, Thinking
 from app.settings.tree import MODES
-from app.shell import command
-from app.thinking import AS_TRAINED, Thinking
 
 _LOOKS = ("appearance", "keys")
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import ClassVar, TextIO
 
 from app.cli.prose import for_reading, width_of
-from app.engine.text import Segment, escape_unprintable, printable
+from app.core.printable import escape_unprintable, printable
+from app.engine.text.segments import Segment
 
 LOADING = "Loading the models"
 LOOKING = "Looking at this machine"

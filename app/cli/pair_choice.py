@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
-from app.catalog import Pair
 from app.cli.known_pairs import named_pair, registry
-from app.errors import UsageError
-from app.pairing.texts import title_of
-from app.registry import SetUp
-from app.source import DemoModel, parse_source
+from app.core.errors import UsageError
+from app.models.catalog import Pair
+from app.models.pairing.texts import title_of
+from app.models.registry import SetUp
+from app.models.source import DemoModel, parse_source
 
 DEFAULT_PAIR = "demo"
 """What is taken before any pair was set up."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.catalog import Pair
 from app.cli.known_pairs import demo_file
-from app.errors import ModelFileError
-from app.gguf import read_header
-from app.registry import SetUp
+from app.core.errors import ModelFileError
+from app.models.catalog import Pair
+from app.models.gguf import read_header
+from app.models.registry import SetUp
+from app.models.source import DemoModel, LocalModel
 from app.settings.build import of_pair
 from app.settings.layers import Layer
 from app.settings.model_file import Recommended, recommended
-from app.source import DemoModel, LocalModel
 
 
 def of_entry(pair: Pair) -> Layer:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from app.engine.text import printable
-from app.pairing.check import PairCheck
-from app.pairing.facts import ModelFacts
-from app.pairing.progress import FileProgress, Progress
-from app.pairing.propose import USUAL_CONTEXT
-from app.pairing.texts import duration, speed
-from app.sizes import gigabytes
+from app.core.printable import printable
+from app.core.sizes import gigabytes
+from app.models.pairing.check import PairCheck
+from app.models.pairing.facts import ModelFacts
+from app.models.pairing.progress import FileProgress, Progress
+from app.models.pairing.propose import USUAL_CONTEXT
+from app.models.pairing.texts import duration, speed
 
 PROBLEM = "problem"
 LABEL = 8

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
-from app.errors import UsageError
-from app.kv_types import needs_flash_attention
-from app.layers import ALL_LAYERS
+from app.core.errors import UsageError
 from app.llama.params import ModelParams
+from app.settings.gpu_layers import ALL_LAYERS
 from app.settings.kinds import Value
+from app.settings.kv_types import needs_flash_attention
 from app.settings.layers import Origin, Resolved
 
 AUTO = "auto"

@@ -11,14 +11,14 @@ from typing import TypeVar
 
 from app.cli.options import Options
 from app.cli.wanted import wanted_params, with_threads
-from app.errors import DamagedFileError
-from app.fitting.device_rooms import with_remote
-from app.fitting.missing_devices import without_missing, without_other_split
-from app.gguf import read_header
+from app.core.errors import DamagedFileError
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
 from app.hardware.rpc import RpcServer
+from app.llama.fitting.device_rooms import with_remote
+from app.llama.fitting.missing_devices import without_missing, without_other_split
 from app.llama.pair_params import PairParams
-from app.pairing.texts import without_draft
+from app.models.gguf import read_header
+from app.models.pairing.texts import without_draft
 
 T = TypeVar("T")
 Rooms = tuple[DeviceRoom, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from app.errors import UsageError
+from app.core.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

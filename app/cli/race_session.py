@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.chat.message import Message
 from app.cli.flags import SEED, refuse_words, spelled
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import load_here, pair_params
@@ -19,20 +18,21 @@ from app.cli.report import pace
 from app.compare.history import Facts, History, Result, remark
 from app.compare.measure import Spread
 from app.compare.race import WARM_UP, Contender, RaceEvent, RaceProgress, in_process
-from app.compare.sides import check_sides, sides_of, with_seed
-from app.engine.text import printable
+from app.compare.sides import check_sides, sides_of
+from app.conversations.message import Message
+from app.core.errors import INTERRUPTED, Interrupted, UsageError
+from app.core.paths import benchmarks_dir
+from app.core.printable import printable
 from app.engine.types import DraftParams
-from app.errors import INTERRUPTED, Interrupted, UsageError
-from app.events import Measuring, PromptProgressed, StepCompleted
 from app.hardware.busy import busy, taking
+from app.hardware.processors import usable_processors
 from app.llama.cancel import CancelFlag
 from app.llama.installed import computes_on_processors_only
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
-from app.paths import benchmarks_dir
-from app.processors import usable_processors
-from app.request import AnswerRequest, LoadedPair
 from app.settings.tree import NUMBERS
+from app.worker.events import Measuring, PromptProgressed, StepCompleted
+from app.worker.request import AnswerRequest, LoadedPair, with_seed
 
 _FIXED_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, "p_min": float}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.cli.installer import installer
-from app.errors import UsageError
+from app.core.errors import UsageError
 from app.hardware.builds import rpc_command
 from app.hardware.rpc import RpcServer, ask, parse_endpoint
 from app.hardware.system import RealSystem

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.chat.ending import repeated
-from app.drafting_report import NO_DRAFT, accepted, rate, speedup_of, why_undrafted
+from app.conversations.ending import repeated
+from app.engine.drafting_report import NO_DRAFT, accepted, rate, speedup_of, why_undrafted
+from app.engine.fixed import NEVER_MEASURED
 from app.engine.stats import GenerationStats
-from app.engine.strategies.fixed import NEVER_MEASURED
 from app.engine.types import FinishReason
-from app.events import Finished, ModelInfo, PairInfo
-from app.overflow import why_no_longer
+from app.models.pair_info import ModelInfo, PairInfo
+from app.worker.events import Finished
+from app.worker.overflow import why_no_longer
 
 _MS = 1e-6
 _TENTH_S = 0.095

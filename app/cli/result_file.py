@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from app import atomic, file_name
-from app.engine.text import printable
-from app.errors import AppError, UsageError
-from app.regular_file import exists, is_file, is_folder, is_gone
+from app.core import atomic, file_name
+from app.core.errors import AppError, UsageError
+from app.core.printable import printable
+from app.core.regular_file import exists, is_file, is_folder, is_gone
 
 
 def check_writable(file: Path) -> None:
@@ -23,7 +23,7 @@ def check_writable(file: Path) -> None:
 
 
 def check_replaceable(file: Path) -> None:
-    """The same for a file that another one takes the place of; see `app.atomic`. Its folder must let that be.
+    """The same for a file that another one takes the place of; see `app.core.atomic`. Its folder must let that be.
 
     Raises:
         UsageError: It cannot.

@@ -8,9 +8,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.chat.attached import Attachment, compose
-from app.chat.message import Begun, Message, Role
-from app.chat.textfile import read_text
 from app.cli.argument_parser import STDIN
 from app.cli.engine import make_engine
 from app.cli.interrupt import cancel_on_interrupt
@@ -19,10 +16,15 @@ from app.cli.options import Options, read_options
 from app.cli.output import LOADING, AnswerPrinter, StatusLine, json_for
 from app.cli.report import as_json, summary
 from app.cli.streams import has_unread_input, read_input, read_whole
-from app.engine.text import Segment
+from app.conversations.attached import Attachment, compose
+from app.conversations.message import Begun, Message, Role
+from app.conversations.textfile import read_text
+from app.core.errors import INTERRUPTED, AppError, StoppedError, UsageError
+from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Origin
-from app.errors import INTERRUPTED, AppError, StoppedError, UsageError
-from app.events import (
+from app.models.pair_info import PairInfo
+from app.settings.thinking import AS_TRAINED, Thinking
+from app.worker.events import (
     Event,
     Failed,
     Finished,
@@ -30,12 +32,10 @@ from app.events import (
     LoadProgress,
     Measuring,
     Notice,
-    PairInfo,
     PromptProgressed,
     StepCompleted,
 )
-from app.request import AnswerRequest
-from app.thinking import AS_TRAINED, Thinking
+from app.worker.request import AnswerRequest
 
 _POLL_S = 0.2
 """Windows hands Ctrl+C to Python only between two waits."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from app.cli.known_pairs import registry
-from app.errors import AppError
-from app.pairing.gain import Seen
+from app.core.errors import AppError
+from app.models.pairing.gain import Seen
 
 log = logging.getLogger("tandem.memory")
 

@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 
-from app.errors import AppError, UsageError
+from app.core.errors import AppError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ def read_whole(stream: BinaryIO, name: str) -> str:
         UsageError: It is not text, or more of it than any context holds.
         AppError: It cannot be read.
     """
-    from app.chat.textfile import MAX_BYTES, marked_encoding
-    from app.regular_file import with_line_feeds
+    from app.conversations.textfile import MAX_BYTES, marked_encoding
+    from app.core.regular_file import with_line_feeds
 
     try:
         data = stream.read(MAX_BYTES + 1)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from app import thread_store
-from app.catalog import Pair
 from app.cli.known_pairs import demo_file
 from app.cli.options import Options
 from app.cli.pair_choice import FILES
-from app.errors import ModelLoadError, PairError
+from app.core.errors import ModelLoadError, PairError
+from app.core.paths import memory_dir
 from app.hardware.cpu import thread_candidates
+from app.llama import thread_store
 from app.llama.identity import thread_file
 from app.llama.pair_params import PairParams
-from app.pairing.texts import setup_command, without_draft
-from app.paths import memory_dir
-from app.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.models.catalog import Pair
+from app.models.pairing.texts import setup_command, without_draft
+from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 
 
 def with_threads(params: PairParams) -> PairParams:

@@ -24,7 +24,7 @@ from app.compare.suite import Prompt
 from app.compare.time_left import TimeLeft
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.types import MIN_MATCH
-from app.request import AnswerRequest, LoadedPair
+from app.worker.request import AnswerRequest, LoadedPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,8 @@ class Plan:
         request: How to answer; a system message stays in front of every prompt.
         repeat: Counted runs of each contender on each prompt, at most.
         oracle: Whether to reckon it.
-        sources: Who drafts on any side, as `app.events.PairInfo.sources` tells it: whose drafts the oracle has.
+        sources: Who drafts on any side, as `app.models.pair_info.PairInfo.sources` tells it: whose drafts the oracle
+            has.
         min_match: Tokens that must agree for a look-up.
         lengths: Tokens of each prompt, for the time left.
         enough: Whether another round over the whole suite would tell nothing more.

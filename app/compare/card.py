@@ -11,7 +11,7 @@ from html import escape
 from app.compare.benchmark import Row
 from app.compare.figures import figures_of
 from app.compare.measure import NOISE, UNCLEAR, UNDRAFTED, Measured, Spread, factor, in_figures, outcome
-from app.engine.text import printable
+from app.core.printable import printable
 
 # The two colours of the house: the draft's and the target's; the rest is quiet.
 _DRAFT, _TARGET = "#0f766e", "#b45309"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from app.chat.message import Message
 from app.compare.race import Run
+from app.conversations.message import Message
+from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
-from app.errors import AppError
-from app.request import AnswerRequest
+from app.worker.request import AnswerRequest
 
 
 def body_of(request: AnswerRequest) -> dict[str, Any]:

@@ -17,11 +17,11 @@ import numpy as np
 
 from app.compare.race import Run, VerifyStep
 from app.compare.start import hold
+from app.core.errors import Interrupted
 from app.engine.cache import common_prefix
 from app.engine.interfaces import Cancelled, Logits
 from app.engine.types import SamplingParams
-from app.errors import Interrupted
-from app.request import LoadedPair, SeededSampler
+from app.worker.request import LoadedPair, SeededSampler
 
 ROUNDING = 1.0
 """Logits. Coarse quantisations have been seen to move one by 0.2 between widths; a wrong cell in a cache moves the

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from app import json_file
 from app.compare.measure import WHOLE, Spread, noise
 from app.compare.sides import AUTOMATIC, PLAIN
+from app.core import json_file
 
 FORMAT = 1
 _MOST = 200

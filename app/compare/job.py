@@ -10,10 +10,10 @@ from app.compare.race import WARM_UP_TOKENS, RaceBroken, Round, RunEnded, in_pro
 from app.compare.sides import Side, check_sides
 from app.compare.start import conversation_prefix, preserved_caches
 from app.compare.steps import Steps
+from app.core.errors import AppError, Interrupted
 from app.engine.interfaces import Cancelled
-from app.errors import AppError, Interrupted
-from app.events import Event, JobEnded, JobProgressed, Measuring, PromptProgressed, StepCompleted
-from app.request import AnswerRequest, LoadedPair
+from app.worker.events import Event, JobEnded, JobProgressed, Measuring, PromptProgressed, StepCompleted
+from app.worker.request import AnswerRequest, LoadedPair
 
 
 @dataclass(frozen=True, slots=True)

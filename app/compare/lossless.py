@@ -17,12 +17,12 @@ from app.compare.race import Contender, RaceBroken, Run, RunEnded, in_process, r
 from app.compare.steps import Steps
 from app.compare.suite import Prompt
 from app.compare.tap import Tap
+from app.core.errors import Interrupted
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.types import Drafting, DraftParams, FinishReason, SamplingParams
-from app.errors import Interrupted
-from app.events import Finished
-from app.request import AnswerRequest, LoadedPair
-from app.responder import answer
+from app.worker.events import Finished
+from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.responder import answer
 
 FIRST_TOKENS = 3
 """The first comes out of the prompt; the others are the ones that a draft can touch."""

@@ -6,15 +6,15 @@ import re
 from itertools import count
 from pathlib import Path
 
-from app import atomic
 from app.compare.card import escaped
 from app.compare.figures import figures_of
 from app.compare.measure import in_figures, verdict
 from app.compare.report import Comparison, crowded, how, pair_title, remarks, seen, start, unsteady
-from app.engine.text import printable
-from app.errors import AppError
-from app.events import PairInfo
-from app.request import AnswerRequest
+from app.core import atomic
+from app.core.errors import AppError
+from app.core.printable import printable
+from app.models.pair_info import PairInfo
+from app.worker.request import AnswerRequest
 
 _HEAD = "| | speed | ratio | first token | accepted | per check |\n| --- | ---: | ---: | ---: | ---: | ---: |"
 

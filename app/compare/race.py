@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from app.compare.start import begin_from
 from app.compare.steps import Steps
 from app.compare.tap import Tap
+from app.core.errors import AppError, ComputeError, Interrupted
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, FinishReason
-from app.errors import AppError, ComputeError, Interrupted
-from app.events import Event, Finished, Notice, StepCompleted
-from app.processors import others_seconds
-from app.request import AnswerRequest, LoadedPair
-from app.responder import answer
+from app.hardware.processors import others_seconds
+from app.worker.events import Event, Finished, Notice, StepCompleted
+from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.responder import answer
 
 WARM_UP = 0
 """The number of the round that is not counted."""

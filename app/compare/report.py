@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.chat.message import Role
 from app.compare.benchmark import Row
 from app.compare.card import drafted
 from app.compare.difference import Difference, first_difference
@@ -16,11 +15,12 @@ from app.compare.lossless import Checks, statement
 from app.compare.measure import UNCLEAR, Measured, factor, in_figures, measure, verdict
 from app.compare.race import Round, Run
 from app.compare.suite import Prompt
-from app.drafting_report import why_undrafted
-from app.engine.text import printable
-from app.events import PairInfo
-from app.processors import usable_processors
-from app.request import AnswerRequest
+from app.conversations.message import Role
+from app.core.printable import printable
+from app.engine.drafting_report import why_undrafted
+from app.hardware.processors import usable_processors
+from app.models.pair_info import PairInfo
+from app.worker.request import AnswerRequest
 
 _MS = 1e-6
 _CROWDED = 0.3

@@ -22,13 +22,13 @@ from typing import Any
 
 from app.compare.completion import body_of, read_reply
 from app.compare.race import Contender, Run
+from app.core.errors import AppError, UsageError
+from app.core.printable import printable
 from app.engine.interfaces import Cancelled
 from app.engine.stats import GenerationStats
-from app.engine.text import printable
 from app.engine.types import FinishReason
-from app.errors import AppError, UsageError
-from app.events import Event
-from app.request import AnswerRequest
+from app.worker.events import Event
+from app.worker.request import AnswerRequest
 
 TIMEOUT_S = 900.0
 """Longest wait for one answer."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
-from app.errors import UsageError
-from app.request import LoadedPair
+from app.core.errors import UsageError
+from app.engine.types import AutoDraft, Drafting, DraftParams
+from app.worker.request import LoadedPair
 
 PLAIN, FIXED, AUTOMATIC = "plain", "fixed", "automatic"
 
@@ -53,15 +52,3 @@ def check_sides(pair: LoadedPair, sides: Sequence[Side]) -> None:
         raise UsageError("Fixed parameters need a draft model.", "Name one with --draft, or leave them out.")
     for why in filter(None, (pair.info.why_plain(side.drafting) for side in sides)):
         raise UsageError(f"There is nothing to compare: {why}.")
-
-
-def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingParams:
-    """The same sampling with a seed, so that everybody draws alike.
-
-    Args:
-        sampling: Keeps the seed that it has.
-        seed: Taken if it has none; None draws one.
-    """
-    if sampling.is_greedy or sampling.seed is not None:
-        return sampling
-    return replace(sampling, seed=seed if seed is not None else secrets.randbelow(1 << 31))

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from app.chat.message import Message
+from app.conversations.message import Message
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled
-from app.events import PromptProgressed
-from app.request import LoadedPair, prompt_progress
-from app.thinking import AS_TRAINED, Thinking
+from app.settings.thinking import AS_TRAINED, Thinking
+from app.worker.events import PromptProgressed
+from app.worker.request import LoadedPair, prompt_progress
 
 
 def conversation_prefix(

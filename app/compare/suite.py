@@ -9,14 +9,14 @@ from itertools import zip_longest
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
-from app.chat.message import Message, Role
-from app.chat.textfile import marked_encoding
+from app.conversations.message import Message, Role
+from app.conversations.textfile import marked_encoding
+from app.core.errors import ContextOverflowError, Interrupted, UsageError
+from app.core.printable import printable
+from app.core.regular_file import with_line_feeds
 from app.engine.interfaces import Cancelled
-from app.engine.text import printable
-from app.errors import ContextOverflowError, Interrupted, UsageError
-from app.overflow import refuse_overflow
-from app.regular_file import with_line_feeds
-from app.request import AnswerRequest, LoadedPair
+from app.worker.overflow import refuse_overflow
+from app.worker.request import AnswerRequest, LoadedPair
 
 _OWN = Path(__file__).with_name("prompts.toml")
 _YOURS = "yours"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.chat.message import Begun, Message
 from app.compare.start import begin_from
+from app.conversations.message import Begun, Message
+from app.engine.auto.memory import Memory
 from app.engine.cache import TokenCache
 from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.interfaces import Cancelled, Clock
-from app.engine.tuning.memory import Memory
 from app.engine.types import SamplingParams
-from app.events import PairInfo
-from app.request import BuiltPrompt, LoadedPair, SeededSampler
-from app.thinking import AS_TRAINED, Thinking
+from app.models.pair_info import PairInfo
+from app.settings.thinking import AS_TRAINED, Thinking
+from app.worker.request import BuiltPrompt, LoadedPair, SeededSampler
 
 
 class _Listener:
@@ -44,7 +44,7 @@ class _Listener:
 
 
 class Tap:
-    """A loaded pair as it is, but for a note of the tokens of the answer; implements `app.request.LoadedPair`.
+    """A loaded pair as it is, but for a note of the tokens of the answer; implements `app.worker.request.LoadedPair`.
 
     Args:
         pair: The pair.

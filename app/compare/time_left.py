@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from app.compare.bound import DEPTH
 from app.compare.race import Run
 from app.compare.suite import Prompt
+from app.engine.auto.curve import CostModel
 from app.engine.stats import GenerationStats
-from app.engine.tuning.curve import CostModel
 
 
 class TimeLeft:

@@ -1,12 +1,14 @@
 """The engine: token ids in, token ids out.
 
-It knows no text, no library, no network and no clock but the one it is given; `app.engine.text` turns the bytes of
-tokens into characters and is used beside the loop, not in it.
+It imports no library and no other room, and reads no clock except the one it is given.
 
-    replays     answers played again: any strategy on them, the oracle, what a cost curve advises
     generator   the loop: draft, verify, accept, roll back
-    strategies  how an answer is drafted: not at all, by fixed numbers, or by what is measured
-    drafters    where drafts come from: a draft model, look-up          tuning  what batches cost, what gets accepted
-    cache       what of a context stays                                 probability  a drafter's confidence
-    interfaces  what models, samplers, drafters and strategies are to the loop          types, stats  values
+    fixed       drafting with fixed parameters              plain   no drafting
+    drafting_report  words for speedup, reasons and rates
+    auto        drafting that tunes itself: step costs, acceptance, the rule that weighs them, and its guards
+    drafters    sources of drafts: a draft model, n-gram lookup
+    inspection  the target's probabilities at each step
+    cache       the part of a context that stays            probability   a drafter's confidence
+    text        token bytes to text: segments, stop strings, reasoning; used beside the loop
+    interfaces  models, samplers, drafters and strategies as the loop sees them     types, stats   values
 """

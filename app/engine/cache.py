@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from app.core.errors import ComputeError, Interrupted
 from app.engine.interfaces import Cancelled, Logits, SavedState, TokenModel
-from app.errors import ComputeError, Interrupted
 
 _PARTING = 16
 """Tokens at the end of a prompt that the next prompt may not have: templates open an answer that is to come, and its

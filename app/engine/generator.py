@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from app.core.errors import AppError, ContextOverflowError, Interrupted
 from app.engine.cache import TokenCache
 from app.engine.inspection import inspect_round
 from app.engine.interfaces import UNCONTROLLED, AnswerStart, Clock, Controls, IsEnd, Sampler, Strategy
+from app.engine.plain import PlainDecoding
 from app.engine.stats import GenerationStats
-from app.engine.strategies.plain import PlainDecoding
 from app.engine.types import (
     NO_DRAFT,
     Draft,
@@ -27,7 +28,6 @@ from app.engine.types import (
     Step,
 )
 from app.engine.verify import Observe, verify
-from app.errors import AppError, ContextOverflowError, Interrupted
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from app.core.errors import DecodeError
 from app.engine.interfaces import Logits
-from app.errors import DecodeError
 
 
 def probability_of(logits: Logits, token: int) -> float:

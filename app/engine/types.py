@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Literal
 
+from app.core.errors import UsageError
 from app.engine.stats import GenerationStats
-from app.errors import UsageError
 
 MAX_DRAFT = 64
 """Longest draft of one round; every verify batch is prepared for it."""

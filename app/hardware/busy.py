@@ -17,7 +17,7 @@ from pathlib import PureWindowsPath
 
 import psutil
 
-from app.processors import others_seconds
+from app.hardware.processors import others_seconds
 
 SAMPLE_S = 0.5
 """Seconds between two samples of what other programs take."""

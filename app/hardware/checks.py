@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from app.errors import AppError
+from app.core.errors import AppError
+from app.core.sizes import GB, gigabytes, share_of
 from app.hardware.builds import Advice, Built, Usable, is_usable
 from app.hardware.disk import Place
 from app.hardware.gpu import Gpu
 from app.hardware.machine import Machine
 from app.hardware.terminal import Terminal
-from app.sizes import GB, gigabytes, share_of
 
 State = Literal["ok", "untried", "warning", "problem"]
 """How a thing is, in the word of its line; what was only read somewhere is not called good."""

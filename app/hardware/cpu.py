@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from app.hardware.cgroup import Read, cpu_quota
-from app.processors import usable_processors
+from app.hardware.processors import usable_processors
 
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _CAPACITY = "/sys/devices/system/cpu/cpu{}/cpu_capacity"

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from app.errors import UsageError
+from app.core.errors import UsageError
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
-from app.kv_types import KV_TYPES
-from app.layers import ALL_LAYERS, counted
+from app.settings.gpu_layers import ALL_LAYERS, counted
+from app.settings.kv_types import KV_TYPES
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import socket
 import time
 from contextlib import suppress
 
-from app.errors import RemoteError
+from app.core.errors import RemoteError
 from app.hardware.rpc import Endpoint, resolve
 
 _SECONDS = 4.0

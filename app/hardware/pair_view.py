@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from app.errors import AppError
+from app.core.errors import AppError
+from app.core.sizes import gigabytes
 from app.hardware.checks import Line, Section, State
 from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.fit import Need, Placed, Plan
-from app.layers import ALL_LAYERS
+from app.settings.gpu_layers import ALL_LAYERS
 from app.settings.model_file import Recommended
-from app.sizes import gigabytes
 
 TARGET, DRAFT = "target", "draft"
 

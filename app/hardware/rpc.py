@@ -15,8 +15,8 @@ import threading
 import time
 from dataclasses import dataclass
 
-from app.engine.text import printable
-from app.errors import AppError, RemoteError, UsageError
+from app.core.errors import AppError, RemoteError, UsageError
+from app.core.printable import printable
 
 SPOKEN = (7, 0)
 """RPC_PROTO_MAJOR_VERSION and RPC_PROTO_MINOR_VERSION of the llama.cpp that Tandem is made for: the major version of a

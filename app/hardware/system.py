@@ -14,8 +14,8 @@ from typing import Protocol
 
 import psutil
 
-from app import installed_program
-from app.limited_run import limited_run
+from app.core import installed_program
+from app.core.limited_run import limited_run
 
 _MOST = 4 << 20
 """Bytes read of one file."""

@@ -17,15 +17,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from app import json_file, regular_file
-from app.child import Ending, is_crash, python_command, python_environment
-from app.errors import DamagedFileError, Interrupted
-from app.layers import CPU
+from app.core import json_file, regular_file
+from app.core.child import Ending, is_crash, python_command, python_environment
+from app.core.errors import DamagedFileError, Interrupted
 from app.llama import library
 from app.llama.params import ContextParams, ModelParams
 from app.llama.plain import plain
-from app.pairing.snapshots import N_SNAPSHOTS
-from app.split_model import parts_here
+from app.models.pairing.snapshots import N_SNAPSHOTS
+from app.models.split_model import parts_here
+from app.settings.gpu_layers import CPU
 
 log = logging.getLogger("tandem.canary")
 log.addHandler(logging.NullHandler())

@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import DamagedFileError, ModelFileError
-from app.gguf import GgufHeader, read_header
+from app.core.errors import DamagedFileError, ModelFileError
+from app.models.gguf import GgufHeader, read_header
 
 MAX_LAYERS = 512
 """LLAMA_MAX_LAYERS; llama.cpp asserts on more, and on none."""

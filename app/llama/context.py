@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 import numpy as np
 import psutil
 
+from app.core.errors import ComputeError, DecodeError, Interrupted, ModelLoadError, UsageError
 from app.engine.interfaces import Logits, SavedState
 from app.engine.types import MAX_DRAFT
-from app.errors import ComputeError, DecodeError, Interrupted, ModelLoadError, UsageError
 from app.llama import library
 from app.llama.batch import SEQUENCE, Batch
 from app.llama.cancel import CancelFlag, strlen_callback

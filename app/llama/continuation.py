@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.chat.message import Begun
-from app.engine.reasoning import Place, ReasoningMarkup
-from app.engine.text_stream import TextStream
+from app.conversations.message import Begun
+from app.engine.text.reasoning import Place, ReasoningMarkup
+from app.engine.text.stream import TextStream
 from app.engine.types import Origin
 
 

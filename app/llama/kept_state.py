@@ -7,7 +7,7 @@ from typing import Any
 
 from app.llama.batch import SEQUENCE
 from app.llama.library import native
-from app.pairing.snapshots import n_kept
+from app.models.pairing.snapshots import n_kept
 
 _LATEST = 2
 """States that make no room for others: another answer goes back to the last one, an edit of its prompt to that before

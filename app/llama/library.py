@@ -8,7 +8,7 @@ import os
 import threading
 from collections import deque
 
-from app.errors import ModelLoadError
+from app.core.errors import ModelLoadError
 from app.llama.installed import installed_libraries
 from app.llama.plain import plain
 from app.llama.unloadable import way_out

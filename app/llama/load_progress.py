@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from app.split_model import parts_here
+from app.models.split_model import parts_here
 
 
 class PairProgress:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.errors import Interrupted, ModelLoadError
+from app.core.errors import Interrupted, ModelLoadError
 from app.llama import library
 from app.llama.library import native
 from app.llama.out_of_memory import no_memory, scarce_device

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+from app.core.errors import DecodeError, ModelLoadError, UsageError
 from app.engine.vocab import VocabInfo
-from app.errors import DecodeError, ModelLoadError, UsageError
 from app.llama import library, runs
 from app.llama.checks import ModelFile
 from app.llama.library import native
@@ -16,7 +16,7 @@ from app.llama.loading import load
 from app.llama.params import CPU_LABEL, ModelParams
 from app.llama.placement import label
 from app.llama.plain import plain
-from app.model_names import known_as
+from app.models.model_names import known_as
 
 # llama_token_attr and, in the file, llama_token_type of the tokens that only special texts may become.
 _SPECIAL_ATTRIBUTES = 1 << 0 | 1 << 3

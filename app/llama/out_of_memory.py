@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from app.errors import NoMemoryError
-from app.layers import CPU
+from app.core.errors import NoMemoryError
+from app.settings.gpu_layers import CPU
 
 _SIGNS = re.compile(
     r"(failed|unable) to allocate|cudaMalloc failed|(out of|insufficient) memory|OutOf(Device|Host)Memory|bad_alloc",

@@ -8,21 +8,21 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-from app import memory_store, thread_store
-from app.chat.message import Begun, Message
+from app.conversations.message import Begun, Message
+from app.core.errors import DamagedFileError, Interrupted, ModelLoadError
+from app.engine.auto.calibrate import calibrate
+from app.engine.auto.cpu_yield import CpuYield
+from app.engine.auto.curve import MAX_ROWS, CostModel
+from app.engine.auto.memory import Memory
+from app.engine.auto.threads import Threads, ThreadTimes, measure_threads
+from app.engine.auto.work_clock import WorkClock
 from app.engine.cache import TokenCache
 from app.engine.drafters import LookupIndex, ModelDrafter
 from app.engine.interfaces import Cancelled, Clock
-from app.engine.tuning.calibrate import calibrate
-from app.engine.tuning.cpu_yield import CpuYield
-from app.engine.tuning.curve import MAX_ROWS, CostModel
-from app.engine.tuning.memory import Memory
-from app.engine.tuning.threads import Threads, ThreadTimes, measure_threads
-from app.engine.tuning.work_clock import WorkClock
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility, known_to
-from app.errors import DamagedFileError, Interrupted, ModelLoadError
-from app.events import ModelInfo, PairInfo
+from app.hardware.processors import others_seconds, usable_processors
+from app.llama import memory_store, thread_store
 from app.llama.canary import send_ahead
 from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
@@ -36,13 +36,13 @@ from app.llama.placement import label
 from app.llama.prompt import Prompt, PromptBuilder
 from app.llama.remote import add_servers
 from app.llama.sampler import SamplerChain
-from app.model_names import file_type
-from app.pairing.cells import rounding
-from app.pairing.check import KEEPS_STATE
-from app.pairing.snapshots import keeps_snapshots
-from app.pairing.texts import without_draft
-from app.processors import others_seconds, usable_processors
-from app.thinking import AS_TRAINED, Thinking
+from app.models.model_names import file_type
+from app.models.pair_info import ModelInfo, PairInfo
+from app.models.pairing.cells import rounding
+from app.models.pairing.check import KEEPS_STATE
+from app.models.pairing.snapshots import keeps_snapshots
+from app.models.pairing.texts import without_draft
+from app.settings.thinking import AS_TRAINED, Thinking
 
 CALIBRATION_NS = 4_000_000_000
 """What the first measurement of a pair may take. Of a slow target the little that must be known takes longer, six
@@ -56,7 +56,7 @@ _TEXT = (
 
 
 class NativePair:
-    """A loaded pair; implements `app.request.LoadedPair`. Close it to free both models.
+    """A loaded pair; implements `app.worker.request.LoadedPair`. Close it to free both models.
 
     Args:
         params: What to load.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.engine.tuning.curve import MAX_ROWS
-from app.errors import UsageError
-from app.events import DeviceMemory
-from app.kv_types import needs_flash_attention
+from app.core.errors import UsageError
+from app.engine.auto.curve import MAX_ROWS
 from app.llama.params import ContextParams, ModelParams
-from app.pairing.cells import DEFAULT_CONTEXT, longest_trained, round_up
-from app.pairing.snapshots import N_SNAPSHOTS
+from app.models.pair_info import DeviceMemory
+from app.models.pairing.cells import DEFAULT_CONTEXT, longest_trained, round_up
+from app.models.pairing.snapshots import N_SNAPSHOTS
+from app.settings.kv_types import needs_flash_attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class PairParams:
         model: How to load the target's weights, and where to.
         memory_dir: Folder for what automatic drafting learns; None keeps it for this process only.
         draft_model: The same for the draft. It is never split: what it saves would be lost between two devices.
-        kv_type: Type of the target's KV cache, a key of `app.kv_types.KV_TYPES`.
+        kv_type: Type of the target's KV cache, a key of `app.settings.kv_types.KV_TYPES`.
         draft_kv_type: Of the draft's.
         flash_attention: "auto", "on" or "off", for both.
         rpc: Addresses of servers whose devices take part; only in a process that may die.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from app.errors import UsageError
-from app.layers import CPU
+from app.core.errors import UsageError
 from app.llama.devices import description, graphics
 from app.llama.library import native
 from app.llama.params import CPU_LABEL, MAX_DEVICES, ModelParams
+from app.settings.gpu_layers import CPU
 
 _SPLIT_NONE = 0
 

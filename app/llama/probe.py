@@ -8,8 +8,8 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from app.child import Ending, ask_python
-from app.errors import ModelLoadError
+from app.core.child import Ending, ask_python
+from app.core.errors import ModelLoadError
 from app.llama.described import BuildInfo, Device
 from app.llama.plain import plain
 

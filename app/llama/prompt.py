@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 
-from app.chat.message import Begun, Message, Role
-from app.engine.reasoning import Place, ReasoningMarkup
-from app.errors import TemplateError
+from app.conversations.message import Begun, Message, Role
+from app.core.errors import TemplateError
+from app.engine.text.reasoning import Place, ReasoningMarkup
 from app.llama.continuation import spelled
 from app.llama.model import Model
 from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate, TemplateBudgetError
-from app.thinking import AS_TRAINED, EFFORTS, Heard, Thinking
+from app.settings.thinking import AS_TRAINED, EFFORTS, Heard, Thinking
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a taken text while the template is rendered."""

@@ -10,8 +10,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from app import atomic
-from app.errors import ModelLoadError, UsageError
+from app.core import atomic
+from app.core.errors import ModelLoadError, UsageError
 from app.llama import library
 from app.llama.checks import open_model_file
 from app.llama.library import native

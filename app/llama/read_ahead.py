@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from app.split_model import parts_here
+from app.models.split_model import parts_here
 
 _CHUNK = 8 << 20
 

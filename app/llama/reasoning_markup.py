@@ -5,7 +5,7 @@ What they are is written down in llama.cpp's `common/chat.cpp` and `common/parse
 
 from __future__ import annotations
 
-from app.engine.reasoning import THINK, ReasoningMarkup
+from app.engine.text.reasoning import THINK, ReasoningMarkup
 
 # GPT-OSS: messages with a channel each, the last of which is the answer.
 _CHANNELS = ReasoningMarkup(

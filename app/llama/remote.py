@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from app.errors import ModelLoadError
+from app.core.errors import ModelLoadError
 from app.llama import library
 from app.llama.backends import call
 from app.llama.devices import build

@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from app.core.errors import DecodeError, ModelLoadError, UsageError
 from app.engine.types import SamplingParams
-from app.errors import DecodeError, ModelLoadError, UsageError
 from app.llama.context import Context
 from app.llama.library import native
 

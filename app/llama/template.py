@@ -9,12 +9,12 @@ from datetime import datetime
 from itertools import product
 from typing import NoReturn
 
-from app.chat.message import Message, Role
-from app.errors import TemplateError
+from app.conversations.message import Message, Role
+from app.core.errors import TemplateError
 from app.llama.plain import plain
 from app.llama.sandbox import BudgetError, Sandbox
 from app.llama.template_values import switches, takes_blocks, told
-from app.thinking import AS_TRAINED, Thinking
+from app.settings.thinking import AS_TRAINED, Thinking
 
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from app.chat.message import Message, Role
-from app.thinking import Thinking
+from app.conversations.message import Message, Role
+from app.settings.thinking import Thinking
 
 _BLOCKS = re.compile(r"""\[\s*['"]type['"]\s*\]\s*==\s*['"]thinking['"]""")
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from app.errors import ModelLoadError
+from app.core.errors import ModelLoadError
 from app.llama import devices, library
 from app.llama.functions import function
 from app.llama.throughput_probe import Throughput

@@ -7,7 +7,7 @@ import math
 import subprocess
 from dataclasses import dataclass
 
-from app.child import ask_python
+from app.core.child import ask_python
 
 _SECONDS = 20.0
 

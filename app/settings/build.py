@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from app.core.errors import UsageError
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
-from app.errors import UsageError
-from app.kv_types import needs_flash_attention
 from app.settings.kinds import Value
+from app.settings.kv_types import needs_flash_attention
 from app.settings.layers import Layer, Resolved
-from app.thinking import Thinking
+from app.settings.thinking import Thinking
 
 _SAMPLING = {"temperature": "temp"}
 _DRAFT = ("n_max", "n_min", "p_min")

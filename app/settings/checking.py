@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from app.engine.text import printable
+from app.core.printable import printable
 from app.settings.kinds import Value
 from app.settings.tree import BY_NAME, TABLES, Setting, nearest
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from app.engine.text import printable
-from app.layers import CPU
-from app.regular_file import with_line_feeds
+from app.core.printable import printable
+from app.core.regular_file import with_line_feeds
+from app.settings.gpu_layers import CPU
 
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...] | None
 """A checked value; None is what a kind's own word stands for, such as "auto"."""

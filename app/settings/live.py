@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from app.engine.text import printable
-from app.errors import UsageError
+from app.core.errors import UsageError
+from app.core.printable import printable
 from app.settings.build import contradiction, drafting, sampling
 from app.settings.checking import Problem, check, nested
 from app.settings.file import Content, SettingsFile

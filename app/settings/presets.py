@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.engine.text import printable
-from app.errors import UsageError
+from app.core.errors import UsageError
+from app.core.printable import printable
 from app.settings.layers import Layer
 from app.settings.tree import nearest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.errors import SettingsError
+from app.core.errors import SettingsError
 from app.settings.file import Content, SettingsFile
 from app.settings.kinds import Value
 from app.settings.layers import Layer

@@ -13,13 +13,13 @@ from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from app.chat.titles import fit
-from app.errors import AppError
+from app.conversations.disk import StoreOpener
+from app.conversations.titles import fit
+from app.core.errors import AppError
+from app.session.keeper import Keeper
 from app.ui.chat.session import ChatSession
 from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.commands.palette import chat_commands
-from app.ui.keeping.disk import StoreOpener
-from app.ui.keeping.keeper import Keeper
 from app.ui.key_names import key, name_by, shown
 from app.ui.keys.in_turn import OrderlyApp
 from app.ui.keys.program_keys import PROGRAM_KEYS
@@ -27,8 +27,8 @@ from app.ui.listening.bridge import EventBridge
 from app.ui.listening.engine import EngineFactory
 from app.ui.look.chosen import keep_theme, wear
 from app.ui.look.themes import DARK, LIGHT, our_names
-from app.ui.pairs.setups import Choice, PairService
-from app.ui.pairs.tuning import Tuning
+from app.ui.models.setups import Choice, PairService
+from app.ui.models.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.on_top import OnTop
 from app.ui.screens.overlay import Overlay
@@ -40,7 +40,7 @@ from app.ui.turns import take_short_turns
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
-    from app.worker import Loader
+    from app.worker.engine_worker import Loader
 
 _QUIT_AGAIN_S = 2.0
 _BRIEF = 30
@@ -283,7 +283,7 @@ class TandemApp(OrderlyApp):
 
 
 def _read_ahead() -> None:
-    import_module("app.ui.messages.markdown")
+    import_module("app.ui.transcript.markdown")
     from app.ui.reading.ahead import read_ahead
 
     read_ahead()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.events import ModelInfo, PairInfo
-from app.model_names import apart, file_type, known_as
-from app.pairing.texts import SAME_FILE
+from app.models.model_names import apart, file_type, known_as
+from app.models.pair_info import ModelInfo, PairInfo
+from app.models.pairing.texts import SAME_FILE
 
 
 def model_name(model: ModelInfo) -> str:

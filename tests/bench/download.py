@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from app.hub.client import repository
-from app.hub.download import fetch
-from app.hub.download_request import DownloadRequest
-from app.hub.retry import RetryPolicy
-from app.hub.watcher import UNWATCHED
-from tests.hub.client import point_at
-from tests.hub.content import HubFile
-from tests.hub.loopback import LoopbackHub
+from app.models.hub.client import repository
+from app.models.hub.download import fetch
+from app.models.hub.download_request import DownloadRequest
+from app.models.hub.retry import RetryPolicy
+from app.models.hub.watcher import UNWATCHED
+from tests.models.hub.client import point_at
+from tests.models.hub.content import HubFile
+from tests.models.hub.loopback import LoopbackHub
 
 REPO, NAME = "owner/big-GGUF", "big-Q4_K_M.gguf"
 

@@ -16,17 +16,17 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from app.chat.message import Message, Role
+from app.conversations.message import Message, Role
 from app.engine.interfaces import Controls
 from app.engine.types import Drafting, DraftParams, SamplingParams
-from app.events import Finished
 from app.hardware.cpu import default_threads
+from app.hardware.processors import others_seconds
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
-from app.processors import others_seconds
-from app.request import AnswerRequest
-from app.responder import answer
+from app.worker.events import Finished
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
 from tests.bench.peer import LlamaServer
 
 PROMPTS = (

@@ -19,9 +19,9 @@ from typing import Any
 
 from textual import events
 
-from app.chat.message import Role
-from app.chat.store import Store
-from app.chat.tree import Conversation, Node, State, Summary, Transcript, Tree
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
 from app.ui.sweeping import leave_old_objects
 from tests.bench.reading import KINDS
 from tests.bench.scrolling import long_store

@@ -25,12 +25,12 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from app import memory_store
-from app.chat.message import Message, Role
-from app.engine.tuning.memory import Memory
+from app.conversations.message import Message, Role
+from app.engine.auto.memory import Memory
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.hardware.cpu import default_threads
-from app.processors import others_seconds
+from app.hardware.processors import others_seconds
+from app.llama import memory_store
 from tests.bench.fixed import Ours
 from tests.bench.lanes import Lane, OwnLane, ServerLane, race
 from tests.bench.loads import LOADS, Load

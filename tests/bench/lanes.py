@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any, Protocol
 
-from app.chat.message import Message, Role
+from app.conversations.message import Message, Role
 from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, SamplingParams
-from app.events import Event, Finished, PromptProgressed, StepCompleted
-from app.request import AnswerRequest
-from app.responder import answer
+from app.worker.events import Event, Finished, PromptProgressed, StepCompleted
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
 from tests.bench.fixed import Ours
 from tests.bench.peer import LlamaServer
 from tests.bench.steady import StepTime

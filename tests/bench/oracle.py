@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from app.chat.message import Message, Role
+from app.compare.replays.replay import Curve, oracle_cost, plain_cost
+from app.compare.replays.trace import Trace
+from app.conversations.message import Message, Role
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Logits
 from app.engine.probability import most_probable
-from app.engine.replays.replay import Curve, oracle_cost, plain_cost
-from app.engine.replays.trace import Trace
 from app.llama.pair import NativePair
 from tests.bench.fixed import Ours
 from tests.bench.record import record_all

@@ -11,12 +11,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from app.compare.replays.replay import Curve, StrategyFactory, best_fixed, fixed, oracle_cost, plain_cost, replay
+from app.engine.auto.curve import CostModel
+from app.engine.auto.memory import Memory
+from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
-from app.engine.replays.replay import Curve, StrategyFactory, best_fixed, fixed, oracle_cost, plain_cost, replay
-from app.engine.strategies.auto import AutomaticDrafting
-from app.engine.tuning.curve import CostModel
-from app.engine.tuning.memory import Memory
 from tests.bench.foresight import Odds, foresight_cost
 from tests.replays import curves, load_traces, traces
 

@@ -11,9 +11,9 @@ import resource
 import time
 from collections.abc import Iterator
 
-from app.engine.text import Segment
+from app.engine.text.segments import Segment
 from app.engine.types import Origin
-from app.events import StepCompleted
+from app.worker.events import StepCompleted
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import STATS
 from tests.ui.pictures import ANSWER

@@ -9,13 +9,13 @@ import argparse
 import json
 from pathlib import Path
 
-from app.chat.message import Message, Role
-from app.engine.replays.trace import Trace
+from app.compare.recording import record
+from app.compare.replays.trace import Trace
+from app.conversations.message import Message, Role
 from app.hardware.cpu import default_threads
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
-from app.recording import record
 from tests.bench.prompts import PROMPTS
 
 

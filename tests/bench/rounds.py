@@ -14,13 +14,13 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
+from app.compare.replays.replay import Curve, replay
+from app.compare.replays.trace import Trace
+from app.engine.auto.curve import CostModel
+from app.engine.auto.memory import Memory
+from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import AnswerStart, Cancelled, Strategy
-from app.engine.replays.replay import Curve, replay
-from app.engine.replays.trace import Trace
-from app.engine.strategies.auto import AutomaticDrafting
-from app.engine.tuning.curve import CostModel
-from app.engine.tuning.memory import Memory
 from app.engine.types import Draft, DraftingStatus, Round
 from tests.replays import curves, texts, traces
 

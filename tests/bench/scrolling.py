@@ -17,9 +17,9 @@ from pathlib import Path
 
 from textual import events
 
-from app.chat.message import Role
-from app.chat.store import Store
-from app.chat.tree import Conversation, Node, State, Summary, Transcript, Tree
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
 from tests.bench.reading import KINDS
 from tests.ui.chat_driver import Chat, open_chat
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from app.chat.export import to_json
-from app.chat.importing import read_file
-from app.chat.message import Role
-from app.chat.store import Store
-from app.chat.tree import Conversation, Node, State, Summary, Transcript, Tree
+from app.conversations.export import to_json
+from app.conversations.importing import read_file
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
 
 _MESSAGES = 10_000
 _WORDS = 80

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 
 from app.engine.stats import GenerationStats
-from app.engine.text import Segment
+from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, FinishReason, Origin
-from app.events import AnswerPlan, Event, Finished, Loaded, StepCompleted
-from app.request import AnswerRequest
-from app.worker import Job, Loader
+from app.worker.engine_worker import Job, Loader
+from app.worker.events import AnswerPlan, Event, Finished, Loaded, StepCompleted
+from app.worker.request import AnswerRequest
 from tests.ui.fakes import PAIR
 
 TOKENS_PER_SECOND = 200

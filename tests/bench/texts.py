@@ -14,9 +14,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from app.chat.message import Message, Role
+from app.conversations.message import Message, Role
+from app.engine.auto.acceptance import SUPPORT_EDGES, SUPPORT_PRIOR
 from app.engine.drafters.lookup import LookupIndex
-from app.engine.tuning.acceptance import SUPPORT_EDGES, SUPPORT_PRIOR
 from app.hardware.cpu import default_threads
 from tests.bench.fixed import Ours
 from tests.replays import other_traces, texts, traces

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.paths import conversations_file
+from app.core.paths import conversations_file
 from tests.e2e.terminal import Terminal
 
 

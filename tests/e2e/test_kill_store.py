@@ -6,15 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from app.chat.message import Role
-from app.chat.store import Store
-from app.chat.tree import State
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.conversations.tree import State
 
 _WRITER = """
 import sys
 from pathlib import Path
-from app.chat.message import Role
-from app.chat.store import Store
+from app.conversations.message import Role
+from app.conversations.store import Store
 
 store = Store.open(Path(sys.argv[1]))
 conversation = store.create({"system": "Be brief."})
@@ -32,7 +32,7 @@ for n in range(1, 1_000_001):
 _CONTINUER = """
 import sys
 from pathlib import Path
-from app.chat.store import Store
+from app.conversations.store import Store
 
 store = Store.open(Path(sys.argv[1]))
 journal = store.resume(store.load(1).tree.path[-1].id)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.terminal import MARKS, Terminal
-from tests.hub.client import point_at
-from tests.hub.faults import Stall
-from tests.hub.loopback import LoopbackHub
-from tests.hub.models import DRAFT, TARGET, tiny
+from tests.models.hub.client import point_at
+from tests.models.hub.faults import Stall
+from tests.models.hub.loopback import LoopbackHub
+from tests.models.hub.models import DRAFT, TARGET, tiny
 
 pytestmark = MARKS
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.tree import State
-from app.paths import conversations_file
+from app.conversations.tree import State
+from app.core.paths import conversations_file
 from app.ui.text import MARK
 from tests.e2e.terminal import MARKS, Terminal
 

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from app.compare.difference import Difference
 from app.compare.job import CompareJob, Raced, RunBegan
 from app.compare.race import Run, RunEnded
+from app.core.errors import AppError
 from app.engine.stats import GenerationStats
-from app.engine.text import Segment
+from app.engine.text.segments import Segment
 from app.engine.types import AutoDraft, DraftParams, FinishReason, Origin, SamplingParams
-from app.errors import AppError
-from app.events import JobEnded, JobProgressed, StepCompleted
 from app.ui.settings.chat_settings import ChatSettings
+from app.worker.events import JobEnded, JobProgressed, StepCompleted
 from tests.ui.chat_driver import Chat, open_chat
 
 SETTINGS = ChatSettings("A pair", drafting=AutoDraft(), sampling=SamplingParams(temperature=0))

@@ -12,8 +12,8 @@ from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
-from app.ui.messages import view
 from app.ui.terminal import copying
+from app.ui.transcript import view
 from tests.ui.conversations_driver import NOW
 from tests.ui.driver import Driver
 from tests.ui.pictures import SnapCompare
@@ -57,7 +57,7 @@ def clipboard_programs(monkeypatch: pytest.MonkeyPatch) -> Programs:
 def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.listening.pace.FASTEST_S", 0.05)
     monkeypatch.setattr("app.ui.listening.pace.SLOWEST_S", 0.05)
-    monkeypatch.setattr("app.ui.readouts.state.TOLD_S", 0.0)
+    monkeypatch.setattr("app.ui.sidebar.state.TOLD_S", 0.0)
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.chat.message import Role
-from app.chat.store import Store
+from app.conversations.message import Role
+from app.conversations.store import Store
 from app.ui.conversations.picker import ConversationPicker
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.conversations import ConversationsScreen

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from app.core.errors import AppError, HubError, PairError
 from app.engine.types import DraftParams
-from app.errors import AppError, HubError, PairError
-from app.pairing.propose import Fit
-from app.ui.pairs.inquiry import Inquiry, ModelReport, Report
-from app.ui.pairs.setups import Card, Choice, Download, Job, Stage, State
+from app.models.pairing.propose import Fit
+from app.ui.models.inquiry import Inquiry, ModelReport, Report
+from app.ui.models.setups import Card, Choice, Download, Job, Stage, State
 from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.fakes import no_loader
 
@@ -115,7 +115,7 @@ REPORT = Report(
 
 
 class FakePairs:
-    """Satisfies `app.ui.pairs.setups.PairService`.
+    """Satisfies `app.ui.models.setups.PairService`.
 
     Attributes:
         state: What `look` gives; a test replaces it.

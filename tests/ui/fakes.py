@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from app.conversations.disk import StoreOpener
+from app.core.errors import AppError
 from app.engine.stats import GenerationStats
-from app.engine.text import Segment
+from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, DraftParams, FinishReason, Origin
-from app.errors import AppError
-from app.events import (
-    AnswerPlan,
-    Event,
-    Failed,
-    Finished,
-    Loaded,
-    LoadProgress,
-    ModelInfo,
-    PairInfo,
-    PromptProgressed,
-    StepCompleted,
-)
-from app.request import AnswerRequest, LoadedPair
+from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
-from app.ui.keeping.disk import StoreOpener
-from app.ui.pairs.setups import Choice
-from app.ui.pairs.tuning import Tuning
+from app.ui.models.setups import Choice
+from app.ui.models.tuning import Tuning
 from app.ui.settings.chat_settings import ChatSettings
-from app.worker import CancelSwitch, Job, Loader, Progress
+from app.worker.engine_worker import CancelSwitch, Job, Loader, Progress
+from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress, PromptProgressed, StepCompleted
+from app.worker.request import AnswerRequest, LoadedPair
 
 TARGET = ModelInfo(
     "Qwen2.5 Coder 32B", "Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Q4_K - Medium", 19_900_000_000, 152064, 32768

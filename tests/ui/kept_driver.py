@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.chat.store import Store
+from app.conversations.store import Store
+from app.core.errors import AppError, ContextOverflowError
 from app.engine.types import FinishReason
-from app.errors import AppError, ContextOverflowError
 from tests.ui.chat_driver import Chat, open_chat, said
 
 FULL = ContextOverflowError(

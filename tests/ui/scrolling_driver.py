@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 from textual import events
 
-from app.chat.message import Role
-from app.chat.store import Store
-from app.chat.tree import Conversation, Node, State, Summary, Transcript, Tree
-from app.ui.messages.speech import Speech
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
+from app.ui.transcript.speech import Speech
 from tests.ui.chat_driver import Chat, open_chat
 
 MESSAGES = 60

@@ -7,19 +7,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.conversations.disk import StoreOpener
 from app.engine.types import AutoDraft
-from app.events import Event
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
 from app.ui.app import TandemApp
-from app.ui.keeping.disk import StoreOpener
-from app.ui.pairs.setups import Choice
-from app.ui.pairs.tuning import Tuning
+from app.ui.models.setups import Choice
+from app.ui.models.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.settings import SettingsScreen
 from app.ui.settings.chat_settings import ChatSettings
+from app.worker.events import Event
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader
 

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from textual import events
 from textual.pilot import Pilot
 
-from app.events import Event
 from app.ui.app import TandemApp
 from app.ui.screens.add_pair import AddPairScreen
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.setup import SetupScreen
 from app.ui.settings.chat_settings import ChatSettings
+from app.worker.events import Event
 from tests.ui.chat_driver import Chat
 from tests.ui.driver import Driver
 from tests.ui.fake_pairs import FakePairs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.chat.store import Store
-from app.chat.tree import State
+from app.conversations.store import Store
+from app.conversations.tree import State
 from app.engine.types import FinishReason
 from tests.ui.chat_driver import Chat
 

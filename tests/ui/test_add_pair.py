@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import HubError
-from app.pairing.way_out import WayOut
-from app.ui.pairs.inquiry import Inquiry
+from app.core.errors import HubError
+from app.models.pairing.way_out import WayOut
+from app.ui.models.inquiry import Inquiry
 from app.ui.screens.add_pair import AddPairScreen
 from tests.ui.fake_pairs import REPORT
 from tests.ui.setup_driver import Window, open_setup

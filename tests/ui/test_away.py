@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.chat.store import Store
-from app.ui.messages.message import UserMessage
+from app.conversations.store import Store
+from app.ui.transcript.message import UserMessage
 from tests.ui.chat_driver import WIDE, open_chat
 from tests.ui.conversations_driver import chosen as title
 from tests.ui.conversations_driver import fill, filled

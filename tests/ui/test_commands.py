@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 
-from app import atomic
-from app.chat.message import Message, Role
-from app.chat.store import Store
+from app.conversations.message import Message, Role
+from app.conversations.store import Store
+from app.core import atomic
+from app.core.errors import AppError, UsageError
 from app.engine.types import AutoDraft
-from app.errors import AppError, UsageError
 from app.settings.live import LiveSettings
 from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import Command
 from app.ui.commands.table import COMMANDS
-from app.ui.prompt.suggestions import CHOSEN
+from app.ui.composer.suggestions import CHOSEN
 from tests.ui.chat_driver import Chat, open_chat
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from app.compare.difference import Difference
 from app.engine.types import AutoDraft, DraftParams
-from app.events import Measuring, PromptProgressed
 from app.ui.screens.compare import CompareScreen
+from app.worker.events import Measuring, PromptProgressed
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 from tests.ui.chat_driver import open_chat

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from app.chat.message import Role
+from app.conversations.message import Role
 from app.engine.types import AutoDraft, SamplingParams
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings.chat_settings import ChatSettings

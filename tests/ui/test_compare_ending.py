@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.message import Message, Role
-from app.chat.store import Store
+from app.conversations.message import Message, Role
+from app.conversations.store import Store
+from app.core.errors import ContextOverflowError, DecodeError
 from app.engine.types import Origin
-from app.errors import ContextOverflowError, DecodeError
-from app.events import Failed
 from app.ui.screens.chat import ChatScreen
+from app.worker.events import Failed
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import (
     AUTOMATIC,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.errors import AppError
+from app.core.errors import AppError
 from tests.ui.chat_driver import Chat
 from tests.ui.conversations_driver import texts
 from tests.ui.kept_driver import kept_chat

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.message import Role
-from app.chat.store import Store
-from app.chat.tree import State
-from app.errors import StoreError
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.conversations.tree import State
+from app.core.errors import StoreError
 from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
 from app.ui.text import MARK

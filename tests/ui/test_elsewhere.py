@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.message import Role
-from app.chat.store import Store
-from app.chat.tree import Node, State
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.conversations.tree import Node, State
 from tests.ui.chat_driver import Chat
 from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import asked

@@ -13,11 +13,11 @@ from textual.content import Content
 from textual.driver import Driver
 from textual.geometry import Size
 
-from app.chat.store import Store
+from app.conversations.store import Store
+from app.core.errors import AppError
 from app.engine.types import Origin
-from app.errors import AppError
 from app.ui.app import TandemApp
-from app.ui.pairs.downloads import DownloadBars
+from app.ui.models.downloads import DownloadBars
 from app.ui.reading.origins import COLOURLESS, OriginDocument
 from app.ui.reading.rounds import round_lines, round_rows
 from app.ui.screens.add_pair import report_lines

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from app.core.errors import AppError, ContextOverflowError
 from app.engine.types import FinishReason
-from app.errors import AppError, ContextOverflowError
 from tests.ui.chat_driver import said
 from tests.ui.kept_driver import BROKEN, FULL, is_shown_again, kept_chat
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.message import Begun, Message, Role
-from app.chat.store import Store
-from app.chat.tree import State
+from app.conversations.message import Begun, Message, Role
+from app.conversations.store import Store
+from app.conversations.tree import State
+from app.core.errors import AppError
 from app.engine.types import FinishReason
-from app.errors import AppError
 from tests.ui.conversations_driver import texts
 from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import (

@@ -11,11 +11,11 @@ from textual import events
 from textual.app import App, ComposeResult
 from textual.widgets import Input
 
-from app.chat.store import Store
+from app.conversations.store import Store
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
+from app.ui.composer.input import PromptInput
 from app.ui.keys.in_turn import OrderlyApp
-from app.ui.prompt.input import PromptInput
 from app.ui.screens.chat import ChatScreen
 from app.ui.terminal.paste_parser import PasteParser
 from tests.ui.chat_driver import Chat, open_chat

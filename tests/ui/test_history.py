@@ -7,12 +7,12 @@ from pathlib import Path
 
 from textual import events
 
-from app.chat.attached import Attachment, compose
-from app.chat.message import Role
-from app.chat.store import Store
-from app.chat.tree import Typed
-from app.ui.prompt.alike import told_apart
-from app.ui.prompt.past_prompts import PastPrompts
+from app.conversations.attached import Attachment, compose
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.conversations.tree import Typed
+from app.ui.composer.alike import told_apart
+from app.ui.composer.past_prompts import PastPrompts
 from tests.ui.chat_driver import open_chat
 from tests.ui.kept_driver import kept_chat
 

@@ -14,16 +14,16 @@ from textual import events
 from textual.app import App
 from textual.selection import SELECT_ALL
 
-from app.chat.message import Role
-from app.chat.store import Store
-from app.chat.tree import Conversation, Node, State, Summary, Transcript, Tree
-from app.ui.messages import message, plain_text
-from app.ui.messages.absent import AbsentAnswer, AbsentPrompt
-from app.ui.messages.column import Column, Entry
-from app.ui.messages.markdown import ModelMarkdown
-from app.ui.messages.message import AnswerMessage
-from app.ui.messages.plain_text import PlainText
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
 from app.ui.reading.document import MarkdownDocument
+from app.ui.transcript import message, plain_text
+from app.ui.transcript.absent import AbsentAnswer, AbsentPrompt
+from app.ui.transcript.column import Column, Entry
+from app.ui.transcript.markdown import ModelMarkdown
+from app.ui.transcript.message import AnswerMessage
+from app.ui.transcript.plain_text import PlainText
 from app.ui.widgets import even
 from tests.ui.chat_driver import Chat, open_chat
 

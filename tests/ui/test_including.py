@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from app.chat.attached import Attachment, compose
-from app.chat.store import Store
-from app.counting import CountJob
+from app.conversations.attached import Attachment, compose
+from app.conversations.store import Store
+from app.core.errors import AppError
 from app.engine.types import FinishReason
-from app.errors import AppError
-from app.events import Failed, JobEnded, Notice
-from app.ui.messages.folded import FoldedText
-from app.ui.prompt.pastes import LONGEST, Pastes
-from app.ui.prompt.suggestions import CHOSEN
+from app.ui.composer.pastes import LONGEST, Pastes
+from app.ui.composer.suggestions import CHOSEN
+from app.ui.transcript.folded import FoldedText
+from app.worker.counting import CountJob
+from app.worker.events import Failed, JobEnded, Notice
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import PAIR
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from app.events import RoundDetails
 from app.ui.chat.inspector import Inspector
 from app.ui.reading.rounds import round_rows
 from app.ui.text import MARK
+from app.worker.events import RoundDetails
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.test_tokens import ROUND, D, says
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.store import Store
+from app.conversations.store import Store
 from app.engine.types import DraftingStatus
-from app.events import DeviceMemory
+from app.models.pair_info import DeviceMemory
 from app.ui.keys.bar import KeyBar
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.key_list import KeyListScreen

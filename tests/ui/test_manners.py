@@ -22,9 +22,9 @@ from textual import events
 from textual.app import App
 from textual.message import Message
 
-from app.chat.store import Store
-from app.paths import copied_file
-from app.ui.prompt.suggestions import CHOSEN
+from app.conversations.store import Store
+from app.core.paths import copied_file
+from app.ui.composer.suggestions import CHOSEN
 from app.ui.terminal import copying
 from app.ui.terminal.attention import Attention, notification
 from app.ui.terminal.copying import copy_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.events import Notice
+from app.worker.events import Notice
 from tests.ui.chat_driver import open_chat, said
 from tests.ui.kept_driver import answered, is_shown_again, kept_chat
 

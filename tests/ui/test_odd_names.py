@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.attached import Attachment, compose, split
+from app.conversations.attached import Attachment, compose, split
 from app.ui.commands.command import Commands
-from app.ui.prompt.completion import Completion, Kind
-from app.ui.prompt.including import gather
-from app.ui.prompt.inclusion import included
-from app.ui.prompt.references import completed, references
+from app.ui.composer.completion import Completion, Kind
+from app.ui.composer.including import gather
+from app.ui.composer.inclusion import included
+from app.ui.composer.references import completed, references
 from tests.ui.chat_driver import open_chat
 
 NAMES = [

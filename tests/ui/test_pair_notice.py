@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.message import Role
-from app.chat.store import Store
-from app.events import PairInfo
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.models.pair_info import PairInfo
 from app.ui.chat.session import Phase
-from app.ui.pairs.setups import Choice
+from app.ui.models.setups import Choice
 from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat, said
 from tests.ui.fakes import PAIR, TARGET, no_loader

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from textual import events
 
-from app.ui.pairs.card import models_text
-from app.ui.pairs.setups import Job, Stage
+from app.ui.models.card import models_text
+from app.ui.models.setups import Job, Stage
 from tests.ui.fake_pairs import CARDS, CODER, DEMO, GENERAL, HUGE, MACHINE, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.text import Segment, printable
+from app.core.printable import printable
+from app.engine.text.segments import Segment
 from app.engine.types import Origin
-from app.events import Event, Loaded, LoadProgress, ModelInfo, Notice, StepCompleted
+from app.models.pair_info import ModelInfo
 from app.ui.listening.bridge import Batch, EventBridge
 from app.ui.listening.pace import Pace
 from app.ui.names import draft_name, draft_text, model_name, names_of, quantisation
 from app.ui.terminal.stderr_guard import guarded_stderr
 from app.ui.text import sparkline, tokens
+from app.worker.events import Event, Loaded, LoadProgress, Notice, StepCompleted
 from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from app.chat.attached import Attachment, compose
-from app.chat.message import Role
-from app.chat.store import Store
-from app.ui.prompt.pastes import LONGEST, Pastes
+from app.conversations.attached import Attachment, compose
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.ui.composer.pastes import LONGEST, Pastes
 from tests.ui.chat_driver import open_chat
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.store import Store
-from app.errors import AppError, StoreError
+from app.conversations.store import Store
+from app.core.errors import AppError, StoreError
 from app.ui.app import TandemApp
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import open_comparison
@@ -97,7 +97,7 @@ async def test_what_the_disk_refuses_to_the_end_is_told_when_the_screen_is_gone(
         await chat.send("go")
         chat.engine.says("words")
         await chat.shows("words")
-        monkeypatch.setattr("app.chat.outage.open_file", refuse)
+        monkeypatch.setattr("app.conversations.outage.open_file", refuse)
         await chat.pilot.press("ctrl+q")
         await chat.pilot.pause()
         assert chat.pilot.app.unwritten is not None

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from app.chat.message import Role
-from app.chat.tree import Node, State
-from app.ui.messages.message import AnswerMessage, UserMessage
-from app.ui.messages.speech import Speech
+from app.conversations.message import Role
+from app.conversations.tree import Node, State
+from app.ui.transcript.message import AnswerMessage, UserMessage
+from app.ui.transcript.speech import Speech
 from tests.ui.chat_driver import n_said
 from tests.ui.conversations_driver import back, look
 from tests.ui.scrolling_driver import (

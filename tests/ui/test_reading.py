@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.content import Content
 
-from app.engine.text import printable
+from app.core.printable import printable
 from app.engine.types import Origin
 from app.ui.reading import document
 from app.ui.reading.document import MarkdownDocument

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.reasoning import Place
-from app.engine.text import Segment
-from app.engine.text_stream import TextStream
+from app.engine.text.reasoning import Place
+from app.engine.text.segments import Segment
+from app.engine.text.stream import TextStream
 from app.engine.types import Origin
 from app.ui.reading import document
 from app.ui.reading.code import code_rows

@@ -9,21 +9,14 @@ import pytest
 
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason
-from app.events import (
-    AnswerPlan,
-    DeviceMemory,
-    Finished,
-    LoadProgress,
-    Measuring,
-    PromptProgressed,
-    StepCompleted,
-)
+from app.models.pair_info import DeviceMemory
+from app.session.kept import numbers
 from app.ui.chat.arrangement import Arrangement
-from app.ui.keeping.kept import numbers
-from app.ui.readouts.groups import earlier_groups, in_a_line
-from app.ui.readouts.numbers import Numbers, of_document
-from app.ui.readouts.recent import Recent
-from app.ui.readouts.state import Readouts
+from app.ui.sidebar.groups import earlier_groups, in_a_line
+from app.ui.sidebar.numbers import Numbers, of_document
+from app.ui.sidebar.recent import Recent
+from app.ui.sidebar.state import Readouts
+from app.worker.events import AnswerPlan, Finished, LoadProgress, Measuring, PromptProgressed, StepCompleted
 from tests.ui.fakes import PAIR, STATS
 from tests.ui.readouts_driver import SECOND, counted, shown
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.engine.strategies.fixed import NEVER_MEASURED
+from app.engine.fixed import NEVER_MEASURED
 from app.engine.types import MODEL_OFF, DraftingStatus
-from app.events import (
-    StepCompleted,
-)
-from app.ui.readouts.state import Readouts
+from app.ui.sidebar.state import Readouts
+from app.worker.events import StepCompleted
 from tests.ui.fakes import STATS
 from tests.ui.readouts_driver import SECOND, shown
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.chat.attached import Attachment, compose
-from app.chat.textfile import MissingFile
-from app.errors import AppError, ContextOverflowError
+from app.conversations.attached import Attachment, compose
+from app.conversations.textfile import MissingFile
+from app.core.errors import AppError, ContextOverflowError
 from app.ui.commands.table import COMMANDS
-from app.ui.prompt.completion import Completion, Kind
-from app.ui.prompt.including import gather
-from app.ui.prompt.inclusion import included
-from app.ui.prompt.path_completion import MOST, PathCompletion
-from app.ui.prompt.references import completed, reference_at, references
+from app.ui.composer.completion import Completion, Kind
+from app.ui.composer.including import gather
+from app.ui.composer.inclusion import included
+from app.ui.composer.path_completion import MOST, PathCompletion
+from app.ui.composer.references import completed, reference_at, references
 from app.ui.text import size
 
 

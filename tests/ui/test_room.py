@@ -9,9 +9,9 @@ import pytest
 from textual.content import Content
 from textual.selection import SELECT_ALL
 
-from app.chat.titles import in_brief
-from app.errors import AppError
-from app.ui.pairs.inquiry import ModelReport, Report
+from app.conversations.titles import in_brief
+from app.core.errors import AppError
+from app.ui.models.inquiry import ModelReport, Report
 from app.ui.screens.add_pair import report_lines
 from app.ui.text import cut, side_by_side
 from app.ui.widgets.hint import Hint

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from textual.selection import SELECT_ALL
 
-from app.chat.attached import Attachment, compose
-from app.errors import AppError
-from app.ui.messages import message, view
-from app.ui.messages.absent import AbsentAnswer, AbsentPrompt
-from app.ui.messages.column import Entry
-from app.ui.messages.folded import FoldedText
-from app.ui.messages.message import AnswerMessage, UserMessage
-from app.ui.messages.reasoning import Reasoning
+from app.conversations.attached import Attachment, compose
+from app.core.errors import AppError
 from app.ui.reading.origins import Writers
+from app.ui.transcript import message, view
+from app.ui.transcript.absent import AbsentAnswer, AbsentPrompt
+from app.ui.transcript.column import Entry
+from app.ui.transcript.folded import FoldedText
+from app.ui.transcript.message import AnswerMessage, UserMessage
+from app.ui.transcript.reasoning import Reasoning
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.scrolling_driver import (
     MESSAGES,

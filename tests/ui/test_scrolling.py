@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from textual import events
 
-from app.ui.messages.speech import Speech
+from app.ui.transcript.speech import Speech
 from tests.ui.scrolling_driver import (
     MESSAGES,
     MOST_MOUNTED,

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.message import Message, Role
-from app.chat.store import Store
+from app.conversations.message import Message, Role
+from app.conversations.store import Store
+from app.core.errors import AppError, SettingsError
 from app.engine.types import AutoDraft, DraftParams
-from app.errors import AppError, SettingsError
-from app.events import PairChanged
 from app.settings.file import SettingsFile
 from app.settings.model_file import Recommended
-from app.thinking import Heard
+from app.settings.thinking import Heard
 from app.ui.chat.session import Phase
-from app.ui.pairs.setups import Choice
+from app.ui.models.setups import Choice
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.settings import SettingsScreen
 from app.ui.settings.chat_settings import ChatSettings
 from app.ui.settings.inputs import TextInput
 from app.ui.settings.line import SettingLine
+from app.worker.events import PairChanged
 from tests.ui.fakes import PAIR, no_loader
 from tests.ui.settings_driver import open_panel
 

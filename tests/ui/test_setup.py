@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.errors import AppError, CacheError
+from app.core.errors import AppError, CacheError
 from app.ui.chat.session import Phase
-from app.ui.pairs.inquiry import Inquiry, ModelReport
-from app.ui.pairs.setups import Download, Job, Stage
+from app.ui.models.inquiry import Inquiry, ModelReport
+from app.ui.models.setups import Download, Job, Stage
 from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, MACHINE, OFFLINE, REPORT, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from app.chat.message import Message, Role
+from app.conversations.message import Message, Role
+from app.core.errors import AppError
 from app.engine.types import DraftParams, FinishReason
-from app.errors import AppError
 from app.ui.chat.session import Phase
-from app.ui.pairs.downloads import line_text
-from app.ui.pairs.setups import Job, Stage
+from app.ui.models.downloads import line_text
+from app.ui.models.setups import Job, Stage
 from app.ui.screens.setup import SetupScreen
 from tests.ui.chat_driver import open_chat
 from tests.ui.fake_pairs import BEGUN, CODER, OFFLINE, FakePairs

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from app.core.errors import AppError, PairError
 from app.engine.types import DraftParams
-from app.errors import AppError, PairError
-from app.pairing.propose import Fit
-from app.ui.pairs.setups import Download, Job, Stage
+from app.models.pairing.propose import Fit
+from app.ui.models.setups import Download, Job, Stage
 from tests.ui.fake_pairs import BEGUN, CODER, DEMO, GB, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 

@@ -8,14 +8,14 @@ from threading import Event
 
 import pytest
 
-from app.chat.attached import Attachment, compose
-from app.chat.store import Store
-from app.events import Notice
+from app.conversations.attached import Attachment, compose
+from app.conversations.store import Store
 from app.ui.commands import table
+from app.ui.composer.completion import Completion
+from app.ui.composer.including import gather
 from app.ui.conversations.picker import ConversationPicker
-from app.ui.prompt.completion import Completion
-from app.ui.prompt.including import gather
 from app.ui.screens.compare import CompareScreen
+from app.worker.events import Notice
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import answer_with, asked, exchange, next_request, palette, press

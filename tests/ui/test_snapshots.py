@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
+from app.core.errors import AppError
 from app.engine.stats import GenerationStats
-from app.errors import AppError
 from app.ui.screens.chat import ChatScreen
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import STATS, fake_app

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from textual.pilot import Pilot
 
-from app.chat.message import Role
-from app.chat.store import Store
+from app.conversations.message import Role
+from app.conversations.store import Store
 from tests.ui.chat_driver import Chat
 from tests.ui.conversations_driver import NOW, look
 from tests.ui.fakes import fake_app

@@ -11,7 +11,7 @@ from app.engine.types import AutoDraft
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
-from app.ui.pairs.tuning import Tuning
+from app.ui.models.tuning import Tuning
 from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader

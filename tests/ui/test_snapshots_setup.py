@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
-from app.errors import HubError
-from app.pairing.propose import Fit
-from app.ui.pairs.inquiry import Inquiry, ModelReport, Report
-from app.ui.pairs.setups import Job, Stage
+from app.core.errors import HubError
+from app.models.pairing.propose import Fit
+from app.ui.models.inquiry import Inquiry, ModelReport, Report
+from app.ui.models.setups import Job, Stage
 from tests.ui.fake_pairs import BEGUN, FakePairs
 from tests.ui.pictures import SIZES, THEMES, SnapCompare
 from tests.ui.setup_driver import Window, setup_app

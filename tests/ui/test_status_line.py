@@ -8,9 +8,9 @@ import pytest
 
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason
-from app.events import AnswerPlan, Finished, Measuring
-from app.ui.readouts.status_line import StatusLine
 from app.ui.settings.chat_settings import ChatSettings
+from app.ui.sidebar.status_line import StatusLine
+from app.worker.events import AnswerPlan, Finished, Measuring
 from tests.ui.chat_driver import open_chat
 from tests.ui.fakes import STATS
 

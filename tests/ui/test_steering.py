@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from textual.geometry import Offset
 
-from app.chat.message import Role
-from app.chat.store import Store
-from app.errors import AppError
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.core.errors import AppError
 from app.ui.chat.session import Phase
-from app.ui.messages.message import UserMessage
+from app.ui.transcript.message import UserMessage
 from tests.ui import scrolling_driver as scrolling
 from tests.ui.chat_driver import open_chat
 from tests.ui.conversations_driver import texts

@@ -8,10 +8,10 @@ import pytest
 from textual import events
 from textual.command import CommandPalette
 
-from app.chat.store import Store
-from app.ui.messages.message import UserMessage
+from app.conversations.store import Store
 from app.ui.screens.add_pair import AddPairScreen
 from app.ui.screens.key_list import KeyListScreen
+from app.ui.transcript.message import UserMessage
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.setup_driver import open_setup
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.message import Role
-from app.chat.store import Store
-from app.engine.text import Segment
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.engine.text.segments import Segment
 from app.engine.types import Origin
-from app.events import RoundDetails, StepCompleted
 from app.ui.chat.inspector import Inspector
-from app.ui.messages.token_view import TokenView
 from app.ui.reading.origins import OriginDocument
 from app.ui.reading.pieces import visible
 from app.ui.reading.rounds import probability, round_lines
+from app.ui.transcript.token_view import TokenView
+from app.worker.events import RoundDetails, StepCompleted
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import STATS
 

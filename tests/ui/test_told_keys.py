@@ -6,9 +6,9 @@ from pathlib import Path
 
 from textual.app import App
 
-from app.chat.attached import Attachment, compose
-from app.chat.store import Store
-from app.errors import AppError
+from app.conversations.attached import Attachment, compose
+from app.conversations.store import Store
+from app.core.errors import AppError
 from app.ui.chat.session import Phase
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.settings.chat_settings import ChatSettings

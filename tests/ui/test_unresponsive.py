@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.child import python_command
-from app.events import Event
-from app.isolated.engine import IsolatedEngine
+from app.core.child import python_command
 from app.ui.app import TandemApp
 from app.ui.chat.session import Phase
-from app.ui.messages.message import AnswerMessage
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings.chat_settings import ChatSettings
-from tests.isolated.fake_process import MODULE, FakeLoader, codec
+from app.ui.transcript.message import AnswerMessage
+from app.worker.events import Event
+from app.worker.isolated.engine import IsolatedEngine
+from tests.worker.isolated.fake_process import MODULE, FakeLoader, codec
 
 _LOOKS = 3000
 

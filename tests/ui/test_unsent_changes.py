@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from app.chat.database import sentences
-from app.chat.message import Role
-from app.chat.store import UNTIL_SAVED, Store
+from app.conversations.database import sentences
+from app.conversations.message import Role
+from app.conversations.store import UNTIL_SAVED, Store
+from app.core.errors import StoreError
 from app.engine.types import FinishReason
-from app.errors import StoreError
 from app.ui.chat.session import Phase
 from app.ui.conversations.picker import ConversationPicker
 from tests.ui.chat_driver import Chat

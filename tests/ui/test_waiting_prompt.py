@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.chat.store import Store
-from app.errors import AppError
+from app.conversations.store import Store
+from app.core.errors import AppError
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import palette, press

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import AppError
-from app.events import Failed, Notice
+from app.core.errors import AppError
 from app.ui.chat.session import Phase
-from app.ui.messages.message import Problem
-from app.ui.pairs.way_list import WayLine, WayList
-from app.ui.pairs.ways import NoRoomError
+from app.ui.models.way_list import WayLine, WayList
+from app.ui.models.ways import NoRoomError
 from app.ui.screens.chat import ChatScreen
+from app.ui.transcript.message import Problem
+from app.worker.events import Failed, Notice
 from tests.ui.chat_driver import Chat, open_chat, said
 from tests.ui.compare_driver import open_comparison
 from tests.ui.kept_driver import answered, kept_chat

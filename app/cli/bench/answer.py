@@ -8,7 +8,7 @@ from app.compare.benchmark import Raced, Row, settled
 from app.compare.measure import Measured, Spread, is_clear, measure, outcome, verdict
 from app.compare.race import Run
 from app.compare.sides import AUTOMATIC, PLAIN
-from app.drafting_report import rate, times, why_undrafted
+from app.engine.drafting_report import rate, times, why_undrafted
 
 SERVER = "server"
 

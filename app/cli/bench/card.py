@@ -11,7 +11,7 @@ from app.cli.race_session import Session
 from app.cli.result_file import write
 from app.compare.card import Card, markdown, svg
 from app.engine.interfaces import Cancelled
-from app.split_model import parts_here
+from app.models.split_model import parts_here
 
 _CHUNK_BYTES = 1 << 24
 

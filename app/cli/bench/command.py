@@ -29,9 +29,9 @@ from app.compare.server import Server, contender
 from app.compare.sides import PLAIN, sides_of
 from app.compare.steps import Steps
 from app.compare.suite import Prompt, refuse_overlong
-from app.engine.text import printable
-from app.errors import INTERRUPTED, AppError
-from app.pairing.texts import duration
+from app.core.errors import INTERRUPTED, AppError
+from app.core.printable import printable
+from app.models.pairing.texts import duration
 
 
 def bench(args: argparse.Namespace) -> int:

@@ -13,8 +13,8 @@ from app.compare.lossless import EVERYTHING, Checks, check, statement
 from app.compare.report import checks_json, lossless_lines
 from app.compare.sides import Side, check_sides, sides_of
 from app.compare.suite import refuse_overlong
+from app.core.errors import INTERRUPTED, AppError, Interrupted
 from app.engine.types import Drafting
-from app.errors import INTERRUPTED, AppError, Interrupted
 
 
 def check_lossless(session: Session, task: BenchTask) -> int:

@@ -16,11 +16,11 @@ from app.cli.race_session import answer_request, at_least_one, fixed_params
 from app.cli.result_file import LineFile, check_writable, exists_already
 from app.compare.server import Server
 from app.compare.suite import Prompt, choose, load_suite, read_suite
-from app.engine.text import printable
+from app.core.errors import UsageError
+from app.core.printable import printable
+from app.core.regular_file import exists
 from app.engine.types import DraftParams
-from app.errors import UsageError
-from app.regular_file import exists
-from app.request import AnswerRequest
+from app.worker.request import AnswerRequest
 
 CARD_SUFFIXES = (".md", ".svg")
 _QUICK_SAMPLES = 50

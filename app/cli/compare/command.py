@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.chat.message import Message, Role
 from app.cli.compare.flags import REPEAT, TOKENS
 from app.cli.measured_on import measured_on
 from app.cli.options import read_options
@@ -35,9 +34,10 @@ from app.compare.race import Contender, RaceBroken, Round, race
 from app.compare.report import compared, comparison_json, comparison_lines, crowded, how, pair_title
 from app.compare.sides import PLAIN
 from app.compare.steps import Steps
-from app.engine.text import escape_unprintable, printable
-from app.errors import INTERRUPTED, AppError, Interrupted, UsageError
-from app.request import AnswerRequest
+from app.conversations.message import Message, Role
+from app.core.errors import INTERRUPTED, AppError, Interrupted, UsageError
+from app.core.printable import escape_unprintable, printable
+from app.worker.request import AnswerRequest
 
 _SHOWN = 60
 

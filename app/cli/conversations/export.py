@@ -10,17 +10,17 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-from app import atomic
-from app.chat.export import to_json
-from app.chat.markdown import n_beside, to_markdown
-from app.chat.store import Store
-from app.chat.tree import Summary, Transcript
 from app.cli.output import StatusLine
 from app.cli.result_file import check_replaceable, exists_already
-from app.engine.text import escape_unprintable, printable
-from app.errors import AppError, StoreError, UsageError
-from app.paths import conversations_file
-from app.regular_file import is_gone
+from app.conversations.export import to_json
+from app.conversations.markdown import n_beside, to_markdown
+from app.conversations.store import Store
+from app.conversations.tree import Summary, Transcript
+from app.core import atomic
+from app.core.errors import AppError, StoreError, UsageError
+from app.core.paths import conversations_file
+from app.core.printable import escape_unprintable, printable
+from app.core.regular_file import is_gone
 
 _STDOUT = Path("-")
 _FORMATS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}

@@ -6,14 +6,14 @@ import argparse
 import sys
 import time
 
-from app.chat.importing import read_file
-from app.chat.known import Known
-from app.chat.tree import Transcript
 from app.cli.conversations.export import open_store
 from app.cli.output import StatusLine
-from app.engine.text import printable
+from app.conversations.importing import read_file
+from app.conversations.known import Known
+from app.conversations.tree import Transcript
+from app.core.paths import conversations_file
+from app.core.printable import printable
 from app.hardware.machine import main_memory
-from app.paths import conversations_file
 
 
 def import_(args: argparse.Namespace) -> int:

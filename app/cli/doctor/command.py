@@ -22,7 +22,7 @@ from app.cli.doctor.lines import render
 from app.cli.installer import installer
 from app.cli.interrupt import imported_whole
 from app.cli.output import LOOKING, StatusLine, clear_status, obeys_codes
-from app.errors import CatalogError, ModelLoadError, UsageError
+from app.core.errors import CatalogError, ModelLoadError, UsageError
 
 if TYPE_CHECKING:
     from app.hardware.checks import Facts, Section, State
@@ -144,9 +144,9 @@ def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], 
 
 
 def _places() -> tuple[Place, ...]:
-    from app import paths
+    from app.core import paths
     from app.hardware.disk import place
-    from app.hub.folder import folder
+    from app.models.hub.folder import folder
 
     folders = (
         ("settings", paths.config_dir()),

@@ -8,13 +8,13 @@ from itertools import islice
 from pathlib import Path
 
 from app.cli.known_pairs import registry
-from app.errors import CatalogError, HubError
+from app.core.errors import CatalogError, HubError
+from app.core.regular_file import resolved
+from app.core.sizes import gigabytes
 from app.hardware.checks import Line, Section
-from app.hub.content_lock import still_comes
-from app.hub.environment import check_way, hub_address, named_by, offline_by
-from app.hub.folder import is_ours, unfinished
-from app.regular_file import resolved
-from app.sizes import gigabytes
+from app.models.hub.content_lock import still_comes
+from app.models.hub.environment import check_way, hub_address, named_by, offline_by
+from app.models.hub.folder import is_ours, unfinished
 
 _SHOWN = 5
 _GO_ON = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from app.engine.text import printable
+from app.core.printable import printable
 
 if TYPE_CHECKING:
     from app.hardware.checks import Line, Section

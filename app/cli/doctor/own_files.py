@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from app.catalog import Catalog
-from app.chat.opening import examine
-from app.errors import AppError
+from app.conversations.opening import examine
+from app.core.errors import AppError
+from app.core.paths import config_dir, conversations_file, pairs_file
+from app.core.regular_file import is_closed, is_file, is_gone
+from app.core.shell import command
 from app.hardware.checks import Line, Section
-from app.paths import config_dir, conversations_file, pairs_file
-from app.registry import Registry, SetUp
-from app.regular_file import is_closed, is_file, is_gone
-from app.shell import command
+from app.models.catalog import Catalog
+from app.models.registry import Registry, SetUp
 
 
 def own_files() -> Section:

@@ -11,16 +11,16 @@ from app.cli.options import Options, read_options
 from app.cli.pair_choice import DEFAULT_PAIR, is_chosen
 from app.cli.pair_layers import of_file
 from app.cli.placing import asked_here, placed_here, servers_of, unless_damaged
-from app.errors import AppError
-from app.fitting.device_rooms import memory_rooms, with_remote
-from app.fitting.fit_pair import offer_line
-from app.fitting.missing_devices import MORE
-from app.fitting.weighing import Fitting, weighed
+from app.core.errors import AppError
 from app.hardware.builds import missed
 from app.hardware.conditions import conditions, resident_share
 from app.hardware.device_room import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
 from app.hardware.slow.situation import Situation
+from app.llama.fitting.device_rooms import memory_rooms, with_remote
+from app.llama.fitting.fit_pair import offer_line
+from app.llama.fitting.missing_devices import MORE
+from app.llama.fitting.weighing import Fitting, weighed
 
 if TYPE_CHECKING:
     from app.hardware.checks import Facts

@@ -12,22 +12,22 @@ from app.cli.known_pairs import catalog, demo_file, registry
 from app.cli.output import StatusLine, json_for
 from app.cli.pair_lines import LABEL, check_lines, parameters
 from app.cli.prose import for_reading
-from app.engine.text import printable
-from app.errors import AppError, PairError, UsageError
-from app.hub.retry import RetryPolicy
-from app.pairing.check import PairCheck, check_pair, check_target
-from app.pairing.facts import ModelFacts
-from app.pairing.find import find_drafts
-from app.pairing.order import every_pair
-from app.pairing.progress import Look
-from app.pairing.propose import USUAL_CONTEXT
-from app.pairing.resolve import facts_of, resolve
-from app.pairing.texts import model_flags, way_out_text
-from app.registry import SetUp
+from app.core.errors import AppError, PairError, UsageError
+from app.core.printable import printable
+from app.core.shell import command
+from app.core.sizes import gigabytes
+from app.models.hub.retry import RetryPolicy
+from app.models.pairing.check import PairCheck, check_pair, check_target
+from app.models.pairing.facts import ModelFacts
+from app.models.pairing.find import find_drafts
+from app.models.pairing.order import every_pair
+from app.models.pairing.progress import Look
+from app.models.pairing.propose import USUAL_CONTEXT
+from app.models.pairing.resolve import facts_of, resolve
+from app.models.pairing.texts import model_flags, way_out_text
+from app.models.registry import SetUp
+from app.models.source import LocalModel, ModelSource, parse_source
 from app.settings.tree import MAX_CONTEXT
-from app.shell import command
-from app.sizes import gigabytes
-from app.source import LocalModel, ModelSource, parse_source
 
 
 def check_models(args: argparse.Namespace, stop: threading.Event) -> int:

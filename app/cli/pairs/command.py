@@ -12,8 +12,8 @@ from pkgutil import resolve_name
 from app.cli.interrupt import cancel_on_interrupt, imported_whole
 from app.cli.known_pairs import left_out, named_pair, registry
 from app.cli.output import StatusLine, clear_status
-from app.errors import INTERRUPTED, Interrupted, UsageError
-from app.shell import quoted
+from app.core.errors import INTERRUPTED, Interrupted, UsageError
+from app.core.shell import quoted
 
 _STOPPABLE = ("check", "find")
 """Actions that look at whether they are to stop; the others are Python's to interrupt, or see to it themselves."""

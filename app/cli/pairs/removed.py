@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from app.cli.known_pairs import catalog, named_pair, registry, used_demo
 from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
-from app.errors import PairError, UsageError
-from app.hub.content_lock import still_comes
-from app.hub.folder import unfinished
-from app.pairing.order import every_pair
-from app.pairing.remove import Origin, Removal, plan_begun, plan_removal, plan_unused, remove_files
-from app.registry import Registered, SetUp
-from app.regular_file import is_file
-from app.sizes import gigabytes
+from app.core.errors import PairError, UsageError
+from app.core.regular_file import is_file
+from app.core.sizes import gigabytes
+from app.models.hub.content_lock import still_comes
+from app.models.hub.folder import unfinished
+from app.models.pairing.order import every_pair
+from app.models.pairing.remove import Origin, Removal, plan_begun, plan_removal, plan_unused, remove_files
+from app.models.registry import Registered, SetUp
 
 _NOTES: dict[Origin, str] = {
     "made": "  (Tandem made it, and makes it again when it is needed)",

@@ -8,25 +8,25 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from app.catalog import Pair
-from app.chat.titles import fit, in_brief, width
 from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
 from app.cli.options import context_for_all
 from app.cli.output import LOOKING, StatusLine, clear_status, json_for
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.prose import columns_of, for_reading
 from app.cli.seen_pairs import seen_here
-from app.engine.text import printable
-from app.fitting.place import place
-from app.hub.folder import folder, may_hold
-from app.pairing.gain import Seen, expected_gain, speeds
-from app.pairing.order import Standing, every_pair, in_order
-from app.pairing.propose import Room, propose, weigh
-from app.pairing.weight import OVER, UNKNOWN, pair_bytes, size_text, with_files
-from app.registry import Registered
-from app.regular_file import is_file
-from app.sizes import gigabytes
-from app.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.conversations.titles import fit, in_brief, width
+from app.core.printable import printable
+from app.core.regular_file import is_file
+from app.core.sizes import gigabytes
+from app.llama.fitting.place import place
+from app.models.catalog import Pair
+from app.models.hub.folder import folder, may_hold
+from app.models.pairing.gain import Seen, expected_gain, speeds
+from app.models.pairing.order import Standing, every_pair, in_order
+from app.models.pairing.propose import Room, propose, weigh
+from app.models.pairing.weight import OVER, UNKNOWN, pair_bytes, size_text, with_files
+from app.models.registry import Registered
+from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 
 _WIDEST_NAME = 24
 """Columns that a name gets in every line; a longer one has a line of its own, so that it can be read and copied."""
@@ -151,6 +151,6 @@ def _exists(source: ModelSource) -> bool:
         case HubModel(repo):
             if not may_hold(repo):
                 return False
-            from app.pairing.resolve import cached_file
+            from app.models.pairing.resolve import cached_file
 
             return cached_file(source) is not None

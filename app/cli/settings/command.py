@@ -6,22 +6,22 @@ import argparse
 import json
 import sys
 
-from app.catalog import Pair
 from app.cli.known_pairs import left_out
 from app.cli.pair_choice import choose_pair
 from app.cli.pair_layers import of_entry, of_file
 from app.cli.prose import HANG, for_reading
-from app.engine.text import printable
-from app.errors import AppError, UsageError
-from app.paths import settings_file
-from app.registry import SetUp
+from app.core.errors import AppError, UsageError
+from app.core.paths import settings_file
+from app.core.printable import printable
+from app.core.shell import quoted
+from app.models.catalog import Pair
+from app.models.registry import SetUp
 from app.settings.checking import is_preset_name
 from app.settings.file import KEYS, PRESETS, SettingsFile
 from app.settings.layers import Origin, Resolved
 from app.settings.live import LiveSettings
 from app.settings.presets import BUILT_IN, unknown_preset
 from app.settings.tree import BY_NAME, SETTINGS, Setting, find, given, nearest
-from app.shell import quoted
 
 _WIDEST = 32
 _THEME = "appearance.theme"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from app.errors import AppError, PairError
-from app.fitting.does_not_fit import DoesNotFitError
+from app.core.errors import AppError, PairError
+from app.core.shell import command
 from app.hardware.offers import Offer
-from app.pairing.setup import Trying
-from app.pairing.texts import model_flags
-from app.registry import SetUp
-from app.shell import command
+from app.llama.fitting.does_not_fit import DoesNotFitError
+from app.models.pairing.setup import Trying
+from app.models.pairing.texts import model_flags
+from app.models.registry import SetUp
 
 
 def until_then(pair: SetUp) -> str:

@@ -6,7 +6,6 @@ import argparse
 import sys
 from dataclasses import replace
 
-from app.catalog import Pair
 from app.cli.interrupt import cancel_on_interrupt, ended_at_once
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, left_out, newest, registry
 from app.cli.options import context_for_all
@@ -16,24 +15,25 @@ from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
 from app.cli.seen_pairs import seen_here
 from app.cli.setup.all_the_same import failed_trial, until_then
 from app.cli.setup.trial import trial
-from app.engine.text import printable
-from app.errors import INTERRUPTED, AppError, CacheError, CatalogError, HubError, Interrupted, UsageError
-from app.fitting.place import place
-from app.hub import store
-from app.pairing.disk import has_room
-from app.pairing.gain import expected_gain, speeds
-from app.pairing.order import every_pair
-from app.pairing.prepared import Prepared
-from app.pairing.progress import Progress
-from app.pairing.propose import Fit, Proposal, propose, weigh, why
-from app.pairing.resolve import to_come
-from app.pairing.setup import Ready, Setup, Trying
-from app.pairing.texts import free_name, model_flags, pair_name, title_of
-from app.pairing.weight import UNKNOWN, size_text
-from app.registry import Registered, SetUp
-from app.shell import command, quoted
-from app.sizes import gigabytes
-from app.source import parse_source
+from app.core.errors import INTERRUPTED, AppError, CacheError, CatalogError, HubError, Interrupted, UsageError
+from app.core.printable import printable
+from app.core.shell import command, quoted
+from app.core.sizes import gigabytes
+from app.llama.fitting.place import place
+from app.models.catalog import Pair
+from app.models.hub import store
+from app.models.pairing.disk import has_room
+from app.models.pairing.gain import expected_gain, speeds
+from app.models.pairing.order import every_pair
+from app.models.pairing.prepared import Prepared
+from app.models.pairing.progress import Progress
+from app.models.pairing.propose import Fit, Proposal, propose, weigh, why
+from app.models.pairing.resolve import to_come
+from app.models.pairing.setup import Ready, Setup, Trying
+from app.models.pairing.texts import free_name, model_flags, pair_name, title_of
+from app.models.pairing.weight import UNKNOWN, size_text
+from app.models.registry import Registered, SetUp
+from app.models.source import parse_source
 
 _FLAGS = {"no_trial": "--no-trial", "no_default": "--no-default", "yes": "--yes"}
 

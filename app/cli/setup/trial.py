@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.chat.message import Message, Role
 from app.cli.options import Options, open_settings, options_of
 from app.cli.pair_layers import of_file
 from app.cli.report import pace
+from app.conversations.message import Message, Role
+from app.core.errors import PairError, UsageError
 from app.engine.interfaces import Controls
 from app.engine.types import Drafting, SamplingParams
-from app.errors import PairError, UsageError
-from app.events import Finished, Notice
-from app.registry import SetUp
-from app.request import AnswerRequest, LoadedPair
-from app.responder import answer
+from app.models.registry import SetUp
+from app.worker.events import Finished, Notice
+from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.responder import answer
 
 _PROMPT = "Say in one sentence what you can help with."
 _TOKENS = 48
 
 
 def trial(pair: SetUp, cancelled: Callable[[], bool]) -> str:
-    """The trial that `app.pairing.setup.Setup` wants; what it measures is kept for later runs.
+    """The trial that `app.models.pairing.setup.Setup` wants; what it measures is kept for later runs.
 
     Raises:
         AppError: The pair does not work; a `DoesNotFitError` if it does not fit.

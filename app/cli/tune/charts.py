@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.drafting_report import draft_model_off, sentence, times
-from app.engine.replays.advice import HeatMap, break_even
-from app.engine.tuning.curve import CostModel
-from app.engine.tuning.guard import PLAUSIBLE_ACCEPTANCE, ceiling
-from app.engine.tuning.threads import ThreadTimes
+from app.compare.replays.advice import HeatMap, break_even
+from app.engine.auto.curve import CostModel
+from app.engine.auto.guard import PLAUSIBLE_ACCEPTANCE, ceiling
+from app.engine.auto.threads import ThreadTimes
+from app.engine.drafting_report import draft_model_off, sentence, times
 from app.engine.types import MAX_DRAFT
 
 _BAR = 24

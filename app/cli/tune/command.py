@@ -10,23 +10,23 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app.chat.message import Message, Role
 from app.cli.options import Options, read_options
 from app.cli.output import StatusLine
 from app.cli.prose import for_reading
 from app.cli.race_session import Session, with_pair
 from app.cli.result_file import append, check_writable
 from app.cli.tune.charts import Drafters, best_setting, cost_lines, heat_map_lines, thread_lines, verdict
+from app.compare.recording import record
+from app.compare.replays.advice import HeatMap, heat_map
+from app.compare.replays.trace import Trace
 from app.compare.steps import Steps
-from app.engine.replays.advice import HeatMap, heat_map
-from app.engine.replays.trace import Trace
-from app.engine.tuning.threads import ThreadTimes
+from app.conversations.message import Message, Role
+from app.core.errors import Interrupted, PairError, UsageError
+from app.engine.auto.threads import ThreadTimes
 from app.engine.types import AutoDraft
-from app.errors import Interrupted, PairError, UsageError
 from app.hardware.cpu import thread_candidates
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
-from app.recording import record
 
 _SPARED_LOOKS = 3
 _BUDGET_NS = 20_000_000_000

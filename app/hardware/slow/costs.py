@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.drafting_report import sentence
+from app.core.shell import quoted
+from app.engine.drafting_report import sentence
 from app.hardware.slow.situation import Cause, Situation
-from app.shell import quoted
 
 _GOOD = 0.8
 """Acceptance of a draft model of the same family on code; what a low one is held against."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.drafting_report import rate, times
+from app.engine.drafting_report import rate, times
 from app.hardware.checks import Line, Section
 from app.hardware.slow.measured import Measured
 from app.hardware.slow.situation import Cause, Situation

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from app.drafting_report import RETRIED, Speedup, draft_model_off, pair_drafting
-from app.engine.tuning.curve import CostModel
-from app.engine.tuning.guard import best_round
+from app.engine.auto.curve import CostModel
+from app.engine.auto.guard import best_round
+from app.engine.drafting_report import RETRIED, Speedup, draft_model_off, pair_drafting
 from app.engine.types import MAX_DRAFT
 
 _SEEN = 64

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from app.core.sizes import gigabytes
 from app.hardware.device_room import MAIN
 from app.hardware.pair_view import TARGET
 from app.hardware.slow.situation import Cause, Situation
-from app.sizes import gigabytes
 
 _WIDE_KV = ("f16", "bf16", "f32")
 

@@ -8,25 +8,25 @@ from textual.getters import query_one
 from textual.screen import Screen
 from textual.widgets import Static
 
+from app.session.keeper import Keeper
 from app.ui.chat.inspector import Inspector
 from app.ui.chat.session import ChatSession
 from app.ui.chat.workspace import Workspace
+from app.ui.composer.included_line import IncludedLine
+from app.ui.composer.input import PromptInput
+from app.ui.composer.suggestions import Suggestions
 from app.ui.conversations.sidebar import Sidebar
-from app.ui.keeping.keeper import Keeper
 from app.ui.keys.bar import KeyBar
 from app.ui.listening.listener import Listener
-from app.ui.messages.list import MessageList
-from app.ui.pairs.downloads import DownloadLines
-from app.ui.pairs.roomier import roomier
-from app.ui.pairs.setups import Card, PairService
-from app.ui.prompt.included_line import IncludedLine
-from app.ui.prompt.input import PromptInput
-from app.ui.prompt.suggestions import Suggestions
-from app.ui.readouts.panel import ReadoutPanel
-from app.ui.readouts.state import Readouts
-from app.ui.readouts.status_line import StatusLine
+from app.ui.models.downloads import DownloadLines
+from app.ui.models.roomier import roomier
+from app.ui.models.setups import Card, PairService
+from app.ui.sidebar.panel import ReadoutPanel
+from app.ui.sidebar.state import Readouts
+from app.ui.sidebar.status_line import StatusLine
 from app.ui.terminal.attention import Attention
 from app.ui.text import MARK
+from app.ui.transcript.list import MessageList
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 

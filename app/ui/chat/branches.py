@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.chat.tree import Tree
+from app.conversations.tree import Tree
+from app.session.keeper import Keeper
+from app.session.kept import Opened
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.session import Phase
-from app.ui.keeping.keeper import Keeper
-from app.ui.keeping.kept import Opened
 from app.ui.key_names import CHOOSE, key
 
 

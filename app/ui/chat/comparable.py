@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from app.compare.sides import with_seed
+from app.core.errors import UsageError
 from app.engine.types import AutoDraft, DraftParams
-from app.errors import UsageError
-from app.events import PairInfo
-from app.request import AnswerRequest
+from app.models.pair_info import PairInfo
 from app.ui.chat.session import ChatSession, Phase
+from app.worker.request import AnswerRequest, with_seed
 
 MOST_TOKENS = 256
 """Longest answer of a side: enough for a steady speed, short enough to be run several times."""

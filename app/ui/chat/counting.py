@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.counting import CountJob
-from app.events import Event, JobEnded, PairInfo
+from app.models.pair_info import PairInfo
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.session import Phase
+from app.worker.counting import CountJob
+from app.worker.events import Event, JobEnded
 
 if TYPE_CHECKING:
     from app.ui.listening.engine import Engine

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from app.session.keeper import Keeper
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.branches import Branches
 from app.ui.chat.tasks import Tasks
-from app.ui.keeping.keeper import Keeper
 
 
 class Elsewhere:

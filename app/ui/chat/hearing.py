@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from app.chat.ending import Ending, ending_in, numbers_of_failure
-from app.events import Event, Failed, Finished, Loaded, Measuring, Notice, PairChanged, PairInfo
+from app.conversations.ending import Ending, ending_in, numbers_of_failure
+from app.models.pair_info import PairInfo
+from app.session.keeper import Keeper
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.branches import one_of_several
@@ -15,13 +16,13 @@ from app.ui.chat.pair_notice import PairNotice
 from app.ui.chat.session import Phase
 from app.ui.chat.token_mode import TokenMode
 from app.ui.chat.ways_out import in_chat
-from app.ui.keeping.keeper import Keeper
 from app.ui.listening.bridge import Batch, Single
-from app.ui.messages.ended import in_vain
-from app.ui.messages.message import AnswerMessage
+from app.ui.models.ways import NoRoomError
 from app.ui.names import names_of
-from app.ui.pairs.ways import NoRoomError
 from app.ui.sweeping import REST_S, sweep
+from app.ui.transcript.ended import in_vain
+from app.ui.transcript.message import AnswerMessage
+from app.worker.events import Event, Failed, Finished, Loaded, Measuring, Notice, PairChanged
 
 _TIDY_S = 0.3
 """Between two steps of tidying: keys that came meanwhile go first."""

@@ -9,10 +9,10 @@ from textual import events
 from textual.content import Content
 from textual.widget import Widget
 
-from app.events import RoundDetails
 from app.ui.key_names import key
 from app.ui.reading.origins import COLOURLESS, STYLES, legend
 from app.ui.reading.rounds import round_lines, round_rows
+from app.worker.events import RoundDetails
 
 _MOST_ROUNDS = 2_000
 _NOTHING = (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from app.core.errors import AppError, UsageError
 from app.engine.types import AutoDraft
-from app.errors import AppError, UsageError
+from app.session.keeper import Keeper
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.session import Phase
-from app.ui.keeping.keeper import Keeper
 from app.ui.settings.unfinished import Unfinished
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.ui.chat.session import ChatSession, Phase
-from app.ui.pairs.setups import Choice
+from app.ui.models.setups import Choice
 
 if TYPE_CHECKING:
     from app.ui.listening.engine import Engine

@@ -6,10 +6,10 @@ from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.session import Phase
-from app.ui.pairs.downloads import DownloadLines
-from app.ui.pairs.setups import Choice
-from app.ui.pairs.way_list import WayList
-from app.ui.pairs.ways import Way
+from app.ui.models.downloads import DownloadLines
+from app.ui.models.setups import Choice
+from app.ui.models.way_list import WayList
+from app.ui.models.ways import Way
 
 
 class PairLoading:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.chat.message import Role
+from app.conversations.message import Role
+from app.session.keeper import Keeper
 from app.ui.chat.bare_screen import BareChatScreen
-from app.ui.keeping.keeper import Keeper
 from app.ui.key_names import key
 
 

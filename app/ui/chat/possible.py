@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from app.session.keeper import Keeper
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.own_settings import OwnSettings
 from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.token_mode import TokenMode
 from app.ui.conversations.sidebar import Sidebar
-from app.ui.keeping.keeper import Keeper
 
 
 class Possible:

@@ -7,9 +7,9 @@ from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 
-from app.chat.attached import compose, split
-from app.chat.textfile import FolderNamed, MissingFile
-from app.errors import AppError, UsageError
+from app.conversations.attached import compose, split
+from app.conversations.textfile import FolderNamed, MissingFile
+from app.core.errors import AppError, UsageError
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.comparable import comparable
@@ -21,8 +21,8 @@ from app.ui.chat.wanted import ComparisonWanted
 from app.ui.chat.ways_out import in_chat
 from app.ui.commands.command import Command
 from app.ui.commands.table import COMMANDS
+from app.ui.composer.including import gather
 from app.ui.key_names import key
-from app.ui.prompt.including import gather
 
 
 class Sending:
@@ -164,7 +164,7 @@ class Sending:
             is_sent: Whether it was taken from the line.
         """
         # What the store takes is imported with it, behind the first frame.
-        from app.chat.rows import storable
+        from app.conversations.rows import storable
 
         # A terminal may paste half a character, which neither a model nor a disk takes.
         question, pastes = split(storable(text).strip())

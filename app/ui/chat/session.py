@@ -5,16 +5,16 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import cast
 
-from app.chat.message import Begun, Message, Role
-from app.context_limit import context_limit, meant
+from app.conversations.message import Begun, Message, Role
 from app.engine.types import DraftParams
-from app.events import PairInfo
-from app.request import AnswerRequest
+from app.models.context_limit import context_limit, meant
+from app.models.pair_info import PairInfo
 from app.settings.live import LiveSettings
 from app.settings.tree import BY_NAME
 from app.ui.key_names import key
-from app.ui.readouts.effects import Effects
 from app.ui.settings.chat_settings import ChatSettings, applied
+from app.ui.sidebar.effects import Effects
+from app.worker.request import AnswerRequest
 
 
 class Phase(Enum):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from app.chat.message import Role
-from app.chat.tree import Node
-from app.engine.text import printable
+from app.conversations.message import Role
+from app.conversations.tree import Node
+from app.core.printable import printable
+from app.session.keeper import Keeper
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.branches import Branches
@@ -15,10 +16,9 @@ from app.ui.chat.sending import Sending
 from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
 from app.ui.commands.table import COMMANDS
-from app.ui.keeping.keeper import Keeper
 from app.ui.key_names import key
-from app.ui.messages.message import AnswerMessage, UserMessage
-from app.ui.messages.speech import Speech, Wish
+from app.ui.transcript.message import AnswerMessage, UserMessage
+from app.ui.transcript.speech import Speech, Wish
 
 
 class Steering:

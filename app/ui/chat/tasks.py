@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from app.chat.attached import joined, joined_as_it_stands
+from app.conversations.attached import joined, joined_as_it_stands
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.commands.table import COMMANDS
 from app.ui.key_names import key
-from app.ui.messages.speech import Speech
+from app.ui.transcript.speech import Speech
 
 Done = Callable[[str, Callable[[], None]], Awaitable[None]]
 """Told the text that was sent, and what goes on with that text where it is not taken, now or later."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.listening.bridge import Batch
-from app.ui.messages.message import AnswerMessage
+from app.ui.transcript.message import AnswerMessage
 
 if TYPE_CHECKING:
     from app.ui.listening.engine import Engine

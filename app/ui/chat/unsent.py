@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.chat.attached import joined
+from app.conversations.attached import joined
+from app.session.keeper import Keeper
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.tasks import Tasks
 from app.ui.commands.table import COMMANDS
-from app.ui.keeping.keeper import Keeper
 
 KEPT_AFTER_S = 1.0
 """What is typed is kept after so long."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.chat.attached import split
-from app.context_limit import enough_for, roomy
-from app.errors import AppError, ContextOverflowError, EngineLostError
-from app.events import PairInfo
-from app.overflow import or_longer
+from app.conversations.attached import split
+from app.core.errors import AppError, ContextOverflowError, EngineLostError
+from app.models.context_limit import enough_for, roomy
+from app.models.pair_info import PairInfo
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.key_names import CHOOSE, key
-from app.ui.pairs.setups import Card
-from app.ui.pairs.ways import NoRoomError
+from app.ui.models.setups import Card
+from app.ui.models.ways import NoRoomError
+from app.worker.overflow import or_longer
 
 if TYPE_CHECKING:
     from app.ui.chat.comparable import Comparable

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.session.keeper import Keeper
+from app.session.kept import Opened
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.branches import Branches
@@ -14,8 +16,6 @@ from app.ui.chat.pair_notice import PairNotice
 from app.ui.chat.session import Phase
 from app.ui.chat.tasks import Tasks
 from app.ui.chat.unsent import Unsent
-from app.ui.keeping.keeper import Keeper
-from app.ui.keeping.kept import Opened
 from app.ui.key_names import key
 
 if TYPE_CHECKING:

@@ -9,19 +9,19 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.getters import query_one
 
-from app.chat.message import Role
-from app.chat.tree import Node
+from app.conversations.message import Role
+from app.conversations.tree import Node
+from app.session.keeper import Keeper
 from app.ui.chat.arrangement import LEAST_FOR_PANEL, LEAST_FOR_SIDEBAR, Arrangement
 from app.ui.chat.inspector import Inspector
 from app.ui.conversations.sidebar import Sidebar
-from app.ui.keeping.keeper import Keeper
-from app.ui.messages.list import MessageList
-from app.ui.messages.message import AnswerMessage
-from app.ui.messages.speech import Speech
-from app.ui.readouts.groups import in_a_line
-from app.ui.readouts.numbers import of_document
-from app.ui.readouts.panel import ReadoutPanel
-from app.ui.readouts.state import Readouts
+from app.ui.sidebar.groups import in_a_line
+from app.ui.sidebar.numbers import of_document
+from app.ui.sidebar.panel import ReadoutPanel
+from app.ui.sidebar.state import Readouts
+from app.ui.transcript.list import MessageList
+from app.ui.transcript.message import AnswerMessage
+from app.ui.transcript.speech import Speech
 from app.ui.widgets.even import Even
 from app.ui.widgets.hint import Hint
 

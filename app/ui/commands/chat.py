@@ -7,10 +7,10 @@ from typing import Protocol
 
 from textual.app import App
 
-from app.chat.message import Message
+from app.conversations.message import Message
+from app.session.keeper import Keeper
 from app.settings.kinds import Value
-from app.ui.keeping.keeper import Keeper
-from app.ui.messages.list import MessageList
+from app.ui.transcript.list import MessageList
 from app.ui.widgets.hint import Hint
 
 

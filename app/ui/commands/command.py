@@ -10,8 +10,8 @@ from enum import Enum, auto
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from app.chat.attached import compose, in_other_words, split
-from app.errors import UsageError
+from app.conversations.attached import compose, in_other_words, split
+from app.core.errors import UsageError
 
 if TYPE_CHECKING:
     from app.ui.commands.chat import Chat

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from textual.app import SystemCommand
 
-from app.engine.text import printable
+from app.core.printable import printable
+from app.session.keeper import Keeper
 from app.ui.commands.chat import Chat
-from app.ui.keeping.keeper import Keeper
 from app.ui.key_names import key
 
 _UNTITLED = "This conversation"

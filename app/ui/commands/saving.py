@@ -7,13 +7,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from app import atomic
-from app.chat.export import to_json
-from app.chat.markdown import n_beside, to_markdown
-from app.chat.tree import Transcript
-from app.engine.text import printable
-from app.errors import AppError, UsageError
-from app.ui.keeping.keeper import Keeper
+from app.conversations.export import to_json
+from app.conversations.markdown import n_beside, to_markdown
+from app.conversations.tree import Transcript
+from app.core import atomic
+from app.core.errors import AppError, UsageError
+from app.core.printable import printable
+from app.session.keeper import Keeper
 
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
 """Of a file's name; what follows a dot in a title is none."""

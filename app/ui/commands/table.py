@@ -6,11 +6,11 @@ import re
 from asyncio import Future
 from pathlib import Path
 
-from app.chat.message import Role
-from app.chat.textfile import text_size
-from app.chat.titles import fit, one_line
-from app.engine.text import printable
-from app.errors import AppError, UsageError
+from app.conversations.message import Role
+from app.conversations.textfile import text_size
+from app.conversations.titles import fit, one_line
+from app.core.errors import AppError, UsageError
+from app.core.printable import printable
 from app.ui.aside import begin_aside, patiently
 from app.ui.commands.chat import Chat
 from app.ui.commands.code_blocks import code_blocks

@@ -12,8 +12,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from app.chat.search import Excerpt
-from app.engine.text import printable
+from app.conversations.search import Excerpt
+from app.core.printable import printable
 from app.ui.reading.wrapping import wrapped
 from app.ui.text import MARK, age, cut
 

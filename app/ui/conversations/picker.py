@@ -13,10 +13,10 @@ from textual.getters import query_one
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from app.engine.text import printable
+from app.core.printable import printable
+from app.session.keeper import Keeper
 from app.ui.conversations.list import ConversationList, Row
 from app.ui.conversations.title_input import TitleInput
-from app.ui.keeping.keeper import Keeper
 from app.ui.key_names import key
 from app.ui.text import MARK
 from app.ui.widgets.filter_input import FilterInput, SearchInput

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
 
-from app.ui.keeping.keeper import Keeper
+from app.session.keeper import Keeper
 from app.ui.widgets.even import Even
 from app.ui.widgets.words import Word, Words
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from app.engine.text import Segment
-from app.events import (
+from app.engine.text.segments import Segment
+from app.worker.events import (
     Event,
     Failed,
     Finished,

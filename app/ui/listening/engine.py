@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from app.events import Event
-from app.request import AnswerRequest
+from app.worker.events import Event
+from app.worker.request import AnswerRequest
 
 if TYPE_CHECKING:
-    from app.worker import Job, Loader
+    from app.worker.engine_worker import Job, Loader
 
 
 class Engine(Protocol):
-    """What the chat needs of `app.worker.EngineWorker`."""
+    """What the chat needs of `app.worker.engine_worker.EngineWorker`."""
 
     def load(self, loader: Loader) -> None: ...
 

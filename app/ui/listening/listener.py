@@ -8,9 +8,9 @@ from typing import Protocol
 from textual.css.query import NoMatches
 from textual.widget import MountError
 
-from app.events import Event
 from app.ui.listening.bridge import Batch, EventBridge, Single
 from app.ui.listening.pace import Pace
+from app.worker.events import Event
 
 
 class Ears(Protocol):

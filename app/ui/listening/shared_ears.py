@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.events import Event
 from app.ui.listening.bridge import Batch, Single
 from app.ui.listening.listener import Ears
+from app.worker.events import Event
 
 
 class SharedEars:

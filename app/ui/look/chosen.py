@@ -6,8 +6,8 @@ from typing import Any
 
 from textual.app import App
 
-from app.engine.text import printable
-from app.errors import SettingsError
+from app.core.errors import SettingsError
+from app.core.printable import printable
 from app.settings.live import LiveSettings
 from app.ui.look.themes import unknown_theme
 

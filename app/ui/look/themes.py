@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from textual.theme import BUILTIN_THEMES, Theme
 
-from app.engine.text import printable
-from app.errors import UsageError
+from app.core.errors import UsageError
+from app.core.printable import printable
 from app.settings.tree import nearest
 from app.ui.look.contrast import adapted, surfaces
 

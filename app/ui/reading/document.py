@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from markdown_it.tree import SyntaxTreeNode
 
-from app.engine.text import printable
+from app.core.printable import printable
 from app.ui.reading.blocks import block_rows, first_number, item_rows
 from app.ui.reading.code import CodeBlock
 from app.ui.reading.inline import BREAK

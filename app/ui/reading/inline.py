@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markdown_it.token import Token
 from textual.content import Content, Span
 
-from app.engine.text import printable
+from app.core.printable import printable
 from app.ui.reading.parser import parser
 
 BREAK = "\x1f"

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 
 from textual.content import Content, Span
 
-from app.engine.text import Segment, printable
+from app.core.printable import printable
+from app.engine.text.segments import Segment
 from app.engine.types import Origin
 from app.ui.reading.rows import Row
 from app.ui.reading.tabs import spaced_content

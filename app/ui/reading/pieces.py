@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.engine.text import printable
+from app.core.printable import printable
 
 _MARKS = str.maketrans({"\n": "⏎", "\t": "⇥", " ": "·", "\r": "␍"})
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from app.engine.types import Origin
-from app.events import RoundDetails
 from app.ui.reading.origins import STYLES
 from app.ui.reading.pieces import visible
 from app.ui.text import MARK
+from app.worker.events import RoundDetails
 
 _DRAFT, _TARGET, _QUIET = "$draft", "$target", "$quiet"
 _PROBABILITIES = ("draft p", "target p")

@@ -16,16 +16,16 @@ from textual.getters import query_one
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
-from app.engine.text import printable
-from app.errors import AppError
-from app.pairing.way_out import WayOut
-from app.sizes import gigabytes
+from app.core.errors import AppError
+from app.core.printable import printable
+from app.core.sizes import gigabytes
+from app.models.pairing.way_out import WayOut
+from app.ui.composer.path_completion import PathCompletion
 from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
-from app.ui.pairs.downloads import LOOK_S
-from app.ui.pairs.inquiry import Inquiry, Report
-from app.ui.pairs.setups import PairService
-from app.ui.prompt.path_completion import PathCompletion
+from app.ui.models.downloads import LOOK_S
+from app.ui.models.inquiry import Inquiry, Report
+from app.ui.models.setups import PairService
 from app.ui.screens.overlay import Overlay
 from app.ui.widgets.filter_input import SourceInput
 from app.ui.widgets.header import HeaderLine

@@ -9,7 +9,8 @@ from textual import on
 from textual.binding import ActiveBinding, BindingType
 from textual.message import Message
 
-from app.chat.attached import joined_as_it_stands
+from app.conversations.attached import joined_as_it_stands
+from app.session.keeper import Keeper
 from app.settings.live import LiveSettings
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
@@ -31,22 +32,21 @@ from app.ui.chat.token_mode import TokenMode
 from app.ui.chat.unsent import Unsent
 from app.ui.chat.wanted import ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.chat.whereabouts import Whereabouts
+from app.ui.composer.input import PromptInput
+from app.ui.composer.past_prompts import kept_prompts
+from app.ui.composer.suggestions import Suggestions
 from app.ui.conversations.sidebar import Sidebar
-from app.ui.keeping.keeper import Keeper
 from app.ui.keys.chat_keys import KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS
 from app.ui.keys.order import in_order
 from app.ui.listening.bridge import EventBridge
 from app.ui.listening.listener import Ears, Listener
 from app.ui.listening.shared_ears import SharedEars
-from app.ui.messages.speech import Speech
-from app.ui.pairs.setups import PairService
-from app.ui.pairs.way_list import WayList
-from app.ui.prompt.input import PromptInput
-from app.ui.prompt.past_prompts import kept_prompts
-from app.ui.prompt.suggestions import Suggestions
+from app.ui.models.setups import PairService
+from app.ui.models.way_list import WayList
 from app.ui.screens.sturdy import SturdyScreen
 from app.ui.settings.chat_settings import ChatSettings
 from app.ui.terminal.attention import Attention
+from app.ui.transcript.speech import Speech
 from app.ui.widgets.even import Even
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.near_draw import NearCompositor

@@ -16,15 +16,15 @@ from textual.getters import query_one
 
 from app.compare.note import comparison_markdown, save_note
 from app.compare.report import Comparison
-from app.engine.text import printable
-from app.errors import AppError, UsageError
-from app.regular_file import resolved
+from app.core.errors import AppError, UsageError
+from app.core.printable import printable
+from app.core.regular_file import resolved
 from app.ui.chat.comparable import Comparable
 from app.ui.chat.ways_out import in_comparison
-from app.ui.comparing.asked import AskedLines
-from app.ui.comparing.course import Comparing
-from app.ui.comparing.outcome import Outcome
-from app.ui.comparing.side_pane import SidePane
+from app.ui.compare.asked import AskedLines
+from app.ui.compare.course import Comparing
+from app.ui.compare.outcome import Outcome
+from app.ui.compare.side_pane import SidePane
 from app.ui.keys.bar import KeyBar
 from app.ui.listening.listener import Ears
 from app.ui.screens.overlay import Overlay
@@ -186,7 +186,7 @@ class CompareScreen(Overlay[None]):
         """Whether leaving only stops what runs."""
         return self._comparing.is_waiting and not self._comparing.stopping
 
-    # What comes of it; `app.ui.comparing.course` calls
+    # What comes of it; `app.ui.compare.course` calls
 
     def show_result(self, *, stopped: bool) -> None:
         """Show what was measured so far."""

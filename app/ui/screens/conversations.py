@@ -10,9 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.getters import query_one
 
+from app.session.keeper import Keeper
 from app.ui.conversations.list import ConversationList
 from app.ui.conversations.picker import ConversationPicker
-from app.ui.keeping.keeper import Keeper
 from app.ui.keys.bar import KeyBar
 from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine

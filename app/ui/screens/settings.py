@@ -13,9 +13,9 @@ from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Input, Static
 
-from app.engine.text import printable
-from app.errors import AppError
-from app.events import PairInfo
+from app.core.errors import AppError
+from app.core.printable import printable
+from app.models.pair_info import PairInfo
 from app.settings.kinds import Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings

@@ -15,15 +15,15 @@ from textual.getters import query_one
 from textual.widget import MountError
 from textual.widgets import Input, Static
 
-from app.engine.text import printable
-from app.errors import AppError
+from app.core.errors import AppError
+from app.core.printable import printable
 from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
-from app.ui.pairs.card import default_text
-from app.ui.pairs.downloads import LOOK_S, DownloadBars
-from app.ui.pairs.list import PairList
-from app.ui.pairs.section import question
-from app.ui.pairs.setups import Card, Choice, Job, PairService, Stage, State
+from app.ui.models.card import default_text
+from app.ui.models.downloads import LOOK_S, DownloadBars
+from app.ui.models.list import PairList
+from app.ui.models.section import question
+from app.ui.models.setups import Card, Choice, Job, PairService, Stage, State
 from app.ui.screens.add_pair import AddPairScreen
 from app.ui.screens.overlay import Overlay
 from app.ui.text import MARK, side_by_side

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.context_limit import remark
-from app.engine.text import printable
-from app.errors import AppError
-from app.events import PairInfo
-from app.pairing.cells import rounding
+from app.core.errors import AppError
+from app.core.printable import printable
+from app.models.context_limit import remark
+from app.models.pair_info import PairInfo
+from app.models.pairing.cells import rounding
 from app.settings.kinds import Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope

@@ -8,7 +8,7 @@ from typing import cast
 from app.engine.types import AutoDraft, Drafting, SamplingParams
 from app.settings.build import automatic, drafting, sampling, thinking
 from app.settings.layers import Origin, Resolved
-from app.thinking import AS_TRAINED, Thinking
+from app.settings.thinking import AS_TRAINED, Thinking
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from app.engine.text import printable
-from app.regular_file import with_line_feeds
+from app.core.printable import printable
+from app.core.regular_file import with_line_feeds
 from app.ui.widgets.filter_input import FilterInput, QuietInput
 from app.ui.widgets.text_editor import TextEditor
 

@@ -11,8 +11,8 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from app.chat.titles import in_brief
-from app.engine.text import printable
+from app.conversations.titles import in_brief
+from app.core.printable import printable
 from app.settings.kinds import Value
 from app.settings.layers import Origin
 from app.settings.tree import Setting, given

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from app.context_limit import here, meant
-from app.engine.text import printable
-from app.events import PairInfo
+from app.core.printable import printable
+from app.models.context_limit import here, meant
+from app.models.pair_info import PairInfo
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin, Resolved
 from app.settings.live import LiveSettings, Scope
+from app.settings.thinking import NO_SWITCH
 from app.settings.tree import SETTINGS, Setting
-from app.thinking import NO_SWITCH
 from app.ui.key_names import key
 from app.ui.settings.line import Shown
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from textual.app import App
 
-from app import atomic, installed_program
-from app.paths import copied_file
+from app.core import atomic, installed_program
+from app.core.paths import copied_file
 from app.ui.aside import aside, run_latest
 from app.ui.terminal.sequences import send
 from app.ui.widgets.hint import Hint

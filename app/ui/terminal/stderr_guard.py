@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from app import regular_file
+from app.core import regular_file
 
 MAX_LOG_BYTES = 1 << 20
 """A larger log makes way when the program begins; the one before it is kept beside it."""

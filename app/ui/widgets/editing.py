@@ -7,7 +7,7 @@ import unicodedata
 from textual import events
 from textual.widgets import Input, TextArea
 
-from app.engine.text import printable
+from app.core.printable import printable
 
 _UNSEEN = ("Zs", "Cf")
 """Spaces of any width, and what joins characters or keeps them apart."""

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.suggester import Suggester
 from textual.widgets import Input
 
-from app.engine.text import printable
+from app.core.printable import printable
 from app.ui.widgets.editing import run_own_binding
 
 

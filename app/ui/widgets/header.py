@@ -8,10 +8,10 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from app.engine.text import printable
-from app.events import PairInfo
-from app.layers import CPU
-from app.sizes import GB, gigabytes
+from app.core.printable import printable
+from app.core.sizes import GB, gigabytes
+from app.models.pair_info import PairInfo
+from app.settings.gpu_layers import CPU
 from app.ui.names import draft_name, draft_text, model_name, quantisation
 
 _BRAND = " Tandem   "

@@ -9,11 +9,15 @@ from random import Random
 
 from app.compare.job import CompareJob, Raced, RunBegan
 from app.compare.race import RunEnded
-from app.counting import CountJob
-from app.engine.text import Segment
+from app.core.errors import AppError, DecodeError, EngineLostError, ModelLoadError, StoppedError
+from app.engine.text.segments import Segment
 from app.engine.types import DraftParams, FinishReason, Origin
-from app.errors import AppError, DecodeError, EngineLostError, ModelLoadError, StoppedError
-from app.events import (
+from app.ui.models.setups import Choice
+from app.ui.models.ways import NoRoomError, Way
+from app.ui.settings.chat_settings import ChatSettings
+from app.worker.counting import CountJob
+from app.worker.engine_worker import Job, Loader
+from app.worker.events import (
     AnswerPlan,
     Event,
     Failed,
@@ -28,11 +32,7 @@ from app.events import (
     RoundDetails,
     StepCompleted,
 )
-from app.request import AnswerRequest
-from app.ui.pairs.setups import Choice
-from app.ui.pairs.ways import NoRoomError, Way
-from app.ui.settings.chat_settings import ChatSettings
-from app.worker import Job, Loader
+from app.worker.request import AnswerRequest
 from tests.ui.compare_driver import made
 from tests.ui.fakes import PAIR, STATS, no_loader
 

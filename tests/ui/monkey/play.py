@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from app.chat.tree import Node
-from app.engine.text import printable
+from app.conversations.tree import Node
+from app.core.printable import printable
 from app.ui.chat.session import Phase
-from app.ui.messages.absent import AbsentAnswer
-from app.ui.messages.column import Entry
-from app.ui.messages.message import AnswerMessage, UserMessage
-from app.ui.pairs.setups import Choice
+from app.ui.models.setups import Choice
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings.chat_settings import ChatSettings
+from app.ui.transcript.absent import AbsentAnswer
+from app.ui.transcript.column import Entry
+from app.ui.transcript.message import AnswerMessage, UserMessage
 from tests.ui.fakes import no_loader
 from tests.ui.monkey.moves import Engine, Key, Move, Reopen, Resize, Session, Wait, Word
 from tests.ui.monkey.program import Home, Program

@@ -13,22 +13,22 @@ from textual import events
 from textual.geometry import Size
 from textual.pilot import Pilot
 
-from app.chat.message import Role
-from app.chat.store import Store
-from app.engine.text import Segment
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.core.errors import PairError, StoreError
+from app.engine.text.segments import Segment
 from app.engine.types import AutoDraft
-from app.errors import PairError, StoreError
-from app.events import Event
+from app.session.keeper import Keeper
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
-from app.ui.keeping.keeper import Keeper
-from app.ui.messages.message import AnswerMessage
-from app.ui.pairs.inquiry import Inquiry
-from app.ui.pairs.setups import Choice, Job, Stage
-from app.ui.pairs.tuning import Tuning
+from app.ui.models.inquiry import Inquiry
+from app.ui.models.setups import Choice, Job, Stage
+from app.ui.models.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings.chat_settings import ChatSettings
+from app.ui.transcript.message import AnswerMessage
+from app.worker.events import Event
 from tests.ui.fake_pairs import CODER, FakePairs
 from tests.ui.fakes import no_loader
 from tests.ui.monkey.engine import MonkeyEngine

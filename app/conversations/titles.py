@@ -1,0 +1,95 @@
+"""A conversation's title, made from its first prompt."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from app.core.printable import printable
+
+MAX_COLUMNS = 100
+"""Of a title that a list shows, cut further where it has less room."""
+WHOLE = 200
+"""Columns of a title where there is no list that it must fit into."""
+_LONGEST_PROMPT = 4000
+"""Characters that are looked at; a pasted file is not read to its end for a title."""
+_LONGEST = 200
+"""Characters of a title that somebody chose."""
+_ELLIPSIS = "…"
+_CLAUSES = (re.compile("[;:] "), re.compile(", "))
+"""What ends a clause; that which ends a larger one first."""
+_FENCE = re.compile(r"^\s*(```|~~~)")
+_LEAD = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d+[.)]\s+)+")
+_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_TAG = re.compile(r"<!--.*?-->|</?[A-Za-z][^<>\n]*>")
+_EMPHASIS = re.compile(r"(\*\*\*|\*\*|\*|___|__|~~|`+)(?=\S)(.+?)(?<=\S)\1")
+
+
+def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
+    """One line of at most so many columns; empty if the text holds nothing readable.
+
+    The first line of prose, without Markdown, cut between words; the first line of code where there is only code.
+    """
+    lines = printable(text[:_LONGEST_PROMPT]).splitlines()
+    prose: list[str] = []
+    code: list[str] = []
+    in_code = False
+    for line in lines:
+        if _FENCE.match(line):
+            in_code = not in_code
+        else:
+            (code if in_code else prose).append(line)
+    for line in (*map(_plain, prose), *map(_one_line, code)):
+        if any(character.isalnum() for character in line):
+            return fit(line, columns)
+    # Not a letter anywhere: an emoji or "???" still names the conversation better than nothing.
+    return fit(_one_line(" ".join(lines)), columns)
+
+
+def fit(text: str, columns: int) -> str:
+    """The text, cut between words and with an ellipsis if it is wider than so many terminal columns."""
+    if not text or width(text) <= columns:
+        return text
+    used, end = 0, 0
+    for end, character in enumerate(text):  # noqa: B007 - where the loop stops is the result
+        used += _columns(character)
+        if used > columns - 1:
+            break
+    head = text[:end]
+    at_word, _, _ = head.rpartition(" ")
+    # A word longer than half the line is cut; so is a script without spaces.
+    if not text[end].isspace() and width(at_word) * 2 > columns:
+        head = at_word
+    return head.rstrip(" ,.;:-") + _ELLIPSIS
+
+
+def in_brief(text: str, columns: int) -> str:
+    """The text, or as many of its first clauses as fit into so many columns; all of it where not even one does."""
+    ends = (each.start() for clause in _CLAUSES for each in reversed(list(clause.finditer(text))))
+    return next((text[:end] for end in (len(text), *ends) if width(text[:end]) <= columns), text)
+
+
+def width(text: str) -> int:
+    """Terminal columns of one line."""
+    return sum(map(_columns, text))
+
+
+def one_line(text: str) -> str:
+    """A title that somebody chose: printable, on one line, of bounded length."""
+    return _one_line(printable(text[: 4 * _LONGEST]))[:_LONGEST].rstrip()
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _plain(line: str) -> str:
+    """A line of Markdown as its reader sees it."""
+    line = _TAG.sub(" ", _LINK.sub(r"\1", _LEAD.sub("", line)))
+    return _one_line(_EMPHASIS.sub(r"\2", line))

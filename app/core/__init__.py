@@ -1,0 +1,1 @@
+"""Errors, paths, units, safe files and child processes; knows no models and no chats."""

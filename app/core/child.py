@@ -1,0 +1,100 @@
+"""A second Python that runs this very program: how one is started, and how one ended, in words."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.core.limited_run import limited_run
+from app.core.printable import printable
+
+_LONGEST = 300
+_FOLDERS = re.compile(r"^\S*[/\\](?=[^/\\\s]+:\d+: )")
+"""Where the library was built, in front of the name of a source file."""
+_WINDOWS_CRASHES = {
+    0xC0000005: "a memory access violation",
+    0xC000001D: "an instruction that this processor does not have",
+    0xC0000094: "a division by zero",
+    0xC00000FD: "a stack overflow",
+    0xC0000374: "damaged memory",
+    0xC0000409: "an abort",
+    3: "an abort",
+}
+
+
+def python_command(*what: str) -> tuple[str, ...]:
+    """A command for a fresh Python in `python_environment`.
+
+    Args:
+        *what: "-m" and a module of this program, or "-c" and code.
+    """
+    return (sys.executable, "-P", *what)
+
+
+def python_environment() -> dict[str, str]:
+    """The environment in which it finds this very package, whatever the folder that the user works in holds."""
+    root = str(Path(__file__).resolve().parents[2])
+    paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
+    return {**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
+
+
+def ask_python(code: str, seconds: float, question: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """What a fresh Python says to a question, and how it ended.
+
+    Args:
+        code: What it runs.
+        seconds: After which it is ended.
+        question: On its standard input.
+
+    Raises:
+        subprocess.TimeoutExpired: It took longer.
+        OSError: It cannot be started.
+    """
+    return limited_run(python_command("-c", code), seconds, python_environment(), question)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of a process that was not asked to end.
+
+    Attributes:
+        code: As `subprocess` has it: negative for a signal, and Windows' own numbers there.
+        last_words: What the native library said before; "" if nothing.
+    """
+
+    code: int
+    last_words: str = ""
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether it was ended from outside without a chance, as a system does that runs out of memory."""
+        return self.code == -_signal("SIGKILL")
+
+    @property
+    def how(self) -> str:
+        """Such as "by signal ABRT", with what the library said."""
+        words = _FOLDERS.sub("", " ".join(printable(self.last_words).split()))[:_LONGEST].rstrip(". ")
+        return f"{_how(self.code)}{f': {words}' if words else ''}"
+
+
+def is_crash(code: int) -> bool:
+    """Whether an exit code is that of a process that a native library or the system has ended."""
+    return code < 0 or code in _WINDOWS_CRASHES
+
+
+def _how(code: int) -> str:
+    if code < 0:
+        try:
+            return f"by signal {signal.Signals(-code).name.removeprefix('SIG')}"
+        except ValueError:
+            return f"by signal {-code}"
+    return f"by {_WINDOWS_CRASHES[code]}" if code in _WINDOWS_CRASHES else f"with code {code}"
+
+
+def _signal(name: str) -> int:
+    return int(getattr(signal, name, 0)) or 1 << 16

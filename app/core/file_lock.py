@@ -1,0 +1,45 @@
+"""Changing a file that other programs change too: one after another, and what goes wrong as a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.core.errors import AppError
+
+
+@contextmanager
+def exclusive(
+    file: Path, failure: type[AppError], *, timeout_s: float, waits: Callable[[], object] = lambda: None
+) -> Iterator[None]:
+    """Keep others from changing a file; its folder is made if it is not there.
+
+    Args:
+        file: The lock is a file of the same name beside it.
+        failure: What is raised.
+        timeout_s: Longest wait for another program; a negative one has no end.
+        waits: Called before a wait.
+
+    Raises:
+        AppError: `failure`, where another program holds the file for longer, or where it cannot be written.
+    """
+    # Every command reads such files, and few write one.
+    from filelock import FileLock, Timeout
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(file.with_suffix(".lock"))
+        try:
+            held = lock.acquire(timeout=0)
+        except Timeout:
+            waits()
+            held = lock.acquire(timeout=timeout_s)
+        with held:
+            yield
+    except Timeout:
+        raise failure(f"{file} is held by another program.", "Wait until it is done.") from None
+    except OSError as error:
+        raise failure(
+            f"{file} cannot be written: {error.strerror or error}.", "Check the disk and its permissions."
+        ) from error

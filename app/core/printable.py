@@ -1,0 +1,59 @@
+"""Text without terminal control characters."""
+
+from __future__ import annotations
+
+import json
+import re
+
+_UNPRINTABLE = re.compile(
+    "["
+    # C0 and C1 controls but tab and line feed.
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"
+    # Bidirectional controls, which make code look like other code.
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+    # Characters without width or ink.
+    "\u00ad\u034f\u115f\u1160\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
+    # Tags, which can hide a whole text.
+    "\U000e0000-\U000e007f"
+    "]"
+)
+_LINE_ENDS = re.compile("[\u2028\u2029]")
+_JOINERS = "\u200c\u200d"
+_JOINER_OR_SELECTOR = re.compile(f"[{_JOINERS}\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_RUN = re.compile(f"(.?)({_JOINER_OR_SELECTOR.pattern}+)", re.DOTALL)
+_KEYCAPS = "0123456789#*"
+
+
+def printable(text: str, after: str = "") -> str:
+    """Remove characters that could control a terminal or hide text from the reader.
+
+    The one rule for text from models and files: on the screen, in exports and in pipes.
+
+    Args:
+        text: All of it, or the next piece.
+        after: The last character of what is printed before it.
+    """
+    text = _LINE_ENDS.sub("\n", _UNPRINTABLE.sub("", text))
+    return text if text.isascii() else _RUN.sub(_needed_joiners, after + text)[len(after) :]
+
+
+def _needed_joiners(found: re.Match[str]) -> str:
+    """Keep what emoji and scripts need: one variation selector, then one joiner."""
+    kept = found[1]
+    for character in found[2]:
+        last = kept[-1:]
+        if character in _JOINERS:
+            is_needed = not last or not (last.isascii() or last in _JOINERS)
+        else:
+            is_needed = not _JOINER_OR_SELECTOR.match(last) and (not last.isascii() or last in _KEYCAPS)
+        kept += character if is_needed else ""
+    return kept
+
+
+def escape_unprintable(document: str) -> str:
+    """Escape in JSON what `printable` would remove; the value stays the same."""
+    if printable(document) == document:
+        return document
+    for pattern in (_UNPRINTABLE, _LINE_ENDS, _JOINER_OR_SELECTOR):
+        document = pattern.sub(lambda found: json.dumps(found[0])[1:-1], document)
+    return document

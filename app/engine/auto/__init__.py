@@ -1,0 +1,1 @@
+"""Drafting that tunes itself: step costs, acceptance rates, the rule that weighs them, and guards against losses."""

@@ -1,0 +1,164 @@
+"""Text for drafting and its speedup, the same on every screen and in every command."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from app.engine.auto.curve import CostModel
+from app.engine.auto.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE, ceiling, impossibility
+from app.engine.stats import GenerationStats
+from app.engine.types import MAX_DRAFT, MODEL_OFF, DraftingStatus, Source
+
+BRIEF = 28
+"""Characters of a reason in the side panel."""
+FEWEST_DRAFTED = 16
+"""Drafted tokens below which an acceptance in percent and a verdict say nothing."""
+RETRIED = f"{MODEL_OFF}no recent speedup; Tandem retries occasionally"
+"""Reason for a draft model that is off because its drafts gave no speedup."""
+NO_SPEEDUP = "no speedup"
+NO_DRAFT = "no draft"
+NO_DRAFT_USED = "no draft used"
+_DECIMAL_BELOW = 9.95
+_SOURCES: dict[Source | Literal["off"], str] = {"model": "draft model", "look-up": "n-gram", "off": "off"}
+_CLAUSE_END = re.compile("[:;]")
+
+
+@dataclass(frozen=True, slots=True)
+class Speedup:
+    """How much faster drafting made an answer, or a pair.
+
+    Attributes:
+        ratio: Time without drafts over time spent.
+        measured: Whether the speed without drafts was measured beside it; otherwise it was predicted.
+        verdict: "winning", "break-even" or "losing"; "" unless measured over enough drafted tokens.
+    """
+
+    ratio: float
+    measured: bool = False
+    verdict: str = ""
+
+    @property
+    def is_none(self) -> bool:
+        """Whether one decimal shows no difference."""
+        return times(self.ratio) == times(1.0)
+
+    @property
+    def helps(self) -> bool:
+        """Whether one decimal shows a gain."""
+        return self.ratio > 1 and not self.is_none
+
+    @property
+    def brief(self) -> str:
+        """Return "3.1×", "3.1× estimated" or "no speedup"."""
+        text = NO_SPEEDUP if self.is_none else times(self.ratio)
+        return text if self.measured else f"{text} estimated"
+
+    def __str__(self) -> str:
+        if self.measured:
+            return self.brief
+        return f"{NO_SPEEDUP} (estimated)" if self.is_none else f"about {times(self.ratio)} (estimated)"
+
+
+def speedup_of(stats: GenerationStats, status: DraftingStatus | None) -> Speedup | None:
+    """Return the speedup of an answer; None if it is unknown or if nothing was drafted."""
+    if status is None or status.speedup is None or not stats.draft_n:
+        return None
+    found = Speedup(status.speedup, status.measured)
+    tells = status.measured and stats.draft_n >= FEWEST_DRAFTED and not found.is_none
+    return Speedup(status.speedup, status.measured, status.verdict if tells else "")
+
+
+def times(ratio: float) -> str:
+    """Return a ratio such as "3.1×"."""
+    return f"{ratio:.1f}×"
+
+
+def rate_number(tokens_per_second: float) -> str:
+    """Return a rate without its unit: "107", or "4.8" below 10."""
+    return f"{tokens_per_second:.{1 if tokens_per_second < _DECIMAL_BELOW else 0}f}"
+
+
+def rate(tokens_per_second: float) -> str:
+    """Return a rate such as "107 tok/s"."""
+    return f"{rate_number(tokens_per_second)} tok/s"
+
+
+def acceptance(n_accepted: float, n_drafted: float) -> str:
+    """Return "78%", or "2 of 3" for few drafted tokens."""
+    if n_drafted < FEWEST_DRAFTED:
+        return f"{n_accepted:.0f} of {n_drafted:.0f}"
+    return f"{n_accepted / n_drafted:.0%}"
+
+
+def accepted(n_accepted: float, n_drafted: float) -> str:
+    """Return "78% accepted"; see `acceptance`."""
+    return f"{acceptance(n_accepted, n_drafted)} accepted"
+
+
+def source_name(source: Source | Literal["off"]) -> str:
+    """Return the source of a step's draft: "draft model", "n-gram" or "off"."""
+    return _SOURCES[source]
+
+
+def drafted_by(model_share: float) -> str:
+    """Return the sources whose drafts were submitted.
+
+    Args:
+        model_share: Drafted tokens of a draft model over all drafted ones.
+    """
+    if model_share <= 0:
+        return _SOURCES["look-up"]
+    return _SOURCES["model"] if model_share >= 1 else "draft model and n-gram"
+
+
+def brief_reason(status: DraftingStatus) -> str:
+    """Return the draft source and the reason in at most `BRIEF` characters; "" without a reason."""
+    reason = status.reason
+    if not reason:
+        return ""
+    whole = reason if reason.startswith(MODEL_OFF) else f"{_SOURCES[status.source]}: {reason}"
+    clauses = (_CLAUSE_END.split(text, maxsplit=1)[0] for text in (reason, whole))
+    return next(text for text in (whole, reason, *clauses) if len(text) <= BRIEF)
+
+
+def why_undrafted(reason: str) -> str:
+    """Return why an answer has no drafts; a reason that says "off" needs no prefix."""
+    return reason if reason.startswith(MODEL_OFF) else ": ".join(filter(None, (NO_DRAFT_USED, reason)))
+
+
+def draft_model_off(costs: CostModel) -> str:
+    """Return why automatic drafting leaves the draft model out at these costs; "" if it does not."""
+    if not impossibility(costs, 0, MAX_DRAFT):
+        return ""
+    best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns(0))
+    least = f"{best:.2f}× (it needs {WORTHWHILE:g}×)"
+    return f"{MODEL_OFF}even at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance the speedup would be {least}"
+
+
+def pair_drafting(speedup: Speedup | None, off: str) -> str:
+    """Return a pair's speedup, or why it has none, as a clause; "" if unknown.
+
+    Args:
+        speedup: Speedup of benchmarks or answers on this machine.
+        off: Why the draft model is off; "" if it is on. A measured speedup takes precedence.
+    """
+    if speedup is not None and speedup.helps:
+        return f"speedup {speedup}"
+    return off or (NO_SPEEDUP if speedup is not None else "")
+
+
+def sentence(clause: str) -> str:
+    """Return a clause as a sentence."""
+    return f"{clause[:1].upper()}{clause[1:]}."
+
+
+def nothing_fixed(n_max: int, n_min: int, p_min: float) -> str:
+    """Return the setting that kept fixed drafting from submitting drafts; "" if none did."""
+    if n_max == 0:
+        return "n_max is 0"
+    if p_min <= 0 and n_min <= 1:
+        return ""
+    sure = f"sure enough for p_min {p_min:g}"
+    return f"the draft model was never {sure}" + (f" for as many tokens as n_min {n_min}" if n_min > 1 else "")

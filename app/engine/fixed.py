@@ -1,0 +1,110 @@
+"""Drafting by llama.cpp's three numbers, the same in every round."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from app.engine.auto.curve import CostModel
+from app.engine.auto.pace import Pace
+from app.engine.auto.stalls import Stalls
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, Verdict
+from app.engine.types import MODEL_FAILED, NO_DRAFT, Draft, DraftingStatus, DraftParams, Round
+
+_RECENT_STEPS = 15
+"""Number of recent steps that give the current speed of the machine."""
+NEVER_MEASURED = "what it gains is not known: this pair was never measured"
+
+
+class FixedDrafting:
+    """Draft up to n_max tokens, none below p_min, and submit them if they are at least n_min.
+
+    As llama.cpp does it, an end token that was drafted is submitted like any other.
+
+    Args:
+        drafter: The draft model.
+        params: The three numbers.
+        costs: What batches cost here, to tell what drafting gains. None where nobody measured.
+        clock: Monotonic nanoseconds.
+    """
+
+    def __init__(
+        self,
+        drafter: ModelDrafting,
+        params: DraftParams,
+        costs: CostModel | None = None,
+        clock: Clock = time.perf_counter_ns,
+    ) -> None:
+        self._drafter = drafter
+        self._drafting = self._has_failed = False
+        self.params = params
+        self._costs = costs
+        self._clock = clock
+        self._pace = Pace()
+        self._stalls = Stalls()
+        self._slowness: deque[float] = deque(maxlen=_RECENT_STEPS)
+
+    @property
+    def native_ns(self) -> int:
+        return self._drafter.native_ns
+
+    def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
+        self._pace.went_before(start.plain_so_far_ns)
+        if self.params.n_max > 0:
+            started = self._clock()
+            try:
+                yield from self._drafter.begin(start.sequence, cancelled)
+            finally:
+                self._pace.get_ready(self._clock() - started)
+
+    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
+        limit = min(limit, self.params.n_max)
+        # At the end of the context none may be long enough; the draft model is not asked for what would be dropped.
+        self._drafting = limit >= max(1, self.params.n_min) and not self._has_failed
+        if not self._drafting:
+            return NO_DRAFT
+        draft = self._drafter.draft(sequence, limit, self._judge)
+        return draft if len(draft) >= self.params.n_min else NO_DRAFT
+
+    def lose_model(self) -> None:
+        self._drafting, self._has_failed = False, True
+
+    def _judge(self, depth: int, probability: float) -> Verdict:
+        """Asked before a token is taken, so that an unlikely first one is not drafted either."""
+        return Verdict.TAKE if probability >= self.params.p_min else Verdict.DROP
+
+    def observe(self, round_: Round) -> None:
+        if self._drafting:
+            self._drafter.accept(round_.n_accepted)
+        if self._costs is not None:
+            self._account(round_, self._costs)
+
+    def _account(self, round_: Round, costs: CostModel) -> None:
+        """Compare a step with the predicted time without drafts, scaled by the recent slowdown."""
+        rows, n_past = len(round_.draft) + 1, round_.n_past
+        measured_ns, batch_ns = costs.target_ns(rows, n_past), round_.total_ns - round_.draft_ns
+        self._slowness.append(batch_ns / measured_ns)
+        slower = self._pace.slowdown = statistics.median(self._slowness)
+        # The time of a draft model that failed is no part of a step without drafts.
+        drafting_ns, in_vain_ns = (round_.draft_ns, 0) if self._drafting else (0, round_.draft_ns)
+        expected_ns = slower * measured_ns + drafting_ns
+        took = self._stalls.parts(round_.total_ns, in_vain_ns, expected_ns, drafted=self._drafting)
+        predicted_ns = costs.target_ns(1, n_past)
+        single_ns = batch_ns if rows == 1 else None
+        n_tokens = len(round_.tokens)
+        self._pace.observe(
+            n_tokens, took, slower * predicted_ns, predicted_ns, drafted=self._drafting, single_ns=single_ns
+        )
+
+    @property
+    def status(self) -> DraftingStatus | None:
+        """What it gains, by measured time of this answer, or why nobody knows; None where nothing may be drafted."""
+        if self.params.n_max == 0:
+            return None
+        pace = self._pace
+        why = MODEL_FAILED if self._has_failed else NEVER_MEASURED if self._costs is None else ""
+        return DraftingStatus(
+            "off" if self._has_failed else "model", why, pace.verdict, pace.speedup, pace.holds, pace.measured
+        )

@@ -1,0 +1,1 @@
+"""Token bytes to text: segments with their origin, stop strings, reasoning markup."""

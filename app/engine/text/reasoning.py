@@ -1,0 +1,293 @@
+"""What a model thinks, told apart from what it answers by the marks that its family writes around both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from app.engine.text.segments import Segment, cut, held_back, text_of
+
+_LONGEST_LEAD = 200
+"""Characters of space or of a header before a mark: a model that writes nothing else is shown doing so."""
+_LONGEST_NAME = 40
+"""Characters of a word of a header that no family has; many languages write whole sentences without a space."""
+_FIRST_MARK = 0xDC00
+"""Half a character each, which no text of a model can hold."""
+_HALVES = range(_FIRST_MARK, 0xE000)
+_BETWEEN = "\n\n"
+
+
+class Place(Enum):
+    """Where in an answer a text is."""
+
+    START = "start"
+    """Before thinking and answer, or between them: what comes next has a mark of its own, or is the answer."""
+    THINKING = "thinking"
+    ANSWER = "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningMarkup:
+    """What a family of models writes around its thinking and its answer.
+
+    Marks that are tokens of the vocabulary count as these tokens only: a model may well write about them.
+
+    Attributes:
+        open: Begins the thinking.
+        close: Ends it.
+        answer: Begins the answer; "" where whatever follows the thinking is the answer.
+        end: Ends the answer, where anything may follow it.
+        headers: What begins that which stands in front of a mark and is no text.
+        header_words: What headers say, such as who speaks: anything else may be an answer whose mark is missing.
+        think: What is written behind a prompt to go on with a thought.
+        conclude: What is written behind a thought to go on with the answer.
+        speak: What is written behind a prompt to go on with the answer.
+        marks: Half a character for each token that is, or is part of, a mark; see `with_tokens`.
+    """
+
+    open: str
+    close: str
+    answer: str = ""
+    end: str = ""
+    headers: tuple[str, ...] = ()
+    header_words: tuple[str, ...] = ()
+    think: str = ""
+    conclude: str = ""
+    speak: str = ""
+    marks: Mapping[int, str] = field(default_factory=dict)
+
+    def with_tokens(self, tokens: Mapping[str, int]) -> ReasoningMarkup:
+        """The same where some texts are tokens of a vocabulary.
+
+        Args:
+            tokens: Ids of tokens by their text.
+        """
+        written = (self.open, self.close, self.answer, self.end, *self.headers)
+        found = [text for text in tokens if len(text) > 1 and any(text in mark for mark in written)]
+        found = sorted(found, key=lambda text: (-len(text), text))[: len(_HALVES)]
+        halves = {text: chr(half) for text, half in zip(found, _HALVES, strict=False)}
+
+        def known(mark: str) -> str:
+            for text, half in halves.items():
+                mark = mark.replace(text, half)
+            return mark
+
+        return replace(
+            self,
+            open=known(self.open),
+            close=known(self.close),
+            answer=known(self.answer),
+            end=known(self.end),
+            headers=tuple(map(known, self.headers)),
+            marks={tokens[text]: half for text, half in halves.items()},
+        )
+
+
+THINK = ReasoningMarkup("<think>", "</think>", think="<think>\n", conclude="\n</think>\n\n")
+"""What most families write, and what is looked for where nothing else is known."""
+
+
+class ReasoningSplitter:
+    """Tells thinking from answering.
+
+    Args:
+        markup: The marks.
+        place: Where the text begins.
+        begun: Whether part of the answer came before: space at the beginning belongs to it.
+        marked: Whether the last mark in front of the text begins the answer: then the mark of its end is no text.
+    """
+
+    def __init__(
+        self,
+        markup: ReasoningMarkup = THINK,
+        place: Place = Place.START,
+        *,
+        begun: bool = False,
+        marked: bool = False,
+    ) -> None:
+        self.place = place
+        self._markup = markup
+        self._skip_space = place is Place.THINKING and not begun
+        self._has_passed_mark = False
+        self.marked = marked
+        self._seen: set[Place] = set()
+        self._gap = ""
+        self._held: list[Segment] = []
+        self._shown: dict[int, str] = {}
+
+    @property
+    def holds(self) -> bool:
+        """Whether text waits for what follows it, or a mark of the answer must still come."""
+        return bool(self._held) or (self.place is Place.START and self._has_passed_mark)
+
+    def name(self, half: str, text: str) -> None:
+        """Say how the token behind half a character shows where it is no mark."""
+        self._shown[ord(half)] = text
+
+    def push(self, segment: Segment) -> list[Segment]:
+        pending, self._held = [*self._held, segment], []
+        ready: list[Segment] = []
+        while pending:
+            step = self._find_start if self.place is Place.START else self._find_end
+            passed, pending, is_decided = step(pending)
+            ready += passed
+            if not is_decided:
+                self._held = pending
+                break
+        return ready
+
+    def flush(self, *, ended: bool = True) -> list[Segment]:
+        """What was held back, when no more text follows.
+
+        Args:
+            ended: Whether the answer is at its end: then nothing but a header is left out. Of one that may be continued
+                the beginning of a header is left out too, for the model writes it again.
+        """
+        held, self._held = self._held, []
+        text = text_of(held)
+        match self.place:
+            case Place.START:
+                if self._is_header(text.lstrip()) and self._is_bare(text, ended=ended):
+                    return []
+                self._move(Place.ANSWER)
+            case Place.THINKING:
+                if self._header_at(text, ended=ended) == 0:
+                    return []
+            case Place.ANSWER:
+                held = cut(held, self._spelled_end_at(text))[0]
+        return self._emit(held)
+
+    def _find_start(self, pending: list[Segment]) -> tuple[list[Segment], list[Segment], bool]:
+        """Look for what begins thinking or answer; returns what is shown, what is left, and whether that is decided."""
+        text = text_of(pending)
+        rest = text.lstrip()
+        lead = len(text) - len(rest)
+        # A mark counts at the very beginning only: further on it is the answer's own text.
+        if lead <= _LONGEST_LEAD:
+            markup = self._markup
+            marks = {
+                markup.open: Place.THINKING,
+                markup.close: Place.START if markup.answer else Place.ANSWER,
+                markup.answer: Place.ANSWER,
+            }
+            marks.pop("", None)
+            reach = _LONGEST_LEAD if self._is_header(rest) else 0
+            found = _first(rest, marks)
+            if found is not None and found[0] <= reach:
+                at, mark = found
+                header, behind = cut(cut(pending, lead)[1], at)
+                is_header = mark != markup.close and rest.startswith(markup.headers)
+                ready = self._said_in_header(header, rest[:at], has_mark=is_header)
+                self._pass_mark(marks[mark])
+                return ready, cut(behind, len(mark))[1], True
+            if (reach and len(rest) <= reach) or any(m.startswith(rest) for m in (*marks, *markup.headers)):
+                return [], pending, False
+        self._move(Place.ANSWER)
+        return [], pending, True
+
+    def _find_end(self, pending: list[Segment]) -> tuple[list[Segment], list[Segment], bool]:
+        """Look for what ends thinking or answer; likewise."""
+        text, markup = text_of(pending), self._markup
+        marks: dict[str, Place] = {}
+        if self.place is Place.THINKING:
+            marks = {markup.close: Place.START if markup.answer else Place.ANSWER}
+            if markup.marks and markup.answer:
+                # Some models forget to end their thinking before they answer, or before they think on.
+                marks[markup.answer] = Place.ANSWER
+                if markup.open.endswith(markup.answer):
+                    marks[markup.open] = Place.THINKING
+        elif _has_token(markup.end):
+            marks = {markup.end: Place.START}
+        found = _first(text, marks)
+        if found is None:
+            if self.place is Place.THINKING:
+                reach = self._header_at(text)
+            else:
+                reach = min(self._spelled_end_at(text), len(text) - held_back(text, self._spelled_ends))
+            ready, held = cut(pending, min(reach, len(text) - held_back(text, marks)))
+            return self._emit(ready), held, False
+        at, mark = found
+        before, rest = cut(pending, at)
+        if self.place is Place.THINKING and mark != markup.close:
+            before = cut(before, self._header_at(text[:at]))[0]
+        ready = self._emit(before)
+        self._pass_mark(marks[mark])
+        return ready, cut(rest, len(mark))[1], True
+
+    def _is_header(self, rest: str) -> bool:
+        # A mark that is a token is no text, even where what should follow it does not come.
+        return _has_token(rest[:1]) or rest.startswith(self._markup.headers)
+
+    def _is_bare(self, header: str, *, ended: bool) -> bool:
+        """Whether a header says only what headers say; one that has not ended may end in a word not yet known."""
+        for known in sorted((*self._markup.headers, *self._markup.header_words), key=len, reverse=True):
+            header = header.replace(known, " ")
+        words = "".join(letter for letter in header if ord(letter) not in _HALVES).split()
+        return not words or (not ended and len(words) == 1 and len(words[0]) <= _LONGEST_NAME)
+
+    def _header_at(self, text: str, *, ended: bool = False) -> int:
+        """Where a header begins that a text ends with, if it begins with a token; else the length of the text."""
+        tokens = tuple(header for header in self._markup.headers if _has_token(header[:1]))
+        places = range(max(0, len(text) - _LONGEST_LEAD), len(text)) if tokens else ()
+        found = (at for at in places if text.startswith(tokens, at) and self._is_bare(text[at:], ended=ended))
+        return next(found, len(text))
+
+    def _said_in_header(self, header: list[Segment], text: str, *, has_mark: bool) -> list[Segment]:
+        """What a model says behind the beginning of a header where the mark does not come that ends the header."""
+        if self._is_bare(text, ended=True):
+            return []
+        said = len(text)
+        if has_mark:
+            # One that names a tool says more than the words of its family, and is a header as a whole.
+            said = at if (at := self._header_at(text)) < said else 0
+        if said:
+            self._move(Place.ANSWER)
+        return self._emit(cut(header, said)[0])
+
+    @property
+    def _spelled_ends(self) -> tuple[str, ...]:
+        """The end of the answer where it is no token and counts: an answer without a mark may well hold its text."""
+        end = self._markup.end
+        return (end,) if end and self.marked and not _has_token(end) else ()
+
+    def _spelled_end_at(self, text: str) -> int:
+        """Where a spelled end of the answer stands that nothing but space follows; else the length of the text."""
+        kept = text.rstrip()
+        if len(text) - len(kept) <= _LONGEST_LEAD and kept.endswith(self._spelled_ends):
+            return len(kept) - len(self._markup.end)
+        return len(text)
+
+    def _pass_mark(self, place: Place) -> None:
+        self._skip_space = self._has_passed_mark = True
+        self.marked = place is Place.ANSWER
+        self._move(place)
+
+    def _move(self, place: Place) -> None:
+        self.place = place
+        # What was thought or said before is another message to the model.
+        self._gap = _BETWEEN if place in self._seen else ""
+
+    def _emit(self, segments: Iterable[Segment]) -> list[Segment]:
+        out = []
+        thinking = self.place is Place.THINKING
+        for segment in segments:
+            text = segment.text.translate(self._shown) if self._shown else segment.text
+            # Templates put blank lines around the marks; they belong to neither side.
+            text = text.lstrip() if self._skip_space else text
+            if text:
+                text, self._gap, self._skip_space = self._gap + text, "", False
+                self._seen.add(self.place)
+                same = text == segment.text and segment.reasoning == thinking
+                out.append(segment if same else replace(segment, text=text, reasoning=thinking))
+        return out
+
+
+def _has_token(text: str) -> bool:
+    return any(ord(letter) in _HALVES for letter in text)
+
+
+def _first(text: str, marks: Iterable[str]) -> tuple[int, str] | None:
+    """Where the first of some marks stands, and which; of two at one place the longer one."""
+    found = [(at, -len(mark), mark) for mark in marks if (at := text.find(mark)) >= 0]
+    return (min(found)[0], min(found)[2]) if found else None

@@ -1,0 +1,84 @@
+"""Text of a model in segments, and the stop strings that span them.
+
+A stage takes segments and gives segments. It holds back only what it cannot decide yet, and keeps for every piece of
+text who wrote it first. `app.engine.text.stream` puts the stages together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from app.engine.types import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A run of text from one origin.
+
+    Attributes:
+        text: Complete characters.
+        origin: Who wrote the token that completed them.
+        reasoning: Whether the text belongs to the model's thinking, not to its answer.
+    """
+
+    text: str
+    origin: Origin
+    reasoning: bool = False
+
+
+def held_back(text: str, markers: Iterable[str]) -> int:
+    """How many trailing characters of `text` could be the beginning of a marker."""
+    return max((n for m in markers for n in range(1, len(m)) if text.endswith(m[:n])), default=0)
+
+
+def cut(segments: Sequence[Segment], length: int) -> tuple[list[Segment], list[Segment]]:
+    """Split a run of segments after `length` characters."""
+    head: list[Segment] = []
+    for index, segment in enumerate(segments):
+        if length < len(segment.text):
+            if length > 0:
+                head.append(replace(segment, text=segment.text[:length]))
+            return head, [replace(segment, text=segment.text[length:]), *segments[index + 1 :]]
+        head.append(segment)
+        length -= len(segment.text)
+    return head, []
+
+
+def text_of(segments: Iterable[Segment]) -> str:
+    """The text of a run of segments."""
+    return "".join(segment.text for segment in segments)
+
+
+class StopScanner:
+    """Ends the text before the first stop string, wherever token borders fall.
+
+    Args:
+        stops: Stop strings; empty ones are ignored.
+    """
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = tuple(stop for stop in stops if stop)
+        self._held: list[Segment] = []
+        self.stopped = False
+        """Whether a stop string was found; nothing passes after it."""
+
+    def push(self, segment: Segment) -> list[Segment]:
+        if self.stopped:
+            return []
+        if not self._stops:
+            return [segment]
+        pending = [*self._held, segment]
+        text = text_of(pending)
+        found = [at for at in (text.find(stop) for stop in self._stops) if at >= 0]
+        if found:
+            self.stopped = True
+            self._held = []
+            return cut(pending, min(found))[0]
+        ready, self._held = cut(pending, len(text) - held_back(text, self._stops))
+        return ready
+
+    def flush(self) -> list[Segment]:
+        """What was held back, when no more text follows."""
+        held, self._held = self._held, []
+        return held

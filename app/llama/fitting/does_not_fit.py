@@ -1,0 +1,20 @@
+"""That a pair does not fit, with the ways out; importing this looks at no machine and no library."""
+
+from __future__ import annotations
+
+from app.core.errors import PairError
+from app.hardware.offers import Offer
+
+
+class DoesNotFitError(PairError):
+    """A pair that does not fit into this machine.
+
+    Args:
+        message: What is missing, and where.
+        hint: The offers, as flags.
+        offers: The same, as values.
+    """
+
+    def __init__(self, message: str, hint: str, offers: tuple[Offer, ...]) -> None:
+        super().__init__(message, hint)
+        self.offers = offers

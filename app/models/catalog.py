@@ -1,0 +1,294 @@
+"""Pairs by name: the catalogue that ships with Tandem, and the user's own over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from app.core import regular_file
+from app.core.errors import CatalogError, UsageError
+from app.core.toml_error import read_toml, reason
+from app.engine.types import DraftParams, SamplingParams
+from app.models.catalog_table import nearest, params, refuse_unknown, text, whole
+from app.models.source import (
+    DEFAULT_REVISION,
+    DEMO_PREFIX,
+    DemoModel,
+    HubModel,
+    LocalModel,
+    ModelSource,
+    home_expanded,
+    is_repository,
+)
+from app.models.working_memory import Working
+
+_SAMPLING_KEYS = tuple(SamplingParams.__dataclass_fields__)
+_DRAFTING_KEYS = tuple(DraftParams.__dataclass_fields__)
+_PAIR_KEYS = (
+    "title",
+    "family",
+    "good_at",
+    "memory_gb",
+    "bytes_per_token",
+    "working",
+    "context",
+    "licence",
+    "tested_with",
+    "target",
+    "draft",
+    "sampling",
+    "drafting",
+)
+_DEFAULT = SamplingParams()
+_WORKING_KEYS = tuple(Working.__dataclass_fields__)
+_MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
+_SHA256_DIGITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One entry of a catalogue.
+
+    Attributes:
+        name: What `--pair` takes.
+        title: One line for people.
+        target: Where the target comes from.
+        draft: The same for the draft; None if there is none.
+        sampling: The authors' sampling parameters.
+        kept: Those in which it says the default itself, so that the target's file has no say.
+        drafting: Fixed drafting parameters; None for automatic drafting.
+        family: Tokenizer family; "" where it is not said.
+        good_at: What to take it for.
+        memory_gb: The smallest card, or free memory, it is meant for; 0 where it is not said.
+        bytes_per_token: Bytes that the target reads for one token, if not all of its weights; 0 for all.
+        working: What both models take of memory besides their weights; None where that is not known.
+        context: Tokens that the target was made for; 0 where it is not said.
+        licence: Identifier on the hub.
+        tested_with: Figures that others have published, and where.
+        shipped: Whether Tandem itself says so, and not the user.
+    """
+
+    name: str
+    title: str
+    target: ModelSource
+    draft: ModelSource | None
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    drafting: DraftParams | None = None
+    family: str = ""
+    good_at: str = ""
+    memory_gb: int = 0
+    context: int = 0
+    licence: str = ""
+    tested_with: str = ""
+    bytes_per_token: int = 0
+    working: Working | None = None
+    kept: tuple[str, ...] = ()
+    shipped: bool = field(default=False, compare=False, repr=False)
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether this is the tiny pair for trying Tandem; it never replaces another default pair by itself."""
+        return isinstance(self.target, DemoModel)
+
+    @property
+    def sources(self) -> tuple[ModelSource, ...]:
+        """Target and, if there is one, draft."""
+        return (self.target,) if self.draft is None else (self.target, self.draft)
+
+
+class Catalog:
+    """The known pairs, later files over earlier ones.
+
+    Args:
+        files: models.toml files; the first must be there and can be read, the others may.
+
+    Raises:
+        CatalogError: The first file is not TOML, or holds something else than pairs.
+    """
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self.pairs: dict[str, Pair] = {}
+        self.problems: dict[str, CatalogError] = {}
+        """What is wrong with an entry, by its name: which file, which key, and the nearest known one. No other entry of
+        that name stands in for it."""
+        self.unread: CatalogError | None = None
+        """Why a file behind the first cannot be read, or not all of it; what can be is there all the same."""
+        for index, file in enumerate(files):
+            if index == 0:
+                self._take(file, shipped=True)
+            elif not regular_file.is_gone(file, follow_links=False):
+                try:
+                    self._take(file)
+                except CatalogError as error:
+                    self.unread = error
+
+    def _take(self, file: Path, *, shipped: bool = False) -> None:
+        table = _table(file)
+        for name, entry in _entries(table, file).items():
+            try:
+                self.pairs[name] = replace(read_pair(name, entry, file), shipped=shipped)
+                self.problems.pop(name, None)
+            except CatalogError as error:
+                self.problems[name] = error
+                self.pairs.pop(name, None)
+        # A table that is written wrongly beside the pairs may hold others.
+        refuse_unknown(table, ("pairs",), f"{file}")
+
+    @property
+    def trouble(self) -> CatalogError | None:
+        """The first problem, and how many more there are; None without any."""
+        return self.unread if self.unread is not None else first_of(self.problems)
+
+    def get(self, name: str, set_up: Iterable[str] = ()) -> Pair:
+        """The pair of that name.
+
+        Args:
+            name: Of the pair.
+            set_up: Names that the user may mean as well, for the sentence that tells what there is.
+
+        Raises:
+            UsageError: There is none; it names the nearest.
+            CatalogError: Its entry is wrong, or it may be in a file that cannot be read.
+        """
+        if name in self.pairs:
+            return self.pairs[name]
+        if name in self.problems:
+            raise self.problems[name]
+        if self.unread is not None:
+            raise self.unread
+        known = dict.fromkeys([*set_up, *self.pairs])
+        raise UsageError(f'There is no pair "{name}".{nearest(name, known)}', "All there are: tandem pairs list")
+
+
+def first_of(problems: Mapping[str, CatalogError]) -> CatalogError | None:
+    """The first of several, and how many more there are; None without any."""
+    first, n_more = next(iter(problems.values()), None), len(problems) - 1
+    if first is None or not n_more:
+        return first
+    return CatalogError(f"{first.message} {n_more} more: tandem doctor.", first.hint)
+
+
+def shipped_file() -> Path:
+    """The catalogue that comes with Tandem: inside an installed package, beside it in a checkout."""
+    here = Path(__file__).parents[1]
+    inside = here / "models.toml"
+    return inside if inside.exists() else here.parent / "models.toml"
+
+
+def _table(file: Path) -> dict[str, Any]:
+    try:
+        # Editors of Windows mark UTF-8.
+        return read_toml(regular_file.read_text(file, "utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CatalogError(
+            f"{file} cannot be read: {reason(error)}.", "Mend it, or move it away; no pair in it is known until then."
+        ) from error
+
+
+def _entries(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    pairs = table.get("pairs", {})
+    if not isinstance(pairs, dict):
+        raise CatalogError(f"{file}: pairs must be a table.", "Write [pairs.NAME].")
+    return pairs
+
+
+def read_pair(name: str, entry: Any, file: Path) -> Pair:
+    """One entry of a catalogue file.
+
+    Raises:
+        CatalogError: It is wrong; the sentence names file, entry and key.
+    """
+    where = f"{file}: pairs.{name}"
+    if not isinstance(entry, dict):
+        raise CatalogError(f"{where} must be a table.", "Write [pairs.NAME].")
+    refuse_unknown(entry, _PAIR_KEYS, where)
+    if "target" not in entry:
+        raise CatalogError(
+            f"{where} has no target.",
+            'Add target = "/path/to/model.gguf" or { repo = "owner/name", quant = "Q4_K_M" }.',
+        )
+    sampling = params(SamplingParams(), entry.get("sampling", {}), _SAMPLING_KEYS, f"{where}.sampling")
+    return Pair(
+        name=name,
+        title=text(entry, "title", where) or name,
+        target=_source(entry["target"], f"{where}.target", file),
+        draft=_source(entry["draft"], f"{where}.draft", file) if "draft" in entry else None,
+        family=text(entry, "family", where) or "",
+        good_at=text(entry, "good_at", where) or "",
+        memory_gb=whole(entry, "memory_gb", where) or 0,
+        context=whole(entry, "context", where) or 0,
+        bytes_per_token=whole(entry, "bytes_per_token", where) or 0,
+        working=_working(entry["working"], f"{where}.working") if "working" in entry else None,
+        licence=text(entry, "licence", where) or "",
+        tested_with=text(entry, "tested_with", where) or "",
+        sampling=sampling,
+        kept=tuple(key for key in entry.get("sampling", {}) if getattr(sampling, key) == getattr(_DEFAULT, key)),
+        drafting=(
+            params(DraftParams(), entry["drafting"], _DRAFTING_KEYS, f"{where}.drafting")
+            if "drafting" in entry
+            else None
+        ),
+    )
+
+
+def write_pair(pair: Pair) -> dict[str, Any]:
+    """The entry that `read_pair` would make this pair of; paths are absolute."""
+    entry: dict[str, Any] = {
+        key: value
+        for key in ("title", "family", "good_at", "memory_gb", "bytes_per_token", "context", "licence", "tested_with")
+        if (value := getattr(pair, key))
+    }
+    if pair.working is not None:
+        entry["working"] = {key: value for key, value in asdict(pair.working).items() if value}
+    entry["target"] = _write_source(pair.target)
+    if pair.draft is not None:
+        entry["draft"] = _write_source(pair.draft)
+    chain = {k: v for k, v in asdict(pair.sampling).items() if k in pair.kept or v != getattr(_DEFAULT, k)}
+    if chain:
+        entry["sampling"] = chain
+    if pair.drafting is not None:
+        entry["drafting"] = asdict(pair.drafting)
+    return entry
+
+
+def _write_source(source: ModelSource) -> Any:
+    if not isinstance(source, HubModel):
+        return str(source)
+    return {key: value for key, value in asdict(source).items() if value is not None}
+
+
+def _source(entry: Any, where: str, file: Path) -> ModelSource:
+    """A model as written in a file: a path, a `demo:` name, or a table that names a repository."""
+    if isinstance(entry, str):
+        if entry.startswith(DEMO_PREFIX):
+            return DemoModel(entry.removeprefix(DEMO_PREFIX))
+        # `~` is the home folder, a relative path starts at the file.
+        return LocalModel(file.parent / home_expanded(entry))
+    if not isinstance(entry, dict):
+        raise CatalogError(
+            f"{where} must be a path in quotes or a table.", 'Write { repo = "owner/name", quant = "Q8_0" }.'
+        )
+    refuse_unknown(entry, _MODEL_KEYS, where)
+    repo, sha256 = text(entry, "repo", where), text(entry, "sha256", where)
+    if not repo or not is_repository(repo):
+        raise CatalogError(f"{where}.repo must name a repository.", 'Write it as repo = "owner/name".')
+    if sha256 is not None and not (len(sha256) == _SHA256_DIGITS and set(sha256.lower()) <= set("0123456789abcdef")):
+        raise CatalogError(f"{where}.sha256 must be {_SHA256_DIGITS} hexadecimal digits.", "Leave it out if unknown.")
+    return HubModel(
+        repo,
+        quant=text(entry, "quant", where),
+        file=text(entry, "file", where),
+        revision=text(entry, "revision", where) or DEFAULT_REVISION,
+        size=whole(entry, "size", where),
+        sha256=sha256.lower() if sha256 else None,
+    )
+
+
+def _working(table: Any, where: str) -> Working:
+    """What is left out is nothing."""
+    if not isinstance(table, dict):
+        raise CatalogError(f"{where} must be a table.", "Write { per_token = bytes, fixed = bytes, main = bytes }.")
+    refuse_unknown(table, _WORKING_KEYS, where)
+    return Working(**{key: whole(table, key, where) or 0 for key in _WORKING_KEYS})

@@ -1,0 +1,84 @@
+"""How long the context of a loaded pair can be, why not longer, and which length would hold a text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.models.pair_info import PairInfo
+from app.models.pairing.cells import DEFAULT_CONTEXT, longest_trained, round_up
+
+_STEP = 1024
+_LEAST_ROOM = 1024
+"""Tokens for an answer."""
+_SHARE_OF_ROOM = 4
+"""A quarter of what is read already is left for what follows: an answer, and the next prompts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLimit:
+    """The longest context.
+
+    Attributes:
+        n_ctx: Tokens.
+        reason: Why not more, as a clause.
+    """
+
+    n_ctx: int
+    reason: str
+
+
+def context_limit(pair: PairInfo) -> ContextLimit:
+    """The longest context that a pair can have, as far as is known of its target and of the memory here."""
+    target = pair.target
+    trained = max(pair.n_ctx, longest_trained(target.n_ctx_train))
+    if 0 < pair.n_ctx_room < trained:
+        # It is there, whatever was counted.
+        room = max(pair.n_ctx, pair.n_ctx_room)
+        return ContextLimit(room, f"memory had room for {room:,} tokens at the last loading")
+    if not target.n_ctx_train:
+        return ContextLimit(trained, f"the file of {target.name} does not say for what context it was trained")
+    return ContextLimit(trained, f"{target.name} was trained for {target.n_ctx_train:,} tokens")
+
+
+def meant(pair: PairInfo, n_ctx: int | None) -> int:
+    """The context that the pair is loaded with if so many tokens are asked for, or the usual number (None)."""
+    asked = round_up(n_ctx if n_ctx is not None else DEFAULT_CONTEXT)
+    return min(asked, longest_trained(pair.target.n_ctx_train))
+
+
+def enough_for(pair: PairInfo, n_tokens: int) -> int:
+    """A context that would hold so many tokens and an answer to them; 0 where none can be had."""
+    limit = context_limit(pair).n_ctx
+    return min(limit, roomy(n_tokens)) if n_tokens < limit else 0
+
+
+def roomy(n_tokens: int) -> int:
+    """A context, in round numbers, for so many tokens and an answer to them."""
+    return -(-(n_tokens + max(_LEAST_ROOM, n_tokens // _SHARE_OF_ROOM)) // _STEP) * _STEP
+
+
+def remark(pair: PairInfo, n_ctx: int) -> str:
+    """What is to be said of so many tokens of context before the models are loaded with them; "" for nothing."""
+    limit, trained = context_limit(pair), longest_trained(pair.target.n_ctx_train)
+    asked = meant(pair, n_ctx)
+    if asked > limit.n_ctx:
+        return f"{_capital(limit.reason)}; more may not be loaded."
+    if round_up(n_ctx) > trained:
+        # The name of a model is written as it is.
+        why = limit.reason if pair.target.n_ctx_train else _capital(limit.reason)
+        return f"{why}; {trained:,} are used."
+    draft = pair.draft
+    if draft is not None and 0 < draft.n_ctx_train < asked:
+        return f"The draft was trained for {draft.n_ctx_train:,} tokens; beyond them its drafts get worse."
+    return ""
+
+
+def here(pair: PairInfo) -> str:
+    """How long the context is and could be, in a sentence."""
+    limit = context_limit(pair)
+    most = f"at most {limit.n_ctx:,}" if limit.n_ctx > pair.n_ctx else "and no more"
+    return f"Now {pair.n_ctx:,}, {most} here: {limit.reason}."
+
+
+def _capital(clause: str) -> str:
+    return clause[0].upper() + clause[1:]

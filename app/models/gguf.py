@@ -1,0 +1,314 @@
+"""Reads the header of a GGUF file: what a model is, without loading it.
+
+Written by hand because the header must be readable from a part of a file and from hostile ones, in a fraction of the
+load time. The format is described in ggml's docs/gguf.md; versions 2 and 3, little-endian.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+
+from app.core import regular_file
+from app.core.errors import DamagedFileError, ModelFileError
+from app.models import foreign_file
+from app.models.split_model import missing_part
+
+Scalar = int | float | bool | str
+Value = Scalar | list[bytes] | list[int] | None
+"""A metadata value. Of arrays the token texts and types and short ones of whole numbers are kept; the rest is None."""
+
+MAGIC = b"GGUF"
+TOKENS_KEY = "tokenizer.ggml.tokens"
+TYPES_KEY = "tokenizer.ggml.token_type"
+_MAX_KEY_BYTES = 65_535
+_MAX_VALUES = 65_536
+_MAX_TENSORS = 65_536
+_MAX_DIMENSIONS = 4
+_TYPE_AND_OFFSET_BYTES = 12
+_MAX_ELEMENTS = 1 << 22
+_AGAIN = "Download it again; tandem setup does that for a pair from the hub."
+_MAX_HEADER_BYTES = 1 << 28
+"""A sparse file of terabytes costs nothing to make, so its end alone bounds neither time nor memory. The largest
+vocabularies have a quarter of a million tokens, as many merges, and headers of 16 MB."""
+_STRING, _ARRAY, _BOOL = 8, 9, 7
+_INTEGERS = {4: "I", 5: "i", 7: "?"}
+_SHORT = 512
+"""One number per layer, of as many layers as llama.cpp knows."""
+_FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+_U64 = struct.Struct("<Q")
+_U32 = struct.Struct("<I")
+
+
+class HeaderError(Exception):
+    """The bytes are not a GGUF header; the message says where it stops making sense."""
+
+
+class ForeignHeaderError(HeaderError):
+    """They are of no GGUF file, or of a version of it that llama.cpp does not read."""
+
+
+class HeaderIncompleteError(HeaderError):
+    """The header goes on after the bytes that are there."""
+
+
+@dataclass(frozen=True)
+class GgufHeader:
+    """Metadata of one GGUF file.
+
+    Attributes:
+        version: Of the format.
+        n_tensors: Tensors the file claims to hold.
+        metadata: Key to value, in the file's order.
+        n_parameters: Elements of all tensors listed in this file; None where the list was not read.
+        n_bytes: Of the header itself, that list included, but for its padding; 0 where it was not read.
+    """
+
+    version: int
+    n_tensors: int
+    metadata: Mapping[str, Value] = field(repr=False)
+    n_parameters: int | None = None
+    n_bytes: int = 0
+
+    @property
+    def architecture(self) -> str:
+        """llama.cpp's name of the architecture, or "" where it is missing."""
+        value = self.metadata.get("general.architecture")
+        return value if isinstance(value, str) else ""
+
+    def of_architecture(self, key: str) -> Value:
+        """The value of `<architecture>.<key>`, or None."""
+        return self.metadata.get(f"{self.architecture}.{key}")
+
+    def number(self, key: str) -> int:
+        """The same as a positive number, the largest where every layer has its own; 0 for anything else."""
+        value = self.of_architecture(key)
+        if isinstance(value, list):
+            value = max((n for n in value if isinstance(n, int)), default=0)
+        return value if isinstance(value, int) and value > 0 else 0
+
+    @cached_property
+    def tokens(self) -> list[bytes]:
+        """The vocabulary's texts by id; empty in a file without a tokenizer."""
+        value = self.metadata.get(TOKENS_KEY)
+        return [token for token in value if isinstance(token, bytes)] if isinstance(value, list) else []
+
+    @cached_property
+    def token_types(self) -> list[int]:
+        """llama.cpp's type of every token by id; empty in a file that does not say."""
+        value = self.metadata.get(TYPES_KEY)
+        return [kind for kind in value if isinstance(kind, int)] if isinstance(value, list) else []
+
+
+class _Reader:
+    """A cursor over bytes that never reads past their end."""
+
+    def __init__(self, data: bytes | mmap.mmap) -> None:
+        self._data = data
+        self._end = min(len(data), _MAX_HEADER_BYTES)
+        self._strings_left = _MAX_ELEMENTS
+        self.at = 0
+
+    def take(self, n: int) -> bytes:
+        self.skip(n)
+        return self._data[self.at - n : self.at]
+
+    def skip(self, n: int) -> None:
+        if n > self._end - self.at:
+            raise self._too_short()
+        self.at += n
+
+    def _too_short(self) -> HeaderError:
+        if self._end < len(self._data):
+            return HeaderError("its header is longer than that of any model")
+        return HeaderIncompleteError("the file ends inside its header")
+
+    def u32(self) -> int:
+        value: int = _U32.unpack(self.take(4))[0]
+        return value
+
+    def u64(self) -> int:
+        value: int = _U64.unpack(self.take(8))[0]
+        return value
+
+    def scalar(self, kind: int) -> Scalar:
+        layout = _FORMATS.get(kind)
+        if layout is None:
+            raise HeaderError(f"a value has the unknown type {kind}")
+        if kind == _BOOL:
+            return self.take(1) != b"\0"
+        value: Scalar = struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
+        return value
+
+    def integers(self, kind: int, count: int) -> list[int]:
+        if count > _MAX_ELEMENTS:
+            raise HeaderError("an array is longer than any model needs")
+        layout = struct.Struct(f"<{count}{_INTEGERS[kind]}")
+        return list(layout.unpack(self.take(layout.size)))
+
+    def strings(self, count: int, *, keep: bool) -> list[bytes] | None:
+        """`count` length-prefixed strings; the inner loops of every load, so they are written out."""
+        if count > (self._end - self.at) // 8:
+            raise self._too_short()
+        self._strings_left -= count
+        if self._strings_left < 0:
+            raise HeaderError("its arrays hold more texts than any model needs")
+        if keep:
+            return self._kept(count)
+        self._pass_over(count)
+        return None
+
+    def _kept(self, count: int) -> list[bytes]:
+        data, at, end, unpack = self._data, self.at, self._end, _U64.unpack_from
+        out = []
+        for _ in range(count):
+            if end - at < 8:
+                raise self._too_short()
+            length = unpack(data, at)[0]
+            at += 8
+            if length > end - at:
+                raise self._too_short()
+            out.append(data[at : at + length])
+            at += length
+        self.at = at
+        return out
+
+    def _pass_over(self, count: int) -> None:
+        data, at, end, unpack = self._data, self.at, self._end, _U64.unpack_from
+        try:
+            for _ in repeat(None, count):
+                at += 8 + unpack(data, at)[0]
+                if at > end:
+                    raise self._too_short()
+        except struct.error:
+            raise self._too_short() from None
+        self.at = at
+
+
+def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: bool = True) -> GgufHeader:
+    """Read a header from the beginning of a GGUF file.
+
+    Args:
+        data: The beginning of the file.
+        tensors: Read the list of tensors behind the metadata too, for the number of parameters.
+        vocabulary: Keep the texts and types of the tokens, which takes most of the time.
+
+    Raises:
+        HeaderIncompleteError: More bytes are needed.
+        ForeignHeaderError: It is no GGUF header, or one of a version that llama.cpp does not read.
+        HeaderError: It is damaged.
+    """
+    reader = _Reader(data)
+    if (magic := reader.take(4)) != MAGIC:
+        if not any(magic):
+            raise HeaderError("it begins with zeros, as a power cut may leave it")
+        raise ForeignHeaderError(foreign_file.told(data[: foreign_file.LOOK]) or "it does not begin with GGUF")
+    version = reader.u32()
+    if version not in (2, 3):
+        raise ForeignHeaderError(f"it has the GGUF version {version}; versions 2 and 3 can be read")
+    n_tensors, n_values = reader.u64(), reader.u64()
+    if n_values > _MAX_VALUES:
+        raise HeaderError(f"it claims {n_values:,} metadata values")
+    metadata: dict[str, Value] = {}
+    for _ in range(n_values):
+        key = _key(reader)
+        if key in metadata:
+            raise HeaderError(f"it has the key {key[:80]!r} twice")
+        metadata[key] = _value(reader, key, vocabulary=vocabulary)
+    if not tensors:
+        return GgufHeader(version, n_tensors, metadata)
+    n_parameters = _parameters(reader, n_tensors)
+    return GgufHeader(version, n_tensors, metadata, n_parameters, reader.at)
+
+
+def _parameters(reader: _Reader, n_tensors: int) -> int:
+    if n_tensors > _MAX_TENSORS:
+        raise HeaderError(f"it claims {n_tensors:,} tensors")
+    total = 0
+    for _ in range(n_tensors):
+        reader.skip(reader.u64())
+        n_dimensions = reader.u32()
+        if n_dimensions > _MAX_DIMENSIONS:
+            raise HeaderError(f"a tensor has {n_dimensions} dimensions")
+        total += math.prod(reader.u64() for _ in range(n_dimensions))
+        reader.skip(_TYPE_AND_OFFSET_BYTES)
+    return total
+
+
+def _key(reader: _Reader) -> str:
+    length = reader.u64()
+    if not 0 < length <= _MAX_KEY_BYTES:
+        raise HeaderError("a key is empty, or longer than the format allows")
+    key = reader.take(length)
+    # llama.cpp compares keys as C strings: what follows a zero byte would name another key here than there.
+    if b"\0" in key:
+        raise HeaderError("a key has a zero byte")
+    return key.decode("utf-8", errors="replace")
+
+
+def _value(reader: _Reader, key: str, *, vocabulary: bool) -> Value:
+    kind = reader.u32()
+    if kind == _STRING:
+        return reader.take(reader.u64()).decode("utf-8", errors="replace")
+    if kind != _ARRAY:
+        return reader.scalar(kind)
+    element, count = reader.u32(), reader.u64()
+    if element == _STRING:
+        return reader.strings(count, keep=vocabulary and key == TOKENS_KEY)
+    if element in _INTEGERS and (count <= _SHORT or (vocabulary and key == TYPES_KEY)):
+        return reader.integers(element, count)
+    if element not in _FORMATS:
+        raise HeaderError(f"an array has elements of the unknown type {element}")
+    reader.skip(count * struct.calcsize(_FORMATS[element]))
+    return None
+
+
+def _check_parts(path: Path, header: GgufHeader) -> None:
+    n_parts = header.metadata.get("split.count")
+    if isinstance(n_parts, int) and n_parts > 1 and (missing := missing_part(path)):
+        raise DamagedFileError(
+            f"{path} is one of {n_parts} parts, and {missing} is not beside it.",
+            "Get all parts; tandem setup does that for a pair from the hub.",
+        )
+
+
+def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -> GgufHeader:
+    """Read the header of a file on disk; see `parse_header`.
+
+    Raises:
+        ModelFileError: It is missing, not a regular file, or not GGUF.
+        DamagedFileError: It is empty, cut short or damaged, or lacks a part.
+    """
+    try:
+        # Before it is opened: opening a pipe waits for whoever writes into it.
+        if regular_file.status(path).st_size == 0:
+            raise DamagedFileError(f"{path} is empty.", _AGAIN)
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            header = parse_header(data, tensors=tensors, vocabulary=vocabulary)
+        _check_parts(path, header)
+        return header
+    except FileNotFoundError:
+        raise ModelFileError(f"There is no file {path}.", "Check the path, or choose a pair with --pair.") from None
+    except IsADirectoryError:
+        raise ModelFileError(f"{path} is a folder, not a model file.", "Name the .gguf file inside it.") from None
+    except regular_file.PipeOrDeviceError:
+        raise ModelFileError(f"{path} is not a regular file.", "A model must be a .gguf file on disk.") from None
+    except HeaderIncompleteError:
+        raise DamagedFileError(f"{path} is cut short: it ends inside its header.", _AGAIN) from None
+    except ForeignHeaderError as error:
+        raise ModelFileError(f"{path} is not a GGUF model: {error}.", "llama.cpp runs GGUF files only.") from None
+    except HeaderError as error:
+        raise DamagedFileError(f"{path} is damaged: {error}.", _AGAIN) from None
+    except OSError as error:
+        raise ModelFileError(
+            f"{path} cannot be read: {error.strerror or error}.", "Check the path and its permissions."
+        ) from None
+    except ValueError as error:
+        # Such as a zero byte in the name.
+        raise ModelFileError(f"{str(path)!r} cannot be read: {error}.", "Check the path.") from None

@@ -1,0 +1,164 @@
+"""How far downloads are: two bars on the set-up screen, a quiet line for each in the chat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.content import Content
+from textual.timer import Timer
+from textual.widgets import Static
+
+from app.core.printable import printable
+from app.core.sizes import GB
+from app.models.pairing.texts import duration, speed
+from app.ui.key_names import key
+from app.ui.models.setups import Download, Job, PairService, Stage
+from app.ui.text import cut, percent
+
+LOOK_S = 0.125
+"""Eight times a second is as often as numbers can be read."""
+_QUIET_LOOK_S = 0.5
+_SOON_S = 1.0
+"""A wait that need not be told: it is over, or begins anew, while it is read."""
+_ROLE = 6
+_SHORTEST_BAR, _LONGEST_BAR = 10, 40
+_NUMBERS = 54
+"""Cells beside a bar."""
+_BESIDE = _ROLE + 6
+"""Cells of a line that neither the bar nor the text behind it has: the role, what keeps them apart, and the margins."""
+_SPEED = 7
+"""Cells of a speed, so that the time left stays where it is."""
+_GAP = "  "
+
+
+class DownloadBars(Static):
+    """The downloads of one pair, a line a model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._job: Job | None = None
+
+    def show(self, job: Job | None) -> None:
+        """Show a set-up, or nothing."""
+        if job != self._job:
+            self._job = job
+            self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        job = self._job
+        self.display = job is not None and bool(job.downloads)
+        if job is None:
+            return
+        lines, pending = [], next((one.role for one in job.downloads if one.done < one.total), "")
+        for one in job.downloads:
+            pace = _pace(job) if one.role == pending else []
+            lines.append(_bar(one, pace, self.app.size.width))
+        self.update(Content("\n").join(lines))
+
+
+class DownloadLines(Static):
+    """In the chat a line for each download that goes on, and what came of it until the set-up screen is opened.
+
+    Args:
+        pairs: Tells how they go.
+    """
+
+    def __init__(self, pairs: PairService) -> None:
+        super().__init__()
+        self._pairs = pairs
+        self._watched: tuple[str, ...] = ()
+        self._timer: Timer | None = None
+        self.display = False
+
+    def watch_downloads(self) -> None:
+        """Begin to look; ends by itself when there is nothing more to see."""
+        self.stop()
+        self._watched = tuple(name for name, job in self._pairs.look().jobs.items() if job.running)
+        if self._watched:
+            self._timer = self.set_interval(_QUIET_LOOK_S, self._look)
+            self._look()
+
+    def stop(self) -> None:
+        """Do not look any more, and show nothing."""
+        if self._timer is not None:
+            self._timer.stop()
+        self.display = False
+
+    def _look(self) -> None:
+        jobs = self._pairs.look().jobs
+        watched = {name: jobs[name] for name in self._watched if name in jobs}
+        if self._timer is not None and not any(job.running for job in watched.values()):
+            self._timer.stop()
+        told = {name: job for name, job in watched.items() if job.stage is not Stage.STOPPED}
+        width = self.app.size.width - self.gutter.width
+        self.display = bool(told)
+        self.update(Content("\n").join(line_text(name, job, width) for name, job in told.items()))
+
+
+def line_text(name: str, job: Job, width: int) -> Content:
+    """A set-up in one line of so many cells."""
+    name, pairs = printable(name), key("chat.pairs", "f6")
+    if job.stage is Stage.READY:
+        return Content.styled(f"{name} is set up; {pairs} opens it", "$quiet").truncate(width, ellipsis=True)
+    if job.stage is Stage.ASKING:
+        text = f"{name} waits for a yes before it is downloaded; {pairs} tells more"
+        return Content.styled(text, "$quiet").truncate(width, ellipsis=True)
+    if job.error is not None:
+        what, more = Content(f"{name}: {printable(job.error.message)}"), f" {pairs} tells more"
+        return (cut(what, width - len(more)) + more).stylize("$quiet")
+    parts = _line_parts(name, job)
+    while len(parts) > 1 and Content(_GAP).join(parts).cell_length > width:
+        parts.pop()
+    return Content(_GAP).join(parts).truncate(width, ellipsis=True)
+
+
+def _line_parts(name: str, job: Job) -> list[Content]:
+    """What there is to say, that which can be spared last."""
+    parts = [Content.styled(name, "$quiet")]
+    parts += [Content.styled(f"{one.role} {percent(one.share):>3}", f"${one.role}") for one in job.downloads]
+    waiting = next((one.waiting for one in job.downloads if one.waiting), "")
+    if job.stage is Stage.DOWNLOADING and job.downloads:
+        parts += [Content.styled(part, "$quiet") for part in ([printable(waiting)] if waiting else _pace(job))]
+    else:
+        parts.append(Content.styled(printable(job.looking) or job.stage.value, "$quiet"))
+    return parts
+
+
+def _pace(job: Job) -> list[str]:
+    """Speed and time left, as far as they are known."""
+    if not job.running:
+        return [job.stage.value]
+    left = duration(job.left_s) if job.left_s is not None and job.left_s >= 1 else ""
+    pace = speed(job.bytes_per_s)
+    return [part for part in (f"{pace:>{_SPEED}}" if pace else "", left) if part]
+
+
+def _bar(one: Download, pace: Sequence[str], width: int) -> Content:
+    if one.waiting:
+        again = f", again in {one.wait_s:.0f} s" if one.wait_s > _SOON_S else ""
+        tail = f"{printable(one.waiting).rstrip('.')}{again}"
+    else:
+        parts = [_amount(one), *(["✓"] if one.done >= one.total else pace)]
+        while len(parts) > 1 and len(_GAP.join(parts)) > width - _BESIDE + len(_GAP):
+            parts.pop()
+        tail = _GAP.join(parts)
+    # A sentence may need more than numbers do; it does not go on below the bar.
+    room = min(width - _NUMBERS, width - _BESIDE - Content(tail).cell_length)
+    cells = min(_LONGEST_BAR, room) if room >= _SHORTEST_BAR else 0
+    full = int(one.share * cells)
+    style = f"${one.role}"
+    return Content.assemble(
+        (f"{one.role:{_ROLE}}{_GAP}", style),
+        ("━" * full, style),
+        ("━" * (cells - full), "$rule"),
+        _GAP * bool(cells),
+        (tail, "" if not one.waiting else "$quiet"),
+    )
+
+
+def _amount(one: Download) -> str:
+    unit, name = (GB, "GB") if one.total >= GB / 10 else (1_000_000, "MB")
+    return f"{one.done / unit:5.1f} / {one.total / unit:4.1f} {name}"

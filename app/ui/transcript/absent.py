@@ -1,0 +1,127 @@
+"""What stands for a message that is not mounted: all it takes to show it again, and a guess at its height."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from math import ceil
+from typing import TYPE_CHECKING
+
+from app.conversations.attached import split
+from app.conversations.message import Role
+from app.conversations.tree import Node
+from app.core.errors import AppError
+from app.ui.transcript.ended import as_error, in_words, is_final, kept_in_words
+from app.ui.transcript.folded import beginning
+
+if TYPE_CHECKING:
+    from app.ui.reading.document import MarkdownDocument
+    from app.ui.reading.origins import Writers
+
+_FRAME = 2
+"""Rows of any message besides its text: who speaks, and a blank one."""
+
+
+@dataclass(slots=True)
+class AbsentPrompt:
+    """A prompt, or what the system says.
+
+    Attributes:
+        text: All of it, with what it includes.
+        label: Who speaks.
+        node: Its id in the conversation.
+        opened: Which of the texts that it includes are unfolded.
+    """
+
+    text: str
+    label: str = "You"
+    node: int | None = None
+    opened: Sequence[bool] = ()
+
+    @property
+    def is_said(self) -> bool:
+        return True
+
+    def guess(self, width: int) -> int:
+        """Rows in so many columns, about."""
+        question, included = split(self.text)
+        texts = zip(included, chain(self.opened, repeat(False)), strict=False)
+        folded = sum(1 + (_opened(each.text, width) if is_open else 0) for each, is_open in texts)
+        return _FRAME + folded + _rows(question, width)
+
+
+@dataclass(slots=True)
+class AbsentAnswer:
+    """An answer.
+
+    Attributes:
+        text: What was said, without the thinking.
+        thought: The thinking.
+        seconds: How long it took; 0 if nobody saw it.
+        opened: Whether the thinking is unfolded.
+        remark: What is said about the answer.
+        is_final: Whether nothing can come after it.
+        error: Why there is no more of it.
+        writers: Who wrote what, if it was seen coming.
+        document: The text as it was laid out, where that is dear; None to do it again.
+        node: Its id in the conversation.
+    """
+
+    text: str = ""
+    thought: str = ""
+    seconds: float = 0.0
+    opened: bool = False
+    remark: str = ""
+    is_final: bool = False
+    error: AppError | None = None
+    writers: Writers | None = None
+    document: MarkdownDocument | None = None
+    node: int | None = None
+
+    @property
+    def is_said(self) -> bool:
+        """Whether it is a message; a place where no answer came is none."""
+        return self.node is not None or bool(self.text.strip() or self.thought.strip())
+
+    def guess(self, width: int) -> int:
+        """Rows in so many columns, about."""
+        thought = (2 + (_rows(self.thought, width) if self.opened else 0)) if self.thought else 0
+        return _FRAME + _rows(self.text, width) + thought + 2 * bool(self.remark)
+
+
+Absent = AbsentPrompt | AbsentAnswer
+
+
+def absents(path: Sequence[Node]) -> Iterator[Absent]:
+    """What stands for messages that were kept, to the end of their branch; a prompt there has no answer."""
+    for node in path:
+        yield _absent(node)
+    if path and path[-1].role is Role.USER:
+        ending = path[-1].ending
+        remark, error = in_words(ending, empty=True), as_error(ending)
+        if remark or error is not None:
+            yield AbsentAnswer(remark=remark, is_final=is_final(ending), error=error)
+
+
+def _absent(node: Node) -> Absent:
+    if node.role is not Role.ASSISTANT:
+        return AbsentPrompt(node.text, "You" if node.role is Role.USER else "System", node.id)
+    return AbsentAnswer(
+        node.text,
+        node.reasoning,
+        remark=kept_in_words(
+            node.state, node.ending, empty=not node.text.strip(), thought=bool(node.reasoning.strip())
+        ),
+        is_final=is_final(node.ending),
+        error=as_error(node.ending),
+        node=node.id,
+    )
+
+
+def _opened(text: str, width: int) -> int:
+    return sum(max(1, ceil(len(line) / max(1, width))) for line in beginning(text).split("\n"))
+
+
+def _rows(text: str, width: int) -> int:
+    return 1 + text.count("\n") + len(text) // max(1, width)

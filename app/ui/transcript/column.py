@@ -1,0 +1,200 @@
+"""Entries below each other: where each begins, and which are mounted."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence, Set
+from itertools import accumulate
+
+from textual.widget import Widget
+
+from app.ui.transcript.absent import Absent
+from app.ui.transcript.speech import Speech
+
+_WIDEST = 100
+"""Columns that a message takes at most."""
+
+
+class Entry:
+    """A place in the column.
+
+    Args:
+        absent: What stands for its message while that is not mounted; None for a widget that always is.
+        widget: What is mounted, or about to be.
+
+    Attributes:
+        number: How many entries are above it.
+        hidden: Whether nothing is shown of it.
+    """
+
+    __slots__ = ("_rows", "_width", "absent", "hidden", "number", "widget")
+
+    def __init__(self, absent: Absent | None = None, widget: Widget | None = None) -> None:
+        self.absent = absent
+        self.widget = widget
+        self.number = 0
+        self.hidden = False
+        self._rows = self._width = 0
+
+    @property
+    def speech(self) -> Speech | None:
+        """The message, if it is mounted."""
+        return self.widget if isinstance(self.widget, Speech) else None
+
+    @property
+    def node(self) -> int | None:
+        """The id of its message in the conversation."""
+        message = self.absent if self.widget is None else self.speech
+        return message.node if message is not None else None
+
+    @property
+    def is_said(self) -> bool:
+        """Whether it is a message; neither a remark of the program nor a place where no answer came is one."""
+        message = self.absent if self.widget is None else self.speech
+        return message is not None and message.is_said
+
+    def rows(self, width: int) -> int:
+        """Rows that it takes in so many columns, measured or guessed."""
+        if self.hidden:
+            return 0
+        if self._width != width and self.absent is not None:
+            self.measured(self.absent.guess(min(width, _WIDEST)), width)
+        return self._rows
+
+    def measured(self, rows: int, width: int) -> None:
+        self._rows, self._width = rows, width
+
+    def forget_rows(self) -> None:
+        """Its height has changed while it was not mounted."""
+        self._width = 0
+
+
+class Column:
+    """The entries. What is asked for often is answered without a look at all of them.
+
+    Attributes:
+        entries: All there is, first one on top.
+    """
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._width = 0
+        self._rows: list[int] = []
+        self._known_tops: list[int] | None = None
+        self._mounted: dict[Widget, Entry] = {}
+
+    # What is in it
+
+    def put(self, entries: Sequence[Entry], before: Entry | None = None) -> None:
+        """Put entries below all others, or above one."""
+        assert before is None or self.holds(before)
+        at = before.number if before is not None else len(self.entries)
+        self.entries[at:at] = entries
+        self._rows[at:at] = [entry.rows(self._width) for entry in entries]
+        self._mounted.update((entry.widget, entry) for entry in entries if entry.widget is not None)
+        self._count(at)
+
+    def take_out(self, leaving: Set[Entry]) -> None:
+        """Take entries out."""
+        first = min((entry.number for entry in leaving), default=len(self.entries))
+        staying = [
+            (entry, rows)
+            for entry, rows in zip(self.entries[first:], self._rows[first:], strict=True)
+            if entry not in leaving
+        ]
+        self.entries[first:] = [entry for entry, _ in staying]
+        self._rows[first:] = [rows for _, rows in staying]
+        for entry in leaving:
+            if entry.widget is not None:
+                self._mounted.pop(entry.widget, None)
+        self._count(first)
+
+    def holds(self, entry: Entry) -> bool:
+        """Whether an entry is in it, and was not taken out."""
+        return entry.number < len(self.entries) and self.entries[entry.number] is entry
+
+    def _count(self, first: int) -> None:
+        for number, entry in enumerate(self.entries[first:], first):
+            entry.number = number
+        self._known_tops = None
+
+    # What is mounted
+
+    @property
+    def mounted(self) -> list[Entry]:
+        """The entries with a widget, first one on top."""
+        return sorted(self._mounted.values(), key=lambda entry: entry.number)
+
+    def entry_of(self, widget: Widget | None) -> Entry | None:
+        """The entry that a widget belongs to."""
+        return self._mounted.get(widget) if widget is not None else None
+
+    def enter(self, entry: Entry, widget: Widget) -> None:
+        """Let an entry have a widget."""
+        entry.widget = widget
+        self._mounted[widget] = entry
+
+    def leave(self, entry: Entry) -> Speech:
+        """Let the message of an entry be mounted no longer; returns what was."""
+        speech = entry.speech
+        assert speech is not None
+        del self._mounted[speech]
+        entry.absent, entry.widget = speech.absent(), None
+        return speech
+
+    def lacks(self, numbers: range) -> bool:
+        """Whether some of these entries are not mounted."""
+        return any(entry.widget is None and not entry.hidden for entry in self.entries[numbers.start : numbers.stop])
+
+    # Where things are
+
+    def fit(self, width: int) -> None:
+        """Let it take so many columns."""
+        if width != self._width:
+            self._width = width
+            self.fit_again()
+
+    def fit_again(self) -> None:
+        """Look at the rows of every entry again."""
+        self._rows = [entry.rows(self._width) for entry in self.entries]
+        self._known_tops = None
+
+    def measured(self, entry: Entry, rows: int) -> None:
+        """An entry was laid out and takes so many rows."""
+        entry.measured(rows, self._width)
+        if self._rows[entry.number] != rows:
+            self._rows[entry.number] = rows
+            self._known_tops = None
+
+    def hide(self, entries: Iterable[Entry], hidden: bool) -> None:
+        """Show nothing of some entries, or show them again."""
+        for entry in entries:
+            entry.hidden = hidden
+            self._rows[entry.number] = entry.rows(self._width)
+        self._known_tops = None
+
+    @property
+    def tops(self) -> list[int]:
+        """The first row of every entry, and the one below the last."""
+        if self._known_tops is None:
+            self._known_tops = list(accumulate(self._rows, initial=0))
+        return self._known_tops
+
+    def top_of(self, entry: Entry) -> int:
+        """The first row of an entry."""
+        return self.tops[entry.number]
+
+    def at(self, row: float) -> Entry | None:
+        """The entry in a row, or the nearest; None if there is none at all."""
+        number = bisect_right(self.tops, row, hi=len(self.entries)) - 1
+        return self.entries[max(0, number)] if self.entries else None
+
+    def between(self, start: float, end: float) -> range:
+        """The numbers of the entries that reach into rows.
+
+        Args:
+            start: The first row.
+            end: The one below the last.
+        """
+        tops = self.tops
+        return range(max(0, bisect_right(tops, start) - 1), min(len(self.entries), bisect_left(tops, end)))

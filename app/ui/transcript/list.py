@@ -1,0 +1,241 @@
+"""The conversation on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.widget import Widget
+
+from app.conversations.tree import Node, Tree
+from app.core.errors import AppError
+from app.core.printable import printable
+from app.ui.models.way_list import WayList
+from app.ui.models.ways import Way
+from app.ui.reading.rows import Row
+from app.ui.transcript.absent import Absent, AbsentAnswer, AbsentPrompt, absents
+from app.ui.transcript.attempt import Attempt
+from app.ui.transcript.column import Entry
+from app.ui.transcript.exchange import Exchange
+from app.ui.transcript.message import AnswerMessage, Offer, Problem, UserMessage
+from app.ui.transcript.reasoning import Reasoning
+from app.ui.transcript.speech import Speech
+from app.ui.widgets.passage import Passage
+
+
+class MessageList(Exchange, can_focus=False):
+    """Everything said, newest at the bottom; stays there while the user does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tree = Tree()
+        self._shows_tokens = False
+        self._failure: Entry | None = None
+        """Why there is no pair."""
+        self._pair_notice: Entry | None = None
+        self._model = ""
+
+    # What is said
+
+    async def notice(self, text: str) -> None:
+        """Say something that belongs to no answer: below all that was said, and never between a prompt and its answer.
+
+        While an answer is waited for that is above its prompt.
+        """
+        async with self._changing():
+            await self._put(Passage(printable(text), "notice"), before=self._expecting)
+
+    async def show_pair_notice(self, text: str) -> None:
+        """Replace the notice that the loaded model differs from the conversation's; "" removes it."""
+        async with self._changing():
+            if self._pair_notice is not None and self.column.holds(self._pair_notice):
+                await self._take_out([self._pair_notice])
+            notice = Passage(printable(text), "notice")
+            self._pair_notice = await self._put(notice, before=self._expecting) if text else None
+
+    async def tell(self, rows: Sequence[Row]) -> None:
+        """Show words of the program's own below everything else, in place of what was told before."""
+        words = Passage(classes="notice")
+        words.id = "told"
+        words.put(0, rows)
+        async with self._changing():
+            told = [entry for entry in self.column.mounted if entry.widget is not None and entry.widget.id == "told"]
+            await self._take_out(told)
+            entry = await self._put(words)
+            self.anchor()
+            if sum(row.height(self.said.message_width) for row in rows) > self._height:
+                # It is read from its beginning.
+                self._bring_up(entry)
+
+    async def fail(self, error: AppError) -> None:
+        """Say why no pair could be loaded: below all else, whatever conversation is shown, until `end_failure`."""
+        async with self._changing():
+            self._failure = await self._put(Problem(error))
+
+    async def offer(self, ways: tuple[Way, ...]) -> None:
+        """Offer the ways out of what failed the answer above, until `end_failure`, another answer or another offer."""
+        async with self._changing():
+            # That of an earlier try is there again with the answer that was; its keys are this one's.
+            await self._take_out(self._offers)
+            await self._put(Offer(ways))
+
+    async def end_failure(self) -> None:
+        """Another pair is loaded: what could not be stays in the story, and nothing is to be taken any more."""
+        async with self._changing():
+            self._failure = None
+            await self._take_out(self._offers)
+            await self.query(WayList).remove()
+
+    async def _put(self, widget: Widget, before: Entry | None = None) -> Entry:
+        entry = Entry(widget=widget)
+        self.said.put([entry], before)
+        await self._settle()
+        return entry
+
+    async def show(self, path: Sequence[Node]) -> None:
+        """Show a conversation as far as it was held, in place of what is there."""
+        async with self._changing():
+            await self._put_instead([entry for entry in self.column.entries if entry is not self._welcome], path)
+            self.anchor()
+            await self._settle_last()
+
+    # Its branches
+
+    async def cut(self, speech: Speech, nodes: Sequence[Node] = ()) -> None:
+        """Show other messages in place of one and of all below it."""
+        async with self._changing():
+            entry = self.column.entry_of(speech)
+            assert entry is not None
+            await self._put_instead(self.column.entries[entry.number :], nodes)
+            await self._settle_last()
+
+    async def _put_instead(self, last: Sequence[Entry], nodes: Sequence[Node]) -> None:
+        leaving, self._attempt = tuple(last), Attempt()
+        self.said.put([Entry(absent) for absent in absents(nodes)])
+        if self._failure in leaving and isinstance(problem := self._failure.widget, Problem):
+            self._failure = Entry(widget=problem.again())
+            self.said.put([self._failure])
+        await self._take_out(leaving)
+
+    def mark(self, tree: Tree, exchange: tuple[int | None, int | None] = (None, None)) -> None:
+        """Say of every message which branch it is.
+
+        Args:
+            tree: The conversation.
+            exchange: The ids of the last prompt and of its answer, if something has come of them just now.
+        """
+        self._tree = tree
+        for entry, node_id in zip((self._asked, self._answer), exchange, strict=True):
+            if entry is not None and entry.speech is not None and node_id is not None:
+                entry.speech.node = node_id
+        for speech in self.speeches:
+            if speech.node not in tree.nodes:
+                speech.node = None
+            self._mark(speech)
+
+    def _mark(self, speech: Speech) -> None:
+        node = self._tree.nodes.get(speech.node) if speech.node is not None else None
+        if node is None:
+            return
+        siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
+        ended_early = node.state.can_continue and not self._tree.has_replies(node.id)
+        speech.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early)
+        speech.label.name_model(node.model if self._is_other_model(node) else "")
+
+    def _is_other_model(self, node: Node) -> bool:
+        """Return whether an answer's model differs from the loaded one or from the previous answer's."""
+        before = self._tree.answer_before(node.id)
+        known = (self._model, before.model if before is not None else "")
+        return any(model and model != node.model for model in known)
+
+    def name_models(self, loaded: str) -> None:
+        """Update the model names on answers for the newly loaded model."""
+        self._model = loaded
+        for speech in self.speeches:
+            self._mark(speech)
+
+    @property
+    def speeches(self) -> list[Speech]:
+        """The messages that are mounted, first one first; the last one of all is among them."""
+        return [entry.speech for entry in self.column.mounted if entry.speech is not None and not entry.hidden]
+
+    async def reach(self, node: int) -> Speech | None:
+        """The message with this id, mounted wherever it is; None if it is not shown."""
+        entry = self._entry_with(node)
+        return await self._reach(entry) if entry is not None else None
+
+    async def seek(self, node: int) -> None:
+        """Bring the message with this id to the top, if it is shown."""
+        async with self._changing():
+            entry = self._entry_with(node)
+            if entry is not None:
+                self._bring_up(entry)
+                await self._settle()
+
+    async def _reach(self, entry: Entry) -> Speech | None:
+        if entry.widget is None:
+            async with self._changing():
+                await self._settle({entry})
+        return entry.speech
+
+    def _entry_with(self, node: int) -> Entry | None:
+        return next((entry for entry in self.column.entries if entry.node == node and not entry.hidden), None)
+
+    # What is mounted
+
+    def _present(self, absent: Absent) -> Speech:
+        if isinstance(absent, AbsentPrompt):
+            speech: Speech = UserMessage(absent)
+        else:
+            speech = AnswerMessage(absent, tokens=self._shows_tokens)
+        self._mark(speech)
+        return speech
+
+    # The chosen message
+
+    @property
+    def chosen(self) -> Speech | None:
+        """The message that the keys go to."""
+        return next((speech for speech in self.speeches if speech.has_class("-chosen")), None)
+
+    def choose(self, speech: Speech) -> None:
+        """Let the keys go to a message, and bring it in sight."""
+        if not speech.is_attached:
+            # It has gone since it was clicked.
+            return
+        for other in self.query(Speech):
+            if other is not speech:
+                other.choose(False)
+        speech.choose(True)
+        entry = self.column.entry_of(speech)
+        if entry is not None:
+            self._show(entry)
+
+    async def step(self, direction: int) -> bool:
+        """Choose the message above (-1) or below (1), at first the last one; returns whether there is one."""
+        chosen = self.column.entry_of(self.chosen)
+        # There is nothing to be done with a place where no answer came; its prompt is above it.
+        entries = [entry for entry in self.column.entries if (entry.is_said or entry is chosen) and not entry.hidden]
+        at = entries.index(chosen) + direction if chosen is not None else len(entries) - 1
+        if 0 <= at < len(entries) and (speech := await self._reach(entries[at])) is not None:
+            self.choose(speech)
+        return at < len(entries)
+
+    def open_thoughts(self) -> None:
+        """Unfold all thinking, or fold it if some is unfolded."""
+        thoughts = self.query(Reasoning)
+        opened = not any(thought.open for thought in thoughts)
+        for thought in thoughts:
+            thought.open = opened
+        for entry in self.column.entries:
+            if entry.widget is None and isinstance(entry.absent, AbsentAnswer):
+                entry.absent.opened = opened
+                entry.forget_rows()
+        self.column.fit_again()
+        self.said.resize()
+
+    async def show_tokens(self, shown: bool) -> None:
+        """Show the tokens of every answer that was seen coming, or the answers as they were."""
+        async with self._changing():
+            self._shows_tokens = shown
+            for answer in self.query(AnswerMessage):
+                await answer.show_tokens(shown)

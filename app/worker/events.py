@@ -1,0 +1,270 @@
+"""What the worker tells the world: frozen values that cross from its thread to whoever listens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+from app.core.errors import AppError
+from app.engine.drafting_report import nothing_fixed
+from app.engine.stats import GenerationStats
+from app.engine.text.segments import Segment
+from app.engine.types import (
+    MODEL_FAILED,
+    Drafting,
+    DraftingStatus,
+    DraftParams,
+    FinishReason,
+    Source,
+)
+from app.models.pair_info import PairInfo
+
+_MANY_SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPlan:
+    """How one answer is being made, as `--json` reports it.
+
+    Attributes:
+        mode: "auto", "fixed" or "off".
+        drafter: Who may draft, whether or not anybody did: "model", "look-up", "model+look-up" or "none".
+        draft_params: The parameters in force; None unless they are fixed.
+        seed: Of the random draw; None for a greedy answer.
+    """
+
+    mode: str
+    drafter: str
+    draft_params: DraftParams | None
+    seed: int | None
+
+    @classmethod
+    def of(cls, drafting: Drafting, sources: Sequence[Source], seed: int | None) -> AnswerPlan:
+        """What was asked for, with those who may draft of it; where nobody may, it is plain decoding."""
+        if drafting is None or not sources:
+            return cls("off", "none", None, seed)
+        fixed = drafting if isinstance(drafting, DraftParams) else None
+        return cls("auto" if fixed is None else "fixed", "+".join(sources), fixed, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """A model is being loaded.
+
+    Attributes:
+        what: "target" or "draft".
+        share: Share of the whole pair that is loaded, by bytes.
+    """
+
+    what: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The pair that was asked for can be talked to."""
+
+    pair: PairInfo
+
+
+@dataclass(frozen=True, slots=True)
+class PairChanged:
+    """The loaded pair is not what it was any more, though nobody asked for another one: without its draft, for one."""
+
+    pair: PairInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that the user should know and that stops nothing."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptProgressed:
+    """Prompt tokens evaluated so far.
+
+    Attributes:
+        request: The answer that waits for it.
+        drafting: True for the draft model, False for the target.
+        done: Tokens evaluated or reused so far.
+        total: Tokens of the prompt.
+        left_s: Estimated seconds until the rest is evaluated; None before any speed is known.
+    """
+
+    request: int
+    drafting: bool
+    done: int
+    total: int
+    left_s: float | None = None
+
+    def line(self, since_s: float = 0.0) -> str:
+        """Return the progress as text; `since_s` is the age of the event in seconds."""
+        reader = "Draft reading" if self.drafting else "Reading"
+        text = f"{reader} prompt: {self.done:,} of {self.total:,} tokens"
+        left = math.ceil(self.left_s - since_s) if self.left_s is not None else 0
+        if left < 1:
+            return text
+        return f"{text}, {left} s left" if left < _MANY_SECONDS else f"{text}, {round(left / 60)} min left"
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """The costs of this pair on this machine are being measured, before an automatic answer.
+
+    Attributes:
+        request: The answer that waits for it.
+        share: How far it is.
+        again: Whether they were measured before and left no hope for drafts: that verdict is checked now and then.
+    """
+
+    request: int
+    share: float
+    again: bool = False
+
+    @property
+    def what(self) -> str:
+        """What is going on, in a few words."""
+        return "measuring this pair once more" if self.again else "measuring this pair"
+
+
+@dataclass(frozen=True, slots=True)
+class RoundDetails:
+    """What was drafted in one verify round and what the target made of it.
+
+    Attributes:
+        number: Of the round in its answer, from 1.
+        drafted: The bytes of each drafted token; none for a control token.
+        n_model: How many of them a draft model wrote; those behind them were looked up.
+        confidences: The draft model's probability of each; None for one that was looked up.
+        written: The bytes of each token that came of it: the accepted ones, then the target's own.
+        n_accepted: How many of them were drafted.
+        chosen: The target's probability of each token written; empty where nobody looked.
+        declined: The target's probability of the first drafted token that it did not choose; None if there was none.
+        total_ns: Nanoseconds of the round.
+        plain_ns: What one token of plain decoding takes there, by measurement; None where it was not measured.
+    """
+
+    number: int
+    drafted: tuple[bytes, ...]
+    n_model: int
+    confidences: tuple[float | None, ...]
+    written: tuple[bytes, ...]
+    n_accepted: int
+    chosen: tuple[float, ...]
+    declined: float | None
+    total_ns: int
+    plain_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepCompleted:
+    """One verify round.
+
+    Attributes:
+        request: The answer it belongs to.
+        segments: Text that can be shown now, in order, with its origin.
+        stats: The counters after this round.
+        drafting: What drafting is doing and whether it pays; None without.
+        details: What was drafted and what became of it; None for the first token, and where nobody asked for it.
+    """
+
+    request: int
+    segments: tuple[Segment, ...]
+    stats: GenerationStats
+    drafting: DraftingStatus | None = None
+    details: RoundDetails | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An answer has ended, by itself or because it was stopped.
+
+    Attributes:
+        request: The answer.
+        reason: Why it ended.
+        text: The whole answer, without reasoning; with what it was continued from.
+        reasoning: The model's thinking.
+        stats: Final counters.
+        plan: How it was made.
+        drafting: What drafting made of it in the end; None without.
+        repeats: Consecutive occurrences of its last block, if they ended it; else 0.
+        at_limit: Whether a context ended it that cannot be made longer here.
+        lost: Why the draft model failed in the middle, as a sentence; "" if it did not.
+    """
+
+    request: int
+    reason: FinishReason
+    text: str
+    reasoning: str
+    stats: GenerationStats
+    plan: AnswerPlan
+    drafting: DraftingStatus | None = None
+    repeats: int = 0
+    at_limit: bool = False
+    lost: str = ""
+
+    @property
+    def why_undrafted(self) -> str:
+        """Why nothing was drafted, as a clause; "" if something was, or nothing is known to be why."""
+        if self.stats.draft_n:
+            return ""
+        if self.lost:
+            return MODEL_FAILED
+        fixed = self.plan.draft_params
+        if fixed is not None:
+            # The first token is the prompt's; an answer that ended there asked nobody for a draft.
+            asked = self.stats.predicted_n > 1 or fixed.n_max == 0
+            return nothing_fixed(*astuple(fixed)) if asked else ""
+        return self.drafting.reason if self.drafting is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Something asked for could not be done. `request` is None when it was the loading."""
+
+    request: int | None
+    error: AppError
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgressed:
+    """A job has come to something that its watcher should know at once.
+
+    Attributes:
+        request: The job.
+        what: A frozen value of the job's own kind.
+    """
+
+    request: int
+    what: object
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """A job has ended, by itself or because it was stopped.
+
+    Attributes:
+        request: The job.
+        result: A frozen value of the job's own kind.
+    """
+
+    request: int
+    result: object
+
+
+Event = (
+    LoadProgress
+    | Loaded
+    | PairChanged
+    | Notice
+    | Measuring
+    | PromptProgressed
+    | StepCompleted
+    | Finished
+    | Failed
+    | JobProgressed
+    | JobEnded
+)

@@ -1,0 +1,77 @@
+"""What does not fit into the context is refused before any work, in a sentence that says whose length it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.conversations.message import Message, Role
+from app.core.errors import ContextOverflowError
+from app.models.context_limit import context_limit, enough_for
+from app.models.pair_info import PairInfo
+from app.worker.request import AnswerRequest, LoadedPair
+
+_SHORTER = {
+    "prompt": "Shorten it",
+    "system": "Shorten the system prompt (--system)",
+    "answer": "Shorten what comes before",
+    "conversation": "Start a new conversation",
+}
+
+
+def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> None:
+    """Refuse what does not fit; nobody is to shorten a prompt of one word.
+
+    Args:
+        pair: Who is to answer.
+        request: What was asked.
+        n_tokens: Tokens of all that the target would read.
+
+    Raises:
+        ContextOverflowError: They are more than the context holds.
+    """
+    n_ctx = pair.target.n_ctx
+    if n_tokens <= n_ctx:
+        return
+    *before, last = request.messages
+    system = [message for message in before if message.role is Role.SYSTEM]
+
+    def count(*messages: Message) -> int:
+        return len(pair.build_prompt(messages, None, request.thinking).tokens)
+
+    n_alone = count(*system, last) if len(before) > len(system) else n_tokens
+    if request.begun is not None:
+        whose, told = "answer", f"With the answer so far there are {n_tokens:,} tokens"
+    elif n_alone <= n_ctx:
+        whose, told = "conversation", f"With this prompt the conversation has {n_tokens:,} tokens"
+    else:
+        n_tokens = n_alone
+        n_bare = count(last) if system else n_alone
+        if n_bare <= n_ctx and n_alone - n_bare > n_bare:
+            whose, told = "system", f"The system prompt and this prompt have {n_alone:,} tokens"
+        else:
+            subject = "The system prompt and this prompt have" if system else "The prompt has"
+            whose, told = "prompt", f"{subject} {n_alone:,} tokens"
+    message = f"{told} and the context holds {n_ctx:,}."
+    longer = or_longer(pair.info, n_tokens, lambda enough: f"ask for a longer context: --ctx {enough}")
+    hint = f"{_SHORTER[whose]}{longer}."
+    raise ContextOverflowError(message, hint, whose=whose, n_tokens=n_tokens)
+
+
+def or_longer(pair: PairInfo, n_tokens: int, way: Callable[[int], str]) -> str:
+    """What a longer context would help, as the rest of a sentence about what does without one.
+
+    Args:
+        pair: Who is to answer.
+        n_tokens: What the context would have to hold.
+        way: How to come by a context of so many tokens, in the words of whoever tells it.
+    """
+    enough = enough_for(pair, n_tokens)
+    return f", or {way(enough)}" if enough else f"; {why_no_longer(pair)}"
+
+
+def why_no_longer(pair: PairInfo) -> str:
+    """Why a longer context would not help, as a clause."""
+    limit = context_limit(pair)
+    if limit.n_ctx > pair.n_ctx:
+        return f"the longest context here, {limit.n_ctx:,}, would not do: {limit.reason}"
+    return f"a longer context cannot be had: {limit.reason}"

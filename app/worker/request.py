@@ -1,0 +1,173 @@
+"""What a pair is, and what is asked of it: for whoever need not know how answers come about."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from app.conversations.message import Begun, Message
+from app.engine.interfaces import Cancelled, Clock, Sampler
+from app.engine.text.reasoning import Place, ReasoningMarkup
+from app.engine.types import Drafting, SamplingParams
+from app.models.pair_info import PairInfo
+from app.settings.thinking import AS_TRAINED, Thinking
+from app.worker.events import PromptProgressed
+
+if TYPE_CHECKING:
+    from app.engine.auto.memory import Memory
+    from app.engine.cache import TokenCache
+    from app.engine.drafters import LookupIndex, ModelDrafter
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """One answer to give.
+
+    Attributes:
+        messages: The conversation, ending with the user.
+        sampling: The target's sampler chain.
+        drafting: Automatic, fixed parameters, or None for plain decoding.
+        max_tokens: Most tokens to generate; None for as many as fit.
+        stops: Strings that end the answer.
+        begun: An answer that ended early and is to go on where it did; None for a new one.
+        beside: What was answered to the same prompt before, or to those in whose place it stands, the newest first. No
+            model reads it, but much of it may come again, and look-ups find it.
+        thinking: Whether the model is to think before it answers.
+        with_rounds: Whether every step says what was drafted in it and what became of it: that is for who looks, and
+            takes time.
+        stop_on_repeat: Whether a loop ends the answer; see `app.engine.repetition`.
+    """
+
+    messages: tuple[Message, ...]
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    drafting: Drafting = None
+    max_tokens: int | None = None
+    stops: tuple[str, ...] = ()
+    begun: Begun | None = None
+    beside: tuple[str, ...] = ()
+    thinking: Thinking = AS_TRAINED
+    with_rounds: bool = False
+    stop_on_repeat: bool = False
+
+
+class BuiltPrompt(Protocol):
+    """A conversation as token ids."""
+
+    @property
+    def tokens(self) -> Sequence[int]: ...
+
+    @property
+    def place(self) -> Place:
+        """Where in an answer it ends."""
+
+    @property
+    def marked(self) -> bool:
+        """Whether the last mark in it, of those that the model writes, begins the answer."""
+
+    @property
+    def markup(self) -> ReasoningMarkup:
+        """What the model writes around its thinking."""
+
+    @property
+    def stops(self) -> Sequence[str]:
+        """Texts that end the answer, whatever was asked for: markup that is not the model's own."""
+
+
+class SeededSampler(Sampler, Protocol):
+    """A sampler that owns native state and knows its seed."""
+
+    @property
+    def seed(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class LoadedPair(Protocol):
+    """Two loaded models, or one, ready to answer. `app.llama.pair` provides it."""
+
+    @property
+    def info(self) -> PairInfo: ...
+
+    @property
+    def notices(self) -> Sequence[str]:
+        """What happened while loading that the user should know."""
+
+    @property
+    def target(self) -> TokenCache: ...
+
+    @property
+    def drafter(self) -> ModelDrafter | None:
+        """The draft model, or None if there is none or it does not fit."""
+
+    @property
+    def index(self) -> LookupIndex:
+        """What was said last, for look-ups: of the next turn only what is new is indexed."""
+
+    @property
+    def memory(self) -> Memory | None:
+        """What automatic drafting knows about the pair; None before the first calibration."""
+
+    def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
+        """Measure what `memory` begins with. Yields the share done."""
+
+    def remember(self) -> None:
+        """Keep `memory` for the next run."""
+
+    def set_draft_aside(self) -> None:
+        """Free the draft model, which keeps failing, and all that was kept for it; a notice says so.
+
+        Raises:
+            ModelLoadError: The target can go on only if it is loaded anew.
+        """
+
+    def yield_cpu(self) -> None:
+        """Yield CPUs to other programs, or take them back; called before an answer and in every step."""
+
+    def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
+        """Return a clock for the time that steps would take without other programs.
+
+        Args:
+            wall: Nanoseconds of wall time.
+            cpu: Nanoseconds of CPU time of this process.
+        """
+
+    @property
+    def threads_in_use(self) -> int:
+        """Current CPU threads for single tokens; 0 if the CPU computes no layers."""
+
+    def build_prompt(
+        self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
+    ) -> BuiltPrompt:
+        """The prompt for the next answer, or for the rest of one; tokens of it that `target` holds are taken over."""
+
+    def new_sampler(self, params: SamplingParams) -> SeededSampler: ...
+
+    def tokenize(self, text: str) -> Sequence[int]:
+        """The tokens of a text by itself, in which nothing is a control token."""
+
+    def piece(self, token: int) -> bytes:
+        """The bytes a token shows as; empty for control tokens."""
+
+    def is_end(self, token: int) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, drafting: bool) -> PromptProgressed:
+    """Return the progress event of a model that reads a prompt, with the estimated time left."""
+    cache = pair.drafter.cache if drafting and pair.drafter is not None else pair.target
+    return PromptProgressed(request, drafting, done, total, cache.seconds_to_read(total - done))
+
+
+def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingParams:
+    """The same sampling with a seed, so that everybody draws alike.
+
+    Args:
+        sampling: Keeps the seed that it has.
+        seed: Taken if it has none; None draws one.
+    """
+    if sampling.is_greedy or sampling.seed is not None:
+        return sampling
+    return replace(sampling, seed=seed if seed is not None else secrets.randbelow(1 << 31))

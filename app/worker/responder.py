@@ -1,0 +1,314 @@
+"""Answers: from a conversation to text events, over whatever models stand behind the interfaces."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+from app.conversations.message import Begun
+from app.core.errors import Interrupted
+from app.core.waking_clock import WakingClock
+from app.engine.auto.curve import CostModel
+from app.engine.auto.strategy import AutomaticDrafting
+from app.engine.fixed import FixedDrafting
+from app.engine.generator import Generator, Request
+from app.engine.interfaces import UNCONTROLLED, Cancelled, Clock, Controls, Strategy
+from app.engine.plain import PlainDecoding
+from app.engine.repetition import RepetitionDetector
+from app.engine.stats import GenerationStats
+from app.engine.text.segments import Segment
+from app.engine.text.stream import TextStream
+from app.engine.types import (
+    AutoDraft,
+    Drafting,
+    DraftingStatus,
+    DraftLost,
+    DraftParams,
+    FinishReason,
+    Origin,
+    PromptProgress,
+    Source,
+    Step,
+)
+from app.models.context_limit import context_limit
+from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, RoundDetails, StepCompleted
+from app.worker.overflow import refuse_overflow
+from app.worker.request import AnswerRequest, BuiltPrompt, LoadedPair, SeededSampler, prompt_progress
+
+_QUICKLY_READ = 1024
+"""Tokens that may be evaluated once more without anybody minding."""
+_MOST_BESIDE = 4096
+_LONG_TOKEN = 16
+"""Tokens of earlier answers that are looked up beside the conversation, and letters that hardly one of them has."""
+
+
+def answer(
+    pair: LoadedPair,
+    request_id: int,
+    request: AnswerRequest,
+    controls: Controls = UNCONTROLLED,
+    clock: Clock | None = None,
+    cpu_clock: Clock = time.process_time_ns,
+) -> Iterator[Event]:
+    """Generate one answer.
+
+    Args:
+        pair: Who answers.
+        request_id: What the events carry as `request`.
+        request: What is to be answered, and how.
+        controls: What may change meanwhile. What the models thought in a round is told where rounds are told.
+        clock: Monotonic nanoseconds; what it does not count costs nothing. None counts while this process runs.
+        cpu_clock: Nanoseconds of CPU time of this process.
+
+    Yields:
+        Prompt progress, one `StepCompleted` per verify round, notices, and `Finished` at the end.
+
+    Raises:
+        AppError: The prompt does not fit, the template refuses, or the target failed.
+    """
+    if clock is None:
+        with WakingClock() as waking:
+            yield from answer(pair, request_id, request, controls, waking, cpu_clock)
+        return
+    prompt = pair.build_prompt(request.messages, request.begun, request.thinking)
+    refuse_overflow(pair, request, len(prompt.tokens))
+    sampler = pair.new_sampler(request.sampling)
+    try:
+        pair.yield_cpu()
+        measuring_ns = 0
+        if _must_measure(pair, request.drafting) and controls.drafts():
+            began = clock()
+            yield from _measured(pair, request_id, controls.cancelled)
+            measuring_ns = clock() - began
+        work_clock = pair.work_clock(clock, cpu_clock)
+        answering = _Answering(pair, request_id, request, prompt, sampler, clock, work_clock, controls)
+        answering.stats.measuring_ns = measuring_ns
+        yield from answering.rounds()
+        yield from answering.end()
+    finally:
+        sampler.close()
+
+
+def _must_measure(pair: LoadedPair, drafting: Drafting) -> bool:
+    """Whether costs are to be measured first. That empties the caches, so a second look waits for a short one."""
+    if not isinstance(drafting, AutoDraft) or not pair.info.sources(drafting):
+        return False
+    memory = pair.memory
+    return memory is None or (memory.wants_second_look and len(pair.target) <= _QUICKLY_READ)
+
+
+def _measured(pair: LoadedPair, request_id: int, cancelled: Cancelled) -> Iterator[Event]:
+    """Measure what batches cost here."""
+    # A stop while measuring leaves no memory; the answer behind it then ends before it begins.
+    again = pair.memory is not None
+    with suppress(Interrupted):
+        for share in pair.calibrate(cancelled):
+            yield Measuring(request_id, share, again)
+        # An answer of one token ends before drafting begins.
+        pair.remember()
+
+
+class _Answering:
+    """One answer while it is given: what the engine does, in text.
+
+    Args:
+        pair: Who answers; measured, if it must be.
+        request_id: What the events carry as `request`.
+        request: What is to be answered, and how.
+        prompt: The same in tokens.
+        sampler: Chooses what comes next.
+        clock: Monotonic nanoseconds.
+        work_clock: Nanoseconds without the time of other programs.
+        controls: What may change meanwhile.
+    """
+
+    def __init__(
+        self,
+        pair: LoadedPair,
+        request_id: int,
+        request: AnswerRequest,
+        prompt: BuiltPrompt,
+        sampler: SeededSampler,
+        clock: Clock,
+        work_clock: Clock,
+        controls: Controls,
+    ) -> None:
+        stream = TextStream(
+            request.stops,
+            ends=prompt.stops,
+            markup=prompt.markup,
+            place=prompt.place,
+            marked=prompt.marked,
+            begun=request.begun is not None,
+        )
+        self._pair = pair
+        self._id = request_id
+        self._request = request
+        self._prompt = prompt
+        self._sampler = sampler
+        self._controls = controls
+        self._collector = _Collector(pair.piece, stream, request.begun, stop_on_repeat=request.stop_on_repeat)
+        self._lost = ""
+        self._gain = pair.memory.gain if pair.memory is not None else None
+        self._strategy = _strategy(pair, request.drafting, request.beside, work_clock)
+        self._generator = Generator(pair.target, self._strategy, sampler, clock, work_clock)
+
+    @property
+    def stats(self) -> GenerationStats:
+        """The counters as they are now."""
+        return self._generator.stats
+
+    def rounds(self) -> Iterator[Event]:
+        """All rounds, as they end; see `answer`."""
+        asked = Request(
+            prompt=self._prompt.tokens,
+            is_end=self._pair.is_end,
+            max_tokens=self._request.max_tokens,
+            observe=self._collector.observe,
+            controls=self._controls,
+        )
+        for event in self._generator.run(asked):
+            self._pair.yield_cpu()
+            match event:
+                case PromptProgress(drafting, done, total):
+                    yield prompt_progress(self._pair, self._id, done, total, drafting=drafting)
+                case Step(stats=stats, status=status):
+                    details = _details(self._pair, event) if self._request.with_rounds else None
+                    yield StepCompleted(self._id, self._collector.take(), stats, status, details)
+                case DraftLost(reason=why):
+                    self._lost = why
+                    yield Notice(f"The draft model failed, the answer goes on without it: {why}")
+
+    def end(self) -> Iterator[Event]:
+        """The text that waited for what would follow it, and the answer as a whole."""
+        generator, collector, info = self._generator, self._collector, self._pair.info
+        reason = generator.finish or FinishReason.STOP
+        collector.flush(ended=reason is FinishReason.STOP)
+        strategy = self._strategy if generator.has_begun_drafting else PlainDecoding()
+        status = self._status(strategy)
+        is_loop = reason is FinishReason.REPETITION
+        if is_loop and status is not None:
+            status = status.without_speedup
+        if isinstance(strategy, AutomaticDrafting):
+            if is_loop and (memory := self._pair.memory) is not None:
+                memory.gain = self._gain
+            self._pair.remember()
+        if rest := collector.take():
+            yield StepCompleted(self._id, rest, generator.stats.snapshot(), status)
+        yield Finished(
+            request=self._id,
+            reason=reason,
+            # Where the answer may go on, the space at its end belongs to it.
+            text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
+            reasoning=collector.reasoning.strip(),
+            stats=generator.stats.snapshot(),
+            plan=_plan(strategy, self._request, self._sampler),
+            drafting=status,
+            repeats=collector.repeats,
+            at_limit=reason is FinishReason.CONTEXT and context_limit(info).n_ctx <= info.n_ctx,
+            lost=self._lost,
+        )
+
+    def _status(self, strategy: Strategy) -> DraftingStatus | None:
+        status = strategy.status
+        return status if status is None or self._controls.drafts() else status.switched_off
+
+
+def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
+    """A round in bytes instead of ids; None for the first token, which the prompt gave."""
+    stats, seen = step.stats, step.inspection
+    if not stats.verify_steps:
+        return None
+    n_past = stats.cache_n + stats.prompt_n + stats.predicted_n - len(step.tokens)
+    # Other programs would have slowed a single token by the same factor.
+    slowdown = step.total_ns / step.work_ns if step.work_ns else 1.0
+    return RoundDetails(
+        number=stats.verify_steps,
+        drafted=tuple(pair.piece(token) for token in step.draft.tokens),
+        n_model=step.draft.n_model,
+        confidences=step.draft.by_model,
+        written=tuple(pair.piece(token) for token in step.tokens),
+        n_accepted=step.n_accepted,
+        chosen=seen.chosen if seen is not None else (),
+        declined=seen.declined if seen is not None else None,
+        total_ns=step.total_ns,
+        plain_ns=slowdown * pair.memory.costs.target_ns(1, n_past) if pair.memory is not None else None,
+    )
+
+
+def _strategy(pair: LoadedPair, drafting: Drafting, beside: Sequence[str], clock: Clock) -> Strategy:
+    """The strategy that was asked for, as far as the pair has what it needs."""
+    sources = pair.info.sources(drafting)
+    drafter = pair.drafter if "model" in sources else None
+    if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
+        index = pair.index if "look-up" in sources else None
+        if index is not None:
+            index.require(drafting.min_match)
+            index.lay_beside(_tokens_of(pair, beside))
+        return AutomaticDrafting(pair.memory, drafter, index, clock)
+    if isinstance(drafting, DraftParams) and drafter is not None:
+        # What one answer teaches with drafts that nobody weighs is not for automatic drafting to learn.
+        costs = CostModel(pair.memory.costs.snapshot()) if pair.memory is not None else None
+        return FixedDrafting(drafter, drafting, costs, clock)
+    return PlainDecoding(pair.info.why_plain(drafting))
+
+
+def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]]:
+    """The tokens of the first texts, as many as are indexed in no time."""
+    room = _MOST_BESIDE
+    for text in texts:
+        tokens = pair.tokenize(text[: room * _LONG_TOKEN])[:room]
+        yield tokens
+        room -= len(tokens)
+        if room <= 0:
+            return
+
+
+def _plan(strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) -> AnswerPlan:
+    sources: Sequence[Source] = ()
+    if isinstance(strategy, FixedDrafting):
+        sources = ("model",)
+    elif isinstance(strategy, AutomaticDrafting):
+        sources = strategy.sources
+    return AnswerPlan.of(request.drafting, sources, None if request.sampling.is_greedy else sampler.seed)
+
+
+class _Collector:
+    """Gathers the text of tokens as the engine emits them."""
+
+    def __init__(
+        self, piece: Callable[[int], bytes], stream: TextStream, begun: Begun | None, *, stop_on_repeat: bool
+    ) -> None:
+        self._piece = piece
+        self._stream = stream
+        self._begun = begun or Begun("")
+        self._detector = RepetitionDetector() if stop_on_repeat else None
+        self.repeats = 0
+        self._fresh: list[Segment] = []
+        self._shown: list[Segment] = []
+
+    def observe(self, token: int, origin: Origin) -> FinishReason | None:
+        self._fresh += self._stream.push(self._piece(token), origin, token)
+        if self._stream.stopped:
+            return FinishReason.STOP
+        if self._detector is not None:
+            self.repeats = self._detector.push(token)
+        return FinishReason.REPETITION if self.repeats else None
+
+    def flush(self, *, ended: bool) -> None:
+        self._fresh += self._stream.flush(ended=ended)
+
+    def take(self) -> tuple[Segment, ...]:
+        """The segments since the last call."""
+        fresh, self._fresh = self._fresh, []
+        self._shown += fresh
+        return tuple(fresh)
+
+    @property
+    def text(self) -> str:
+        return self._begun.text + "".join(s.text for s in self._shown if not s.reasoning)
+
+    @property
+    def reasoning(self) -> str:
+        return self._begun.reasoning + "".join(s.text for s in self._shown if s.reasoning)

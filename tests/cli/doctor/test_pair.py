@@ -1,0 +1,350 @@
+"""`tandem doctor` about the pair: where it goes, what is wrong with it, and with the files that Tandem keeps."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.cli.doctor import command
+from app.cli.doctor import pair as doctor_pair
+from app.cli.doctor.own_files import own_files
+from app.cli.doctor.pair import look_at_pair
+from app.cli.parser import build_parser
+from app.core.errors import ModelLoadError
+from app.core.paths import config_dir, conversations_file, pairs_file
+from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.memory import Memory
+from app.hardware.checks import Facts, Line, Section, worst
+from app.hardware.device_room import MAIN, DeviceRoom
+from app.hardware.fit import Need, Placed, Wishes, plan
+from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place, pair_section
+from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer
+from app.hardware.slow.diagnosis import diagnose
+from app.hardware.slow.situation import Situation
+from app.models.catalog import Pair
+from app.models.registry import ModelOnDisk, Registry, SetUp
+from app.models.source import LocalModel
+from app.settings.gpu_layers import ALL_LAYERS
+from app.settings.model_file import Recommended
+from tests.cli.doctor_facts import ADVICE, FACTS, line, with_gpu
+from tests.llama.tiny_model import write_model
+from tests.machines import FakeDevice
+
+GB = 1_000_000_000
+BIG = Need("Big", 4 * GB, GB, GB // 10, GB // 20, 28, 8192)
+SMALL = Need("Small", GB // 2, GB // 10, GB // 10, 0, 24, 8192)
+ROOMS = (DeviceRoom("CUDA0", "gpu", "CUDA", 24 * GB), DeviceRoom(MAIN, "cpu", "CPU", 32 * GB))
+
+
+pytestmark = pytest.mark.usefixtures("folders")
+
+
+def view(wishes: Wishes | None = None, rooms: tuple[DeviceRoom, ...] = ROOMS) -> PairView:
+    found = plan(BIG, SMALL, rooms, wishes)
+    assert found.draft is not None
+    models = (model_place(TARGET, BIG, found.target), model_place(DRAFT, SMALL, found.draft))
+    return PairView("big", "A big pair", "the default pair", models, device_needs(found, rooms), measured=True)
+
+
+def look(facts: Facts = FACTS, **flags: str | tuple[str, ...]) -> tuple[PairView, Situation | None]:
+    return look_at_pair(argparse.Namespace(**flags), facts)
+
+
+def written(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+# Where it goes
+
+
+def test_every_layer_on_a_card() -> None:
+    section = pair_section(view())
+
+    assert line(section, "target").text == "Big, all 29 layers on CUDA0"
+    assert line(section, "draft").text == "Small, all 25 layers on CUDA0"
+    assert line(section, "target").other == "weights 4.0 GB, KV cache 1.0 GB (8,192 tokens, f16), buffers 0.1 GB"
+    assert line(section, "CUDA0").text == "5.8 GB needed, 24.0 GB free, 23.2 GB of it for models"
+    assert line(section, "main memory").text == "50 MB needed, 32.0 GB free, 28.8 GB of it for models"
+    assert worst([section]) == "ok"
+
+
+def test_some_layers_and_a_draft_on_the_processor() -> None:
+    section = pair_section(view(Wishes(gpu_layers=20, draft_device=MAIN)))
+
+    assert line(section, "target").text == "Big, 20 of 29 layers on CUDA0, 9 on the processor"
+    assert line(section, "draft").text == "Small, all 25 layers on the processor"
+
+
+def test_layers_that_were_asked_for_beyond_what_there_are() -> None:
+    assert model_place(TARGET, BIG, Placed(("CUDA0",), gpu_layers=99)).layers_offloaded == 29
+    assert model_place(TARGET, BIG, Placed(("CUDA0",), gpu_layers=ALL_LAYERS)).layers_offloaded == 29
+    assert model_place(TARGET, BIG, Placed(("CUDA0",), gpu_layers=0)).on_cpu
+
+
+def test_what_does_not_fit_is_a_problem_with_the_offers() -> None:
+    small = (DeviceRoom("CUDA0", "gpu", "CUDA", 5 * GB), ROOMS[1])
+    section = pair_section(replace(view(rooms=small), offers=("--ctx 4096: shorter",), measured=False))
+
+    found = line(section, "CUDA0")
+    assert (found.state, found.hint[1]) == ("problem", "--ctx 4096: shorter")
+    assert "5.0 GB free, 4.2 GB of it for models" in found.text
+    assert found.other.startswith("by the headers")
+
+
+def test_what_the_model_file_recommends_is_listed_and_what_does_not_count_is_a_warning() -> None:
+    found = Recommended({"sampling.temp": 0.6, "sampling.top_k": 20}, "Something does not count.")
+    section = pair_section(replace(view(), recommended=found))
+
+    listed, wrong = (one for one in section.lines if one.label == "sampling")
+    assert (listed.state, listed.text, listed.other) == ("ok", "temp 0.6, top_k 20", "recommended by the model file")
+    assert (wrong.state, wrong.text) == ("warning", "Something does not count.")
+    assert all(one.label != "sampling" for one in pair_section(view()).lines)
+
+
+@pytest.mark.native
+def test_a_draft_that_is_cut_short_is_a_warning_and_the_target_is_looked_at_all_the_same(folders: Path) -> None:
+    target, draft = write_model(folders / "t.gguf"), write_model(folders / "d.gguf")
+    draft.write_bytes(draft.read_bytes()[:300])
+
+    found, situation = look(target=str(target), draft=str(draft))
+
+    assert situation is not None
+    assert found.draft is None
+    note = line(pair_section(found), "note")
+    assert (note.state, note.text.startswith(f"Running without a draft. {draft} is cut short")) == ("warning", True)
+
+
+@pytest.mark.native
+def test_it_is_read_from_the_file_of_the_target(folders: Path) -> None:
+    model = write_model(folders / "m.gguf", general__sampling__temp=0.6)
+
+    found, _ = look(target=str(model))
+    assert found.recommended == Recommended({"sampling.temp": 0.6})
+    json.dumps(command.as_json(FACTS, [], "ok", found, ()))
+
+
+# What is wrong with it
+
+
+@pytest.mark.native
+def test_without_a_pair_it_is_the_demo(demo_target: Path) -> None:
+    found, situation = look()
+
+    assert (found.name, found.trouble) == ("demo", None)
+    assert "no pair is set up yet: tandem setup" in found.why
+    assert found.target is not None
+    assert found.target.on_cpu
+    assert situation is not None
+    assert situation.measured is None
+    assert {cause.label for cause in diagnose(situation)} <= {"load", "tandem", "clock", "heat", "file", "quota"}
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(("urgent", "command"), [(True, ADVICE.command), (False, "")])
+def test_a_card_that_is_not_used_and_the_build_that_would_use_it(demo_target: Path, urgent: bool, command: str) -> None:
+    _, situation = look(with_gpu(advice=replace(ADVICE, urgent=urgent)), target=str(demo_target))
+
+    assert situation is not None
+    assert (situation.card, situation.unused_card, situation.command) == ("", "RTX 4090", command)
+    assert (situation.software, situation.draft_n_ctx_train) == ((), 0)
+
+
+@pytest.mark.native
+def test_a_device_that_the_processor_plays_is_no_card(demo_target: Path) -> None:
+    played = FakeDevice("Vulkan0", "llvmpipe", "software", "Vulkan")
+    _, situation = look(replace(FACTS, devices=(played, *FACTS.devices)), target=str(demo_target))
+
+    assert situation is not None
+    assert (situation.software, situation.card, situation.unused_card) == (("Vulkan0",), "", "")
+
+
+@pytest.mark.native
+def test_what_earlier_answers_have_measured_is_known(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+
+    def load(file: Path) -> Memory:
+        asked.append(file)
+        return Memory(CostModel(CostProfile({1: 1e6, 4: 2e6})))
+
+    monkeypatch.setattr("app.llama.memory_store.load", load)
+    _, situation = look(target=str(demo_target))
+
+    assert situation is not None
+    assert situation.measured is not None
+    assert [file.suffix for file in asked] == [".json"]
+
+
+@pytest.mark.native
+def test_only_of_what_does_not_fit_ways_out_are_offered(folders: Path) -> None:
+    target = write_model(folders / "t.gguf")
+
+    assert look(target=str(target))[0].offers == ()
+
+
+@pytest.mark.parametrize(
+    ("card", "fit", "is_said"), [(True, "off", True), (True, "auto", False), (False, "off", False)]
+)
+def test_a_place_that_nobody_takes_is_said_to_be_none(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, card: bool, fit: str, is_said: bool
+) -> None:
+    target = write_model(folders / "t.gguf")
+    monkeypatch.setattr(doctor_pair, "memory_rooms", lambda _: ROOMS if card else ROOMS[1:])
+    section = pair_section(look(target=str(target), fit=fit)[0])
+
+    notes = [one.text for one in section.lines if one.label == "note"]
+    assert any(note.startswith("fit is off: llama.cpp places the layers by itself") for note in notes) == is_said
+
+
+def test_what_was_named_and_cannot_be_is_a_problem(folders: Path) -> None:
+    found, _ = look(target=str(folders / "none.gguf"))
+
+    assert line(pair_section(found), "trouble").state == "problem"
+
+
+def test_pairs_that_cannot_be_read_are_one_too() -> None:
+    written(pairs_file(), "not toml")
+
+    assert line(pair_section(look()[0]), "trouble").state == "problem"
+
+
+def test_pairs_without_a_default_are_not_called_none(folders: Path) -> None:
+    alone = Pair("mine", "Mine", LocalModel(folders / "t.gguf"), None)
+    Registry(pairs_file()).add(SetUp(alone, ModelOnDisk(folders / "t.gguf", 1)), default=True)
+    Registry(pairs_file()).add(SetUp(replace(alone, name="other"), ModelOnDisk(folders / "t.gguf", 1)), default=False)
+    Registry(pairs_file()).remove("mine")
+
+    found, _ = look(replace(FACTS, failure=ModelLoadError("No library.")))
+    assert (found.name, found.why.partition(";")[0]) == ("demo", "no pair is the default: tandem pairs default NAME")
+
+
+def test_without_the_demo_too_nothing_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.llama.demo.PACKAGE", "no_such_package")
+
+    found, situation = look()
+
+    assert situation is None
+    assert line(pair_section(found), "trouble").state == "warning"
+    assert "pip install" in line(pair_section(found), "trouble").hint[0]
+
+
+def set_up(folder: Path) -> Path:
+    file = written(folder / "models" / "big.gguf", "x")
+    pair = Pair("mine", "Mine", LocalModel(file), None)
+    Registry(pairs_file()).add(SetUp(pair, ModelOnDisk(file, 1)), default=True)
+    return file
+
+
+def test_files_that_are_gone(folders: Path) -> None:
+    set_up(folders).unlink()
+
+    found, _ = look()
+    trouble = line(pair_section(found), "trouble")
+    assert (found.name, trouble.state) == ("mine", "problem")
+    assert "tandem pairs list" in trouble.hint[0], "nothing brings back a file of the user's own"
+    gone = line(own_files(), "pairs.toml")
+    assert gone.state == "warning"
+    assert gone.hint[1:] == ("  tandem setup mine", "  tandem pairs remove mine")
+
+
+def test_a_file_that_is_no_model(folders: Path) -> None:
+    set_up(folders)
+
+    assert "cut short" in line(pair_section(look()[0]), "trouble").text
+
+
+def test_a_library_that_cannot_be_imported() -> None:
+    found, situation = look(replace(FACTS, build=None, devices=(), failure=ModelLoadError("Broken.")))
+
+    assert situation is None
+    assert "see build above" in found.why
+    assert worst([pair_section(found)]) == "ok"
+
+
+def test_a_device_that_is_not_there(demo_target: Path) -> None:
+    found, _ = look(device=("CUDA7",))
+
+    assert "no device CUDA7" in line(pair_section(found), "trouble").text
+
+
+@pytest.mark.native
+def test_the_devices_of_servers_count_and_the_draft_stays_here(
+    demo_target: Path, demo_draft: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = RpcServer(Endpoint("far", 1), "10.0.0.1:1", (7, 0, 0), (RemoteDevice(24 * GB, 24 * GB),))
+    monkeypatch.setattr("app.cli.remote.reach", lambda named: (server,) if named == ("far:1",) else ())
+    args = build_parser().parse_args(["doctor", "--rpc", "far:1"])
+    found, _ = look_at_pair(args, FACTS)
+
+    assert [model.device for model in found.models] == ["RPC0", MAIN]
+    assert [need.device for need in found.needs] == ["RPC0", MAIN]
+
+
+def test_a_server_that_cannot_be_used_is_a_trouble(demo_target: Path) -> None:
+    found, _ = look_at_pair(build_parser().parse_args(["doctor", "--rpc", "no address"]), FACTS)
+
+    assert "must be a host and a port" in line(pair_section(found), "trouble").text
+
+
+# The files that Tandem keeps
+
+
+def states(section: Section) -> dict[str, str]:
+    return {line.label: line.state for line in section.lines}
+
+
+def test_a_new_machine_has_none_of_them() -> None:
+    assert states(own_files()) == {"models.toml": "ok", "pairs.toml": "ok", "chats": "ok"}
+    assert not pairs_file().exists()
+
+
+def test_broken_files_come_with_what_to_do() -> None:
+    written(config_dir() / "models.toml", "[pairs.x]\ntargett = 1\n")
+    written(pairs_file(), "not toml")
+    written(conversations_file(), "no database at all" * 100)
+
+    section = own_files()
+
+    assert set(states(section).values()) == {"problem"}
+    assert all(found.hint for found in section.lines)
+    assert "targett" in line(section, "models.toml").text
+    assert "Move it away" in line(section, "pairs.toml").hint[0]
+    assert "damaged" in line(section, "chats").text
+    # And the pair says it too, instead of a traceback.
+    assert look()[0].trouble is not None
+
+
+def test_good_files_are_counted(folders: Path, demo_target: Path) -> None:
+    set_up(folders)
+    written(config_dir() / "models.toml", f'[pairs.own]\ntarget = "{demo_target}"\n')
+
+    assert "1 pair of your own" in line(own_files(), "models.toml").text
+    assert line(own_files(), "pairs.toml") == Line("ok", "pairs.toml", "set up: mine")
+
+
+# The command
+
+
+def test_a_pair_by_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    written(config_dir() / "models.toml", '[pairs.big]\ntarget = "x.gguf"\n')
+    monkeypatch.setattr(command, "gather", lambda: FACTS)
+    seen: list[str] = []
+
+    def looked(args: argparse.Namespace, _: Facts) -> tuple[PairView, Situation | None]:
+        seen.append(args.pair)
+        return view(), Situation(view(), 64, 8, card="CUDA0")
+
+    monkeypatch.setattr(doctor_pair, "look_at_pair", looked)
+    assert command.doctor(build_parser().parse_args(["doctor", "big"])) == 0
+    assert "all 29 layers on CUDA0" in capsys.readouterr().out
+    assert seen == ["big"]
+
+    assert command.doctor(build_parser().parse_args(["doctor", "--pair", "big", "--json"])) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["pair"]["models"][0]["layers_offloaded"] == 29
+    assert said["causes"] == []

@@ -1,0 +1,54 @@
+"""Commands about pairs are there to be copied, whatever names and paths stand in them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from app.cli.doctor.own_files import _gone
+from app.models.catalog import Pair
+from app.models.pairing.texts import setup_command
+from app.models.registry import ModelOnDisk, SetUp
+from app.models.source import HubModel, LocalModel
+
+pytestmark = [
+    pytest.mark.usefixtures("folders"),
+    pytest.mark.skipif(sys.platform == "win32", reason="reads commands as the shells of other systems do"),
+]
+NAME = "my own pair"
+SPACED = HubModel("owner/repo", file="a model.gguf")
+MINE = Pair(NAME, "Mine", SPACED, LocalModel(Path("/my models/small.gguf")))
+
+
+def words(text: str) -> list[str]:
+    """What a shell makes of the command at the end of a text."""
+    return shlex.split(text[text.index("tandem ") :])
+
+
+def test_a_pair_is_set_up_by_its_name_or_its_models() -> None:
+    assert words(setup_command(MINE, by_name=True)) == ["tandem", "setup", NAME]
+    models = ["--target", "owner/repo:a model.gguf", "--draft", "/my models/small.gguf"]
+    assert words(setup_command(MINE, by_name=False)) == ["tandem", "setup", *models]
+    assert words(setup_command(Pair("p", "P", SPACED, None), by_name=False)) == ["tandem", "setup", *models[:2]]
+
+
+def test_files_that_are_gone_come_back_by_a_command() -> None:
+    gone = SetUp(MINE, ModelOnDisk(Path("/gone/a model.gguf"), 1, "owner/repo"))
+    assert words(gone.gone.hint) == ["tandem", "setup", NAME]
+    assert [words(line) for line in _gone(NAME, gone).hint[1:]] == [
+        ["tandem", "setup", NAME],
+        ["tandem", "pairs", "remove", NAME],
+    ]
+
+
+def test_what_is_not_here_comes_by_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--target", "owner/repo:a model.gguf", "hi"]) == 1
+    [line] = [line for line in capsys.readouterr().err.splitlines() if "Bring it with" in line]
+    assert words(line) == ["tandem", "setup", "--target", "owner/repo:a model.gguf"]
+    assert main(["setup", "owner/repo:a model.gguf"]) == 2
+    [line] = [line for line in capsys.readouterr().err.splitlines() if "To set up" in line]
+    assert words(line) == ["tandem", "setup", "--target", "owner/repo:a model.gguf"]

@@ -1,0 +1,193 @@
+"""What `tandem pairs remove` says of each file, and which it deletes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from app.cli.doctor.own_files import own_files
+from app.cli.known_pairs import registry
+from app.cli.pair_choice import choose_pair
+from app.core.paths import pairs_file
+from app.llama.demo import draft_place
+from app.models.catalog import Pair
+from app.models.registry import ModelOnDisk, SetUp
+from app.models.source import DemoModel, LocalModel
+
+pytestmark = pytest.mark.usefixtures("folders")
+
+
+def written(file: Path) -> ModelOnDisk:
+    file.write_bytes(b"x" * 10)
+    return ModelOnDisk(file, 10)
+
+
+def test_the_draft_that_was_made_here_is_deleted_and_the_package_keeps_its_target(
+    folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
+    registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
+
+    assert main(["pairs", "remove", "demo", "--yes"]) == 0
+
+    said = capsys.readouterr().err
+    assert f"{draft.path}  (Tandem made it, and makes it again when it is needed)" in said
+    assert f"{target.path}  (it belongs to the demo's Python package)" in said
+    assert "your own file" not in said
+    assert (target.path.exists(), draft.path.exists()) == (True, False)
+
+
+@pytest.mark.parametrize(("reply", "left"), [("y\n", False), ("\n", True), ("", True)])
+def test_files_go_only_after_a_yes_to_a_question_that_is_no_part_of_the_output(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], reply: str, left: bool
+) -> None:
+    target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
+    registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
+    monkeypatch.setattr("sys.stdin", typed := io.StringIO(reply))
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+
+    assert main(["pairs", "remove", "demo"]) == 0
+
+    said = capsys.readouterr()
+    assert (said.out, "Delete these files? [y/N] " in said.err) == ("", True)
+    assert draft.path.exists() == left
+
+
+def test_a_pair_whose_file_is_in_use_is_not_forgotten(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
+    registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
+
+    def refuse(path: Path) -> int:
+        raise PermissionError(13, "in use", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("app.models.hub.deleting.delete", refuse)
+        assert main(["pairs", "remove", "demo", "--yes"]) == 1
+    assert main(["pairs", "remove", "demo", "--yes"]) == 0
+
+    assert not draft.path.exists()
+
+
+def test_the_draft_of_a_demo_that_was_never_set_up_is_deleted_too(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = written(folders / "t.gguf").path
+    monkeypatch.setattr("app.llama.demo.target_file", lambda: target)
+    monkeypatch.setattr("app.cli.known_pairs.cache_dir", lambda: folders)
+    assert main(["pairs", "remove", "demo", "--yes"]) == 2
+    assert "nothing to remove" in capsys.readouterr().err
+    draft = draft_place(folders)
+    draft.parent.mkdir()
+    written(draft)
+
+    assert main(["pairs", "remove", "demo", "--yes"]) == 0
+
+    assert f"{draft}  (Tandem made it" in capsys.readouterr().err
+    assert (target.exists(), draft.exists()) == (True, False)
+
+
+def test_a_draft_that_was_made_here_stays_while_another_pair_uses_it(
+    folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
+    registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
+    mine = Pair("mine", "Mine", LocalModel(target.path), LocalModel(draft.path))
+    registry().add(SetUp(mine, target, draft), default=False)
+
+    assert main(["pairs", "remove", "demo", "--yes"]) == 0
+
+    assert f"{draft.path}  (another pair uses it)" in capsys.readouterr().err
+    assert draft.path.exists()
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Has something happen while the question stands, before it is answered with yes."""
+
+    def happens(what: Callable[[], object]) -> None:
+        def ask(*_: object) -> str:
+            what()
+            return "y"
+
+        monkeypatch.setattr("app.cli.output.StatusLine.can_ask", True)
+        monkeypatch.setattr("app.cli.output.StatusLine.ask", ask)
+
+    return happens
+
+
+@pytest.mark.parametrize("words", [["demo"], ["--unused"]])
+def test_what_another_pair_uses_since_the_question_was_put_stays(
+    folders: Path,
+    meanwhile: Callable[[Callable[[], object]], None],
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+) -> None:
+    target, draft, left = (written(folders / name) for name in ("t.gguf", "d.gguf", "left.gguf"))
+    demo = SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft)
+    registry().add(demo, default=True)
+    registry().claim(left.path)
+    wanted = left if words == ["--unused"] else draft
+    mine = Pair("mine", "Mine", LocalModel(wanted.path), None)
+    meanwhile(lambda: registry().add(SetUp(mine, wanted), default=False))
+
+    assert main(["pairs", "remove", *words]) == 0
+
+    assert f"{wanted.path}  (another pair uses it by now)" in capsys.readouterr().err
+    assert wanted.path.exists()
+    assert left.path in registry().read().downloaded
+
+
+def test_what_no_pair_has_stays_where_one_began_to_come_since_the_question_was_put(
+    folders: Path,
+    meanwhile: Callable[[Callable[[], object]], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    left, coming = written(folders / "left.gguf"), list[Path]()
+    registry().claim(left.path)
+    monkeypatch.setattr("app.cli.pairs.removed.unfinished", lambda: coming)
+    monkeypatch.setattr("app.cli.pairs.removed.still_comes", lambda _: True)
+    meanwhile(lambda: coming.append(folders / "new.incomplete"))
+
+    assert main(["pairs", "remove", "--unused"]) == 1
+
+    assert "A pair is being downloaded" in capsys.readouterr().err
+    assert left.path.exists()
+
+
+def test_files_of_the_users_own_stay_even_with_all_files(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = written(folders / "t.gguf")
+    registry().add(SetUp(Pair("mine", "Mine", LocalModel(target.path), None), target), default=True)
+
+    assert main(["pairs", "remove", "mine", "--yes", "--all-files"]) == 0
+
+    assert f"{target.path}  (it is your own file)" in capsys.readouterr().err
+    assert target.path.exists()
+
+
+def test_a_pair_whose_entry_cannot_be_read_is_named_and_can_be_forgotten(
+    folders: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = SetUp(Pair("mine", "Mine", LocalModel(folders / "t.gguf"), None), written(folders / "t.gguf"))
+    registry().add(mine, default=False)
+    file = pairs_file()
+    file.write_text(f'{file.read_text("utf-8")}\n[pairs.newer.entry]\ntarget = "y"\nspin = 1\n', "utf-8")
+
+    assert choose_pair({})[0].name == "mine"
+    assert main(["pairs", "remove", "other"]) == 2
+    assert main(["pairs", "show", "newer"]) == 1
+    told = capsys.readouterr().err
+    assert 'pairs.newer has the unknown key "spin".' in told
+    assert "forget it: tandem pairs remove newer" in told
+    assert [(one.state, "spin" in one.text) for one in own_files().lines if one.label == "pairs.toml"] == [
+        ("ok", False),
+        ("problem", True),
+    ]
+    assert main(["pairs", "remove", "newer"]) == 0
+    assert not registry().read().problems
+    assert list(registry().read().pairs) == ["mine"]

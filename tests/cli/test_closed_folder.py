@@ -1,0 +1,109 @@
+"""A folder that nobody but another user may enter: what is in it is unknown, and that is told in a sentence."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import main
+from app.cli.doctor.own_files import _gone, own_files
+from app.cli.result_file import check_writable
+from app.core import regular_file
+from app.core.errors import ModelFileError, ModelLoadError, SettingsError, UsageError
+from app.core.paths import config_dir
+from app.llama import demo
+from app.models.catalog import Catalog, Pair, shipped_file
+from app.models.pairing.resolve import resolve
+from app.models.registry import ModelOnDisk, SetUp
+from app.models.source import LocalModel
+from app.settings.file import SettingsFile
+
+
+@pytest.fixture
+def closed(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that lets nobody in; the superuser would be let into a real one."""
+    folder = folders / "closed"
+    folder.mkdir()
+
+    def guarded(act: Callable[..., Any]) -> Callable[..., Any]:
+        def refuse(path: Any, *more: Any, **named: Any) -> Any:
+            if isinstance(path, str | os.PathLike) and folder in Path(path).parents:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return act(path, *more, **named)
+
+        return refuse
+
+    for name in ("stat", "lstat", "open", "mkdir", "access"):
+        monkeypatch.setattr(os, name, guarded(getattr(os, name)))
+    monkeypatch.setattr(io, "open", guarded(io.open))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder))
+    return folder
+
+
+def test_what_may_not_be_looked_at_is_not_gone(closed: Path) -> None:
+    assert not regular_file.is_gone(closed / "file")
+    assert regular_file.is_gone(closed.with_name("nothing"))
+    (link := closed.with_name("link")).symlink_to("nothing")
+    assert regular_file.is_gone(link)
+    assert not regular_file.is_gone(link, follow_links=False)
+
+
+def test_a_pair_whose_folder_may_not_be_entered_is_not_called_gone(closed: Path) -> None:
+    file = closed / "big.gguf"
+    mine = SetUp(Pair("mine", "Mine", LocalModel(file), None), ModelOnDisk(file, 1))
+    assert mine.gone.message == f"big.gguf of the pair mine cannot be looked at in {closed}."
+    line = _gone("mine", mine)
+    assert (line.state, line.text) == ("warning", mine.gone.message)
+    away = closed.with_name("away.gguf")
+    assert "is gone from" in replace(mine, target=ModelOnDisk(away, 1)).gone.message
+
+
+def test_the_users_catalogue_is_unread(closed: Path) -> None:
+    known = Catalog([shipped_file(), config_dir() / "models.toml"])
+    assert known.pairs
+    assert known.unread is not None
+    assert f"{closed / 'tandem' / 'models.toml'} cannot be read: Permission denied." in known.unread.message
+
+
+def test_the_doctor_tells_each_file(closed: Path) -> None:
+    lines = {line.label: line for line in own_files().lines}
+    assert {label: line.state for label, line in lines.items()} == dict.fromkeys(
+        ("models.toml", "pairs.toml", "chats"), "problem"
+    )
+    assert all("Permission denied" in line.text for line in lines.values())
+
+
+@pytest.mark.parametrize("what", ["--list", "--all", "Trieste"])
+def test_conversations_are_not_said_to_be_none(closed: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", what]) == 1
+    assert "cannot be kept in" in (said := capsys.readouterr().err)
+    assert str(closed) in said
+    assert "no conversations" not in said
+
+
+def test_the_demo_has_no_draft(closed: Path, demo_target: Path) -> None:
+    with pytest.raises(ModelLoadError, match="cannot be written: Permission denied"):
+        demo.draft_file(closed / "tandem")
+
+
+def test_a_folder_inside_is_not_said_to_be_missing(closed: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written: Permission denied"):
+        check_writable(closed / "deeper" / "result.json")
+
+
+def test_nor_is_a_model(closed: Path) -> None:
+    with pytest.raises(ModelFileError, match="cannot be read: Permission denied"):
+        resolve(LocalModel(closed / "deeper" / "model.gguf"), lambda part: closed)
+
+
+def test_settings_cannot_be_moved(closed: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be moved: Permission denied"):
+        SettingsFile(closed / "tandem" / "settings.toml").move_away()

@@ -1,0 +1,944 @@
+"""`tandem compare` and `tandem bench` over a pair without models: flags, output, files, exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import hashlib
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
+from io import BytesIO, StringIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+from app.cli import loading, race_session
+from app.cli.bench import command as bench
+from app.cli.bench import task as bench_task
+from app.cli.bench.answer import answer_lines, tells_all
+from app.cli.bench.flags import QUICK_KINDS, add_bench_arguments
+from app.cli.bench.task import read_task
+from app.cli.compare import command as compare
+from app.cli.compare.flags import add_compare_arguments
+from app.cli.json_keys import JSON_KEYS
+from app.cli.options import Options
+from app.cli.output import StatusLine
+from app.cli.parser import build_parser
+from app.cli.race_session import answer_request, parse_fixed
+from app.compare.benchmark import Raced, Row, rows, settled
+from app.compare.kinds import KINDS
+from app.compare.measure import Measured, Spread, Work, measure, spread
+from app.compare.race import Round, Run
+from app.compare.server import Server
+from app.compare.suite import Prompt
+from app.core.errors import AppError, ContextOverflowError, DecodeError, UsageError
+from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.memory import Memory
+from app.engine.stats import GenerationStats
+from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
+from app.hardware.busy import Busy
+from app.hardware.processors import usable_processors
+from app.llama.cancel import CancelFlag
+from app.llama.pair_params import PairParams
+from app.settings.thinking import AS_TRAINED, Heard, Thinking
+from tests.fakes import FakeModel, FakeSampler, mixing, script
+from tests.pairs import FakePair
+
+Tandem = Callable[..., int]
+
+
+@pytest.fixture
+def pair() -> FakePair:
+    return FakePair(FakeModel(mixing(4)), FakeModel(mixing(4)))
+
+
+@pytest.fixture
+def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tandem:
+    """Runs a command on the fake pair."""
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"weights")
+    params = PairParams(file, None, n_threads=1)
+    monkeypatch.setattr(loading, "NativePair", lambda *_: pair)
+    monkeypatch.setattr(race_session, "pair_params", lambda options: params)
+    for module in (compare, bench_task):
+        monkeypatch.setattr(module, "read_options", read_options)
+    monkeypatch.setattr(race_session, "benchmarks_dir", lambda: tmp_path / "data" / "benchmarks")
+    monkeypatch.setattr(race_session, "busy", lambda processors: Busy())
+
+    def run(*arguments: str) -> int:
+        command, add_arguments = {
+            "compare": (compare.compare, add_compare_arguments),
+            "bench": (bench.bench, add_bench_arguments),
+        }[arguments[0]]
+        parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS, allow_abbrev=False)
+        add_arguments(parser)
+        parser.add_argument("--max-tokens", type=int)
+        parser.add_argument("--stop", action="append")
+        parser.add_argument("--no-draft", action="store_true")
+        return command(parser.parse_args(arguments[1:]))
+
+    return run
+
+
+def read_options(args: argparse.Namespace, modes: object, *, use_recommended: bool = True) -> Options:
+    from app.engine.types import SamplingParams
+    from app.models.catalog import Pair
+    from app.models.source import parse_source
+
+    made = Pair(name="fake", title="Fake", target=parse_source("x.gguf"), draft=None)
+    return Options(
+        pair=replace(made, sampling=SamplingParams(temperature=0)),
+        files=None,
+        drafting=None if "no_draft" in args else AutoDraft(),
+        n_ctx=None,
+        n_threads=1,
+        system=None,
+        max_tokens=getattr(args, "max_tokens", 8),
+        stops=tuple(getattr(args, "stop", ())),
+    )
+
+
+def test_a_comparison_for_people(tandem: Tandem, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tandem("compare", "hello", "--fixed", "n_max=3,p_min=0") == 0
+    shown = capsys.readouterr()
+
+    assert '"hello", greedy, 8 tokens at most, 3 rounds' in shown.out
+    assert "fixed 3/0" in shown.out
+    assert "automatic" in shown.out
+    assert shown.out.count("the same 8 tokens as without drafts") == 2
+    assert "3 runs each, alternating" in shown.out
+    assert shown.err == ""
+
+
+def test_a_comparison_for_scripts(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "saved.json"
+    assert tandem("compare", "hello", "--json", "--repeat", "2", "--save", str(file)) == 0
+    told = json.loads(capsys.readouterr().out)
+
+    assert tuple(told) == JSON_KEYS["compare"]
+    assert told == json.loads(file.read_text())
+    assert list(told["contenders"]) == ["plain", "automatic"]
+    assert told["contenders"]["automatic"]["same_tokens"] is True
+    assert len(told["contenders"]["plain"]["runs"]) == told["rounds_done"] == 2
+
+
+def test_what_other_programs_had_a_part_in_is_neither_kept_nor_accused(
+    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    commands = (("compare", "hello", "--repeat", "1"), ("bench", "--prompts", str(prompts), "--repeat", "1"))
+    for module in (compare, bench):
+        monkeypatch.setattr(module, "crowded", lambda rounds: "Other programs took all of it.")
+    for command in commands:
+        assert tandem(*command) == 0
+        assert "It is not held against earlier results, nor kept for later ones." in capsys.readouterr().out
+    assert not (tmp_path / "data").exists()
+
+    for module in (compare, bench):
+        monkeypatch.setattr(module, "crowded", lambda rounds: None)
+    for command in commands:
+        assert tandem(*command) == 0
+        assert "It is not held against" not in capsys.readouterr().out
+    assert len(list((tmp_path / "data" / "benchmarks").iterdir())) == 2
+
+
+@pytest.mark.parametrize("check", [(), ("--check-lossless",)])
+def test_a_prompt_that_does_not_fit_is_found_before_the_others_are_raced(
+    tandem: Tandem, tmp_path: Path, pair: FakePair, check: tuple[str, ...]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("\n".join(["abc", "b" * 600, "c" * 700, "bcd"]))
+    with pytest.raises(ContextOverflowError, match=r"^yours, 3: The prompt has 700 tokens and the context") as error:
+        tandem("bench", "--prompts", str(prompts), *check)
+    assert "Shorten it" in error.value.hint
+    assert not pair.samplers
+
+
+@pytest.mark.parametrize(
+    ("drafting", "fixed", "sources"),
+    [
+        (AutoDraft(), (), {"model", "look-up"}),
+        (AutoDraft(model=False, min_match=5), (), {"look-up"}),
+        (AutoDraft(model=False), ("--fixed", "n_max=3"), {"model", "look-up"}),
+        (AutoDraft(lookup=False), (), {"model"}),
+    ],
+)
+def test_the_bound_has_the_drafts_of_all_sides(
+    tandem: Tandem,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    drafting: AutoDraft,
+    fixed: tuple[str, ...],
+    sources: set[str],
+) -> None:
+    seen: list[tuple[set[str], int]] = []
+    monkeypatch.setattr("app.compare.benchmark.reckon_oracle", lambda *given: seen.append(given[-2:]))
+    monkeypatch.setattr(
+        bench_task, "read_options", lambda *given, **more: replace(read_options(*given, **more), automatic=drafting)
+    )
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--oracle", *fixed) == 0
+    assert seen == [(sources, drafting.min_match)]
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", *fixed) == 0
+    assert len(seen) == 1, "whoever does not ask for it does not wait for it"
+
+
+def test_prompts_come_from_standard_input(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"abc\nbcd\n")))
+    assert tandem("bench", "--prompts", "-", "--repeat", "1") == 0
+    assert "yours, 2: plain" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"\n")))
+    with pytest.raises(UsageError, match=r"^Standard input holds no prompts"):
+        tandem("bench", "--prompts", "-")
+
+
+def test_both_tell_what_other_programs_took(
+    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crowd = "Other programs took all of it."
+    for module in (compare, bench):
+        monkeypatch.setattr(module, "crowded", lambda rounds: crowd if list(rounds) else None)
+    assert tandem("compare", "hello", "--repeat", "1") == 0
+    assert crowd in capsys.readouterr().out
+    assert tandem("compare", "hello", "--repeat", "1", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["notes"][0] == crowd
+    monkeypatch.chdir(tmp_path)
+    assert tandem("bench", "--kinds", "chat", "--repeat", "1", "--card", "card") == 0
+    assert crowd in capsys.readouterr().out
+    assert "Other programs" in Path("card.md").read_text(encoding="utf-8")
+
+
+def test_help_names_the_kinds_of_text_that_may_be_chosen() -> None:
+    parser = argparse.ArgumentParser()
+    add_bench_arguments(parser)
+
+    assert ", ".join(KINDS) in " ".join(parser.format_help().split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare",),
+        ("compare", "  "),
+        ("compare", "x", "--repeat", "0"),
+        ("compare", "x", "--fixed", "7"),
+        ("compare", "x", "--no-draft"),
+        ("bench", "--kinds", "verse"),
+        ("bench", "--samples", "0"),
+        ("bench", "--against", "nowhere"),
+        ("bench", "--against", "http://127.0.0.1:9", "--api-key-env", "TANDEM_NO_SUCH_KEY"),
+        ("bench", "--prompts", "/missing"),
+        ("compare", "x", "--save", "/missing/folder/file"),
+        ("compare", "x", "--save", "/"),
+        ("bench", "--save", "/missing/folder/file"),
+        ("bench", "--card", "/missing/folder/card"),
+        ("bench", "--samples", "9"),
+        ("bench", "--steps"),
+        ("bench", "--force"),
+        ("bench", "--api-key-env", "HOME"),
+        ("bench", "--check-lossless", "--card", "x"),
+        ("bench", "--check-lossless", "--repeat", "2"),
+        ("bench", "--check-lossless", "--oracle"),
+    ],
+)
+def test_wrong_usage_is_found_before_anything_runs(tandem: Tandem, pair: FakePair, arguments: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError) as error:
+        tandem(*arguments)
+    assert error.value.exit_code == 2
+    assert not pair.samplers, "nothing must be run before it is found out"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "of_settings", "most"),
+    [
+        ("", None, 128),
+        ("", 4096, 128),
+        ("", 20, 20),
+        ("--quick", 4096, 48),
+        ("--check-lossless", 4096, 64),
+        ("--max-tokens 4096", 4096, 4096),
+        ("--max-tokens 300 --quick", 300, 300),
+    ],
+)
+def test_settings_for_answers_to_be_read_make_no_measurement_longer(
+    monkeypatch: pytest.MonkeyPatch, arguments: str, of_settings: int | None, most: int
+) -> None:
+    options = replace(read_options(argparse.Namespace(), ()), max_tokens=of_settings)
+    monkeypatch.setattr(bench_task, "read_options", lambda *_, **__: options)
+
+    assert read_task(build_parser().parse_args(["bench", *arguments.split()])).request.max_tokens == most
+
+
+@pytest.mark.parametrize("command", ["compare x", "bench"])
+@pytest.mark.parametrize("flag", ["--max-tokens unlimited", "--seed random"])
+def test_words_for_no_number_are_refused_where_there_is_always_one(command: str, flag: str) -> None:
+    with pytest.raises(UsageError, match="must be a whole number between"):
+        build_parser().parse_args(f"{command} {flag}".split())
+    before = build_parser().parse_args(f"{flag} {command}".split())
+    name, word = flag.split()
+    with pytest.raises(
+        UsageError, match=rf'^{name} is "{word}"; it must be a whole number between [0-9,]+ and [0-9,]+\.$'
+    ):
+        answer_request(before, read_options(before, ()), 8)
+
+
+@pytest.mark.parametrize("command", ["compare", "bench"])
+def test_help_says_what_is_taken_where_nobody_gives_a_number(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        build_parser().parse_args([command, "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+
+    assert f"default: {256 if command == 'compare' else '128, with --quick 48, with --check-lossless 64'};" in told
+    assert "(0 to 4,294,967,294; default: 1)" in told
+
+
+def test_a_stop_in_the_middle(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 5))
+    assert tandem("compare", "hello") == 130
+    shown = capsys.readouterr()
+    assert "1 round" in shown.out
+    assert "Stopped after 1 of 3 rounds." in shown.err
+
+
+def test_whoever_ends_it_from_outside_takes_nothing_from_the_file(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path
+) -> None:
+    class EndedAfter(CancelFlag):
+        def __call__(self) -> bool:
+            if len(pair.samplers) == 6 and not super().__call__():
+                signal.raise_signal(signal.SIGTERM)
+            return super().__call__()
+
+    monkeypatch.setattr(race_session, "CancelFlag", EndedAfter)
+    assert tandem("compare", "hello", "--save", str(tmp_path / "kept.json")) == 130
+    assert json.loads((tmp_path / "kept.json").read_text())["rounds_done"] == 1
+
+
+def test_a_stop_before_anything(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 0))
+    assert tandem("compare", "hello") == 130
+    assert tandem("bench") == 130
+    assert capsys.readouterr().out == ""
+
+
+class StopAfter:
+    """A cancel flag that is set once so many answers have begun."""
+
+    def __init__(self, pair: FakePair, answers: int) -> None:
+        self._pair, self._answers = pair, answers
+
+    def __call__(self) -> bool:
+        return len(self._pair.samplers) > self._answers
+
+    def set(self) -> None:
+        pass
+
+
+def test_a_benchmark_with_everything(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save, card = tmp_path / "runs.jsonl", tmp_path / "card"
+    arguments = ("bench", "--quick", "--kinds", "code, chat", "--steps", "--save", str(save), "--card", str(card))
+    prompts = tmp_path / "p.toml"
+    prompts.write_text("".join(f'[[prompt]]\nkind="{k}"\nname="n"\ntext="abc"\n' for k in ("code", "chat")))
+    assert tandem(*arguments, "--prompts", str(prompts)) == 0
+    shown = capsys.readouterr()
+
+    assert shown.out.startswith("automatic: "), "the answer comes first"
+    assert shown.out.index("automatic: ") < shown.out.index("no draft") < shown.out.index("greedy, 8 tokens at most")
+    *runs, last = [json.loads(line) for line in save.read_text().splitlines()]
+    rounds = max(run["round"] for run in runs)
+    assert [run["round"] for run in runs] == [n for n in range(1, rounds + 1) for _ in range(4)]
+    assert last["type"] == "result"
+    assert f", {rounds} alternating run" in last["facts"]["answers"]
+    assert all("steps" in run for run in runs)
+    assert "target sha256" in (tmp_path / "card.md").read_text()
+    assert (tmp_path / "card.svg").read_text().startswith("<svg")
+    (kept,) = (tmp_path / "data" / "benchmarks").iterdir()
+    assert len(json.loads(kept.read_text())["results"]) == 1
+
+
+def _card_of(tandem: Tandem, tmp_path: Path) -> str:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    assert tandem("bench", "--quick", "--prompts", str(prompts), "--card", str(tmp_path / "card")) == 0
+    return (tmp_path / "card.md").read_text()
+
+
+@pytest.mark.parametrize("suffix", [".md", ".svg"])
+def test_a_card_takes_no_file_that_is_there(tandem: Tandem, tmp_path: Path, pair: FakePair, suffix: str) -> None:
+    card, prompts = tmp_path / "README", tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    there = card.with_suffix(suffix)
+    there.write_text("mine")
+    arguments = ("bench", "--quick", "--prompts", str(prompts), "--card", str(card))
+    with pytest.raises(UsageError, match=rf"README\{suffix} exists already") as error:
+        tandem(*arguments)
+    assert "--force" in error.value.hint
+    assert not pair.samplers
+    assert there.read_text() == "mine"
+
+    assert tandem(*arguments, "--force") == 0
+    assert "Fake" in there.read_text()
+
+
+def test_every_part_of_a_split_model_is_hashed(tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [tmp_path / f"big-{number:05}-of-00002.gguf" for number in (1, 2)]
+    for part in parts:
+        part.write_bytes(part.name.encode())
+    monkeypatch.setattr(race_session, "pair_params", lambda options: PairParams(parts[0], None, n_threads=1))
+    card = _card_of(tandem, tmp_path)
+    for part in parts:
+        assert f"target sha256 of {part.name}: {hashlib.sha256(part.read_bytes()).hexdigest()}" in card
+
+
+def test_a_model_that_went_away_costs_the_card_its_hash_only(
+    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.gguf").unlink()
+    card = _card_of(tandem, tmp_path)
+    assert "sha256" not in card
+    assert "answers: " in card
+    assert "model.gguf cannot be read for its hash: No such file" in capsys.readouterr().err
+
+
+def test_a_stopped_benchmark_keeps_what_is_done(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\nbcd\ncde\n")
+    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 5))
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 130
+    *runs, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert tuple(last) == JSON_KEYS["bench"]
+
+    assert [run["contender"] for run in runs] == ["plain", "automatic"]
+    assert last["notes"] == ["stopped early: 1 of 3 prompts"]
+    assert not (tmp_path / "data").exists(), "half a suite is not comparable with a whole one"
+
+
+@pytest.mark.parametrize(
+    ("answers", "how_far", "runs"),
+    [
+        (5, "1 of 2 prompts in the first of 2 rounds", "1 run each"),
+        (7, "1 of 2 rounds", "1 run each"),
+        (9, "1 of 2 rounds, and 1 of 2 prompts of the next", "1 run each"),
+    ],
+)
+def test_a_stop_says_how_far_it_came(
+    tandem: Tandem,
+    monkeypatch: pytest.MonkeyPatch,
+    pair: FakePair,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    answers: int,
+    how_far: str,
+    runs: str,
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\nbcd\n")
+    # Two answers to warm up, and two a prompt in each round.
+    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, answers))
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "2") == 130
+    shown = capsys.readouterr().out
+    assert f"stopped early: {how_far}\n" in shown
+    assert re.search(rf"^automatic: .*\b{runs}", shown, re.MULTILINE)
+
+
+def forge(monkeypatch: pytest.MonkeyPatch, *ratios: float) -> None:
+    """Let the clock find these ratios, round by round and on every prompt; it is nobody's to rely on."""
+
+    def measured(races: Sequence[Sequence[Round]], name: str, against: str) -> Measured:
+        n = min(map(len, races), default=0)
+        return replace(measure(races, name, against), ratio=spread(ratios[:n]) if name != against else None)
+
+    monkeypatch.setattr("app.compare.benchmark.measure", measured)
+
+
+@pytest.mark.parametrize(
+    ("flags", "ratios", "rounds"),
+    [
+        ((), (2.0, 2.01, 2.0), 2),
+        ((), (1.2, 0.9, 1.1), 3),
+        (("--repeat", "3"), (2.0, 2.01, 2.0), 3),
+        (("--quick",), (2.0, 2.01, 2.0), 2),
+    ],
+)
+def test_it_ends_once_the_answer_is_clear_unless_a_number_was_given(
+    tandem: Tandem,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    flags: tuple[str, ...],
+    ratios: tuple[float, ...],
+    rounds: int,
+) -> None:
+    forge(monkeypatch, *ratios)
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    assert tandem("bench", "--prompts", str(prompts), "--json", *flags) == 0
+    shown = capsys.readouterr()
+    *runs, last = [json.loads(line) for line in shown.out.splitlines()]
+    assert len(runs) == 2 * rounds
+    assert last["notes"] == [], "it is whole"
+    assert ("It ends sooner once the answer is clear" in shown.err) == (flags != ("--repeat", "3"))
+
+
+def test_quick_is_a_prompt_each_of_a_few_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_task, "read_options", lambda *_, **__: read_options(argparse.Namespace(), ()))
+
+    def kinds(arguments: str) -> list[str]:
+        return [prompt.kind for prompt in read_task(build_parser().parse_args(["bench", *arguments.split()])).prompts]
+
+    assert kinds("--quick") == list(QUICK_KINDS)
+    assert kinds("--quick --kinds reasoning") == ["reasoning"]
+    assert len(kinds("")) >= 3 * len(KINDS)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("command", [("compare", "hello", "--repeat", "1"), ("bench", "--repeat", "1")])
+def test_that_others_compute_is_said_before_minutes_are_spent(
+    tandem: Tandem,
+    monkeypatch: pytest.MonkeyPatch,
+    pair: FakePair,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: tuple[str, ...],
+    alone: bool,
+) -> None:
+    monkeypatch.setattr(race_session, "computes_on_processors_only", lambda: alone)
+    (prompts := tmp_path / "p.txt").write_text("abc\n")
+    own = ("--prompts", str(prompts)) if command[0] == "bench" else ()
+    n = len(usable_processors())
+    loaded: list[bool] = []
+
+    def look(processors: int) -> Busy:
+        loaded.append(bool(pair.samplers))
+        return Busy(tandems=0.1 * n, others=0.4 * n)
+
+    monkeypatch.setattr(race_session, "busy", look)
+    assert tandem(*command, *own) == 0
+    told = capsys.readouterr().err
+    assert told.startswith(f"Other programs take {0.5 * n:.1f} of {n} processor")
+    assert "Better stop it (ctrl+c)" in told
+    assert (": it takes longer" in told, ": what the processor computes takes longer" in told) == (alone, not alone)
+    assert loaded == [False]
+    monkeypatch.setattr(race_session, "busy", lambda processors: None)
+    assert tandem(*command, *own) == 0
+    assert "Other programs" not in capsys.readouterr().err
+
+
+def breaks(pair: FakePair, answer: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the target fail in this answer, the first being 1."""
+    answers, sampler = iter(range(1, 1000)), pair.new_sampler
+
+    def new_sampler(params: SamplingParams) -> FakeSampler:
+        if next(answers) == answer:
+            raise DecodeError("The card is gone.")
+        return sampler(params)
+
+    monkeypatch.setattr(pair, "new_sampler", new_sampler)
+
+
+def test_a_comparison_that_breaks_off_shows_the_rounds_before(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Both warm up, both answer once, and the first of the second round fails.
+    breaks(pair, 5, monkeypatch)
+    with pytest.raises(DecodeError, match="The card is gone"):
+        tandem("compare", "hello", "--json", "--save", str(tmp_path / "c.json"))
+    shown = capsys.readouterr()
+
+    assert json.loads(shown.out)["rounds_done"] == json.loads((tmp_path / "c.json").read_text())["rounds_done"] == 1
+    assert shown.err == "Broken off after 1 of 3 rounds.\n"
+    assert not (tmp_path / "data").exists(), "it has fewer rounds than its like"
+
+
+def test_a_failure_while_the_texts_are_compared_takes_no_round(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: object) -> None:
+        raise DecodeError("The card is gone.")
+
+    monkeypatch.setattr(compare, "explain", fails)
+    with pytest.raises(DecodeError, match="The card is gone"):
+        tandem("compare", "hello", "--json", "--save", str(tmp_path / "c.json"))
+    shown = capsys.readouterr()
+
+    assert json.loads(shown.out)["rounds_done"] == json.loads((tmp_path / "c.json").read_text())["rounds_done"] == 3
+    assert shown.err == "Broken off while the texts were compared.\n"
+
+
+def test_a_comparison_that_breaks_off_at_once_only_says_why(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, capsys: pytest.CaptureFixture[str]
+) -> None:
+    breaks(pair, 1, monkeypatch)
+    with pytest.raises(DecodeError, match="The card is gone"):
+        tandem("compare", "hello")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_benchmark_that_breaks_off_shows_the_prompts_before(
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\nbcd\ncde\n")
+    breaks(pair, 6, monkeypatch)
+    with pytest.raises(DecodeError, match="The card is gone"):
+        tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json")
+    *runs, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert [run["contender"] for run in runs] == ["plain", "automatic"]
+    assert last["type"] == "result"
+    assert last["notes"] == ["broken off: 1 of 3 prompts"]
+    assert not (tmp_path / "data").exists()
+
+
+def test_where_nobody_watches_every_prompt_that_is_done_is_a_line(
+    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\nbcd\n")
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 0
+    begun, ends, first, last = capsys.readouterr().err.splitlines()
+
+    assert begun == "2 prompts x 1 round x 2 sides (plain, automatic), and 2 to warm up: 6 answers of 8 tokens at most."
+    assert ends == "A line for every prompt."
+    assert re.fullmatch(r"yours, 1: plain [\d.]+ tok/s, automatic [\d.]+×  \(1 of 2, .* left\)", first)
+    assert last.endswith("(2 of 2)")
+
+
+def test_where_costs_are_known_the_time_is_told_at_once(
+    tandem: Tandem, tmp_path: Path, pair: FakePair, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    pair.memory = Memory(CostModel(CostProfile({1: 1e9, 64: 1e9})))
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "2") == 0
+    told = capsys.readouterr().err.splitlines()
+    assert told[0].endswith(": 6 answers of 8 tokens at most, about 32 s.")
+    assert "(round 2 of 2, 1 of 1)" in told[-1]
+
+
+def test_the_lossless_check_says_what_it_compared(
+    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    assert tandem("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "10") == 0
+    shown = capsys.readouterr().out
+    assert "Lossless as far as was tested: 16 greedy tokens compared, all the same" in shown
+
+    assert tandem("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "5", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["lossless"] is True
+
+
+def test_each_prompt_that_was_brought_is_compared(
+    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\nbcd\n")
+    arguments = ("--check-lossless", "--prompts", str(prompts), "--samples", "5", "--json")
+    for more, compared in (((), ["yours, 1", "yours, 2"]), (("--quick",), ["yours, 1"])):
+        assert tandem("bench", *arguments, *more) == 0
+        checks = json.loads(capsys.readouterr().out)["greedy"]
+        assert list(dict.fromkeys(check["prompt"] for check in checks)) == compared
+
+
+@pytest.fixture
+def undrafted(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> Tandem:
+    """Runs a command on a target alone, in whose answers nothing comes twice."""
+    rule = script(range(10, 30), 3)
+    alone = FakePair(FakeModel(rule))
+    monkeypatch.setattr(loading, "NativePair", lambda *_: alone)
+    return tandem
+
+
+def test_what_drafted_nothing_is_not_called_lossless(
+    undrafted: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = tmp_path / "p.txt"
+    prompts.write_text("abc\n")
+    assert undrafted("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "2", "--json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["lossless"], found["statement"]) == (None, "Nothing was drafted, so nothing was tested.")
+
+
+def test_fixed_drafting_without_a_draft_model_cannot_be_checked(undrafted: Tandem) -> None:
+    with pytest.raises(UsageError, match="Fixed parameters need a draft model"):
+        undrafted("bench", "--check-lossless", "--fixed", "n_max=3")
+
+
+def test_the_lossless_check_is_saved(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prompts, save = tmp_path / "p.txt", tmp_path / "checks.json"
+    prompts.write_text("abc\n")
+    arguments = ("--check-lossless", "--quick", "--prompts", str(prompts), "--samples", "5", "--save", str(save))
+    assert tandem("bench", *arguments) == 0
+    assert json.loads(save.read_text())["statement"] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_failure_takes_nothing_from_the_checks_before_it(
+    tandem: Tandem,
+    monkeypatch: pytest.MonkeyPatch,
+    pair: FakePair,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    form: tuple[str, ...],
+) -> None:
+    prompts, save = tmp_path / "p.txt", tmp_path / "checks.json"
+    prompts.write_text("abc\nbcd\n")
+    arguments = ("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "5", "--save", str(save), *form)
+    # Plainly and in two ways with drafts to the first prompt.
+    with monkeypatch.context() as patched:
+        breaks(pair, 4, patched)
+        with pytest.raises(DecodeError):
+            tandem(*arguments)
+    shown, kept = capsys.readouterr(), json.loads(save.read_text())
+    assert [check["prompt"] for check in kept["greedy"]] == ["yours, 1"] * 2
+    assert (kept["sampled"], kept["lossless"], kept["stopped"]) == ([], True, True)
+    assert shown.out == (save.read_text() if form else shown.out)
+    assert kept["statement"] in shown.out
+    assert shown.err.splitlines() == ["Broken off after 1 of 2 prompts."]
+
+    breaks(pair, 1, monkeypatch)
+    with pytest.raises(DecodeError):
+        tandem(*arguments)
+    assert capsys.readouterr() == ("", ""), "there is nothing to tell"
+
+
+def test_a_full_disk_takes_nothing_from_the_screen(tandem: Tandem, tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no device that is always full")
+    prompts, said = tmp_path / "p.txt", StringIO()
+    prompts.write_text("abc\n")
+    with redirect_stdout(said), pytest.raises(AppError, match="No space left"):
+        tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--save", "/dev/full")
+    assert "automatic: " in said.getvalue()
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.parametrize("refusal", [BrokenPipeError(), OSError(errno.ENOSPC, "No space left on device")])
+def test_all_of_it_is_measured_and_saved_though_nobody_reads_on(
+    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: OSError, form: tuple[str, ...]
+) -> None:
+    tries: list[str] = []
+
+    def gone(text: str) -> None:
+        tries.append(text)
+        raise refusal
+
+    prompts, save, card = tmp_path / "p.txt", tmp_path / "runs.jsonl", tmp_path / "card"
+    prompts.write_text("abc\nbcd\n")
+    monkeypatch.setattr(bench, "out", gone)
+    monkeypatch.setattr(bench, "let_go_of_output", lambda: None)
+    arguments = ("bench", "--prompts", str(prompts), "--repeat", "1", *form)
+    with nullcontext() if isinstance(refusal, BrokenPipeError) else pytest.raises(OSError, match="No space left"):
+        assert tandem(*arguments, "--save", str(save), "--card", str(card)) == 0
+    *runs, result = [json.loads(line) for line in save.read_text().splitlines()]
+    assert [run["contender"] for run in runs] == ["plain", "automatic"] * 2
+    assert result["type"] == "result"
+    assert card.with_suffix(".svg").exists()
+    assert len(tries) == 1, "what is gone is not tried again"
+
+    # Where nothing is kept, nobody would ever know.
+    with pytest.raises(type(refusal)):
+        tandem(*arguments)
+    assert len(tries) == 2
+
+
+def test_the_space_at_the_end_of_a_cut_text_is_no_difference_to_the_server() -> None:
+    def run(name: str, text: str) -> Run:
+        return Run(name, (), (), text, FinishReason.LENGTH, GenerationStats(predicted_n=3, predicted_ns=1))
+
+    def raced(ours: str, theirs: str) -> Raced:
+        round_ = {one.contender: one for one in (run("plain", ours), run("automatic", ours), run("server", theirs))}
+        return Raced(Prompt("yours", "1", "abc"), (round_,))
+
+    both = [raced("Blue. ", "Blue."), raced("Blue", "Red")]
+    said = answer_lines(both, rows(both, ["plain", "automatic", "server"]))
+    assert said[-1] == "The server's text is plain decoding's on 1 of 2 prompts."
+
+
+def against_server(**read: int) -> list[Raced]:
+    """Two prompts on which everybody has read so many tokens, and automatic drafting is as fast as its server."""
+
+    def run(name: str, ns: int) -> Run:
+        stats = GenerationStats(cache_n=1, prompt_n=read.get(name, 9) - 1, predicted_n=3, predicted_ns=ns)
+        # Drafts, for only what was drafted is a side's own work.
+        return Run(name, (), (), "x", FinishReason.LENGTH, replace(stats, draft_n=2))
+
+    def round_(server_ns: int) -> Round:
+        return {name: run(name, ns) for name, ns in (("plain", 9000), ("automatic", 1000), ("server", server_ns))}
+
+    rounds = tuple(round_(ns) for ns in (1000, 1020))
+    return [Raced(Prompt("yours", name, "abc"), rounds) for name in ("1", "2")]
+
+
+def test_a_server_that_was_told_another_prompt_is_said_to_be() -> None:
+    names = ["plain", "automatic", "server"]
+    told = "The server read another prompt on 2 of 2, such as 5 tokens for 9: its template is another"
+    assert told in answer_lines(raced := against_server(server=5), rows(raced, names))[-1]
+    assert "another prompt" not in "\n".join(answer_lines(raced := against_server(), rows(raced, names)))
+
+
+def test_it_goes_on_until_it_is_clear_who_is_faster_of_automatic_drafting_and_the_server() -> None:
+    raced = against_server()
+    table = rows(raced, ["plain", "automatic", "server"])
+    assert settled(table), "both are faster than plain decoding"
+    assert not tells_all(raced, table)
+    assert "too few runs to tell" in answer_lines(raced, table)[-2]
+    clear = [replace(one, rounds=one.rounds[:1] * 3) for one in raced]
+    assert tells_all(clear, rows(clear, ["plain", "automatic", "server"]))
+
+
+def test_the_kinds_that_gain_most_and_least_are_among_those_that_were_drafted() -> None:
+    def row(kind: str, ratio: float, work: Work) -> Row:
+        plain = measure([], "plain", "plain")
+        return Row(kind, 1, (plain, replace(plain, name="automatic", ratio=spread([ratio]), work=work)), None)
+
+    round_ = {name: Run(name, (), (), "", FinishReason.LENGTH, GenerationStats()) for name in ("plain", "automatic")}
+    raced = [Raced(Prompt("code", "1", "abc"), (round_,))]
+    kinds = [row("code", 1.5, "own"), row("edit", 3.0, "own"), row("prose", 0.9, "plain"), row("chat", 4.0, "plain")]
+    whole = row("all", 1.6, "own")
+    assert answer_lines(raced, [*kinds, whole])[-1] == "  most on edit, 3.0×; least on code, 1.5×"
+    assert len(answer_lines(raced, [*kinds[1:], whole])) == 1, "of one kind alone it is all that is told"
+
+
+def test_a_later_run_that_is_slower_says_so_and_what_changed(
+    tandem: Tandem, tmp_path: Path, pair: FakePair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The speeds are forged: the clock of this machine is nobody's to rely on."""
+    speed, params = [100.0], [PairParams(tmp_path / "model.gguf", None, n_threads=1)]
+
+    def forged(measured: object) -> dict[str, Spread]:
+        return {"automatic": Spread(speed[0], speed[0] - 1, speed[0] + 1, 3)}
+
+    monkeypatch.setattr(compare, "speeds", forged)
+    monkeypatch.setattr(race_session, "pair_params", lambda options: params[0])
+    for now in (100.0, 99.0, 101.0):
+        speed[0] = now
+        assert tandem("compare", "hello") == 0
+        assert "Slower" not in capsys.readouterr().out
+
+    speed[0], params[0] = 70.0, replace(params[0], kv_type="q8_0")
+    pair.n_threads = 2
+    assert tandem("compare", "hello") == 0
+    said = capsys.readouterr().out
+    assert "  automatic: 70.0 tok/s, was 100.0 (0.70×)" in said
+    assert "What changed: KV cache: f16 -> q8_0, draft f16; threads: 1 -> 2." in said
+
+    assert tandem("compare", "hello", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == [], "it is told once"
+    assert tandem("compare", "another prompt") == 0
+    assert "Slower" not in capsys.readouterr().out
+
+
+def test_stop_strings_are_among_the_facts(tandem: Tandem, capsys: pytest.CaptureFixture[str]) -> None:
+    stops = ("Schluß\u202e", "\n", r"\n", 'a"')
+    assert tandem("compare", "hello", "--json", *(word for stop in stops for word in ("--stop", stop))) == 0
+    assert json.loads(capsys.readouterr().out)["facts"]["stops at"] == r'"Schlu\u00df\u202e", "\n", "\\n", "a\""'
+    assert tandem("compare", "hello", "--json") == 0
+    assert "stops at" not in json.loads(capsys.readouterr().out)["facts"]
+
+
+@pytest.fixture
+def wish(monkeypatch: pytest.MonkeyPatch) -> Callable[[Thinking], None]:
+    """Has something asked of the thinking, by flags."""
+
+    def ask(asked: Thinking) -> None:
+        for module in (compare, bench_task):
+            monkeypatch.setattr(
+                module,
+                "read_options",
+                lambda *given, **more: replace(read_options(*given, **more), thinking=asked, typed_thinking=asked),
+            )
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Thinking(wanted=False, effort="low"), "off"),
+        (Thinking(wanted=True, effort="low"), "on, effort low"),
+        (Thinking(effort="high"), "effort high"),
+        (AS_TRAINED, None),
+    ],
+)
+def test_what_is_asked_of_the_thinking_is_among_the_facts(
+    tandem: Tandem,
+    wish: Callable[[Thinking], None],
+    capsys: pytest.CaptureFixture[str],
+    asked: Thinking,
+    said: str | None,
+) -> None:
+    wish(asked)
+    assert tandem("compare", "hello", "--json", "--repeat", "1") == 0
+    assert json.loads(capsys.readouterr().out)["facts"].get("thinking") == said
+
+
+@pytest.mark.parametrize("command", [("compare", "hello"), ("bench", "--quick"), ("bench", "--check-lossless")])
+def test_a_wish_that_the_model_does_not_hear_is_told(
+    tandem: Tandem,
+    pair: FakePair,
+    wish: Callable[[Thinking], None],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    command: tuple[str, ...],
+) -> None:
+    (prompts := tmp_path / "p.txt").write_text("abc\n")
+    pair.info = replace(pair.info, hears=Heard(wanted=False))
+    wish(Thinking(wanted=False))
+    own = ("--repeat", "1", "--json") if command[0] == "compare" else ("--prompts", str(prompts))
+    assert tandem(*command, *own) == 0
+    shown = capsys.readouterr()
+    assert shown.err.count("--thinking changes nothing.") == 1
+    if command[0] == "compare":
+        assert json.loads(shown.out)["notices"] == list(
+            pair.info.hears.in_vain(Thinking(wanted=False), Thinking(wanted=False))
+        )
+
+
+def test_whoever_waits_for_a_server_sees_that(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(StatusLine, "show", lambda self, text: shown.append(text))
+
+    def busy(_: Server) -> dict[str, str]:
+        assert shown == ["Asking http://127.0.0.1:9 for a token"]
+        raise AppError("It is busy.")
+
+    monkeypatch.setattr(Server, "introduce", busy)
+    with pytest.raises(AppError, match="busy"):
+        tandem("bench", "--against", "http://127.0.0.1:9")
+
+
+def test_a_server_that_is_gone_is_a_sentence(tandem: Tandem) -> None:
+    with pytest.raises(AppError, match="cannot be reached"):
+        tandem("bench", "--against", "http://127.0.0.1:9")
+
+
+def test_fixed_parameters_are_read_from_one_word() -> None:
+    assert parse_fixed("n_max=7,p_min=0.6") == DraftParams(7, 0, 0.6)
+    assert parse_fixed(" n_max=4 , n_min=2") == DraftParams(4, 2, 0.6)
+    for wrong in ("", "n_max", "n_max=x", "q=1", "n_max=900"):
+        with pytest.raises(UsageError):
+            parse_fixed(wrong)
+
+
+def test_the_flags_load_nothing_heavy() -> None:
+    code = "import app.cli.compare.flags, app.cli.bench.flags, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "llama_cpp", "urllib.request", "textual"} & set(done.stdout.split())

@@ -1,0 +1,136 @@
+"""Opening pairs with the settings as they are; one that cannot be opened leaves everything as it was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli.loader import PairLoader
+from app.cli.opener import Opener
+from app.cli.options import Options
+from app.cli.process import Process
+from app.core.errors import UsageError
+from app.engine.types import DraftParams, SamplingParams
+from app.hardware.offers import Offer
+from app.llama.fitting.does_not_fit import DoesNotFitError
+from app.models.catalog import Pair
+from app.models.source import LocalModel, parse_source
+from app.settings.layers import Origin
+from app.settings.live import LiveSettings
+from app.ui.models.setups import Choice
+from app.ui.models.ways import NoRoomError
+from app.worker.events import Failed
+from tests.llama.gguf_files import header, tiny, write
+
+PAIR = Pair("a", "A", parse_source("/a.gguf"), parse_source("/b.gguf"))
+OTHER = replace(PAIR, name="other", drafting=DraftParams(16, 5, 0.0))
+
+
+def loaded(choice: Choice) -> str:
+    assert isinstance(choice.loader, PairLoader)
+    return choice.loader.options.pair.name
+
+
+def test_a_pair_that_contradicts_the_flags_is_not_taken() -> None:
+    opener = Opener(LiveSettings(None, {"draft.n_max": 3}), PAIR, None, Process())
+
+    with pytest.raises(UsageError):
+        opener.open(OTHER, None)
+
+    assert loaded(opener.again()) == "a"
+    assert opener.live.resolved()["draft.n_min"] == 0
+
+
+def test_a_pair_that_only_stands_for_one_is_nobodys_until_one_is_opened() -> None:
+    opener = Opener(LiveSettings(None, {"draft.n_max": 3}), PAIR, None, Process(), is_asked_for=False)
+    opener.again()
+    with pytest.raises(UsageError):
+        opener.open(OTHER, None)
+    assert opener.current is None
+
+    opener.open(PAIR, None)
+    assert opener.current == (PAIR, None)
+
+
+def test_what_is_taken_is_there_for_every_pair_from_then_on() -> None:
+    opener = Opener(LiveSettings(), PAIR, None, Process(True))
+    opener.take(("--ctx", "1024"))
+    choice = opener.open(replace(PAIR, name="next", draft=None), None)
+
+    assert isinstance(choice.loader, PairLoader)
+    assert (choice.loader.options.n_ctx, choice.loader.options.process.isolate) == (1024, True)
+    assert isinstance(choice.loader.options.pair.target, LocalModel)
+
+
+def test_an_offer_counts_with_a_preset_of_the_users_own() -> None:
+    live = LiveSettings()
+    live._shared._content = replace(live.content, presets={"mine": {"sampling.temp": 0.1}})
+    live.give({"preset": "mine"})
+    opener = Opener(live, PAIR, None, Process())
+
+    assert opener.with_flags(("--kv-type", "q8_0")).placement.kv_type == "q8_0"
+
+
+def test_what_fails_an_answer_says_what_to_do_also_where_nothing_can_be_taken_any_more() -> None:
+    opener = Opener(LiveSettings(), PAIR, None, Process())
+    ways = (Offer("no draft", 600_000_000, "plain decoding", ("--no-draft",), suffices=True),)
+    error = DoesNotFitError("It does not fit.", "--no-draft", ways)
+
+    of_a_load, of_an_answer = (opener.with_ways(Failed(request, error)) for request in (None, 3))
+    assert isinstance(of_a_load, Failed)
+    assert isinstance(of_an_answer, Failed)
+    assert (of_a_load.error.hint, of_an_answer.error.hint) == (
+        "",
+        "Ask again when there is room for it; f6 chooses another pair.",
+    )
+    for event in (of_a_load, of_an_answer):
+        assert isinstance(event.error, NoRoomError)
+        assert [way.what for way in event.error.ways] == ["no draft"]
+
+
+def model(folder: Path, name: str, **values: Any) -> LocalModel:
+    keys = {f"general__sampling__{key}": value for key, value in values.items()}
+    return LocalModel(write(folder / f"{name}.gguf", header(tiny(**keys))))
+
+
+def options(choice: Choice) -> Options:
+    assert isinstance(choice.loader, PairLoader)
+    return choice.loader.options
+
+
+def test_every_pair_comes_with_what_its_own_file_recommends(tmp_path: Path) -> None:
+    first = Pair("a", "A", model(tmp_path, "a", top_k=7, mirostat=2), None)
+    second = Pair("b", "B", model(tmp_path, "b", temp=0.5), None, kept=("temperature",))
+    opener = Opener(LiveSettings(), PAIR, None, Process())
+
+    chosen = opener.open(first, None)
+    assert (chosen.settings.sampling.top_k, options(chosen).pair.sampling.top_k) == (7, 7)
+    (notice,) = options(chosen).notices
+    assert "mirostat" in notice
+    assert opener.live.resolved().origin("sampling.top_k") is Origin.MODEL
+
+    other = opener.open(second, None)
+    assert other.settings.sampling == SamplingParams()
+    assert options(other).notices == ()
+
+
+def test_a_pair_that_is_not_taken_leaves_the_file_before_it(tmp_path: Path) -> None:
+    opener = Opener(LiveSettings(None, {"draft.n_max": 3}), PAIR, None, Process())
+    opener.open(replace(PAIR, target=model(tmp_path, "a", top_k=7)), None)
+    with pytest.raises(UsageError):
+        opener.open(OTHER, None)
+
+    assert opener.again().settings.sampling.top_k == 7
+
+
+def test_flags_are_weighed_with_the_file_of_the_pair_that_they_name(tmp_path: Path) -> None:
+    opener = Opener(LiveSettings(), replace(PAIR, target=model(tmp_path, "a", top_k=7)), None, Process())
+    named = str(model(tmp_path, "b", top_k=9))
+
+    assert opener.with_flags(("--target", named)).pair.sampling.top_k == 9
+    assert opener.take(("--target", named, "--ctx", "512")).settings.sampling.top_k == 9
+    assert opener.with_flags(("--ctx", "1024")).pair.sampling.top_k == 9
+    assert opener.with_flags(("--temp", "0")).pair.sampling == SamplingParams(temperature=0.0)

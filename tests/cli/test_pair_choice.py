@@ -1,0 +1,152 @@
+"""Which pair is meant, and what is said where its files are gone."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from app.cli.chat import _first_pair
+from app.cli.known_pairs import catalog, newest
+from app.cli.options import read_options
+from app.cli.pair_choice import choose_pair
+from app.core.errors import CatalogError, ModelFileError, PairError
+from app.llama import demo
+from app.models.catalog import Pair
+from app.models.pairing.order import every_pair
+from app.models.registry import ModelOnDisk, Registry, SetUp
+from app.models.source import DemoModel, HubModel, LocalModel
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    monkeypatch.setattr("app.cli.known_pairs.pairs_file", lambda: tmp_path / "pairs.toml")
+    monkeypatch.setattr("app.cli.known_pairs.config_dir", lambda: tmp_path / "config")
+    return Registry(tmp_path / "pairs.toml")
+
+
+def own(folder: Path) -> SetUp:
+    files = [folder / "big.gguf", folder / "drafts" / "small.gguf"]
+    (folder / "drafts").mkdir()
+    for file in files:
+        file.write_bytes(b"x")
+    pair = Pair("mine", "Mine", LocalModel(files[0]), LocalModel(files[1]))
+    return SetUp(pair, ModelOnDisk(files[0], 1), ModelOnDisk(files[1], 1))
+
+
+def test_the_file_that_is_gone_is_named_and_where_it_was(registry: Registry, tmp_path: Path) -> None:
+    mine = own(tmp_path)
+    registry.add(mine, default=True)
+    assert choose_pair({})[0].name == "mine"
+    assert mine.draft is not None
+    mine.draft.path.unlink()
+
+    with pytest.raises(PairError, match=r"small\.gguf of the pair mine is gone from .*drafts") as caught:
+        choose_pair({})
+    assert caught.value.hint == "Put it back, or choose another pair: tandem pairs list"
+
+
+@pytest.mark.parametrize(
+    ("target", "draft"), [("a/big:q8_0", "b/small:q4-k-m"), ("a/big:big-Q8_0.gguf", "b/small:small-Q4_K_M.gguf")]
+)
+def test_models_that_were_set_up_are_found_by_their_names_however_these_are_written(
+    registry: Registry, tmp_path: Path, target: str, draft: str
+) -> None:
+    names = ("big-Q8_0.gguf", "small-Q4_K_M.gguf")
+    for name in names:
+        (tmp_path / name).touch()
+    big, small = (ModelOnDisk(tmp_path / name, 1, files=(name,)) for name in names)
+    pair = Pair("mine", "Mine", HubModel("a/big", quant="Q8_0"), HubModel("b/small", quant="Q4_K_M"))
+    registry.add(SetUp(pair, big, small), default=False)
+
+    chosen, files = choose_pair({"target": target, "draft": draft})
+    assert chosen.name == "mine"
+    assert files is not None
+    assert choose_pair({"target": "a/big:Q4_0", "draft": draft})[1] is None
+
+
+def test_the_chat_lets_the_user_choose_where_the_default_is_gone_but_not_what_was_named(
+    registry: Registry, tmp_path: Path
+) -> None:
+    mine = own(tmp_path)
+    registry.add(mine, default=True)
+    assert _first_pair(argparse.Namespace())[2] is False
+    mine.target.path.unlink()
+
+    assert _first_pair(argparse.Namespace())[2] is True
+    with pytest.raises(PairError):
+        _first_pair(argparse.Namespace(pair="mine"))
+
+
+def test_the_demo_is_found_anew_where_its_files_are_gone(registry: Registry, tmp_path: Path) -> None:
+    demo = Pair("demo", "Demo", DemoModel("target"), DemoModel("draft"))
+    registry.add(
+        SetUp(demo, ModelOnDisk(tmp_path / "gone.gguf", 1), ModelOnDisk(tmp_path / "gone2.gguf", 1)), default=True
+    )
+
+    pair, files = choose_pair({})
+    assert (pair.name, files) == ("demo", None)
+
+
+def newer(folder: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    """Another release of Tandem, or the user, makes a pair of another file."""
+    file.parent.mkdir(exist_ok=True)
+    file.write_text('[pairs.chat]\ntarget = { repo = "a/new", file = "new.gguf" }\n')
+    monkeypatch.setattr("app.cli.known_pairs.shipped_file", lambda: folder / "shipped.toml")
+
+
+def test_a_pair_that_another_release_makes_of_other_files_stays_what_was_set_up(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "old.gguf"
+    file.write_bytes(b"x")
+    old = SetUp(Pair("chat", "Old", HubModel("a/old"), None), ModelOnDisk(file, 1, "a/old", "abc", ("old.gguf",)))
+    registry.add(old, default=True)
+    newer(tmp_path, monkeypatch, tmp_path / "shipped.toml")
+
+    assert choose_pair({}) == (old.pair, old)
+    (notice,) = read_options(argparse.Namespace()).notices
+    assert notice == "chat stays as it was set up; Tandem takes other files for it by now: tandem setup chat"
+    assert newest("chat").target == HubModel("a/new", file="new.gguf")
+    assert every_pair(catalog().pairs, registry.read())["chat"] == old.pair
+
+    file.unlink()
+    assert choose_pair({})[0].target == HubModel("a/new", file="new.gguf")
+    assert read_options(argparse.Namespace()).notices == ()
+
+
+def test_an_entry_that_the_user_changes_means_other_files(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "old.gguf"
+    file.write_bytes(b"x")
+    pair = Pair("chat", "Old", HubModel("a/old"), None)
+    registry.add(SetUp(pair, ModelOnDisk(file, 1, "a/old", "abc", ("old.gguf",))), default=True)
+    (tmp_path / "shipped.toml").write_text("")
+    newer(tmp_path, monkeypatch, tmp_path / "config" / "models.toml")
+
+    pair, files = choose_pair({})
+    assert (pair.target, files) == (HubModel("a/new", file="new.gguf"), None)
+
+
+def test_who_has_neither_a_pair_nor_the_demo_is_told_how_to_get_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.llama.demo.PACKAGE", "no_such_package")
+    with pytest.raises(ModelFileError, match="not installed") as raised:
+        demo.target_file()
+    assert "Download a pair: tandem setup." in raised.value.hint
+
+
+def test_the_chat_lets_the_user_choose_where_the_entry_of_the_default_cannot_be_read(
+    registry: Registry, tmp_path: Path
+) -> None:
+    registry.add(own(tmp_path), default=True)
+    file = tmp_path / "pairs.toml"
+    file.write_text(file.read_text("utf-8").replace("[pairs.mine.entry]", "[pairs.mine.entry]\nspin = 1"), "utf-8")
+
+    assert _first_pair(argparse.Namespace())[2] is True
+    with pytest.raises(CatalogError, match="spin"):
+        _first_pair(argparse.Namespace(pair="mine"))
+    file.write_text("no table", "utf-8")
+    with pytest.raises(CatalogError, match="cannot be read"):
+        _first_pair(argparse.Namespace())

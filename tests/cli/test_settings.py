@@ -1,0 +1,476 @@
+"""The settings file and the command line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from app.cli.bench.task import read_task
+from app.cli.flags import _help
+from app.cli.options import Options, read_options
+from app.cli.parser import build_parser
+from app.core.errors import UsageError
+from app.core.paths import settings_file
+from app.core.shell import command
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.settings.file import SettingsFile
+from app.settings.tree import SETTINGS
+from app.ui.settings.line import value_text
+from tests.llama.gguf_files import header, tiny, write
+
+PLAIN = "--target x.gguf "
+
+
+@pytest.fixture(autouse=True)
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr("platformdirs.unix.Unix.user_config_dir", property(lambda self: str(tmp_path)))
+    return settings_file()
+
+
+def options(command: str, modes: tuple[str, ...] = ("auto", "fixed", "off")) -> Options:
+    return read_options(build_parser().parse_args(["run", *command.split(), "Hi"]), modes)
+
+
+EVERYTHING = [
+    ('[draft]\nmode = "off"', "--drafting off"),
+    ('[draft]\nmode = "off"', "--no-draft"),
+    ('[draft]\nsource = "model"', "--no-lookup"),
+    ("[draft]\nn_max = 3\np_min = 0.5", "--draft-n-max 3 --draft-p-min 0.5"),
+    ("[sampling]\ntemp = 0\nseed = 7\ntop_k = 3", "--temp 0 --seed 7 --top-k 3"),
+    (
+        '[answer]\nsystem = "Short."\nstop = ["END", "a"]\nmax_tokens = 9',
+        "--system Short. --stop END --stop a --max-tokens 9",
+    ),
+    ("[answer]\nstop_on_repeat = false", "--stop-on-repeat off"),
+    ('[answer]\nthinking = "off"\nreasoning_effort = "high"', "--thinking off --reasoning-effort high"),
+    (
+        '[model]\nctx = 512\nthreads = 2\nflash_attn = "on"\ndevice = "cpu"\nfit = "off"',
+        "--ctx 512 --threads 2 --flash-attn on --device CPU --fit off",
+    ),
+    (
+        '[draft]\nkv_type = "q4_0"\n[model]\ntensor_split = "3,1"\ngpu_layers = 9\nkv_type = "q8_0"',
+        "--tensor-split 3,1 --gpu-layers 9 --kv-type q8_0 --draft-kv-type q4_0",
+    ),
+    ('preset = "precise"', "--preset precise"),
+]
+
+
+@pytest.mark.parametrize(("text", "flags"), EVERYTHING, ids=[flags for _, flags in EVERYTHING])
+def test_the_file_and_the_flags_mean_the_same(file: Path, text: str, flags: str) -> None:
+    draft = "--draft y.gguf "
+    by_flags = options(PLAIN + draft + flags)
+    assert by_flags != options(PLAIN + draft)
+    file.write_text(text)
+    found = options(PLAIN + draft)
+    # A device that was written down may be gone; one that is typed is meant, as is a wish that a model may not hear.
+    typed = replace(found.placement, stored=False, stored_split=False)
+    assert replace(found, placement=typed, typed_thinking=by_flags.typed_thinking) == by_flags
+
+
+def test_flag_over_preset_over_file_over_pair(file: Path) -> None:
+    demo = options("--pair demo").pair.sampling
+    assert (demo.temperature, demo.repeat_penalty) == (0.2, 1.1)
+    file.write_text("[sampling]\ntemp = 0.5\ntop_k = 7")
+    assert options("--pair demo").pair.sampling.temperature == 0.5
+    assert options("--pair demo --preset precise").pair.sampling.temperature == 0
+    assert options("--pair demo --preset precise --temp 0.9").pair.sampling.temperature == 0.9
+    assert options("--pair demo --preset precise").pair.sampling.top_k == 7
+
+
+def test_fixed_drafting_that_is_written_down_is_for_pairs_with_a_draft(file: Path) -> None:
+    file.write_text('[draft]\nmode = "fixed"')
+    assert options(PLAIN).drafting is None
+    assert options(PLAIN + "--draft y.gguf").drafting == DraftParams()
+    with pytest.raises(UsageError, match="needs a draft model"):
+        options(PLAIN + "--drafting fixed")
+
+
+def test_commands_about_drafting_do_not_take_its_absence_from_the_file(file: Path) -> None:
+    file.write_text('[draft]\nmode = "off"')
+    assert options(PLAIN).drafting is None
+    assert options(PLAIN, ("auto", "fixed")).drafting == AutoDraft()
+    assert options(PLAIN + "--no-draft", ("auto", "fixed")).drafting is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "code"),
+    [
+        ("[sampling]\ntemp = 200", 'sampling.temp is "200"; it must be a number between 0 and 100.', 2),
+        ("[sampling]\ntmep = 1", 'sampling.tmep is no setting. Did you mean "sampling.temp"?', 2),
+        ("[sampling\n", "cannot be read: ", 1),
+        ('preset = "codr"', 'There is no preset "codr". Did you mean "coder"?', 2),
+        ("[draft]\nn_max = 3\nn_min = 4", "n_min is 4; it must lie between 0 and n_max (3).", 2),
+    ],
+)
+def test_a_command_does_not_answer_with_a_file_that_is_wrong(
+    file: Path, capsys: pytest.CaptureFixture[str], text: str, said: str, code: int
+) -> None:
+    file.write_text(text)
+    assert main(["run", "--target", "x.gguf", "Hi"]) == code
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert str(file) in shown
+    assert "Traceback" not in shown
+
+
+def test_looks_and_keys_do_not_concern_a_command(file: Path) -> None:
+    file.write_text("[appearance]\ntheme = 3\nfont = 1\n[keys]\nx = 3")
+    options(PLAIN)
+
+
+def test_a_wrong_flag_is_one_sentence_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--top-k", "many", "Hi"]) == 2
+    assert capsys.readouterr().err == (
+        'tandem: --top-k is "many"; it must be a whole number between 0 and 1,000,000.\n'
+    )
+
+
+def test_set_show_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "path"]) == 0
+    assert capsys.readouterr().out == f"{file}\n"
+    for name, value in (
+        ("temp", "0.2"),
+        ("top-k", "7"),
+        ("presets.brief.answer.system", "Short."),
+        ("preset", "coder"),
+    ):
+        assert main(["settings", "set", name, value]) == 0
+    assert main(["settings", "show", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["settings"]["sampling.temp"]["value"] == 0.2
+    assert shown["settings"]["sampling.temp"]["from"] == "preset"
+    assert shown["settings"]["sampling.top_k"]["from"] == "settings.toml"
+    assert shown["presets"]["brief"] == {"answer.system": "Short."}
+    for name in ("preset", "temp", "top_k", "presets.brief"):
+        assert main(["settings", "unset", name]) == 0
+    assert file.read_text() == ""
+    assert main(["settings"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert ["sampling.temp", "0.2", "pair"] in [line.split() for line in lines]
+    assert lines[-1] == "presets: precise, creative, coder"
+
+
+def test_what_a_pair_says_itself_is_shown_with_its_name(
+    tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "models.toml").write_text(
+        '[pairs.own]\ntitle = "My own"\ntarget = "x.gguf"\nsampling = { temperature = 0.3, top_k = 20 }\n'
+        "drafting = { n_max = 4 }\n"
+    )
+    file.write_text("[sampling]\ntop_k = 7")
+    assert main(["settings", "--pair", "own"]) == 0
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for line in (
+        "sampling.temp 0.3 pair",
+        "sampling.top_k 7 settings.toml",
+        "draft.mode fixed pair",
+        "pair: own, My own",
+    ):
+        assert line in shown
+
+    assert main(["settings", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pair"] == "demo"
+
+
+@pytest.mark.parametrize("stop", ["\x9b2J", "\u2028", "\u202e"])
+def test_what_ends_an_answer_is_kept_and_does_not_steer_the_terminal(
+    stop: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = stop.replace(stop[0], f"\\u{ord(stop[0]):04x}")
+    assert main(["settings", "set", "stop", written]) == 0
+    assert main(["settings"]) == 0
+    assert main(["settings", "--json"]) == 0
+    *shown, as_json = capsys.readouterr().out.splitlines()
+    assert any(written in line for line in shown)
+    assert stop[0] not in as_json
+    assert json.loads(as_json)["settings"]["answer.stop"]["value"] == [stop]
+
+
+def test_settings_are_shown_also_where_the_pair_cannot_be_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "models.toml").write_text("[pairs.demo]\ntraget = 1\n")
+    assert main(["settings"]) == 0
+    told = capsys.readouterr()
+    assert "sampling.temp" in told.out
+    assert "tandem: Without the settings of the pair: " in told.err
+    assert main(["settings", "--pair", "demo"]) == 1
+
+
+def test_settings_of_our_own_pairs_are_shown_also_where_the_users_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "models.toml").write_text("[broken")
+    assert main(["settings", "--json"]) == 0
+    told = capsys.readouterr()
+    assert json.loads(told.out)["pair"] == "demo"
+    assert "models.toml cannot be read: " in told.err
+    assert main(["settings", "--pair", "other"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("tmep", "1", 'There is no setting "tmep". Did you mean'),
+        ("temp", "warm", 'temp is "warm"; it must be a number between 0 and 100.'),
+        ("preset", "codr", 'There is no preset "codr"'),
+        ("draft.n_min", "9", "n_min is 9; it must lie between 0 and n_max (7)."),
+        ("theme", "tandem-dak", 'There is no theme "tandem-dak". Did you mean "tandem-dark"?'),
+        ("presets.None.temp", "1", '"None" is no name for a preset.'),
+        ("presets..temp", "1", '"" is no name for a preset.'),
+        ("presets.x", "1", "presets.x names a preset, and no setting in it."),
+        ("keys.chat.again", "f8", "Keys are not set here."),
+        ("presets.x.appearance.theme", "nord", "cannot be part of a preset"),
+        ("presets.x.nothing", "1", 'There is no setting "nothing"'),
+    ],
+)
+def test_what_cannot_be_set(file: Path, capsys: pytest.CaptureFixture[str], name: str, value: str, said: str) -> None:
+    assert main(["settings", "set", name, value]) == 2
+    assert said in capsys.readouterr().err
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tmep", 'There is no setting "tmep", here or in the file. Did you mean'),
+        ("presets.breif", 'There is no preset "breif". Did you mean "brief"?'),
+        ("presets.breif.temp", 'There is no preset "breif". Did you mean "brief"?'),
+        ("presets.brief.nothing", 'There is no setting "presets.brief.nothing"'),
+        ("keys.chat.agian", 'The file has no key for "chat.agian". Did you mean "chat.again"?'),
+    ],
+)
+def test_what_is_not_there_cannot_be_taken_out(
+    file: Path, capsys: pytest.CaptureFixture[str], name: str, said: str
+) -> None:
+    file.write_text('[presets.brief.sampling]\ntop_k = 3\n[keys]\n"chat.again" = "f8"\n')
+    before = file.read_text()
+    assert main(["settings", "unset", name]) == 2
+    assert said in capsys.readouterr().err
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize("name", ["temp", "presets.coder", "presets.brief.temp", "presets.coder.temp"])
+def test_what_has_its_own_value_already_is_taken_out_without_a_word(
+    file: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    file.write_text("[presets.brief.sampling]\ntop_k = 3\n")
+    assert main(["settings", "unset", name]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_wrong_file_is_mended_by_the_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text('odd = 1\n[sampling]\ntemp = "hot"\n[keys]\nchat.again = "f8"\n')
+    assert main(["settings"]) == 0
+    assert "odd is no setting." in capsys.readouterr().err
+    file.write_text(f'{file.read_text()}[presets.x.sampling]\nhue = 1\ntemp = "hot"\n')
+    for name in ("odd", "temp", "keys.chat.again", "presets.x.sampling.hue", "presets.x.temp"):
+        assert main(["settings", "unset", name]) == 0
+    assert file.read_text() == ""
+    file.write_text("[broken")
+    assert main(["settings", "set", "temp", "0.2"]) == 1
+    assert "cannot be read" in capsys.readouterr().err
+    assert file.read_text() == "[broken"
+
+
+def test_a_theme_that_is_none_is_told_where_the_settings_are_shown(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["settings", "set", "theme", "nord"]) == 0
+    assert main(["settings"]) == 0
+    assert capsys.readouterr().err == ""
+    file.write_text('[appearance]\ntheme = "nrd"')
+    assert main(["settings", "--json"]) == 0
+    told = capsys.readouterr()
+    problem = f'{file}: There is no theme "nrd". Did you mean "nord"?'
+    assert json.loads(told.out)["problems"] == [problem]
+    assert problem in told.err
+
+
+def test_help_tells_what_may_be_given_besides_numbers_and_what_else_there_is_to_know() -> None:
+    helps = {setting.name: _help(setting) for setting in SETTINGS}
+
+    assert "the target was trained for (8 to 1,048,576, or auto; default: 8,192 at most)" in helps["model.ctx"]
+    assert "while other programs need the processor (1 to 512, or auto; " in helps["model.threads"]
+    assert helps["sampling.top_k"].endswith("keep the K most probable; 0 keeps all (0 to 1,000,000; default: 40)")
+
+
+def test_a_device_that_was_written_down_may_be_gone_and_one_that_is_typed_is_meant(file: Path) -> None:
+    file.write_text('[model]\ndevice = "CUDA1"')
+
+    assert options(PLAIN).placement.stored
+    assert not options(f"{PLAIN} --device CUDA1").placement.stored
+
+
+def test_shares_that_were_written_down_are_for_the_devices_of_that_time(file: Path) -> None:
+    file.write_text('[model]\ntensor_split = "3,1"')
+
+    assert options(PLAIN).placement.stored_split
+    assert not options(f"{PLAIN} --tensor-split 1,1").placement.stored_split
+    assert not options(f"{PLAIN} --device CUDA0,CUDA1").placement.stored_split, "they are for those that are named"
+
+
+def test_the_list_says_what_the_panel_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "models.toml").write_text('[pairs.plain]\ntarget = "x.gguf"\n')
+    assert main(["settings", "--pair", "plain"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+
+    for setting in SETTINGS:
+        (line,) = (line for line in listed if line.split()[:1] == [setting.name])
+        value = line.removeprefix(setting.name).removesuffix("default").strip()
+        assert value == value_text(setting, setting.default)
+        assert f"default: {value_text(setting, setting.default)}" in _help(setting) or not setting.flags
+
+
+# What the model file recommends
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    keys = {"temp": 0.6, "top_k": 20, "penalty_repeat": 1.2, "top_p": -1.0}
+    return write(tmp_path / "m.gguf", header(tiny(**{f"general__sampling__{key}": keys[key] for key in keys})))
+
+
+def test_an_answer_takes_it_where_nobody_says_otherwise(file: Path, model: Path) -> None:
+    target = f"--target {model} "
+    found = options(target)
+    assert found.pair.sampling == SamplingParams(0.6, 20, repeat_penalty=1.2)
+    (notice,) = found.notices
+    assert 'sampling.top_p is "-1.0"' in notice
+    assert options(target + "--draft y.gguf").pair.sampling == found.pair.sampling
+
+    file.write_text("[sampling]\ntemp = 0.5")
+    assert options(target + "--top-k 3").pair.sampling == SamplingParams(0.5, 3, repeat_penalty=1.2)
+    assert options(target + "--temp 0").pair.sampling == SamplingParams(temperature=0.0)
+    assert options(target + "--temp 0").notices == ()
+
+
+def test_the_draft_files_recommendations_do_not_matter(model: Path) -> None:
+    assert options(f"--target x.gguf --draft {model}").pair.sampling == SamplingParams()
+
+
+def test_a_benchmark_measures_without_it(model: Path) -> None:
+    task = read_task(build_parser().parse_args(["bench", "--target", str(model)]))
+
+    assert task.options.pair.sampling == SamplingParams()
+    assert task.options.notices == ()
+
+
+def test_the_settings_name_the_model_file_as_the_origin(
+    tmp_path: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "models.toml").write_text(
+        f'[pairs.own]\ntarget = "{model}"\nsampling = {{ temperature = 0.8 }}\n', encoding="utf-8"
+    )
+    assert main(["settings", "--pair", "own"]) == 0
+    told = capsys.readouterr()
+    shown = [" ".join(line.split()) for line in told.out.splitlines()]
+    assert {"sampling.temp 0.8 pair", "sampling.top_k 20 model file", "sampling.top_p 0.95 default"} <= set(shown)
+    assert told.err.count('sampling.top_p is "-1.0"') == 1
+
+    assert main(["settings", "--pair", "own", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["settings"]["sampling.top_k"]["from"] == "model file"
+    assert any("sampling.top_p" in problem for problem in found["problems"])
+
+
+def test_a_number_of_fixed_drafting_says_that_it_turns_automatic_off(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(*command: str) -> str:
+        assert main(["settings", *command]) == 0
+        return capsys.readouterr().out
+
+    back = "back: tandem settings set draft-mode auto"
+    assert told("set", "draft-n-max", "4") == f"Drafting is fixed now, and no longer automatic; {back}\n"
+    mode = next(line for line in told().splitlines() if line.startswith("draft.mode"))
+    assert " ".join(mode.split()) == "draft.mode fixed settings.toml, because draft.n_max is given"
+
+    assert told("set", "draft-mode", "auto") == ""
+    assert options(PLAIN + "--draft y.gguf").drafting == AutoDraft()
+    assert told("set", "p_min", "0.5") == "draft.p_min counts for fixed drafting only; draft.mode is auto.\n"
+    assert "because" not in told()
+    assert told("set", "draft-source", "model") == ""
+
+    given = "draft.n_max and draft.p_min are given"
+    assert told("unset", "draft-mode") == f"Drafting is fixed now, because {given}.\n"
+    for name, value in (("draft.source", "lookup"), ("draft.lookup_min_match", "3")):
+        assert told("set", name, value) == f"{name} counts for automatic drafting only; draft.mode is fixed.\n"
+    assert told("set", "draft-mode", "fixed") == told("set", "n_min", "1") == ""
+
+
+def test_a_mode_that_only_numbers_mean_is_taken_out_with_them(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text("[draft]\nn_max = 4\np_min = 0.5\nlookup_min_match = 3\n")
+    assert main(["settings", "unset", "draft.mode"]) == 0
+    assert capsys.readouterr().out == (
+        "Without draft.n_max and draft.p_min, which the file no longer has, draft.mode is auto.\n"
+    )
+    assert file.read_text() == "[draft]\nlookup_min_match = 3\n"
+    assert main(["settings", "unset", "draft.mode"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_preset_whose_name_has_dots_is_changed_and_taken_out(file: Path) -> None:
+    file.write_text('[presets.qwen2.sampling]\ntemp = 0.1\n[presets."qwen2.5".sampling]\ntemp = 0.2\nodd = 1\n')
+    live = SettingsFile(file)
+
+    assert main(["settings", "set", "presets.qwen2.5.temp", "0.3"]) == 0
+    assert live.read().presets == {"qwen2": {"sampling.temp": 0.1}, "qwen2.5": {"sampling.temp": 0.3}}
+    assert main(["settings", "unset", "presets.qwen2.5.sampling.odd"]) == 0
+    assert main(["settings", "set", "presets.v1.1.sampling.top_k", "3"]) == 0
+    assert live.read().presets["v1.1"] == {"sampling.top_k": 3}
+    assert main(["settings", "unset", "presets.v1.1.top_k"]) == 0
+    assert main(["settings", "unset", "presets.qwen2.5"]) == 0
+    assert file.read_text() == "[presets.qwen2.sampling]\ntemp = 0.1\n"
+    assert main(["settings", "unset", "presets..temp"]) == 2
+
+
+def test_who_leaves_the_action_out_is_told_how_a_setting_is_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "n_max", "3"]) == 2
+    said = capsys.readouterr().err
+    assert '"n_max" is a setting.' in said
+    assert "tandem settings set draft.n_max VALUE" in said
+    assert main(["settings", "shwo"]) == 2
+    assert 'Did you mean "show"?' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("only_model", ["--draft-source model", "--no-lookup"])
+def test_a_number_of_the_look_up_is_not_ignored_where_there_is_none(only_model: str) -> None:
+    with pytest.raises(UsageError, match=r"^--draft-lookup-min-match is about the look-up"):
+        options(f"{PLAIN} --draft-lookup-min-match 3 {only_model}")
+    assert options(f"{PLAIN} --draft-lookup-min-match 3 --draft-source lookup").drafting == AutoDraft(False, True, 3)
+
+
+def test_the_command_that_mends_a_file_is_quoted(file: Path) -> None:
+    file.write_text('[presets."my brief".sampling]\nodd = 1\n')
+    with pytest.raises(UsageError) as raised:
+        options(PLAIN)
+    hint = raised.value.hint
+    assert hint == f"Mend it there, or: {command(['tandem', 'settings', 'unset', 'presets.my brief.sampling.odd'])}"
+    assert main(["settings", "unset", shlex.split(hint)[-1]]) == 0
+    assert file.read_text() == ""
+
+
+def test_a_preset_with_numbers_says_what_they_mean(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "set", "presets.fast.draft.n_max", "3"]) == 0
+    assert capsys.readouterr().out == "With the preset fast drafting is fixed, and not automatic.\n"
+    assert main(["settings", "set", "presets.fast.draft.mode", "auto"]) == 0
+    assert main(["settings", "set", "presets.fast.draft.n_max", "4"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_flag_of_automatic_drafting_is_not_ignored_where_another_mode_is_written_down(file: Path) -> None:
+    file.write_text('[draft]\nmode = "fixed"\n')
+    with pytest.raises(UsageError, match=r"^--draft-source means .*, and draft.mode is fixed \(settings.toml"):
+        options(PLAIN + "--draft-source lookup")
+    assert options(PLAIN + "--draft-source lookup --drafting auto").drafting == AutoDraft(model=False)
+    assert options(PLAIN + "--no-lookup").drafting == options(PLAIN).drafting, "that is what fixed drafting does"
+    file.write_text('[draft]\nmode = "off"\n')
+    with pytest.raises(UsageError, match=r"^--no-lookup means .*, and draft.mode is off \(settings.toml"):
+        options(PLAIN + "--no-lookup")

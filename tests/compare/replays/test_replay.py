@@ -1,0 +1,579 @@
+"""Automatic drafting on recorded traces of a real pair and on the cost curves of real machines.
+
+Exact expectations without a clock: the strategy is the one that runs on models, only its draft and its time are
+played.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from random import Random
+
+import pytest
+
+from app.compare.replays.replay import Curve, PlayedDraft, best_fixed, fixed, oracle_cost, plain_cost, replay
+from app.compare.replays.trace import Trace
+from app.engine.auto.curve import CostModel
+from app.engine.auto.guard import Ledger
+from app.engine.auto.memory import Memory
+from app.engine.auto.strategy import AutomaticDrafting
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, Strategy
+from app.engine.plain import PlainDecoding
+from app.engine.types import NO_DRAFT, Draft, DraftParams, Round
+from tests.bench.policies import automatic, memory_for
+from tests.replays import curves, other_traces, texts, traces
+
+PAYING = ["ada", "m1_ultra", "deepseek_v3", "cpu_q4_0", "cpu_bf16"]
+HOPELESS = ["hopeless", "nearly_hopeless"]
+
+TINY = Trace("tiny", "code", (1, 2, 3), (4, 5, 6, 7, 8), (4, 0, 2, 1), ((0.9,) * 4,) * 4)
+LINE = Curve("line", {1: 10.0, 65: 74.0}, draft=1.0)
+
+
+def auto_costs(curve: Curve, *, order: int = 0, model: bool = True) -> dict[str, float]:
+    """Cost of every trace by one automatic strategy that starts cold and learns from one to the next."""
+    make = automatic(memory_for(curve), model=model)
+    ordered = [*traces()[order:], *traces()[:order]]
+    return {trace.name: replay(trace, curve, make).cost for trace in ordered}
+
+
+class TestReplayer:
+    def test_plain_decoding_costs_one_row_a_token(self) -> None:
+        assert replay(TINY, LINE, lambda drafter, clock: PlainDecoding()).cost == plain_cost(TINY, LINE) == 40.0
+
+    def test_fixed_drafting_is_played_as_it_runs(self) -> None:
+        played = replay(TINY, LINE, fixed(DraftParams(2, 0, 0.0)))
+
+        # Two drafted and both right, then the last token alone: 2 + 12, 10.
+        assert [(r.draft.tokens, r.n_accepted) for r in played.rounds] == [((5, 6), 2), ((), 0)]
+        assert played.cost == 24.0
+
+    def test_a_prompt_is_read_once_and_so_is_what_was_not_drafted(self) -> None:
+        reader = replace(LINE, reading=0.5)
+        played = replay(TINY, reader, fixed(DraftParams(2, 0, 0.0)))
+
+        # Three prompt tokens besides; after two of two the last drafted one is read with the next draft.
+        assert played.cost == 24.0 + 3 * 0.5
+
+    def test_the_oracle_knows_what_will_be_accepted(self) -> None:
+        # Three drafted and right, one batch of four rows.
+        assert oracle_cost(TINY, LINE) == 3 * 1.0 + 13.0
+
+    def test_no_draft_is_longer_than_what_can_be_taken_back(self) -> None:
+        short = Curve.of(replace(LINE, widest=2).profile())
+
+        rounds = replay(TINY, short, fixed(DraftParams(4, 0, 0.0))).rounds
+        assert [len(round_.draft) for round_ in rounds] == [1, 1]
+        # One drafted and right in a batch of two, twice.
+        assert oracle_cost(TINY, short) == 2 * (1.0 + 11.0)
+
+    @pytest.mark.parametrize("name", PAYING)
+    def test_nothing_beats_the_oracle(self, name: str) -> None:
+        curve = curves()[name]
+        automatic = auto_costs(curve)
+        for trace in traces():
+            assert automatic[trace.name] >= oracle_cost(trace, curve, lookup=True) - 1e-6
+            assert best_fixed([trace], curve)[1] >= oracle_cost(trace, curve) - 1e-6
+
+
+@pytest.mark.parametrize("name", PAYING)
+class TestWherePays:
+    def test_it_beats_the_best_fixed_setting_of_every_single_prompt_together(self, name: str) -> None:
+        curve = curves()[name]
+        best = sum(best_fixed([trace], curve)[1] for trace in traces())
+
+        assert best / sum(auto_costs(curve).values()) >= 1.0
+
+    @pytest.mark.parametrize("order", [0, 3, 6])
+    def test_the_draft_model_alone_reaches_it_in_any_order(self, name: str, order: int) -> None:
+        curve = curves()[name]
+        make = automatic(memory_for(curve), lookup=False)
+        ordered = [*traces()[order:], *traces()[:order]]
+        best = sum(best_fixed([trace], curve)[1] for trace in traces())
+
+        assert best / sum(replay(trace, curve, make).cost for trace in ordered) >= 0.97
+
+    def test_on_other_texts_it_beats_the_best_fixed_setting_over_all(self, name: str) -> None:
+        curve = curves()[name]
+        costs = [replay(trace, curve, automatic(memory_for(curve))).cost for trace in other_traces()]
+        assert best_fixed(other_traces(), curve)[1] / sum(costs) >= 1.0
+
+    def test_editing_needs_no_draft_model(self, name: str) -> None:
+        (edit,) = [trace for trace in traces() if trace.kind == "edit"]
+        cost = replay(edit, curves()[name], automatic(memory_for(curves()[name]), model=False)).cost
+
+        assert plain_cost(edit, curves()[name]) / cost >= 2.4
+
+
+def test_a_draft_model_that_recovers_is_seen_to_be_right_before_anything_is_submitted() -> None:
+    curve, trace = curves()["deepseek_v3"], next(trace for trace in other_traces() if trace.name == "edit 1")
+    # Two drafts fail at the beginning, which costs more than a dozen steps bring; then 100 tokens are foretold.
+    played = replay(trace, curve, automatic(memory_for(curve), lookup=False))
+
+    assert [round_.n_accepted < len(round_.draft) for round_ in played.rounds[:2]] == [True, True]
+    assert plain_cost(trace, curve) / played.cost > 1.2
+
+
+@pytest.mark.parametrize("name", HOPELESS)
+@pytest.mark.parametrize("order", [0, 3, 6])
+def test_where_drafting_cannot_pay_it_costs_next_to_nothing(name: str, order: int) -> None:
+    curve = curves()[name]
+    costs = auto_costs(curve, order=order)
+
+    for trace in traces():
+        assert plain_cost(trace, curve) / costs[trace.name] >= 0.99
+
+
+@pytest.mark.parametrize("order", [0, 3, 6])
+def test_where_only_look_up_pays_it_wins_and_no_text_loses(order: int) -> None:
+    curve = curves()["cpu_q4_0_reading"]
+    costs = auto_costs(curve, order=order)
+
+    assert all(plain_cost(trace, curve) / costs[trace.name] >= 0.98 for trace in traces())
+    assert sum(plain_cost(trace, curve) for trace in traces()) / sum(costs.values()) > 1.05
+
+
+@pytest.mark.parametrize("name", [*PAYING, *HOPELESS, "cpu_q4_0_reading"])
+def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
+    curve = curves()[name]
+    plain = curve.costs()[1]
+    make = automatic(memory_for(curve))
+    for trace in traces():
+        played = replay(trace, curve, make)
+        widest = max(round_.total_ns for round_ in played.rounds)
+        assert played.cost <= plain_cost(trace, curve) * (1 + Ledger.INTEREST) + Ledger.CAP * plain + widest
+
+
+def test_a_look_up_that_is_hardly_sure_waits_for_the_draft_models_word() -> None:
+    # At the tenth token four stand there that the prompt has too; they go on otherwise, and the model knows.
+    text = (*range(50, 56), *range(1, 5), *range(70, 90))
+    matches = tuple(3 if place == 5 else min(4, len(text) - 1 - place) for place in range(len(text)))
+    trace = Trace("turn", "code", tuple(range(30)), text, matches, ((0.9,) * 4,) * len(text))
+    curve = Curve("dear drafts", {1: 10.0, 65: 42.0}, draft=4.0)
+
+    rounds = replay(trace, curve, automatic(memory_for(curve))).rounds
+
+    assert all(round_.draft.n_model > 0 for round_ in rounds if round_.draft.tokens)
+
+
+class TestCuriosity:
+    """A text that says the same over and over, on costs that a disturbed moment made look six times as steep."""
+
+    LOOP = Trace("loop", "code", tuple(range(100)), tuple(range(1000, 1020)) * 30, (0,) * 600, ((),) * 600)
+
+    def test_wide_batches_that_were_thought_too_dear_are_tried_and_found_to_pay(self) -> None:
+        true = curves()["cpu_q4_0"]
+        plain = true.costs()[1]
+        dear = replace(true, rows={width: plain + 6 * (ns - plain) for width, ns in true.rows.items()})
+
+        cost = replay(self.LOOP, true, automatic(memory_for(dear), model=False)).cost
+
+        assert plain_cost(self.LOOP, true) / cost > 1.5
+
+    def test_where_they_are_too_dear_trying_costs_next_to_nothing(self) -> None:
+        line = curves()["hopeless"]
+
+        cost = replay(self.LOOP, line, automatic(memory_for(line), model=False)).cost
+
+        assert plain_cost(self.LOOP, line) / cost > 0.995
+
+
+class TestOff:
+    def test_where_no_draft_can_win_the_draft_model_is_never_asked(self) -> None:
+        class Forbidden:
+            native_ns = 0
+
+            def unread(self, tokens: Sequence[int]) -> int:
+                return len(tokens)
+
+            def __getattr__(self, name: str) -> object:
+                raise AssertionError(f"the draft model was asked to {name}")
+
+        curve = curves()["hopeless"]
+        memory = memory_for(curve)
+
+        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+            return AutomaticDrafting(memory, Forbidden(), None, clock)  # type: ignore[arg-type]
+
+        for trace in traces():
+            assert replay(trace, curve, make).cost == pytest.approx(plain_cost(trace, curve))
+
+    def test_whether_drafts_could_win_is_weighed_as_an_answer_begins_and_once_in_many_rounds(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        weighed: list[int] = []
+
+        def weigh(costs: CostModel, n_past: int, n_max: int) -> str:
+            weighed.append(n_past)
+            return "it cannot"
+
+        monkeypatch.setattr("app.engine.auto.strategy.impossibility", weigh)
+        trace = Trace("long", "prose", (1, 2, 3), tuple(range(4, 75)), (0,) * 70, ((),) * 70)
+        curve = curves()["hopeless"]
+        rounds = replay(trace, curve, automatic(memory_for(curve), lookup=False)).rounds
+
+        assert len(rounds) == 70
+        assert weighed == [3, 3 + 32, 3 + 64]
+
+    def test_it_says_why(self) -> None:
+        curve = curves()["hopeless"]
+        strategy = AutomaticDrafting(memory_for(curve), PlayedDraft(TINY, 0.0, lambda cost: None), None)
+        for _ in strategy.begin(AnswerStart(TINY.prompt, 256), lambda: False):
+            pass
+
+        assert strategy.status.source == "off"
+        assert strategy.status.reason == (
+            "drafting and checking 2 tokens takes as long here as writing 2.3 one by one, so the draft model cannot win"
+        )
+
+
+class TestStatus:
+    def test_the_speedup_of_a_winning_text_is_an_estimate_where_every_step_drafted(self) -> None:
+        curve = curves()["ada"]
+        strategies: list[AutomaticDrafting] = []
+        memory = memory_for(curve)
+
+        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+            strategies.append(AutomaticDrafting(memory, drafter, None, clock))
+            return strategies[-1]
+
+        code = traces()[0]
+        cost = replay(code, curve, make).cost
+        status = strategies[0].status
+
+        assert (status.source, status.verdict, status.measured) == ("model", "", False)
+        assert status.speedup == pytest.approx(plain_cost(code, curve) / cost, rel=0.05)
+
+    def test_nothing_is_claimed_before_it_was_measured(self) -> None:
+        strategy = AutomaticDrafting(memory_for(curves()["ada"]), None, None)
+
+        assert (strategy.status.verdict, strategy.status.speedup) == ("", None)
+
+
+class TestLongPrompts:
+    def test_a_prompt_that_costs_more_to_read_than_it_can_bring_is_not_read(self) -> None:
+        curve = curves()["ada"]
+        memory = memory_for(curve)
+        # Twenty milliseconds a prompt token: reading the edit prompt takes longer than a whole usual answer saves.
+        memory.costs.profile.draft_prompt_ns = 2e7
+        (edit,) = [trace for trace in traces() if trace.kind == "edit"]
+        read: list[int] = []
+
+        class Reader(PlayedDraft):
+            def unread(self, tokens: Sequence[int]) -> int:
+                return len(tokens) - 1
+
+            def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+                read.append(len(tokens))
+                return iter(())
+
+        strategy = AutomaticDrafting(memory, Reader(edit, 0.0, lambda cost: None), None)
+        for _ in strategy.begin(AnswerStart(edit.prompt, 256), lambda: False):
+            pass
+
+        assert read == []
+        assert strategy.status.reason.startswith("reading what was said so far with the draft model would cost more")
+
+        memory.costs.profile.draft_prompt_ns = 1e5
+        for _ in strategy.begin(AnswerStart(edit.prompt, 256), lambda: False):
+            pass
+        assert read == [len(edit.prompt)]
+
+    @pytest.mark.parametrize("kind", ["edit", "prose"])
+    def test_a_long_prompt_is_read_beside_the_answer_where_nothing_was_said_before(self, kind: str) -> None:
+        curve = curves()["ada"]
+        memory = memory_for(curve)
+        (edit,) = [trace for trace in traces() if trace.kind == "edit"]
+        prose = next(trace for trace in traces() if trace.kind == "prose")
+        plain = curve.costs()[1]
+        memory.costs.profile.draft_prompt_ns = 0.1 * plain
+        memory.gain = 1.0
+        longer = Trace("long", kind, edit.prompt, prose.text, prose.matches, prose.confidences)
+        trace = edit if kind == "edit" else longer
+        pieces: list[int] = []
+
+        class Reader(PlayedDraft):
+            missing = len(trace.prompt)
+
+            def unread(self, tokens: Sequence[int]) -> int:
+                return self.missing
+
+            def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+                raise AssertionError("nobody waits for it")
+
+            def read(self, tokens: Sequence[int], limit: int) -> None:
+                pieces.append(limit)
+                self.missing = max(0, self.missing - limit)
+                self._advance(limit * 0.1 * plain)
+
+            def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+                assert self.missing == 0
+                return super().draft(tokens, limit, judge)
+
+        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+            return AutomaticDrafting(memory, Reader(trace, curve.draft, drafter._advance), LookupIndex(), clock)  # type: ignore[attr-defined]
+
+        played = replay(trace, curve, make)
+
+        if kind == "edit":
+            assert pieces == []
+        else:
+            first = next(i for i, round_ in enumerate(played.rounds) if round_.draft.n_model)
+            # A tenth of a step a token: 40 tokens a piece, after a tenth of the time that all of it takes.
+            assert pieces == pytest.approx([40] * math.ceil(len(trace.prompt) / 40), abs=2)
+            assert first >= len(trace.prompt) * 0.1 / 10
+
+    def test_a_copy_is_never_read_and_other_text_is_at_once(self) -> None:
+        curve = curves()["cpu_bf16"]
+        by_model = {
+            trace.name: [round_.draft.n_model for round_ in replay(trace, curve, automatic(memory_for(curve))).rounds]
+            for trace in traces()
+        }
+
+        assert not any(by_model["edit 1"])
+        assert all(any(n_model[:2]) for name, n_model in by_model.items() if name != "edit 1")
+
+    @pytest.mark.parametrize(("a_token", "tried"), [(0.001, True), (0.5, False)])
+    def test_one_that_is_off_is_tried_again_only_where_reading_what_it_missed_is_cheap(
+        self, a_token: float, tried: bool
+    ) -> None:
+        curve = curves()["ada"]
+        memory = memory_for(curve)
+        memory.costs.profile.draft_prompt_ns = a_token * curve.costs()[1]
+        memory.gain = 0.0
+        code = traces()[0]
+        strategy = AutomaticDrafting(memory, PlayedDraft(code, curve.draft, lambda cost: None), None, lambda: 0)
+        sequence = list(code.prompt)
+        for _ in strategy.begin(AnswerStart(sequence, 256), lambda: False):
+            pass
+        memory.trial.on, memory.trial.gap = False, 30
+        drafted = []
+        for token in code.text[:60]:
+            sequence.append(token)
+            draft = strategy.propose(sequence, 8)
+            drafted.append(draft.n_model > 0)
+            plain = round(curve.costs()[1])
+            strategy.observe(Round(len(sequence) - 1, NO_DRAFT, (token,), 0, plain, 0))
+
+        assert any(drafted) == tried
+
+
+class TestReadingThatIsDear:
+    """Two cores on which a target of four bits takes 38 ms a token, and its draft model 4 ms for each of a prompt."""
+
+    SHARE = 0.1
+
+    def machine(self) -> Curve:
+        curve = curves()["cpu_q4_0"]
+        return replace(curve, reading=self.SHARE * curve.costs()[1])
+
+    def test_what_first_answers_lose_to_it_is_bounded_and_together_they_win(self) -> None:
+        curve = self.machine()
+        costs = {t.name: replay(t, curve, automatic(memory_for(curve))).cost for t in (*traces(), *other_traces())}
+        plain = {trace.name: plain_cost(trace, curve) for trace in (*traces(), *other_traces())}
+
+        assert min(plain[name] / costs[name] for name in costs) >= 0.9
+        assert sum(plain.values()) / sum(costs.values()) >= 1.04
+
+    def test_where_single_rows_are_fast_easy_texts_are_still_read(self) -> None:
+        # As two cores were measured in a fast moment, with a target of sixteen bits.
+        rows = {1: 1.0, 2: 1.75, 4: 2.17, 8: 2.84, 16: 3.64, 32: 6.69}
+        curve = Curve("steep", {n: share * 79e6 for n, share in rows.items()}, draft=0.15 * 79e6, reading=3.6e6)
+        cost = sum(replay(trace, curve, automatic(memory_for(curve))).cost for trace in traces())
+
+        assert sum(plain_cost(trace, curve) for trace in traces()) / cost >= 1.25
+
+    def test_texts_that_drafts_lose_on_are_not_read_again_and_again(self) -> None:
+        curve, hard = self.machine(), [t for t in (*traces(), *other_traces()) if t.kind in ("prose", "chat")]
+        make = automatic(memory_for(curve))
+        cost = sum(replay(trace, curve, make).cost for _ in range(6) for trace in hard)
+
+        assert 6 * sum(plain_cost(trace, curve) for trace in hard) / cost >= 0.99
+
+    def test_a_draft_model_that_is_off_reads_no_more_than_its_share(self) -> None:
+        curve = self.machine()
+        memory = memory_for(curve)
+        memory.gain = 0.0
+        prose = next(trace for trace in traces() if trace.kind == "prose")
+        prose = replace(prose, prompt=prose.prompt[-15:])
+        read = []
+
+        class Reader(PlayedDraft):
+            def read(self, tokens: Sequence[int], limit: int) -> None:
+                read.append(min(limit, self.unread(tokens)))
+                super().read(tokens, limit)
+
+        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+            reader = Reader(prose, curve.draft, drafter._advance, curve.reading)  # type: ignore[attr-defined]
+            return AutomaticDrafting(memory, reader, None, clock)
+
+        n_tokens = 0
+        for _ in range(8):
+            memory.trial.on = False
+            n_tokens += replay(prose, curve, make).tokens
+
+        # Two steps' worth at the start of each answer, and two hundredths of all.
+        assert 0 < sum(read) * self.SHARE <= 8 * 2.0 + 0.02 * n_tokens + 1.0
+
+    @pytest.mark.parametrize("gain", [0.3, 0.0])
+    def test_one_that_was_turned_off_in_another_run_reads_where_drafts_are_likely_to_pay(self, gain: float) -> None:
+        curve = self.machine()
+        memory = memory_for(curve)
+        memory.gain, memory.trial.on = gain, False
+        code = next(trace for trace in traces() if trace.kind == "code")
+        drafted = [round_.draft.n_model for round_ in replay(code, curve, automatic(memory)).rounds]
+
+        assert any(drafted) == (gain > 0)
+
+
+class TestDocuments:
+    """A document of thousands of tokens, asked about in answer after answer, each too short to be worth reading it."""
+
+    CURVE = Curve("card", {1: 100.0, 2: 103.0, 4: 109.0, 8: 121.0, 16: 180.0, 32: 200.0}, draft=10.0, reading=2.0)
+    DOCUMENT = tuple(range(10_000, 13_000))
+
+    def answers(self, memory: Memory, documents: Sequence[tuple[int, ...]]) -> list[int]:
+        """Tokens that the draft model drafted in each of them."""
+        trace = next(trace for trace in traces() if trace.kind == "code")
+        return [
+            sum(
+                round_.draft.n_model
+                for round_ in replay(
+                    replace(trace, prompt=(*document, *trace.prompt)), self.CURVE, automatic(memory, lookup=False)
+                ).rounds
+            )
+            for document in documents
+        ]
+
+    def test_it_is_read_once_so_much_was_answered_without(self) -> None:
+        drafted = self.answers(memory_for(self.CURVE), [self.DOCUMENT] * 4)
+
+        assert not drafted[0]
+        assert any(drafted)
+
+    def test_another_text_begins_anew(self) -> None:
+        memory = memory_for(self.CURVE)
+
+        assert not any(self.answers(memory, [tuple(range(n, n + 3000)) for n in range(20_000, 50_000, 5000)]))
+
+
+def test_after_a_copy_other_text_is_drafted_as_if_there_had_been_none() -> None:
+    curve = Curve("card", {1: 10.0, 2: 10.3, 4: 10.9, 8: 12.1, 9: 17.0, 16: 18.0, 32: 20.0, 64: 28.0}, draft=1.0)
+    code = next(trace for trace in traces() if trace.kind == "code")
+    page = tuple(range(50_000, 50_400))
+    depth = len(code.confidences[0])
+    copied = replace(
+        code,
+        prompt=(*page, *code.prompt),
+        text=(*page, *code.text),
+        matches=(*(min(depth, len(page) - 1 - i) for i in range(len(page) - 1)), 0, *code.matches),
+        confidences=(*((0.99,) * depth,) * len(page), *code.confidences),
+    )
+    alone = replay(code, curve, automatic(memory_for(curve))).cost
+    rounds = replay(copied, curve, automatic(memory_for(curve))).rounds
+    behind = sum(r.total_ns for r in rounds if r.n_past >= len(copied.prompt) + len(page))
+
+    assert behind <= 1.1 * alone
+
+
+class TestStretch:
+    """A confident draft model is not believed for a whole page at once."""
+
+    @staticmethod
+    def drafted(matches: int) -> list[int]:
+        n = 120
+        text = tuple(1000 + i for i in range(n))
+        trace = Trace(
+            "long", "edit", (1, 2, 3), text, tuple(min(matches, n - 1 - i) for i in range(n)), ((0.999,) * 64,) * n
+        )
+        curve = Curve("flat", {1: 1000.0, 64: 1100.0}, 1.0)
+
+        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+            return AutomaticDrafting(memory_for(curve), drafter, None, clock)
+
+        return [len(round_.draft) for round_ in replay(trace, curve, make).rounds]
+
+    def test_the_first_draft_is_short_where_it_is_wrong(self) -> None:
+        assert max(self.drafted(3)) <= 12
+
+    def test_a_draft_that_held_lets_the_next_one_be_twice_as_long(self) -> None:
+        assert self.drafted(64)[:4] == [8, 16, 32, 59]
+
+
+def test_a_text_that_is_decoded_plainly_is_neither_winning_nor_losing_however_slow_the_machine_is_just_now() -> None:
+    curve = curves()["hopeless"]
+    strategies: list[AutomaticDrafting] = []
+
+    def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+        strategies.append(AutomaticDrafting(memory_for(curve), drafter, None, clock))
+        return strategies[-1]
+
+    replay(traces()[0], curve, make, lambda: 4.0)
+
+    assert (strategies[0].status.speedup, strategies[0].status.verdict) == (None, "")
+
+
+class TestStalls:
+    """A machine that stands still for a moment is not a loss of drafts."""
+
+    CURVE = Curve("steep enough", {1: 100.0, 2: 140.0, 4: 170.0, 8: 220.0, 16: 320.0, 32: 560.0}, draft=13.0)
+
+    def cost(self, trace: Trace, held_up: range) -> float:
+        """What an answer takes where so many of its steps look twenty times as long."""
+        step = count()
+        make = automatic(memory_for(self.CURVE))
+        return replay(trace, self.CURVE, make, lambda: 20.0 if next(step) in held_up else 1.0).cost
+
+    @pytest.mark.parametrize("length", [1, 4, 16])
+    @pytest.mark.parametrize("start", range(0, 60, 6))
+    def test_drafting_goes_on_when_it_is_over(self, start: int, length: int) -> None:
+        code = next(trace for trace in traces() if trace.kind == "code")
+        undisturbed = self.cost(code, range(0))
+
+        assert self.cost(code, range(start, start + length)) <= 1.15 * undisturbed
+
+    def test_it_is_no_loss_to_speak_of(self) -> None:
+        code = next(trace for trace in traces() if trace.kind == "code")
+        strategies: list[AutomaticDrafting] = []
+        step = count()
+
+        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
+            strategies.append(AutomaticDrafting(memory_for(self.CURVE), drafter, None, clock))
+            return strategies[-1]
+
+        replay(code, self.CURVE, make, lambda: 500.0 if next(step) == 30 else 1.0)
+
+        assert strategies[0].status.verdict != "losing"
+
+
+def test_a_draft_model_that_is_sure_and_wrong_costs_short_answers_little_in_the_long_run() -> None:
+    curve, n = curves()["cpu_bf16"], 64
+    plain = took = 0.0
+    for seed in range(4):
+        random, memory = Random(seed), memory_for(curve)
+        for _ in range(24):
+            text = tuple(random.randrange(50_000) for _ in range(n))
+            sure = tuple(tuple(random.choice((0.9, 0.95, 0.97, 0.99)) for _ in range(16)) for _ in text)
+            wrong = Trace("wrong", "prose", (1,) * 40, text, (0,) * n, sure)
+            took += replay(wrong, curve, automatic(memory)).cost
+            plain += plain_cost(wrong, curve)
+
+    assert plain / took >= 0.945
+
+
+def test_a_short_answer_loses_next_to_nothing_to_a_look_up_that_is_wrong() -> None:
+    curve = curves()["cpu_q4_0"]
+    spoken = [(trace.prompt, trace.text) for trace in (*traces(), *other_traces())]
+    ratios = []
+    for prompt, text in (*texts(), *spoken):
+        said = text[:64]
+        trace = Trace("said", "any", prompt, said, (0,) * len(said), ((),) * len(said))
+        cost = replay(trace, curve, automatic(memory_for(curve), model=False)).cost
+        ratios.append(plain_cost(trace, curve) / cost)
+
+    assert min(ratios) >= 0.98
+    assert len(ratios) / sum(1 / ratio for ratio in ratios) >= 1.09

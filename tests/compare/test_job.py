@@ -1,0 +1,322 @@
+"""A comparison as a job: who runs when, on which caches, with which seed, and what a stop leaves."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from app.compare.job import CompareJob, Explaining, Raced, RunBegan
+from app.compare.race import WARM_UP, RunEnded
+from app.compare.sides import AUTOMATIC, PLAIN, Side, fixed_name, sides_of
+from app.compare.start import conversation_prefix
+from app.conversations.message import Message, Role
+from app.core.errors import ContextOverflowError, DecodeError, UsageError
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.worker.engine_worker import EngineWorker
+from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Measuring, StepCompleted
+from app.worker.request import AnswerRequest, with_seed
+from tests.fakes import FakeModel, mixing
+from tests.pairs import FakePair
+
+SAID = (Message(Role.USER, "abc"), Message(Role.ASSISTANT, "def"))
+BEFORE = len("abcdef")
+REQUEST = AnswerRequest((*SAID, Message(Role.USER, "ghi")), SamplingParams(temperature=0), max_tokens=12)
+FIXED = DraftParams(3, 0, 0.0)
+TWO = sides_of(AutoDraft(), None)
+THREE = sides_of(AutoDraft(), FIXED)
+
+
+@pytest.fixture
+def pair() -> FakePair:
+    return FakePair(FakeModel(mixing(4)), FakeModel(mixing(4)))
+
+
+def job(sides: tuple[Side, ...] = TWO, rounds: int = 1, request: AnswerRequest = REQUEST) -> CompareJob:
+    return CompareJob(request, sides, rounds)
+
+
+def run(work: CompareJob, pair: FakePair, cancelled: Callable[[], bool] = lambda: False) -> list[Event]:
+    return list(work.run(pair, 7, cancelled))
+
+
+def result(events: list[Event]) -> Raced:
+    ended = events[-1]
+    assert isinstance(ended, JobEnded)
+    assert isinstance(ended.result, Raced)
+    return ended.result
+
+
+def turns(events: list[Event]) -> list[tuple[int, str]]:
+    news = [e.what for e in events if isinstance(e, JobProgressed)]
+    return [(what.round, what.side) for what in news if isinstance(what, RunBegan)]
+
+
+def test_each_side_runs_alone_and_the_order_turns(pair: FakePair) -> None:
+    events = run(job(THREE, rounds=2), pair)
+
+    names = [PLAIN, "fixed 3/0", AUTOMATIC]
+    assert turns(events) == [
+        *((WARM_UP, name) for name in names),
+        *((1, name) for name in names),
+        *((2, name) for name in reversed(names)),
+    ]
+    open_: str | None = None
+    for event in events:
+        match event:
+            case JobProgressed(what=RunBegan(side=side)):
+                assert open_ is None
+                open_ = side
+            case JobProgressed(what=RunEnded(run=ended)):
+                assert ended.contender == open_
+                open_ = None
+            case StepCompleted() | Measuring():
+                assert open_ is not None, "whose it is must be known"
+    assert {e.request for e in events if not isinstance(e, JobEnded)} == {7}  # type: ignore[union-attr]
+
+
+def test_a_comparison_that_goes_on_keeps_alternating_and_does_not_warm_up_again(pair: FakePair) -> None:
+    events = run(replace(job(rounds=2), first=2, warm_up=False, explains=False), pair)
+
+    assert turns(events) == [(2, AUTOMATIC), (2, PLAIN), (3, PLAIN), (3, AUTOMATIC)]
+    assert result(events).differences == {}
+
+
+def test_what_was_said_before_is_read_once_and_found_by_everybody(pair: FakePair) -> None:
+    rounds = result(run(job(THREE, rounds=2), pair)).rounds
+
+    stats = [one.stats for round_ in rounds for one in round_.values()]
+    assert {(s.cache_n, s.prompt_n) for s in stats} == {(BEFORE, 3)}
+    prompt = rounds[0][PLAIN].prompt
+    draft = pair.drafter.cache._model if pair.drafter is not None else None
+    assert isinstance(draft, FakeModel)
+    # The draft reads all but the last prompt token before its first draft.
+    read = [batch for batch in draft.batches if batch[:2] == prompt[BEFORE : BEFORE + 2]]
+    # Three runs with fixed drafts; automatic ones may do without, by what these fakes' costs were measured to be.
+    assert 3 <= len(read) <= 6, "nobody may find what another run's draft model has read"
+    # Measuring empties the caches in the warm-up; besides that nothing before the prompt is read twice.
+    target = pair._model
+    assert len([batch for batch in target.batches if batch == prompt[:BEFORE]]) <= 2
+
+
+def test_a_measurement_in_the_middle_leaves_everybody_the_same_start(
+    pair: FakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = pair.calibrate
+
+    def emptying(cancelled: Callable[[], bool]):  # type: ignore[no-untyped-def]
+        pair.target.rollback(0)
+        yield from measure(cancelled)
+
+    monkeypatch.setattr(pair, "calibrate", emptying)
+    monkeypatch.setattr("app.worker.responder._must_measure", lambda *_: True)
+    (round_,) = result(run(job(), pair)).rounds
+
+    assert [one.stats.cache_n for one in round_.values()] == [BEFORE, BEFORE]
+
+
+def test_a_prompt_without_a_conversation_begins_from_nothing(pair: FakePair) -> None:
+    (round_,) = result(run(job(request=replace(REQUEST, messages=REQUEST.messages[-1:])), pair)).rounds
+    assert [one.stats.cache_n for one in round_.values()] == [0, 0]
+
+
+@pytest.mark.parametrize("last", ["a", "abc", "b", ""])
+def test_the_conversation_ends_where_the_last_message_begins(pair: FakePair, last: str) -> None:
+    messages = (*SAID, Message(Role.USER, last))
+    expected = pair.build_prompt(SAID).tokens
+    assert conversation_prefix(pair, messages) == expected[: BEFORE if last else BEFORE - 1]
+
+
+def test_everybody_draws_with_the_same_seed(pair: FakePair) -> None:
+    sampled = with_seed(SamplingParams(temperature=1.0))
+    run(job(rounds=2, request=replace(REQUEST, sampling=sampled)), pair)
+
+    assert sampled.seed is not None
+    assert {sampler.seed for sampler in pair.samplers} == {sampled.seed}
+    assert with_seed(replace(sampled, seed=3)).seed == 3
+    assert with_seed(SamplingParams(temperature=0)).seed is None
+
+
+def test_the_same_texts_are_said_to_be_the_same(pair: FakePair) -> None:
+    events = run(job(THREE), pair)
+    assert result(events).differences == {"fixed 3/0": None, AUTOMATIC: None}
+    assert not [e for e in events if isinstance(e, JobProgressed) and isinstance(e.what, Explaining)]
+
+
+class Fickle(FakeModel):
+    """Its logits for the eighth token of a text are nearly a tie that batches decide the other way."""
+
+    def _row(self):  # type: ignore[no-untyped-def]
+        row = super()._row()
+        if len(self.cells) == BEFORE + 3 + 5:
+            best = int(row.argmax())
+            row[best - 1] = row[best] + (0.001 if self._wide else -0.001)
+        return row
+
+    def decode(self, tokens, n_outputs) -> None:  # type: ignore[no-untyped-def]
+        self._wide = n_outputs > 1
+        super().decode(tokens, n_outputs)
+
+
+def test_a_difference_is_explained_from_the_start_that_the_runs_had() -> None:
+    pair = FakePair(Fickle(mixing(4)), FakeModel(mixing(4)))
+    events = run(job((Side(PLAIN, None), Side(fixed_name(FIXED), FIXED))), pair)
+
+    found = result(events).differences["fixed 3/0"]
+    assert found is not None
+    assert found.index == 5
+    assert found.near_tie is True
+    assert [e for e in events if isinstance(e, JobProgressed) and isinstance(e.what, Explaining)]
+
+
+def test_a_failure_while_the_texts_are_compared_keeps_the_rounds(
+    pair: FakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = DecodeError("The card is gone.")
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("app.compare.job.explain", fails)
+    raced = result(run(job(rounds=2), pair))
+
+    assert len(raced.rounds) == 2
+    assert raced == Raced(raced.rounds, {}, stopped=False, broken=error)
+
+
+def test_a_stop_in_the_middle_keeps_whole_rounds(pair: FakePair) -> None:
+    work = job(rounds=9).run(pair, 7, lambda: stopped)
+    stopped, events = False, []
+    for event in work:
+        events.append(event)
+        if isinstance(event, StepCompleted) and turns(events)[-1] == (2, AUTOMATIC):
+            stopped = True
+    raced = result(events)
+    assert raced.stopped
+    assert len(raced.rounds) == 1
+    assert raced.differences == {}
+
+
+def test_a_stop_before_the_start_leaves_nothing(pair: FakePair) -> None:
+    events = run(job(), pair, lambda: True)
+    assert result(events) == Raced((), {}, stopped=True)
+    assert pair._model.batches == []
+
+
+def test_a_stop_while_the_conversation_is_read() -> None:
+    pair = FakePair(FakeModel(mixing(4), n_batch=2), FakeModel(mixing(4), n_batch=2))
+    events = run(job(), pair, lambda: len(pair._model.batches) == 2)
+    assert result(events).rounds == ()
+    assert len(pair.target) == 4
+
+
+def test_a_pair_that_lacks_what_a_side_needs() -> None:
+    with pytest.raises(UsageError, match="need a draft model"):
+        run(job(THREE), FakePair(FakeModel(mixing(4))))
+    stateful = FakePair(FakeModel(mixing(4)), can_draft=False)
+    with pytest.raises(UsageError, match="could not be taken back"):
+        run(job(), stateful)
+
+
+def test_a_prompt_that_does_not_fit_says_so() -> None:
+    with pytest.raises(ContextOverflowError):
+        run(job(), FakePair(FakeModel(mixing(4), n_ctx=8)))
+
+
+def test_job_and_events_are_values(pair: FakePair) -> None:
+    work = job(THREE)
+    assert pickle.loads(pickle.dumps(work)) == work
+    for event in run(work, pair):
+        copy = pickle.loads(pickle.dumps(event))
+        assert type(copy) is type(event)
+        assert copy == event
+
+
+def test_the_worker_runs_it_and_the_chat_goes_on_where_it_was() -> None:
+    letters = mixing(4, n_vocab=27)
+    pair = FakePair(FakeModel(letters), FakeModel(letters))
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    worker = EngineWorker(events.put)
+    worker.load(lambda cancel, progress: pair)
+    worker.answer(replace(REQUEST, drafting=AutoDraft()))
+    number = worker.run(job())
+    seen: list[Event] = []
+    while not seen or not isinstance(seen[-1], JobEnded):
+        seen.append(events.get(timeout=30))
+    text = next(e.text for e in seen if isinstance(e, Finished))
+    following = (*REQUEST.messages, Message(Role.ASSISTANT, text), Message(Role.USER, "jkl"))
+    worker.answer(replace(REQUEST, messages=following))
+    while not isinstance(last := events.get(timeout=30), Finished):
+        pass
+
+    assert seen[-1].request == number
+    held = BEFORE + len("ghi") + len(text) - 1
+    assert last.stats.cache_n >= held, "only what differs may be read again"
+    assert worker.close(30)
+
+
+def test_a_job_that_fails_is_a_sentence_and_the_worker_lives_on(pair: FakePair) -> None:
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    worker = EngineWorker(events.put)
+    early = worker.run(job())
+    assert isinstance(refused := events.get(timeout=30), Failed)
+    worker.load(lambda cancel, progress: FakePair(FakeModel(mixing(4))))
+    lacking = worker.run(job(THREE))
+    events.get(timeout=30)
+    assert isinstance(failed := events.get(timeout=30), Failed)
+    worker.run(job())
+    while not isinstance(ended := events.get(timeout=30), JobEnded):
+        pass
+
+    assert (refused.request, refused.error.message) == (early, "No model is loaded.")
+    assert failed.request == lacking
+    assert isinstance(ended.result, Raced)
+    assert worker.close(30)
+
+
+def test_a_cancel_reaches_a_job() -> None:
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    worker = EngineWorker(events.put)
+    worker.load(lambda cancel, progress: FakePair(FakeModel(mixing(4), n_ctx=4096), FakeModel(mixing(4), n_ctx=4096)))
+    worker.run(job(rounds=100_000))
+    while not isinstance(events.get(timeout=30), StepCompleted):
+        pass
+    worker.cancel()
+    while not isinstance(ended := events.get(timeout=30), JobEnded):
+        pass
+    assert isinstance(ended.result, Raced)
+    assert ended.result.stopped
+    assert worker.close(30)
+
+
+def test_a_conversation_that_only_the_comparison_read_stays_read(pair: FakePair) -> None:
+    run(job(), pair)
+    assert tuple(pair.target.tokens)[:BEFORE] == pair.tokenize("abcdef")
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_caches_are_as_before_the_comparison(pair: FakePair, stopped: bool) -> None:
+    assert pair.drafter is not None
+    read = pair.tokenize("abcdefghiabc")
+    for cache in (pair.target, pair.drafter.cache):
+        list(cache.process(read, lambda: False))
+
+    run(job(), pair, lambda: stopped)
+
+    assert tuple(pair.target.tokens) == tuple(pair.drafter.cache.tokens) == read
+    assert tuple(pair._model.cells) == read
+
+
+def test_a_cache_without_room_for_a_copy_keeps_what_the_comparison_read(
+    pair: FakePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(pair.target.process(pair.tokenize("zzz"), lambda: False))
+    monkeypatch.setattr(pair._model, "save_sequence", lambda: None)
+
+    run(job(), pair)
+
+    assert tuple(pair.target.tokens) == tuple(pair._model.cells)
+    assert tuple(pair.target.tokens)[:BEFORE] == pair.tokenize("abcdef")

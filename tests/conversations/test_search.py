@@ -1,0 +1,209 @@
+"""Search as one types."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.conversations import schema
+from app.conversations.message import Role
+from app.conversations.search import Hit, excerpt
+from app.conversations.store import Store
+from app.conversations.tree import State
+
+
+@pytest.fixture(params=["indexed", "without FTS5"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    if request.param == "without FTS5":
+        monkeypatch.setattr(schema, "_has_trigrams", lambda db: False)
+    store = Store.open(tmp_path / "conversations.db")
+    assert schema.has_index(store._database.connection) == (request.param == "indexed")
+    yield store
+    store.close()
+
+
+def talk(store: Store, *texts: str) -> int:
+    conversation, parent = store.create(), None
+    for text in texts:
+        parent = store.add(conversation, Role.USER, text, parent=parent).id
+    # A title that is made from the first message would be found where the message is not.
+    store.rename(conversation, "_")
+    return conversation
+
+
+def found(hits: tuple[Hit, ...]) -> list[int]:
+    return [hit.conversation for hit in hits]
+
+
+def test_every_prefix_of_a_word_finds_it(store: Store) -> None:
+    sky = talk(store, "Why is the SKY blue?", "Rayleigh scattering")
+    talk(store, "How do trains brake?")
+
+    for query in ("sk", "sky", "sky bl", "blue sky", "ayleig", "rayl scat", "SKY"):
+        assert found(store.search(query)) == [sky], query
+    assert store.search("sky brake") == ()
+    assert store.search("") == store.search("  ") == ()
+
+
+def test_scripts_without_spaces_and_code_are_found_inside(store: Store) -> None:
+    tokyo = talk(store, "今日は東京へ行きます")
+    code = talk(store, "std::vector<int> v{1, 2};")
+
+    assert found(store.search("東京")) == found(store.search("東京へ行")) == [tokyo]
+    assert found(store.search("vector<int>")) == found(store.search("v{")) == [code]
+
+
+def test_words_too_short_for_the_index_are_text_in_any_case(store: Store) -> None:
+    first = talk(store, "100% of C:\\temp\\a_b, caf\u00e9")
+    second = talk(store, "\u0416\u0443\u043a and CAF\u00c9, lab")
+
+    assert found(store.search("%")) == found(store.search("0%")) == [first]
+    assert found(store.search("\\")) == found(store.search("_B")) == [first]
+    assert sorted(found(store.search("f\u00e9"))) == sorted(found(store.search("\u00c9"))) == [first, second]
+    assert found(store.search("\u0436")) == found(store.search("\u0416\u0423")) == [second]
+    assert found(store.search("\u0416 nd")) == found(store.search("and \u0436\u0423")) == [second]
+    assert store.search("%d") == store.search("__") == store.search("_k") == ()
+
+
+def test_reasoning_titles_and_other_branches_are_found_too(store: Store) -> None:
+    conversation = store.create()
+    asked = store.add(conversation, Role.USER, "Prove it.", parent=None)
+    journal = store.answer(conversation, asked.id)
+    journal.add("by contradiction", reasoning=True)
+    journal.finish(State.COMPLETE, text="Done.")
+    branch = store.add(conversation, Role.USER, "Disprove the lemma.", parent=None)
+    store.rename(conversation, "Zorn")
+
+    [thinking] = store.search("contradiction")
+    assert thinking.excerpt.text == "by contradiction"
+    [title] = store.search("zor")
+    assert (title.message, title.excerpt.text, title.count) == (None, "Zorn", 0)
+    store.switch(conversation, asked.id)
+    assert [hit.message for hit in store.find(conversation, "lemma")] == [branch.id]
+
+
+def test_one_hit_a_conversation_with_its_newest_message_and_all_inside(store: Store) -> None:
+    first = talk(store, "apple one", "apple two", "pear")
+    second = talk(store, "apple three")
+    hits = store.search("apple")
+
+    assert sorted((hit.conversation, hit.count, hit.excerpt.text) for hit in hits) == [
+        (first, 2, "apple two"),
+        (second, 1, "apple three"),
+    ]
+    assert [hit.excerpt.text for hit in store.find(first, "app")] == ["apple one", "apple two"]
+    assert len(store.search("apple", limit=1)) == 1
+
+
+def test_the_index_follows_what_changes(store: Store) -> None:
+    conversation = talk(store, "question")
+    journal = store.answer(conversation, store.load(conversation).tree.leaf or 0)
+    journal.add("a wombat")
+    node = journal.finish(State.STOPPED)
+    assert found(store.search("wombat")) == [conversation]
+    more = store.resume(node.id)
+    more.finish(State.COMPLETE, text="a quokka")
+    assert store.search("wombat") == ()
+    assert found(store.search("quokka")) == [conversation]
+    store.delete(conversation)
+    store.purge(-1)
+    assert store.search("quokka") == ()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '"',
+        '""""',
+        "a AND",
+        "NEAR(a b)",
+        "text:foo",
+        "*",
+        "foo*",
+        "-foo",
+        'say "hi"',
+        '"say""',
+        "(",
+        "'; DROP TABLE messages; --",
+        "%_%",
+    ],
+)
+def test_what_is_typed_is_never_a_query_language(store: Store, query: str) -> None:
+    here = talk(store, f"before {query} after")
+    talk(store, "foo bar text messages near")
+
+    assert found(store.search(query)) == [here]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(query=st.text())
+def test_any_text_can_be_searched_for(store: Store, query: str) -> None:
+    store.search(query)
+    store.find(1, query)
+
+
+def test_an_index_that_was_left_behind_is_built_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "conversations.db"
+    with_index = Store.open(file)
+    first = talk(with_index, "first wombat")
+    with_index.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "_has_trigrams", lambda db: False)
+        without = Store.open(file)
+        assert not schema.has_index(without._database.connection)
+        second = talk(without, "second wombat")
+        assert sorted(found(without.search("wombat"))) == [first, second]
+        without.close()
+    again = Store.open(file)
+
+    assert sorted(found(again.search("wombat"))) == [first, second]
+    again.close()
+
+
+@pytest.mark.parametrize(("word", "other"), [("trigram", "trigram_of_tomorrow"), ("fts5", "fts6")])
+def test_a_sqlite_without_the_index_is_recognised(word: str, other: str) -> None:
+    class Older(sqlite3.Connection):
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            return super().execute(sql.replace(word, other), *values)
+
+    db = sqlite3.connect(":memory:", factory=Older)
+    schema.migrate(db)
+    schema.prepare_index(db)
+
+    assert not schema.has_index(db)
+    db.close()
+
+
+def test_an_excerpt_is_cut_at_words_around_the_first_hit() -> None:
+    text = "word " * 40 + "the needle\nin " + "hay " * 40
+    shown = excerpt(text, ["needle", "hay"])
+
+    assert shown.text.startswith("…word word")
+    assert shown.text.endswith("…")
+    assert "\n" not in shown.text
+    assert {shown.text[start:end] for start, end in shown.marks} == {"needle", "hay"}
+    assert excerpt("short", ["x"]).text == "short"
+    assert excerpt("short", ["x"]).marks == ()
+
+
+def test_a_search_does_not_read_what_it_does_not_find(tmp_path: Path) -> None:
+    """However long a history is, a rare word costs what its hits cost."""
+
+    def steps(n_messages: int, query: str) -> int:
+        store = Store.open(tmp_path / f"{n_messages}.db")
+        if not store.summaries():
+            talk(store, *(f"message {number} tells of trains and brakes" for number in range(n_messages)), "a zebra")
+        counted: list[None] = []
+        store._database.connection.set_progress_handler(lambda: counted.append(None), 10)
+        assert len(store.search(query)) == 1
+        store.close()
+        return len(counted)
+
+    assert steps(500, "zebra") < 2 * steps(50, "zebra")
+    assert steps(500, "trains") > 4 * steps(50, "trains"), "else nothing was counted"

@@ -1,0 +1,49 @@
+"""One program after another at a file, and what is said where that cannot be."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from app.core.errors import CatalogError, SettingsError
+from app.core.file_lock import exclusive
+
+
+def test_it_makes_the_folder_and_lets_go(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "settings.toml"
+    for text in ("a", "b"):
+        with exclusive(file, SettingsError, timeout_s=0):
+            file.write_text(text)
+
+    assert file.read_text() == "b"
+
+
+def test_another_program_is_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.toml"
+    held = FileLock(file.with_suffix(".lock"), thread_local=False)
+    with held, pytest.raises(CatalogError, match=r"pairs\.toml is held by another program"):
+        _enter(file)
+
+
+def test_a_wait_is_told_and_ends_with_the_other_program(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.toml"
+    held = FileLock(file.with_suffix(".lock"), thread_local=False)
+    held.acquire()
+    with exclusive(file, CatalogError, timeout_s=-1, waits=held.release):
+        assert not held.is_locked
+    with exclusive(file, CatalogError, timeout_s=0, waits=lambda: pytest.fail("nobody has it")):
+        pass
+
+
+def test_a_disk_that_refuses_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CatalogError, match=f"cannot be written: {os.strerror(17)}|{os.strerror(20)}"):
+        _enter(tmp_path / "file" / "pairs.toml")
+
+
+def _enter(file: Path) -> None:
+    with exclusive(file, CatalogError, timeout_s=0):
+        pytest.fail("somebody else has it")

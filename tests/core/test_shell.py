@@ -1,0 +1,50 @@
+"""Commands that are shown, as the shell of each system takes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.cli.doctor.own_files import _gone
+from app.cli.pair_choice import FILES
+from app.cli.wanted import _file
+from app.core.errors import PairError
+from app.core.shell import quoted
+from app.models.catalog import Pair
+from app.models.registry import ModelOnDisk, SetUp
+from app.models.source import HubModel
+
+
+@pytest.mark.parametrize(
+    ("word", "posix", "windows"),
+    [
+        ("owner/big-GGUF:Q4_K_M", "owner/big-GGUF:Q4_K_M", "owner/big-GGUF:Q4_K_M"),
+        # Single quotes would be part of the name in cmd.exe.
+        (r"C:\models\big.gguf", r"'C:\models\big.gguf'", r"C:\models\big.gguf"),
+        ("my models/big.gguf", "'my models/big.gguf'", '"my models/big.gguf"'),
+        ("a&b", "'a&b'", '"a&b"'),
+        ("CUDA0,CUDA1", "CUDA0,CUDA1", '"CUDA0,CUDA1"'),
+        ("@main", "@main", '"@main"'),
+        ("", "''", '""'),
+    ],
+)
+def test_a_word_is_quoted_as_the_system_wants_it(word: str, posix: str, windows: str) -> None:
+    assert (quoted(word, "linux"), quoted(word, "darwin")) == (posix, posix)
+    assert (quoted(word, "windows"), quoted(word, "win32")) == (windows, windows)
+
+
+def test_a_pair_of_two_words_is_one_word_of_a_command(tmp_path: Path) -> None:
+    source = HubModel("owner/big-GGUF", file="a big.gguf")
+    pair = Pair("my pair", "Mine", source, None)
+    mine = SetUp(pair, ModelOnDisk(tmp_path / "gone.gguf", 1, repo="owner/big-GGUF"))
+    name = quoted("my pair")
+    assert name != "my pair"
+
+    assert mine.gone.hint == f"Bring it back: tandem setup {name}"
+    assert _gone(pair.name, mine).hint[1:] == (f"  tandem setup {name}", f"  tandem pairs remove {name}")
+    for named, words in ((pair, name), (replace(pair, name=FILES), f"--target {quoted(str(source))}")):
+        with pytest.raises(PairError) as missing:
+            _file(source, named)
+        assert missing.value.hint == f"Bring it with: tandem setup {words}"

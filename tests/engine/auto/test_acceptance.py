@@ -1,0 +1,93 @@
+"""Calibration: from confidence to probability, monotone and forgetting."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.engine.auto.acceptance import (
+    CONFIDENCE_EDGES,
+    CONFIDENCE_PRIOR,
+    SUPPORT_PRIOR,
+    AcceptanceTable,
+    lookup_table,
+    model_table,
+)
+from tests.bench.texts import right_by_support
+from tests.replays import other_traces, texts, traces
+
+
+def test_it_begins_with_the_prior() -> None:
+    table = model_table()
+
+    assert table.probability(0.99, 0) == pytest.approx(CONFIDENCE_PRIOR[-2])
+    assert table.probability(0.1, 3) == pytest.approx(CONFIDENCE_PRIOR[0])
+
+
+def test_it_learns_what_is_seen_for_first_and_later_tokens_apart() -> None:
+    table = model_table()
+    for _ in range(200):
+        table.observe([(0.9, 1, False)])
+
+    assert table.probability(0.9, 5) < 0.25
+    assert table.probability(0.9, 0) == pytest.approx(0.93)
+
+
+@pytest.mark.parametrize("taught", [0, 1, 2])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_some_tokens_at_once_are_what_they_are_one_by_one(taught: int, depth: int) -> None:
+    table, confidences = model_table(), (0.1, 0.9, 0.65)
+    for _ in range(50):
+        table.observe([(0.9, taught, False)])
+
+    one_by_one = [table.probability(confidence, depth + n) for n, confidence in enumerate(confidences)]
+    assert table.probabilities(confidences, depth) == one_by_one
+    assert table.probabilities((), depth) == []
+    assert (table.probability(0.9, 1) < 0.5) is (taught > 0)
+    assert len(table.counts) == 2, "first tokens and later ones"
+
+
+def test_bins_that_contradict_each_other_are_one_that_has_seen_what_both_have() -> None:
+    table = AcceptanceTable((0.3, 0.6), (0.2, 0.5, 0.6))
+    for _ in range(10):
+        table.observe([(0.7, 0, False)])
+
+    _, (_, low), (_, high) = table.counts[0]
+    pooled = 12.0 * (0.5 + 0.6) / (12.0 + low + 12.0 + high)
+    assert [table.probability(confidence, 0) for confidence in (0.1, 0.4, 0.7)] == pytest.approx([0.2, pooled, pooled])
+    assert AcceptanceTable(table.edges, table.prior, table.counts).probability(0.7, 0) == table.probability(0.7, 0)
+
+
+def test_it_forgets() -> None:
+    table = model_table()
+    for accepted in (False, True):
+        for _ in range(2000):
+            table.observe([(0.65, 0, accepted)])
+
+    assert table.probability(0.65, 0) > 0.9
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.booleans()), max_size=200))
+def test_more_confidence_never_means_less(labels: list[tuple[float, int, bool]]) -> None:
+    table = model_table()
+    for label in labels:
+        table.observe([label])
+    for depth in (0, 1):
+        values = [table.probability(edge, depth) for edge in (0.0, *CONFIDENCE_EDGES)]
+        assert values == sorted(values)
+        assert all(0 < value < 1 for value in values)
+
+
+def test_a_look_up_with_more_votes_is_trusted_more() -> None:
+    table = lookup_table()
+
+    assert table.probability(-2, 0) < table.probability(3, 0) < table.probability(8, 0) < table.probability(40, 0)
+
+
+def test_a_look_up_is_as_likely_to_be_right_as_on_recorded_texts() -> None:
+    recorded = [(trace.prompt, trace.text) for trace in (*traces(), *other_traces())]
+
+    measured = right_by_support([*texts(), *recorded])
+
+    assert [right / said for right, said in measured] == pytest.approx(SUPPORT_PRIOR, abs=0.03)

@@ -1,0 +1,272 @@
+"""The number of threads: which are tried, how the best is found, and what is kept of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.cli.tune.charts import thread_lines
+from app.core.errors import Interrupted
+from app.engine.auto.threads import Threads, ThreadTimes, measure_threads
+from app.engine.cache import TokenCache
+from app.hardware import cpu
+from app.hardware.cpu import default_threads, thread_candidates
+from app.hardware.system import RealSystem, ToolError
+from app.llama import thread_store
+from tests.fakes import FakeModel, always
+
+SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+
+
+class Machine(FakeModel):
+    """A model whose batches take what they take with the number of threads in force; some moments are slow."""
+
+    def __init__(self, answer: Mapping[int, int], prompt: Mapping[int, int], slow: Sequence[int] = ()) -> None:
+        super().__init__(always(3), n_ctx=4096, n_batch=512)
+        self.now, self.threads = 0, 0
+        self.used: list[int] = []
+        self.longest = 0
+        self._answer, self._prompt, self._slow = answer, prompt, slow
+
+    def use(self, n: int) -> None:
+        self.threads = n
+        self.used.append(n)
+
+    def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
+        super().decode(tokens, n_outputs)
+        self.longest = max(self.longest, self.n_past)
+        costs = self._answer if len(tokens) == 1 else self._prompt
+        self.now += len(tokens) * costs[self.threads] * (10 if len(self.batches) in self._slow else 1)
+
+
+def measured(machine: Machine, candidates: Sequence[int]) -> tuple[ThreadTimes, list[float]]:
+    cache, shares = TokenCache(machine), []
+    work = measure_threads(cache, [5] * 200, machine.use, candidates, lambda: machine.now)
+    while True:
+        try:
+            shares.append(next(work))
+        except StopIteration as done:
+            assert len(cache) == 0
+            return done.value, shares
+
+
+# Measuring
+
+
+def test_answers_and_prompts_have_their_own_best_number() -> None:
+    machine = Machine({4: 120, 8: 100, 16: 150}, {4: 40, 8: 22, 16: 12})
+
+    times, shares = measured(machine, (4, 8, 16))
+
+    assert times.best == Threads(generation=8, prompt=16)
+    assert (times.generation[4], times.prompt[16]) == (120, 12)
+    assert shares[-1] == 1
+    assert shares == sorted(shares)
+
+
+def test_single_tokens_follow_each_other_and_prompts_begin_anew() -> None:
+    machine, text = Machine({2: 100}, {2: 10}), list(range(40))
+
+    for _ in measure_threads(TokenCache(machine), text, machine.use, (2,), lambda: machine.now):
+        pass
+
+    singles = [(token,) for token in range(5)]
+    assert machine.batches == [*singles, *singles, *singles, *[tuple(text)] * 3]
+    assert machine.longest == len(text)
+
+
+def test_one_slow_moment_does_not_decide() -> None:
+    # All that is done with 8 threads in the first round.
+    times, _ = measured(Machine({4: 120, 8: 100}, {4: 40, 8: 22}, slow=range(6, 11)), (4, 8))
+
+    assert times.best == Threads(8, 8)
+
+
+def test_fewer_threads_are_taken_where_more_gain_nothing() -> None:
+    times, _ = measured(Machine({2: 102, 8: 100}, {2: 110, 8: 100}), (2, 8))
+
+    assert times.best == Threads(generation=2, prompt=8)
+
+
+def test_the_candidates_take_turns() -> None:
+    machine = Machine({1: 9, 2: 9}, {1: 9, 2: 9})
+    measured(machine, (1, 2))
+
+    assert machine.used[:4] == [1, 2, 1, 2]
+
+
+def test_a_slow_machine_reads_a_shorter_prompt() -> None:
+    machine = Machine({1: 500_000_000}, {1: 1})
+    measured(machine, (1,))
+
+    assert {len(batch) for batch in machine.batches} == {1, 32}
+
+
+def test_it_can_be_stopped() -> None:
+    machine = Machine({1: 1}, {1: 1})
+    work = measure_threads(TokenCache(machine), [5] * 64, machine.use, (1,), lambda: 0, cancelled=lambda: True)
+
+    with pytest.raises(Interrupted):
+        next(work)
+
+
+# What is tried
+
+
+@pytest.fixture
+def cpus(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[str], str]]:
+    """A function that gives this process other processors, and a reader of files about them."""
+
+    def give(allowed: int, files: Mapping[str, str]) -> Callable[[str], str]:
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(allowed)), raising=False)
+        return lambda path: files.get(path, "")
+
+    return give
+
+
+def test_half_all_cores_and_their_second_threads(cpus: Callable[..., Callable[[str], str]]) -> None:
+    read = cpus(16, {SIBLINGS.format(n): f"{n % 8},{n % 8 + 8}" for n in range(16)})
+
+    assert default_threads(read) == 8
+    assert thread_candidates(read) == (4, 8, 16)
+
+
+def test_performance_cores_are_tried_alone(cpus: Callable[..., Callable[[str], str]]) -> None:
+    # Six cores with two threads each, and eight weaker ones.
+    siblings = {SIBLINGS.format(n): f"{n // 2 * 2}-{n // 2 * 2 + 1}" for n in range(12)}
+
+    assert thread_candidates(cpus(20, {**siblings, "/sys/devices/cpu_core/cpus": "0-11\n"})) == (6, 7, 14, 20)
+
+    capacity = {f"/sys/devices/system/cpu/cpu{n}/cpu_capacity": "1024" if n < 2 else "400" for n in range(6)}
+    assert thread_candidates(cpus(6, capacity)) == (2, 3, 6)
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"/sys/fs/cgroup/cpu.max": "350000 100000\n"}, 3),
+        ({"/sys/fs/cgroup/cpu.max": "50000 100000\n"}, 1),
+        ({"/sys/fs/cgroup/cpu.max": "max 100000\n"}, 8),
+        (
+            {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "200000", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"},
+            2,
+        ),
+        (
+            {
+                "/proc/self/cgroup": "5:cpu,cpuacct:/jobs/one\n4:memory:/other\n0::/\n",
+                "/sys/fs/cgroup/cpu/jobs/one/cpu.cfs_quota_us": "300000",
+                "/sys/fs/cgroup/cpu/jobs/one/cpu.cfs_period_us": "100000",
+            },
+            3,
+        ),
+        ({"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, 8),
+        (
+            {
+                "/proc/self/cgroup": "0::/user/app\n",
+                "/sys/fs/cgroup/user/cpu.max": "400000 100000",
+                "/sys/fs/cgroup/cpu.max": "600000 100000",
+            },
+            4,
+        ),
+    ],
+)
+def test_a_containers_quota_counts(
+    cpus: Callable[..., Callable[[str], str]], files: dict[str, str], expected: int
+) -> None:
+    read = cpus(8, files)
+
+    assert default_threads(read) == expected
+    assert max(thread_candidates(read)) == expected
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, int, int], None]]:
+    """A function that gives this process a system without files about its processors."""
+
+    def give(system: str, cores: int, threads: int) -> None:
+        monkeypatch.setattr(sys, "platform", system)
+        monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+        monkeypatch.setattr(os, "cpu_count", lambda: threads)
+        monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: threads if logical else cores)
+
+    cpu._apple_strong.cache_clear()
+    yield give
+    cpu._apple_strong.cache_clear()
+
+
+def nothing(_: str) -> str:
+    return ""
+
+
+def test_windows_tells_cores_by_a_call(elsewhere: Callable[[str, int, int], None]) -> None:
+    elsewhere("win32", 8, 16)
+
+    assert default_threads(nothing) == 8
+    assert thread_candidates(nothing) == (4, 8, 16)
+    elsewhere("win32", 0, 16)
+    assert default_threads(nothing) == 16, "which it does not everywhere"
+
+
+@pytest.mark.parametrize(("answer", "threads"), [("6\n", 6), ("", 12), ("what?", 12), (ToolError("it hangs"), 12)])
+def test_on_an_apple_the_strong_cores_count(
+    elsewhere: Callable[[str, int, int], None],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str | ToolError,
+    threads: int,
+) -> None:
+    def run(_: RealSystem, *argv: str, seconds: float) -> str:
+        assert argv == ("sysctl", "-n", "hw.perflevel0.physicalcpu")
+        if isinstance(answer, ToolError):
+            raise answer
+        return answer
+
+    elsewhere("darwin", 12, 12)
+    monkeypatch.setattr(RealSystem, "run", run)
+
+    assert default_threads(nothing) == threads
+    assert thread_candidates(nothing) == (6, 12)
+
+
+# What is kept
+
+
+def test_it_is_kept_and_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "threads" / "a.json"
+    thread_store.save(file, ThreadTimes({4: 120.0, 8: 100.0}, {4: 40.0, 8: 60.0}))
+
+    assert thread_store.load(file) == Threads(8, 4)
+    assert json.loads(file.read_text())["generation_ns"] == {"4": 120.0, "8": 100.0}
+    assert [path.name for path in file.parent.iterdir()] == ["a.json"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"format": 1, "threads": {"generation": 0, "prompt": 1}}',
+        '{"format": 1, "threads": {"generation": true, "prompt": 1}}',
+        '{"format": 1, "threads": {"generation": 4}}',
+        '{"format": 2, "threads": {"generation": 4, "prompt": 4}}',
+    ],
+)
+def test_what_cannot_be_read_is_not_used(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.json").write_text(content)
+
+    assert thread_store.load(tmp_path / "a.json") is None
+    assert thread_store.load(tmp_path / "none.json") is None
+
+
+def test_it_is_shown_with_marks() -> None:
+    assert thread_lines(ThreadTimes({1: 12.2e6, 2: 15.4e6}, {1: 6.1e6, 2: 3e6})) == [
+        "threads     answer          prompt",
+        "      1    12.2 ms ←     6.10 ms",
+        "      2    15.4 ms       3.00 ms ←",
+    ]

@@ -1,0 +1,75 @@
+"""The loop over scripted models, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from app.engine.cache import TokenCache
+from app.engine.drafters import ModelDrafter
+from app.engine.fixed import FixedDrafting
+from app.engine.generator import Generator, Request
+from app.engine.interfaces import Controls, Strategy
+from app.engine.plain import PlainDecoding
+from app.engine.types import (
+    DraftParams,
+    FinishReason,
+    GenerationEvent,
+    Origin,
+    Step,
+)
+from tests.fakes import END, FakeModel, FakeSampler, Rule
+
+PROMPT = [5, 6, 7, 8]
+
+
+EVERYTHING = DraftParams(n_max=4, n_min=0, p_min=0.0)
+
+
+@dataclass
+class Bench:
+    """A target, a draft and everything needed to run one answer after the other."""
+
+    target: FakeModel
+    draft: FakeModel | None = None
+    params: DraftParams = EVERYTHING
+    seed: int | None = None
+    events: list[GenerationEvent] = field(default_factory=list)
+    emitted: list[tuple[int, Origin]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.cache = TokenCache(self.target)
+        self.draft_cache = TokenCache(self.draft) if self.draft else None
+        n_vocab = min(m.n_vocab for m in (self.target, self.draft) if m)
+        self.drafter = None if self.draft_cache is None else ModelDrafter(self.draft_cache, n_vocab, lambda t: t == END)
+
+    def generator(self) -> Generator:
+        self.sampler = FakeSampler(self.target, self.seed)
+        clock = iter(range(0, 10**9, 1000))
+        strategy: Strategy = FixedDrafting(self.drafter, self.params) if self.drafter else PlainDecoding()
+        return Generator(self.cache, strategy, self.sampler, lambda: next(clock))
+
+    def run(
+        self,
+        prompt: Sequence[int] = PROMPT,
+        max_tokens: int | None = 20,
+        ends: Callable[[int, Origin], FinishReason | None] = lambda token, origin: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[int]:
+        self.last = self.generator()
+        self.events, self.emitted = [], []
+
+        def observe(token: int, origin: Origin) -> FinishReason | None:
+            self.emitted.append((token, origin))
+            return ends(token, origin)
+
+        self.events.extend(self.last.run(Request(prompt, lambda t: t == END, max_tokens, observe, Controls(cancelled))))
+        return [token for token, _ in self.emitted]
+
+    @property
+    def steps(self) -> list[Step]:
+        return [event for event in self.events if isinstance(event, Step)]
+
+
+def plain(rule: Rule, prompt: Sequence[int] = PROMPT, max_tokens: int = 20) -> list[int]:
+    return Bench(FakeModel(rule)).run(prompt, max_tokens)

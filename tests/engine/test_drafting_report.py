@@ -1,0 +1,196 @@
+"""Speedup, verdict, reason and rate in words: one table for every surface."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.cli.report import as_json, summary
+from app.engine.drafting_report import (
+    BRIEF,
+    FEWEST_DRAFTED,
+    Speedup,
+    accepted,
+    brief_reason,
+    drafted_by,
+    rate,
+    speedup_of,
+    why_undrafted,
+)
+from app.engine.stats import GenerationStats
+from app.engine.types import MODEL_OFF, DraftingStatus, FinishReason
+from app.session.kept import numbers
+from app.ui.sidebar.effects import Effects
+from app.ui.sidebar.groups import in_a_line
+from app.ui.sidebar.numbers import of_counters, of_document
+from app.ui.sidebar.state import Readouts
+from app.worker.events import AnswerPlan, Finished
+from tests.ui.fakes import PAIR, STATS
+from tests.ui.readouts_driver import shown
+
+WON = DraftingStatus("model", "it is right", "winning", 3.14, measured=True)
+LOST = replace(WON, verdict="losing", speedup=0.8)
+NONE = replace(STATS, draft_n=0, draft_n_accepted=0, draft_n_model=0)
+FEW = replace(STATS, draft_n=FEWEST_DRAFTED - 1, draft_n_accepted=FEWEST_DRAFTED - 1, draft_n_model=0)
+
+
+def finished(stats: GenerationStats, status: DraftingStatus | None) -> Finished:
+    return Finished(1, FinishReason.STOP, "Hi.", "", stats, AnswerPlan("auto", "model", None, None), status)
+
+
+def surfaces(stats: GenerationStats, status: DraftingStatus | None) -> dict[str, str]:
+    """Return the same answer as each place shows it."""
+    ended, live, effects = finished(stats, status), Readouts(), Effects()
+    live.measured(stats, status, live=False)
+    effects.observe(ended)
+    return {
+        "side panel": shown(live),
+        "one line": in_a_line(of_counters(stats, status)),
+        "kept line": in_a_line(of_document(numbers(ended))),
+        "run": summary(ended, PAIR),
+        "settings": "\n".join(effects.lines()),
+    }
+
+
+CASES = {
+    "measured": (STATS, WON, "3.1×"),
+    "estimated": (STATS, replace(WON, measured=False), "3.1×"),
+    "slower": (STATS, LOST, "0.8×"),
+    "no difference": (STATS, replace(WON, speedup=1.04), "no speedup"),
+    "unknown": (STATS, replace(WON, speedup=None, verdict=""), ""),
+    "nothing drafted": (NONE, LOST, ""),
+    "few drafted": (FEW, LOST, "0.8×"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_surface_shows_the_same_speedup(case: str) -> None:
+    stats, status, text = CASES[case]
+
+    for name, said in surfaces(stats, status).items():
+        if text:
+            assert text in said, name
+        else:
+            assert "×" not in said, name
+            assert "no speedup" not in said, name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_estimate_is_called_one_on_every_surface(case: str) -> None:
+    stats, status, text = CASES[case]
+
+    for name, said in surfaces(stats, status).items():
+        assert ("estimated" in said) == (bool(text) and not status.measured), name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_surface_shows_a_verdict_in_words(case: str) -> None:
+    stats, status, _ = CASES[case]
+
+    for name, said in surfaces(stats, status).items():
+        assert not any(word in said for word in ("winning", "losing", "break-even")), name
+
+
+@pytest.mark.parametrize(
+    ("stats", "status", "verdict"),
+    [
+        (STATS, WON, "winning"),
+        (STATS, LOST, "losing"),
+        (STATS, replace(WON, measured=False), ""),
+        (STATS, replace(WON, speedup=1.04), ""),
+        (FEW, LOST, ""),
+        (NONE, LOST, None),
+        (STATS, None, None),
+    ],
+)
+def test_scripts_get_a_verdict_only_with_a_measured_speedup(
+    stats: GenerationStats, status: DraftingStatus | None, verdict: str | None
+) -> None:
+    ended = finished(stats, status)
+
+    assert as_json(ended, PAIR, [])["speculation"]["verdict"] == verdict
+    assert numbers(ended).get("verdict", "") == (verdict or "")
+
+
+def test_scripts_get_whether_the_speedup_was_measured() -> None:
+    for status in (WON, replace(WON, measured=False)):
+        told = as_json(finished(STATS, status), PAIR, [])["speculation"]
+
+        assert (told["speedup"], told["speedup_measured"]) == (3.14, status.measured)
+
+
+def test_an_answer_kept_by_an_earlier_version_has_an_estimated_speedup() -> None:
+    old = numbers(finished(STATS, WON))
+    del old["speedup_measured"]
+
+    assert of_document(old).speedup == Speedup(3.14, measured=False)
+
+
+def test_the_speed_without_drafts_is_shown_only_where_it_was_measured() -> None:
+    assert of_counters(STATS, replace(WON, speedup=2.0)).undrafted_speed == pytest.approx(53.35, abs=0.01)
+    assert of_counters(STATS, replace(WON, measured=False)).undrafted_speed is None
+
+
+@pytest.mark.parametrize(
+    ("gain", "text", "brief"),
+    [
+        (Speedup(3.14, measured=True), "3.1×", "3.1×"),
+        (Speedup(3.14), "about 3.1× (estimated)", "3.1× estimated"),
+        (Speedup(0.98, measured=True), "no speedup", "no speedup"),
+        (Speedup(0.98), "no speedup (estimated)", "no speedup estimated"),
+    ],
+)
+def test_a_speedup_in_words(gain: Speedup, text: str, brief: str) -> None:
+    assert (str(gain), gain.brief) == (text, brief)
+
+
+@pytest.mark.parametrize(
+    ("speed", "text"), [(0.42, "0.4 tok/s"), (9.94, "9.9 tok/s"), (9.96, "10 tok/s"), (106.7, "107 tok/s")]
+)
+def test_a_rate_has_the_digits_that_matter(speed: float, text: str) -> None:
+    assert rate(speed) == text
+
+
+def test_a_share_of_few_drafted_tokens_is_a_count() -> None:
+    assert accepted(3, 3) == "3 of 3 accepted"
+    assert accepted(390, 500) == "78% accepted"
+
+
+@pytest.mark.parametrize(("share", "text"), [(0, "n-gram"), (1, "draft model"), (0.5, "draft model and n-gram")])
+def test_the_sources_of_drafts(share: float, text: str) -> None:
+    assert drafted_by(share) == text
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (DraftingStatus("model", ""), ""),
+        (DraftingStatus("off", "paused: system is busy"), "off: paused: system is busy"),
+        (DraftingStatus("off", "system is busy; retrying with the next token"), "system is busy"),
+        (DraftingStatus("model", "92% of drafted tokens accepted"), "draft model"),
+        (DraftingStatus("look-up", "the last 12 tokens were said before"), "n-gram"),
+        (DraftingStatus("off", f"{MODEL_OFF}it is slow; n-gram still runs"), "draft model off"),
+    ],
+)
+def test_the_side_panel_has_room_for_the_reason(status: DraftingStatus, text: str) -> None:
+    assert brief_reason(status) == text
+    assert len(text) <= BRIEF
+
+
+def test_an_answer_without_drafts_says_why_once() -> None:
+    assert why_undrafted("n_max is 0") == "no draft used: n_max is 0"
+    assert why_undrafted("") == "no draft used"
+    assert why_undrafted(f"{MODEL_OFF}it lost") == f"{MODEL_OFF}it lost"
+
+
+def test_an_answer_without_drafts_has_no_speedup() -> None:
+    assert speedup_of(NONE, WON) is None
+    for name in ("side panel", "run"):
+        assert "no draft used" in surfaces(NONE, LOST)[name]
+
+
+def test_few_drafted_tokens_are_counted_on_every_surface() -> None:
+    for name, said in surfaces(FEW, LOST).items():
+        assert "15 of 15" in said, name
+        assert "100% accepted" not in said, name

@@ -1,0 +1,150 @@
+"""What ends an answer is foretold like anything else, and never worth a row of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from app.compare.replays.replay import Curve, PlayedDraft, fixed, replay
+from app.compare.replays.trace import Trace
+from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.memory import Memory
+from app.engine.auto.strategy import AutomaticDrafting
+from app.engine.cache import TokenCache
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.generator import Generator, Request
+from app.engine.interfaces import AnswerStart, Judge, Verdict
+from app.engine.types import Draft, DraftParams, Round, Step
+from tests.bench.policies import automatic
+from tests.fakes import END, FakeModel, FakeSampler, script
+
+CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
+TURN = [20, 21, 22, 23, 24, 25]
+SAID = [END, 13, 10, 11, 12, 13, 14, 15, 16, 17]
+"""The end of an answer, and the beginning of the turn behind it, word for word the same in every conversation."""
+ROOM = 32
+QUESTION = [7, 8, 9]
+
+
+def is_end(token: int) -> bool:
+    return token == END
+
+
+class Saying(PlayedDraft):
+    """A draft model that always says the same."""
+
+    def __init__(self, *tokens: int) -> None:
+        super().__init__(Trace("none", "none", (), (), (), ()), 0.0, lambda cost: None)
+        self.tokens = tokens
+        self.n_asked = 0
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        self.n_asked += 1
+        drafted: list[int] = []
+        for token in self.tokens[:limit]:
+            verdict = judge(len(drafted), 0.99)
+            drafted.append(token)
+            if verdict is not Verdict.TAKE or is_end(token):
+                break
+        return Draft(tuple(drafted), (0.99,) * len(drafted), len(drafted))
+
+
+def memory(rows: dict[int, float] = CHEAP) -> Memory:
+    return Memory(CostModel(CostProfile(dict(rows), draft_ns=10.0, draft_prompt_ns=1.0)))
+
+
+def begun(
+    sequence: Sequence[int], drafter: Saying | None = None, *, lookup: bool = True, known: Memory | None = None
+) -> AutomaticDrafting:
+    index = LookupIndex() if lookup else None
+    strategy = AutomaticDrafting(known or memory(), drafter, index, lambda: 0)
+    for _ in strategy.begin(AnswerStart(sequence, 256, is_end), lambda: False):
+        pass
+    return strategy
+
+
+def test_a_word_behind_which_every_turn_ended_is_a_plain_step() -> None:
+    conversation = [*TURN, *SAID] * 3 + TURN
+
+    assert begun(conversation).propose(conversation, ROOM).tokens == ()
+
+
+def test_a_look_up_goes_up_to_the_end_of_the_turn_and_no_further() -> None:
+    conversation = [*TURN, 30, 31, 32, *SAID] * 3 + TURN
+
+    assert begun(conversation).propose(conversation, ROOM).tokens == (30, 31, 32)
+
+
+def test_it_goes_no_further_behind_a_draft_of_the_model_either() -> None:
+    conversation = [*QUESTION, 30, 31, 32, 33, 34, *SAID] * 3 + [40]
+    strategy = begun(conversation, Saying(30, 31, 32))
+
+    assert strategy.propose(conversation, ROOM).tokens == (30, 31, 32, 33, 34)
+
+
+def test_the_models_end_is_not_checked_and_nothing_is_looked_up_behind_it() -> None:
+    conversation = [*QUESTION, 30, 31, *SAID] * 3 + [40]
+    strategy = begun(conversation, Saying(30, 31, END))
+
+    assert strategy.propose(conversation, ROOM).tokens == (30, 31)
+
+
+def test_whether_the_end_was_foretold_rightly_is_learned_all_the_same() -> None:
+    known = memory()
+    strategy = begun([1, 2, 3], Saying(30, END), lookup=False, known=known)
+    draft = strategy.propose([1, 2, 3], ROOM)
+    strategy.observe(Round(2, draft, (30, END), 1, 1000, 20))
+
+    assert draft.tokens == (30,)
+    assert [sum(seen for _, seen in place) for place in known.model.counts] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(("turns", "asked"), [(3, 0), (0, 1)])
+def test_where_the_end_is_all_but_sure_the_model_is_not_asked(turns: int, asked: int) -> None:
+    conversation = [*TURN, *SAID] * turns + TURN
+    drafter = Saying(30, 31)
+    strategy = begun(conversation, drafter)
+    strategy.propose(conversation, ROOM)
+
+    assert drafter.n_asked == asked
+
+
+def test_an_end_fills_a_batch_up_to_a_width_that_costs_less() -> None:
+    conversation = [*TURN, 30, 31, *SAID] * 3 + TURN
+    staircase = {1: 1000.0, 2: 1500.0, 3: 1900.0, 4: 1100.0, 5: 2600.0, 64: 30_000.0}
+    strategy = begun(conversation, known=memory(staircase))
+
+    assert strategy.propose(conversation, ROOM).tokens == (30, 31, END)
+
+
+def test_the_answer_tells_what_ends_it() -> None:
+    conversation = [*TURN, 30, 31, *SAID] * 3 + TURN[:-1]
+    target = FakeModel(script([TURN[-1], 30, 31], len(conversation)), n_batch=64)
+    strategy = AutomaticDrafting(memory(), None, LookupIndex(), lambda: 0)
+    answer = Generator(TokenCache(target), strategy, FakeSampler(target), lambda: 0)
+    asked = Request(conversation, is_end, None, lambda *_: None)
+    steps = [event for event in answer.run(asked) if isinstance(event, Step)]
+
+    assert [step.draft.tokens for step in steps] == [(), (30, 31)]
+    assert steps[-1].tokens == (30, 31, END)
+
+
+class TestReplays:
+    """An answer of six tokens, the last of which ends it; the draft model foretells all of it."""
+
+    ENDED = Trace("ended", "chat", (1, 2, 3), (4, 5, 6, 7, 8, END), (5, 4, 3, 2, 1), ((0.99,) * 8,) * 5, has_end=True)
+    FLAT = Curve("flat", {1: 100.0, 64: 110.0}, draft=1.0)
+
+    def test_nobody_knows_how_long_an_answer_will_be(self) -> None:
+        (played,) = replay(self.ENDED, self.FLAT, fixed(DraftParams(8, 0, 0.0))).rounds
+
+        # Fixed drafting checks the end, too, and drafts nothing behind it.
+        assert played.draft.tokens == (5, 6, 7, 8, END)
+
+    def test_automatic_drafting_stops_in_front_of_the_end(self) -> None:
+        make = automatic(Memory(CostModel(self.FLAT.profile())), lookup=False)
+        rounds = replay(self.ENDED, self.FLAT, make).rounds
+
+        assert [round_.draft.tokens for round_ in rounds] == [(5, 6, 7, 8)]
+        assert rounds[0].tokens == (5, 6, 7, 8, END)

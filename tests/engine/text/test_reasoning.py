@@ -1,0 +1,328 @@
+"""Thinking and answers of every family of reasoning models are told apart, whatever is a token and whatever is text."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.conversations.message import Begun
+from app.engine.text.reasoning import THINK, Place, ReasoningMarkup
+from app.engine.text.stream import TextStream
+from app.engine.types import Origin
+from app.llama.continuation import Spelled, spelled
+from app.llama.reasoning_markup import markup_of
+
+CHANNELS = markup_of("<|start|>{{ role }}<|channel|>final<|message|>")
+BRACKETS = markup_of("'[THINK]' + block['thinking'] + '[/THINK]'")
+COMMAND = markup_of("<|START_THINKING|><|END_THINKING|><|START_RESPONSE|>{{ text }}<|END_RESPONSE|>")
+APRIEL = markup_of("... [BEGIN FINAL RESPONSE] ...")
+GRANITE = markup_of("between <think></think> and between <response></response>")
+HUNYUAN = markup_of("'<answer>' in content and '</answer>' in content")
+CHANNEL_TAGS = markup_of("<|channel>thought\n<channel|>")
+SECTIONS = markup_of("<|open|><|close|><|end_of_msg|>")
+RECIPIENTS = markup_of("<|start|>assistant to=self<|message|><|eom|>")
+
+
+class Vocabulary:
+    """Letters are tokens, and so are some marks.
+
+    Args:
+        specials: The marks.
+        shown: Whether llama.cpp shows them as their text, as it does those of GPT-OSS; it shows no control token.
+    """
+
+    def __init__(self, *specials: str, shown: bool = False) -> None:
+        self.ids = {text: n for n, text in enumerate(specials)}
+        self._shown = shown
+
+    def tokens(self, *parts: str) -> list[int]:
+        """Tokens of parts, each of which is a mark or a text that is spelled."""
+        letters = len(self.ids)
+        return [
+            token
+            for part in parts
+            for token in ([self.ids[part]] if part in self.ids else (letters + byte for byte in part.encode()))
+        ]
+
+    def piece(self, token: int) -> bytes:
+        names = list(self.ids)
+        if token >= len(names):
+            return bytes([token - len(names)])
+        return names[token].encode() if self._shown else b""
+
+    def read(
+        self, markup: ReasoningMarkup, *parts: str, place: Place = Place.START, stops: tuple[str, ...] = ()
+    ) -> tuple[str, str]:
+        """What was thought and what was answered."""
+        marked = place is Place.ANSWER
+        stream = TextStream(stops, markup=markup.with_tokens(self.ids), place=place, marked=marked)
+        segments = [s for token in self.tokens(*parts) for s in stream.push(self.piece(token), Origin.TARGET, token)]
+        segments += stream.flush()
+        thought, text = ("".join(s.text for s in segments if s.reasoning is which) for which in (True, False))
+        return thought, text
+
+
+HARMONY = Vocabulary("<|channel|>", "<|message|>", "<|start|>", "<|end|>", shown=True)
+ANALYSIS = ("<|channel|>", "analysis", "<|message|>")
+FINAL = ("<|start|>", "assistant", "<|channel|>", "final", "<|message|>")
+MISTRAL = Vocabulary("[THINK]", "[/THINK]")
+COHERE = Vocabulary("<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>")
+QWEN = Vocabulary("<think>", "</think>", shown=True)
+SPELLED = Vocabulary()
+GEMMA = Vocabulary("<|channel>", "<channel|>")
+KIMI = Vocabulary("<|open|>", "<|close|>", "<|sep|>")
+MUSE = Vocabulary("<|start|>", "<|message|>", "<|eom|>")
+XML = "Send <response>yes</response>"
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "markup", "parts", "thought", "text"),
+    [
+        (HARMONY, CHANNELS, (*ANALYSIS, "Hm.", "<|end|>", *FINAL, "Hi"), "Hm.", "Hi"),
+        (HARMONY, CHANNELS, ("<|channel|>", "final", "<|message|>", "Hi"), "", "Hi"),
+        # Several messages, and a header with more in it.
+        (
+            HARMONY,
+            CHANNELS,
+            (*ANALYSIS, "A", "<|end|>", "<|start|>", "assistant", *ANALYSIS, "B", "<|end|>", *FINAL, "C"),
+            "A\n\nB",
+            "C",
+        ),
+        (
+            HARMONY,
+            CHANNELS,
+            ("<|channel|>", "commentary", "<|message|>", "First", "<|end|>", *FINAL, "Hi"),
+            "",
+            "First\n\nHi",
+        ),
+        (
+            HARMONY,
+            CHANNELS,
+            ("<|channel|>", "commentary to=me", *ANALYSIS, "A", "<|end|>", *FINAL, "B"),
+            "A",
+            "B",
+        ),
+        # Stopped in the middle of a header, or before it.
+        (HARMONY, CHANNELS, (*ANALYSIS, "Hm.", "<|end|>", "<|start|>", "assistant"), "Hm.", ""),
+        (HARMONY, CHANNELS, ("<|channel|>",), "", ""),
+        # One that writes no header at all, and one whose header never ends.
+        (HARMONY, CHANNELS, ("Hi there",), "", "Hi there"),
+        (HARMONY, CHANNELS, ("<|channel|>", "x" * 300), "", "<|channel|>" + "x" * 300),
+        (MISTRAL, BRACKETS, ("[THINK]", "Hm.", "[/THINK]", "Hi"), "Hm.", "Hi"),
+        (MISTRAL, BRACKETS, ("Hi",), "", "Hi"),
+        (
+            COHERE,
+            COMMAND,
+            ("<|START_THINKING|>", "Hm.", "<|END_THINKING|>", "<|START_RESPONSE|>", "Hi", "<|END_RESPONSE|>"),
+            "Hm.",
+            "Hi",
+        ),
+        # Without the end of the thinking.
+        (COHERE, COMMAND, ("<|START_THINKING|>", "Hm.", "<|START_RESPONSE|>", "Hi"), "Hm.", "Hi"),
+        (SPELLED, HUNYUAN, ("<think>\nHm.\n</think>\n<answer>\nHi\n</answer>",), "Hm.\n", "Hi\n"),
+        (SPELLED, HUNYUAN, ("<think>\n\n</think>\n<answer>\nHi\n</answer>",), "", "Hi\n"),
+        (SPELLED, HUNYUAN, ("Hi",), "", "Hi"),
+        # An end alone, as some models write it that need not think.
+        (QWEN, THINK, ("</think>", "\n\nHi"), "", "Hi"),
+        (
+            Vocabulary(),
+            APRIEL,
+            ("Here are my reasoning steps:\nHm.\n[BEGIN FINAL RESPONSE]\nHi\n[END FINAL RESPONSE]\n",),
+            "Hm.\n",
+            "Hi\n",
+        ),
+    ],
+)
+def test_what_is_thought_is_told_from_what_is_said(
+    vocabulary: Vocabulary, markup: ReasoningMarkup, parts: tuple[str, ...], thought: str, text: str
+) -> None:
+    assert vocabulary.read(markup, *parts) == (thought, text)
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "markup", "before", "after"),
+    [
+        (HARMONY, CHANNELS, ANALYSIS, ("<|end|>", *FINAL)),
+        (MISTRAL, BRACKETS, ("[THINK]",), ("[/THINK]",)),
+        (QWEN, THINK, ("<think>",), ("</think>",)),
+    ],
+)
+def test_marks_that_are_spelled_are_text_on_both_sides(
+    vocabulary: Vocabulary, markup: ReasoningMarkup, before: tuple[str, ...], after: tuple[str, ...]
+) -> None:
+    spelled_out = " ".join(vocabulary.ids) + "."
+    said = vocabulary.read(markup, *before, f"A {spelled_out}", *after, f"B {spelled_out}")
+    assert said == (f"A {spelled_out}", f"B {spelled_out}")
+
+
+@pytest.mark.parametrize("place", [Place.START, Place.ANSWER])
+@pytest.mark.parametrize("behind", ["", "\n", " to me.", "\n" * 300])
+def test_a_spelled_end_counts_only_where_the_answer_has_a_mark_and_ends(place: Place, behind: str) -> None:
+    begin = "<response>" if place is Place.START else ""
+    shown = SPELLED.read(GRANITE, f"{begin}{XML}{behind}", place=place)
+    assert shown == ("", XML.removesuffix("</response>") if behind in ("", "\n") else XML + behind)
+    assert SPELLED.read(GRANITE, f"{begin}{XML}\n</response>{behind.rstrip()}", place=place) == (
+        "",
+        f"{XML}\n" if not behind.strip() else f"{XML}\n</response>{behind}",
+    )
+    assert SPELLED.read(GRANITE, f"<think>Hm.</think>{XML}{behind}") == ("Hm.", XML + behind)
+
+
+@pytest.mark.parametrize("place", [Place.START, Place.ANSWER])
+@pytest.mark.parametrize("marked", [True, False])
+def test_of_the_rest_of_an_answer_only_one_that_has_a_mark_has_an_end(place: Place, marked: bool) -> None:
+    stream = TextStream(markup=GRANITE, place=place, begun=place is Place.ANSWER, marked=marked)
+    shown = stream.push(XML.encode(), Origin.TARGET) + stream.flush()
+    assert "".join(s.text for s in shown) == (XML.removesuffix("</response>") if marked else XML)
+
+
+def test_a_mark_is_known_from_the_tokens_of_a_cache() -> None:
+    def found(said: str, text: str, *, marked: bool = False) -> bool:
+        tokens = SPELLED.tokens(said)
+        return spelled(tokens, SPELLED.piece, Begun(text), markup=GRANITE, place=Place.START, marked=marked).marked
+
+    assert found("<response>Yes", "Yes, no")
+    assert not found("Yes", "Yes, no")
+    assert found("Yes", "Yes, no", marked=True)
+    assert found("<response>Other", "Yes, no"), "it is taken, and what follows it is not"
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "markup", "parts", "text"),
+    [
+        (HARMONY, CHANNELS, ("<|channel|>", "final", "The answer is 42"), "<|channel|>finalThe answer is 42"),
+        (HARMONY, CHANNELS, ("<|channel|>", "final", "42"), "<|channel|>final42"),
+        (HARMONY, CHANNELS, ("<|channel|>", "final", "Yes", "<|end|>", *FINAL, "No"), "<|channel|>finalYes\n\nNo"),
+        (
+            HARMONY,
+            CHANNELS,
+            ("<|channel|>", "final\nYes, it is", *FINAL, "No"),
+            "<|channel|>final\nYes, it is\n\nNo",
+        ),
+        (GEMMA, CHANNEL_TAGS, ("<|channel>", "final\nHi there"), "final\nHi there"),
+        (GEMMA, CHANNEL_TAGS, ("<|channel>", "final\nHi there", "<channel|>", "Yes"), "final\nHi there\n\nYes"),
+        (MUSE, RECIPIENTS, (" to=user", "Hi"), " to=userHi"),
+        (HARMONY, CHANNELS, ("<|channel|>", "commentary to=a.tool in json", "<|message|>", "{}"), "{}"),
+        (COHERE, COMMAND, ("<|END_RESPONSE|>", "\n", "<|START_RESPONSE|>", "Hi"), "Hi"),
+        (COHERE, COMMAND, ("<|END_RESPONSE|>", "Hi", "<|START_RESPONSE|>", "there"), "Hi\n\nthere"),
+        # A header and nothing else.
+        (HARMONY, CHANNELS, ("<|channel|>", "final"), ""),
+        (MUSE, RECIPIENTS, (" to=user",), ""),
+        (GEMMA, CHANNEL_TAGS, ("<|channel>",), ""),
+        (
+            KIMI,
+            SECTIONS,
+            ("<|open|>", "response", "<|sep|>", "Hi", *("<|close|>", "response", "<|sep|>"), "<|close|>", "message"),
+            "Hi",
+        ),
+    ],
+)
+def test_an_answer_whose_mark_is_missing_is_shown(
+    vocabulary: Vocabulary, markup: ReasoningMarkup, parts: tuple[str, ...], text: str
+) -> None:
+    assert vocabulary.read(markup, *parts) == ("", text)
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("fin", ""),
+        ("final", ""),
+        ("final\nIt is", "<|channel|>final\nIt is"),
+        ("final" + "答" * 50, "<|channel|>final" + "答" * 50),
+    ],
+)
+def test_of_an_answer_that_may_go_on_the_beginning_of_a_header_is_left_out(said: str, text: str) -> None:
+    stream = TextStream(markup=CHANNELS.with_tokens(HARMONY.ids))
+    for token in HARMONY.tokens("<|channel|>", said):
+        stream.push(HARMONY.piece(token), Origin.TARGET, token)
+    assert "".join(s.text for s in stream.flush(ended=False)) == text
+
+
+@pytest.mark.parametrize(
+    ("parts", "thought", "text"),
+    [
+        (FINAL, "Hm.", "Hi"),
+        (("<|channel|>", "final", "<|message|>"), "Hm.", "Hi"),
+        (("<|start|>", "assistant", *ANALYSIS, "So.", "<|end|>", *FINAL), "Hm.\n\nSo.", "Hi"),
+        # No header, but thought of.
+        (("<|start|>", " is what begins one.", "<|end|>", *FINAL), "Hm.<|start|> is what begins one.", "Hi"),
+    ],
+)
+def test_a_header_behind_a_thought_without_an_end_is_no_thought(
+    parts: tuple[str, ...], thought: str, text: str
+) -> None:
+    assert HARMONY.read(CHANNELS, *ANALYSIS, "Hm.", *parts, text) == (thought, text)
+    assert HARMONY.read(CHANNELS, *ANALYSIS, "Hm.", *FINAL[:-1]) == ("Hm.", "")
+
+
+def test_a_mark_in_the_answer_shows_as_llama_cpp_shows_it() -> None:
+    assert QWEN.read(THINK, "Use ", "<think>", " and ", "</think>", ".") == ("", "Use <think> and </think>.")
+    assert MISTRAL.read(BRACKETS, "Use ", "[THINK]", ".") == ("", "Use .")
+
+
+def test_a_mark_ends_a_character_that_never_gets_complete() -> None:
+    stream = TextStream(markup=BRACKETS.with_tokens(MISTRAL.ids), place=Place.THINKING)
+    shown = stream.push(b"a\xe2\x82", Origin.TARGET) + stream.push(b"", Origin.TARGET, MISTRAL.ids["[/THINK]"])
+    shown += stream.push(b"b", Origin.TARGET)
+    assert [(s.text, s.reasoning) for s in shown] == [("a", True), ("\ufffd", True), ("b", False)]
+
+
+@pytest.mark.parametrize("stop", ["\n", "END", "Hm."])
+def test_a_stop_string_ends_the_answer_and_no_thought(stop: str) -> None:
+    parts = ("<think>", f"\nHm. END\n{stop}", "</think>", f"\n\nYes{stop}No")
+    assert QWEN.read(THINK, *parts, stops=(stop,)) == (f"Hm. END\n{stop}", "Yes")
+
+
+def test_markup_that_is_not_the_models_own_ends_a_thought_too() -> None:
+    stream = TextStream(ends=["<|im_end|>"], place=Place.THINKING)
+    shown = stream.push(b"Hm.<|im_end|>", Origin.TARGET)
+    assert [(s.text, s.reasoning) for s in shown] == [("Hm.", True)]
+    assert stream.stopped
+
+
+# Going on
+
+
+def spell(tokens: list[int], text: str, thought: str = "") -> Spelled:
+    markup = CHANNELS.with_tokens(HARMONY.ids)
+    return spelled(tokens, HARMONY.piece, Begun(text, thought), markup=markup, place=Place.START)
+
+
+def test_an_answer_of_several_messages_is_followed_through_their_headers() -> None:
+    whole = HARMONY.tokens(*ANALYSIS, "Hm", "<|end|>", *FINAL, "Yes")
+    thought = len(HARMONY.tokens(*ANALYSIS, "Hm"))
+    assert spell(whole, "Yes, no", "Hm") == Spelled(len(whole), Begun(", no"), Place.ANSWER, marked=True)
+    assert spell(whole[:thought], "", "Hm, so") == Spelled(thought, Begun("", ", so"), Place.THINKING)
+    # Between two messages nothing can go on.
+    for length in range(thought, len(whole) - len("Yes") - 1):
+        assert spell(whole[:length], "Yes", "Hm") == Spelled(thought, Begun("Yes"), Place.THINKING)
+
+
+def test_marks_that_are_not_shown_are_followed_too() -> None:
+    whole = MISTRAL.tokens("[THINK]", "Hm", "[/THINK]", "Yes")
+    markup = BRACKETS.with_tokens(MISTRAL.ids)
+    found = spelled(whole, MISTRAL.piece, Begun("Yes, no", "Hm"), markup=markup, place=Place.START)
+    assert found == Spelled(len(whole), Begun(", no"), Place.ANSWER, marked=True)
+
+
+# Which family
+
+
+@pytest.mark.parametrize(
+    ("template", "opens"),
+    [
+        (None, "<think>"),
+        ("{{ content.split('</think>')[-1] }}", "<think>"),
+        ("<|start|>assistant<|channel|>final<|message|>", "analysis<|message|>"),
+        ("<|start|>assistant to=self<|message|>{{ thought }}<|eom|>", "to=self<|message|>"),
+        ("<|begin|>assistant<|think|>{{ thought }}<|end|><|content|>", "<|think|>"),
+        ("{{ '<|open|>' }}{{ '<|close|>' }}<|end_of_msg|>", "<|open|>think<|sep|>"),
+        ("<|channel>thought\n<channel|>", "<|channel>thought"),
+        ("{%- set think_begin_token = '<seed:think>' %}{%- set e = '</seed:think>' %}", "<seed:think>"),
+        ("{%- set b = '<mm:think>' %}{%- set e = '</mm:think>' %}<response>", "<mm:think>"),
+        ("between <think></think> and between <response></response>", "<think>"),
+        ("{% set content = content.split('<answer>')[-1].split('</answer>')[0] %}", "<think>"),
+    ],
+)
+def test_the_family_is_known_by_the_marks_of_its_template(template: str | None, opens: str) -> None:
+    assert markup_of(template).open == opens

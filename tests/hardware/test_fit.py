@@ -1,0 +1,374 @@
+"""Placement and fit: all layers of both models, or the ways out with what each gains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.core.errors import UsageError
+from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
+from app.hardware.fit import Need, Plan, Wishes, plan
+from app.hardware.offers import Offer, Smaller, offers
+from app.llama.fitting.device_rooms import memory_rooms
+from tests.machines import FakeDevice
+
+GB = 1_000_000_000
+
+
+def card(name: str = "CUDA0", gigabytes: float = 24, backend: str = "CUDA") -> DeviceRoom:
+    return DeviceRoom(name, "gpu", backend, int(gigabytes * GB))
+
+
+def shared(gigabytes: float = 32) -> DeviceRoom:
+    return DeviceRoom("Vulkan1", "igpu", "Vulkan", int(gigabytes * GB))
+
+
+def main(gigabytes: float = 32) -> DeviceRoom:
+    return DeviceRoom(MAIN, "cpu", "CPU", int(gigabytes * GB))
+
+
+def need(weights: float, kv: float = 1, name: str = "Big", **changes: object) -> Need:
+    made = Need(name, int(weights * GB), int(kv * GB), GB // 10, GB // 10, n_layers=63, n_ctx=8192)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+SMALL = need(0.6, 0.1, "Small")
+
+
+def where(found: Plan) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    return found.target.devices, found.draft.devices if found.draft is not None else None
+
+
+def loaded(found: Plan) -> dict[str, int]:
+    return {load.device: load.need_bytes for load in found.loads}
+
+
+# Where it goes
+
+
+def test_a_card_that_the_processor_plays_is_taken_only_by_name() -> None:
+    played = DeviceRoom("Vulkan0", "software", "Vulkan", 2 * GB)
+
+    assert fast_devices((played, main())) == ()
+    assert where(plan(need(1), SMALL, (played, main()))) == ((MAIN,), (MAIN,))
+    assert where(plan(need(1), SMALL, (card(), played, main()))) == (("CUDA0",), ("CUDA0",))
+    named = plan(need(1, 0.1), None, (played, main()), Wishes(devices=("Vulkan0",)))
+    assert where(named) == (("Vulkan0",), None)
+    # What it holds is in main memory.
+    assert loaded(named)[MAIN] >= loaded(named)["Vulkan0"]
+
+
+@pytest.mark.parametrize(
+    ("gpu_layers", "there", "here"),
+    [(1, 48_700_000, 210_300_000), (10, 96_900_000, 162_000_000), (20, 150_600_000, 108_400_000)],
+)
+def test_in_two_places_it_takes_what_llama_cpp_takes(gpu_layers: int, there: int, here: int) -> None:
+    # SmolLM2 135M in Q4_1 with 4,096 tokens, by llama.cpp's own reckoning, for a card that repeats the embedding.
+    small = Need("S", 96_600_000, 94_400_000, 18_600_000, 49_400_000, n_layers=30, n_ctx=4096, output=30_100_000)
+    found = loaded(plan(small, None, (card(), main()), Wishes(gpu_layers=gpu_layers)))
+
+    assert found["CUDA0"] == pytest.approx(there, rel=0.002)
+    assert found[MAIN] == pytest.approx(here, rel=0.002)
+
+
+def test_running_states_lie_with_the_layers_and_no_offer_makes_them_smaller() -> None:
+    plain, rooms = need(10, 4), (card(), main())
+    big = replace(plain, states=4 * GB, kept=GB)
+
+    assert loaded(plan(big, None, rooms))["CUDA0"] == loaded(plan(plain, None, rooms))["CUDA0"] + 4 * GB
+    assert loaded(plan(big, None, rooms))[MAIN] == loaded(plan(plain, None, rooms))[MAIN] + GB
+    assert big.total == plain.total + 5 * GB
+    for smaller in (big.with_context(4096), big.with_kv_type("q8_0")):
+        assert (smaller.states, smaller.kept) == (big.states, big.kept)
+
+
+def test_without_a_draft_nothing_is_kept_to_take_drafts_back_with() -> None:
+    rooms, target = (card(gigabytes=13), main(1)), need(10, 1, snapshots=4 * GB)
+    found = by_flag(offers(target, need(3), rooms))
+
+    assert found["--no-draft"].suffices
+    assert found["--no-draft"].gain_bytes >= 7 * GB
+
+
+def test_without_a_card_everything_is_main_memory() -> None:
+    found = plan(need(5), SMALL, (main(32),))
+
+    assert where(found) == ((MAIN,), (MAIN,))
+    assert found.fits
+    assert loaded(found) == {MAIN: need(5).total + SMALL.total}
+
+
+def test_a_card_takes_all_layers_of_both_and_main_memory_what_stays_there() -> None:
+    big = need(18)
+    found = plan(big, SMALL, (card(), main()))
+
+    assert where(found) == (("CUDA0",), ("CUDA0",))
+    assert found.fits
+    assert loaded(found) == {"CUDA0": big.total - big.host + SMALL.total - SMALL.host, MAIN: big.host + SMALL.host}
+
+
+def test_every_part_counts_and_so_does_the_reserve() -> None:
+    exact = need(18)
+    room = exact.weights + exact.kv + exact.compute
+
+    assert plan(exact, None, (card(gigabytes=room / GB + 0.81), main())).fits
+    assert not plan(exact, None, (card(gigabytes=room / GB), main())).fits
+    for part in ("weights", "kv", "compute", "host"):
+        more = replace(exact, **{part: getattr(exact, part) + 100 * GB})
+        assert not plan(more, None, (card(gigabytes=room / GB + 0.81), main())).fits, part
+
+
+def test_the_draft_goes_to_the_next_card_where_the_first_has_no_room() -> None:
+    found = plan(need(21), need(3), (card("CUDA0"), card("CUDA1", 8), main()))
+
+    assert where(found) == (("CUDA0",), ("CUDA1",))
+    assert found.fits
+
+
+def test_the_target_goes_whole_on_the_card_that_has_room() -> None:
+    found = plan(need(30), SMALL, (card("CUDA0"), card("CUDA1", 48), main()))
+
+    assert where(found) == (("CUDA1",), ("CUDA0",))
+
+
+def test_a_large_target_is_split_and_its_draft_is_not() -> None:
+    found = plan(need(38), SMALL, (card("CUDA0"), card("CUDA1"), main()))
+
+    assert where(found) == (("CUDA0", "CUDA1"), ("CUDA0",))
+    assert found.fits
+    # The first one gives up what the draft takes.
+    first, second = found.target.tensor_split
+    assert first < second
+    assert first + second == pytest.approx(1, abs=0.001)
+
+
+def test_cards_of_one_size_and_of_two() -> None:
+    found = plan(need(28), None, (card("CUDA0", 24), card("CUDA1", 12), main()))
+
+    first, second = found.target.tensor_split
+    assert 1.9 < first / second < 2.4
+
+
+def test_the_output_is_whole_on_the_last_card() -> None:
+    """As llama.cpp's load_tensors has it, and a vocabulary of 262,144 makes the output as large as ten blocks."""
+    big = need(38, output=10 * GB)
+    rooms = (card("CUDA0"), card("CUDA1"), main())
+    block, compute = 29 * GB / 63, GB / 10
+
+    halves = loaded(plan(big, None, rooms, Wishes(tensor_split=(1, 1))))
+    # The output is the last of 64 layers, and a block more is counted for layers that are larger than others.
+    assert halves["CUDA0"] == pytest.approx(33 * block + compute)
+    assert halves["CUDA1"] == pytest.approx(32 * block + 10 * GB + compute)
+
+    # So the second card gets fewer blocks where that is planned.
+    found = plan(big, None, rooms)
+    first, second = found.target.tensor_split
+    assert found.fits
+    assert first > 1.5 * second
+    assert loaded(found)["CUDA0"] == pytest.approx(loaded(found)["CUDA1"], rel=0.1)
+
+
+def test_in_part_the_output_is_on_the_last_card_too() -> None:
+    rooms = (card("CUDA0"), card("CUDA1"), main(64))
+    found = loaded(plan(need(62, output=2 * GB), None, rooms, Wishes(tensor_split=(3, 1), gpu_layers=16)))
+
+    assert found["CUDA0"] == pytest.approx(13 * 61 * GB / 63 + GB / 10)
+    assert found["CUDA1"] == pytest.approx(4 * 61 * GB / 63 + 2 * GB + GB / 10)
+
+
+def test_an_integrated_one_is_not_preferred_to_a_card_though_it_has_more_memory() -> None:
+    rooms = (shared(64), card(gigabytes=8), main(64))
+
+    assert [room.name for room in fast_devices(rooms)] == ["CUDA0"]
+    assert where(plan(need(5), SMALL, rooms)) == (("CUDA0",), ("CUDA0",))
+
+
+def test_an_integrated_one_takes_of_main_memory() -> None:
+    found = plan(need(20), SMALL, (shared(32), main(32)))
+    assert where(found) == (("Vulkan1",), ("Vulkan1",))
+    assert found.fits
+    assert loaded(found)[MAIN] > 20 * GB
+
+    assert not plan(need(20), SMALL, (shared(32), main(16))).fits
+
+
+def test_an_apple_takes_of_main_memory_and_is_a_card_all_the_same() -> None:
+    devices = (
+        FakeDevice("MTL0", "Apple M2", "igpu", "MTL", 22 * GB, 22 * GB),
+        FakeDevice("Vulkan0", "Intel(R) UHD Graphics", "igpu", "Vulkan", 22 * GB, 22 * GB),
+    )
+    apple, intel, _ = memory_rooms(devices)
+
+    assert (apple.kind, apple.in_main, intel.kind) == ("gpu", True, "igpu")
+    assert (apple.description, apple.total_bytes) == ("Apple M2", 22 * GB)
+    assert apple.with_room(10 * GB).room_bytes == pytest.approx(10 * GB)
+    assert plan(need(12), SMALL, (apple, main(32))).fits
+    # What others have taken of the one memory is nothing to Metal.
+    assert not plan(need(12), SMALL, (apple, main(8))).fits
+    remote = replace(card("RPC0", 20), backend="MTL")
+    assert where(plan(need(30), None, (apple, remote, main(64)))) == (("MTL0", "RPC0"), None)
+
+
+def test_one_card_under_two_backends_is_counted_once() -> None:
+    rooms = (card("CUDA0"), card("Vulkan0", 24, "Vulkan"), main())
+
+    assert not plan(need(30), None, rooms).fits
+    assert where(plan(need(5), None, rooms))[0] == ("CUDA0",)
+
+
+def test_wishes_are_kept() -> None:
+    rooms = (card("CUDA0"), card("CUDA1"), main())
+
+    assert where(plan(need(5), SMALL, rooms, Wishes(devices=("cuda1",)))) == (("CUDA1",), ("CUDA0",))
+    assert where(plan(need(5), SMALL, rooms, Wishes(draft_device=MAIN))) == (("CUDA0",), (MAIN,))
+    assert where(plan(need(5), SMALL, rooms, Wishes(devices=(MAIN,)))) == ((MAIN,), ("CUDA0",))
+    split = plan(need(5), None, rooms, Wishes(tensor_split=(3, 1)))
+    assert (split.target.devices, split.target.tensor_split) == (("CUDA0", "CUDA1"), (3, 1))
+    half = plan(need(5), None, rooms, Wishes(gpu_layers=22))
+    assert half.target.gpu_layers == 22
+    # The output is the first of the 22, and 21 of 63 blocks follow.
+    assert loaded(half)["CUDA0"] == pytest.approx(2 * GB + GB / 10)
+    assert loaded(half)[MAIN] == pytest.approx(4 * GB + GB / 10)
+
+
+def test_a_card_that_has_gone_is_named_with_those_that_are_there() -> None:
+    for wish in (Wishes(devices=("CUDA1",)), Wishes(draft_device="CUDA1")):
+        with pytest.raises(UsageError, match="no device CUDA1") as caught:
+            plan(need(5), SMALL, (card(), main()), wish)
+        assert "CUDA0, cpu" in caught.value.hint
+
+    with pytest.raises(UsageError, match=r"2 shares for 1 device\."):
+        plan(need(5), None, (card(), main()), Wishes(tensor_split=(1, 1)))
+    with pytest.raises(UsageError, match="1 share for 2 devices"):
+        plan(need(5), None, (card(), card("CUDA1"), main()), Wishes(tensor_split=(1,)))
+
+
+def test_what_does_not_fit_anywhere_says_how_much_is_lacking() -> None:
+    found = plan(need(40), SMALL, (card(), main()))
+
+    assert not found.fits
+    assert found.fullness > 1
+    (short,) = [load for load in found.loads if load.lacking]
+    assert short.device == "CUDA0"
+    assert found.lacking == short.need_bytes - short.room_bytes
+
+
+# The ways out
+
+
+def by_flag(found: tuple[Offer, ...]) -> dict[str, Offer]:
+    return {offer.flags[0] if offer.flags else "": offer for offer in found}
+
+
+def test_what_fits_needs_no_offers() -> None:
+    assert offers(need(5), SMALL, (card(), main())) == ()
+
+
+def test_offers_stand_in_their_order_each_with_its_gain() -> None:
+    big = need(19, 4, n_parameters=32 * GB, repo="owner/big-GGUF")
+    smaller = Smaller("half", "Half of it", 11 * GB)
+
+    found = offers(big, SMALL, (card(), main()), smaller=smaller)
+
+    assert [offer.flags for offer in found] == [
+        ("--ctx", "4096"),
+        ("--kv-type", "q8_0"),
+        ("--target", "owner/big-GGUF:Q3_K_M"),
+        ("--draft-device", "cpu"),
+        ("--no-draft",),
+        ("--pair", "half"),
+        ("--gpu-layers", "62"),
+    ]
+    assert found[0].gain_bytes == (big.kv + SMALL.kv) // 2
+    assert found[1].gain_bytes == pytest.approx(big.kv * 15 / 32, rel=0.001)
+    assert found[2].gain_bytes == pytest.approx(big.weights - 32 * GB * 3.9 / 8)
+    assert found[3].gain_bytes == SMALL.total - SMALL.host
+    assert found[5].gain_bytes == big.total + SMALL.total - 11 * GB
+    assert found[6].gain_bytes == pytest.approx((big.weights + big.kv) * 2 / 63)
+    assert all(offer.cost for offer in found)
+
+
+def test_an_offer_that_suffices_does_and_the_smallest_step_is_offered() -> None:
+    big, rooms = need(19, 4), (card(), main())
+    found = by_flag(offers(big, SMALL, rooms))
+
+    for flag in ("--ctx", "--kv-type", "--gpu-layers"):
+        assert found[flag].suffices
+    assert plan(big.with_context(4096), SMALL.with_context(4096), rooms).fits
+    assert plan(big.with_kv_type("q8_0"), SMALL, rooms).fits
+    assert plan(big, SMALL, rooms, Wishes(gpu_layers=62)).fits
+    assert not plan(big, SMALL, rooms, Wishes(gpu_layers=63)).fits
+
+
+def test_an_offer_that_helps_but_does_not_suffice_says_so() -> None:
+    found = by_flag(offers(need(30, 4), SMALL, (card(), main(64))))
+
+    assert not found["--ctx"].suffices
+    assert found["--ctx"].flags[1] == "2048"
+    assert not found["--kv-type"].suffices
+    assert not found["--draft-device"].suffices
+    assert found["--gpu-layers"].suffices
+
+
+def test_a_draft_goes_to_another_card_before_the_processor() -> None:
+    rooms = (card("CUDA0"), card("CUDA1", 4), main())
+    wishes = Wishes(devices=("CUDA0",), draft_device="CUDA0")
+
+    assert by_flag(offers(need(21), need(1.5), rooms, wishes))["--draft-device"].flags == ("--draft-device", "CUDA1")
+
+
+def test_without_a_card_nothing_is_offered_that_moves_layers() -> None:
+    found = by_flag(offers(need(8, 2), SMALL, (main(10),)))
+
+    assert set(found) == {"--ctx", "--kv-type", "--no-draft"}
+    assert found["--no-draft"].gain_bytes == SMALL.total
+
+
+def test_a_cache_that_is_small_already_and_one_without_flash_attention() -> None:
+    assert "--kv-type" not in by_flag(offers(need(30, kv_type="q8_0"), None, (card(), main())))
+
+    whole = need(30, can_quantise_cache=False)
+    assert "--kv-type" not in by_flag(offers(whole, None, (card(), main())))
+    assert "--draft-kv-type" in by_flag(offers(whole, SMALL, (card(), main())))
+
+    found = by_flag(offers(need(30), None, (card(), main()), flash_attention="off"))
+    assert found["--kv-type"].flags == ("--kv-type", "q8_0", "--flash-attn", "auto")
+
+
+def test_the_drafts_cache_is_the_first_to_be_of_8_bits_and_both_are_where_one_is_not_enough() -> None:
+    rooms, big, small = (main(20),), need(14, 2), need(0.6, 1.2)
+    room = rooms[0].room_bytes - big.total - small.total
+
+    def offered(lacking: float) -> Offer:
+        found = offers(replace(big, weights=big.weights + room + int(lacking * GB)), small, rooms)
+        return next(offer for offer in found if "q8_0" in offer.flags)
+
+    draft, target, both, neither = (offered(lacking) for lacking in (0.5, 0.9, 1.4, 5))
+    assert draft.flags == ("--draft-kv-type", "q8_0")
+    assert draft.gain_bytes == pytest.approx(1.2 * GB * 15 / 32, rel=0.001)
+    assert "answers" not in draft.cost
+    assert target.flags == ("--kv-type", "q8_0")
+    assert both.flags == neither.flags == ("--kv-type", "q8_0", "--draft-kv-type", "q8_0")
+    assert both.gain_bytes == pytest.approx(3.2 * GB * 15 / 32, rel=0.001)
+    assert [one.suffices for one in (draft, target, both, neither)] == [True, True, True, False]
+
+
+def test_a_smaller_quantisation_without_a_place_to_get_it_from_has_no_flag() -> None:
+    found = offers(need(34, n_parameters=32 * GB), None, (card(), main()))
+
+    (smaller,) = [offer for offer in found if "Q4_K_M" in offer.what]
+    assert (smaller.flags, smaller.suffices) == ((), True)
+
+
+def test_a_card_that_the_draft_alone_fills_is_left_to_the_target() -> None:
+    rooms = (card("CUDA0", 2.2), main(64))
+    found = by_flag(offers(need(19), need(1.5), rooms))["--gpu-layers"]
+
+    assert found.flags[2:] == ("--draft-device", "cpu")
+    assert found.suffices
+    assert "the draft on the processor" in found.what
+    n = int(found.flags[1])
+    assert n > 0
+    assert plan(need(19), need(1.5), rooms, Wishes(gpu_layers=n, draft_device="cpu")).fits
+    assert not plan(need(19), need(1.5), rooms, Wishes(gpu_layers=n + 1, draft_device="cpu")).fits

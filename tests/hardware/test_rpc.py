@@ -1,0 +1,334 @@
+"""Servers of remote devices: asked in seconds, whatever they are; fakes of every kind on loopback."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.cli import remote
+from app.cli.loader import PairLoader
+from app.cli.opener import Opener
+from app.cli.options import read_options
+from app.cli.parser import build_parser
+from app.cli.process import Process, read_process
+from app.core.errors import RemoteError, UsageError
+from app.hardware.builds import rpc_command
+from app.hardware.device_room import MAIN, DeviceRoom
+from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer, ask, parse_endpoint
+from app.llama.fitting.device_rooms import with_remote
+from app.settings.live import LiveSettings
+
+GB = 10**9
+HELLO = struct.pack("<Q", 28) + bytes([7, 0, 3, 0]) + bytes(24)
+Behaviour = Callable[[socket.socket], Any]
+
+
+def answering(version: tuple[int, int, int] = (7, 0, 3), devices: int = 2) -> Behaviour:
+    """A server as ggml's: greets, counts its devices, tells their memory."""
+
+    def serve(connection: socket.socket) -> None:
+        while head := connection.recv(9, socket.MSG_WAITALL):
+            command, size = struct.unpack("<BQ", head)
+            argument = connection.recv(size, socket.MSG_WAITALL) if size else b""
+            match command, size:
+                case 14, 24:
+                    answer = bytes([*version, 0]) + bytes(24)
+                case 15, 0:
+                    answer = struct.pack("<I", devices)
+                case 11, 4:
+                    (index,) = struct.unpack("<I", argument)
+                    answer = struct.pack("<QQ", (index + 1) * GB, 8 * GB)
+                case _:
+                    return
+            connection.sendall(struct.pack("<Q", len(answer)) + answer)
+
+    return serve
+
+
+@pytest.fixture
+def listen() -> Iterator[Callable[[Behaviour], Endpoint]]:
+    """A function that starts a server with a behaviour and gives its endpoint."""
+    listeners: list[socket.socket] = []
+    done = threading.Event()
+
+    def start(behaviour: Behaviour) -> Endpoint:
+        listener = socket.create_server(("127.0.0.1", 0))
+        listeners.append(listener)
+
+        def serve() -> None:
+            try:
+                connection, _ = listener.accept()
+                with connection:
+                    if behaviour is silent:
+                        done.wait(60)
+                    else:
+                        behaviour(connection)
+            except OSError:
+                return
+
+        threading.Thread(target=serve, daemon=True).start()
+        return Endpoint("127.0.0.1", listener.getsockname()[1])
+
+    yield start
+    done.set()
+    for listener in listeners:
+        listener.close()
+
+
+def silent(connection: socket.socket) -> None:
+    """Says nothing; the fixture keeps it open."""
+
+
+def says(*parts: bytes) -> Behaviour:
+    """Reads the greeting, says this, and closes."""
+
+    def serve(connection: socket.socket) -> None:
+        connection.recv(33, socket.MSG_WAITALL)
+        connection.sendall(b"".join(parts))
+
+    return serve
+
+
+def test_a_server_tells_its_devices(listen: Callable[[Behaviour], Endpoint]) -> None:
+    endpoint = listen(answering())
+
+    server = ask(endpoint)
+
+    devices = (RemoteDevice(GB, 8 * GB), RemoteDevice(2 * GB, 8 * GB))
+    assert server == RpcServer(endpoint, f"127.0.0.1:{endpoint.port}", (7, 0, 3), devices)
+
+
+def test_a_name_becomes_numbers(listen: Callable[[Behaviour], Endpoint]) -> None:
+    endpoint = replace(listen(answering()), host="localhost")
+
+    assert ask(endpoint).address == f"127.0.0.1:{endpoint.port}"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "told"),
+    [
+        (answering((6, 0, 0)), r"speaks version 6\.0\.0 of the protocol, this llama\.cpp 7\.0"),
+        (answering((7, 1, 0)), r"speaks version 7\.1\.0"),
+        (answering(devices=0), "claims 0 devices"),
+        (answering(devices=4_000_000_000), "claims 4000000000 devices"),
+        (says(), "closed the connection"),
+        (says(HELLO[:20]), "closed the connection in the middle of the greeting"),
+        (says(HELLO), "closed the connection"),
+        (says(b"HTTP/1.0 400 Bad Request\r\n\r\n"), "answers what no ggml-rpc-server"),
+        (says(struct.pack("<Q", 1 << 62)), "answers what no ggml-rpc-server"),
+        (says(struct.pack("<Q", 3) + b"\2\0\0"), "answers what no ggml-rpc-server"),
+        (says(HELLO, b"\xff" * 64), "answers what no ggml-rpc-server"),
+        (lambda connection: connection.close(), "closed the connection"),
+    ],
+)
+def test_what_is_no_such_server_is_a_sentence(
+    listen: Callable[[Behaviour], Endpoint], behaviour: Behaviour, told: str
+) -> None:
+    endpoint = listen(behaviour)
+
+    with pytest.raises(RemoteError, match=told) as caught:
+        ask(endpoint)
+
+    assert caught.value.message.startswith(f"127.0.0.1:{endpoint.port} ")
+    assert caught.value.hint.endswith("Without --rpc the models are loaded on this machine alone.")
+
+
+def test_a_silent_server_is_a_sentence(listen: Callable[[Behaviour], Endpoint]) -> None:
+    with pytest.raises(RemoteError, match=r"does not answer within 0\.2 seconds") as caught:
+        ask(listen(silent), 0.2)
+    assert "one program at a time" in caught.value.hint
+
+
+def test_one_that_answers_a_byte_at_a_time_has_no_more_time(listen: Callable[[Behaviour], Endpoint]) -> None:
+    never, sent = threading.Event(), []
+
+    def drip(connection: socket.socket) -> None:
+        for byte in HELLO:
+            connection.sendall(bytes([byte]))
+            sent.append(byte)
+            never.wait(0.05)
+
+    with pytest.raises(RemoteError, match="does not answer within"):
+        ask(listen(drip), 0.3)
+    # Not at the end of the greeting, but in the middle.
+    assert len(sent) < len(HELLO)
+
+
+def test_an_endpoint_that_nobody_listens_on_is_a_sentence(listen: Callable[[Behaviour], Endpoint]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(RemoteError, match="cannot be reached: Connection refused"):
+        ask(Endpoint("127.0.0.1", port))
+
+
+def test_a_name_that_is_not_known() -> None:
+    with pytest.raises(RemoteError, match=r"no-such-host\.invalid:5 cannot be found: "):
+        ask(Endpoint("no-such-host.invalid", 5))
+
+
+def test_a_name_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    never = threading.Event()
+
+    def look_up(*_: object, **__: object) -> None:
+        never.wait(60)
+        raise OSError
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+    with pytest.raises(RemoteError, match="the network's name server does not answer"):
+        ask(Endpoint("host", 5), 0.1)
+    never.set()
+
+
+def test_ipv6_alone_is_a_sentence() -> None:
+    with pytest.raises(RemoteError, match=r"\[::1\]:50052 has an IPv6 address only, and llama\.cpp's RPC speaks IPv4"):
+        ask(parse_endpoint("[::1]:50052"))
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("192.168.1.20:50052", "192.168.1.20", 50052),
+        (" workstation:1 ", "workstation", 1),
+        ("gpu_box.local.:65535", "gpu_box.local.", 65535),
+        ("[fd00::20]:50052", "fd00::20", 50052),
+    ],
+)
+def test_an_endpoint_is_read_and_written_alike(text: str, host: str, port: int) -> None:
+    found = parse_endpoint(text)
+
+    assert (found.host, found.port) == (host, port)
+    assert parse_endpoint(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "host",
+        "host:",
+        ":50052",
+        "host:abc",
+        "host:0",
+        "host:65536",
+        "host:99999999",
+        "::1:50199",
+        "[::1]",
+        "[nonsense]:5",
+        "[]:5",
+        "a b:5",
+        "-host:5",
+        "http://host:5",
+        "\x1b[31m:5",
+        "ho\u017ft:5",
+        "host:\u0665",
+    ],
+)
+def test_what_is_no_endpoint(text: str) -> None:
+    with pytest.raises(UsageError, match="it must be a host and a port") as caught:
+        parse_endpoint(text)
+    assert "\x1b" not in caught.value.message
+
+
+# The flags
+
+
+def process(*flags: str) -> Process:
+    return read_process(build_parser().parse_args([*flags]))
+
+
+def test_the_flag_is_repeatable_and_implies_a_process_of_its_own() -> None:
+    assert process("run", "--rpc", "a:5", "--rpc", "[::1]:6", "hi") == Process(True, ("a:5", "[::1]:6"))
+    assert process("--isolate") == Process(True)
+    assert process() == Process()
+
+
+def test_a_server_that_is_named_twice() -> None:
+    with pytest.raises(UsageError, match="names a server twice"):
+        process("--rpc", "a:5", "--rpc", " a:5")
+
+
+def test_the_flag_reaches_a_pair_that_is_chosen_later() -> None:
+    first = read_options(build_parser().parse_args(["--rpc", "a:5"]))
+    opener = Opener(LiveSettings(), first.pair, None, first.process)
+    loader = opener.open(replace(first.pair, name="later"), None).loader
+
+    assert isinstance(loader, PairLoader)
+    assert loader.options.process.rpc == ("a:5",)
+
+
+@pytest.mark.parametrize("command", [["tune"], ["bench"], ["compare", "x"]])
+def test_commands_that_run_in_this_process_do_not_take_it(command: list[str]) -> None:
+    with pytest.raises(UsageError, match="has no option --rpc"):
+        build_parser().parse_args([*command, "--rpc", "a:5"])
+
+
+def test_help_says_where_not_to_use_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(["run", "--help"])
+    assert "trusted networks only" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_build_without_rpc_is_told_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    import app.llama.remote
+
+    monkeypatch.setattr(app.llama.remote, "can_use_rpc", lambda: False)
+    with pytest.raises(UsageError, match="is built with RPC, and the installed one is not") as caught:
+        remote.reach(("127.0.0.1:1",))
+    assert "-DGGML_RPC=on" in caught.value.hint
+    assert "pip install" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("backends", "flags"),
+    [
+        (("CPU",), "-DGGML_RPC=on"),
+        (("CUDA", "CPU"), "-DGGML_CUDA=on -DGGML_RPC=on"),
+        (("MTL", "BLAS", "CPU"), "-DGGML_METAL=on -DGGML_RPC=on"),
+    ],
+)
+def test_a_new_build_keeps_what_the_old_one_has(backends: tuple[str, ...], flags: str) -> None:
+    command = rpc_command(backends, "linux", "pip install")
+
+    assert command.startswith(f'CMAKE_ARGS="{flags}" pip install ')
+    assert rpc_command(backends, "windows", "pip install").startswith(f'$env:CMAKE_ARGS = "{flags}"; pip install ')
+
+
+# The plan
+
+HERE = DeviceRoom(MAIN, "cpu", "CPU", 16 * GB)
+SERVERS = tuple(
+    RpcServer(Endpoint("a", port), f"1.2.3.4:{port}", (7, 0, 0), (RemoteDevice(GB, GB),) * n)
+    for port, n in ((5, 2), (6, 1))
+)
+
+
+def test_remote_devices_are_counted_through() -> None:
+    rooms = with_remote((HERE,), SERVERS)
+
+    assert [(room.name, room.kind, room.backend) for room in rooms] == [
+        ("RPC0", "gpu", "RPC"),
+        ("RPC1", "gpu", "RPC"),
+        ("RPC2", "gpu", "RPC"),
+        (MAIN, "cpu", "CPU"),
+    ]
+    assert with_remote((HERE,), ()) == (HERE,)
+
+
+def test_remote_devices_come_behind_the_cards_that_are_here() -> None:
+    card, twice = DeviceRoom("CUDA0", "gpu", "CUDA", 24 * GB), DeviceRoom("Vulkan0", "gpu", "Vulkan", 20 * GB)
+    inside = DeviceRoom("Vulkan0", "igpu", "Vulkan", 24 * GB)
+
+    assert [(r.name, r.backend) for r in with_remote((card, twice, HERE), SERVERS[1:])] == [
+        ("CUDA0", "CUDA"),
+        ("Vulkan0", "Vulkan"),
+        ("RPC0", "CUDA"),
+        (MAIN, "CPU"),
+    ]
+    assert with_remote((inside, HERE), SERVERS[1:])[1].backend == "RPC"

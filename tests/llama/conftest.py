@@ -1,0 +1,89 @@
+"""The small real model, loaded once, fresh contexts over it, and models that are smaller still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.llama.cancel import CancelFlag
+from app.llama.checks import open_model_file
+from app.llama.context import Context
+from app.llama.model import Model
+from app.llama.params import ContextParams
+from tests.llama.tiny_hybrid import write_granite_hybrid, write_lfm2, write_qwen35
+from tests.llama.tiny_model import write_model
+
+NewContext = Callable[..., Context]
+
+
+@pytest.fixture(scope="session")
+def model(demo_target: Path) -> Iterator[Model]:
+    loaded = Model(open_model_file(demo_target))
+    yield loaded
+    loaded.close()
+
+
+@pytest.fixture(scope="session")
+def draft_model(demo_draft: Path) -> Iterator[Model]:
+    loaded = Model(open_model_file(demo_draft))
+    yield loaded
+    loaded.close()
+
+
+@pytest.fixture
+def new_context(model: Model) -> Iterator[NewContext]:
+    """A function that makes contexts, of the target if not told otherwise; they are closed after the test."""
+    made: list[Context] = []
+
+    def make(
+        n_ctx: int = 256,
+        *,
+        of: Model = model,
+        cancel: CancelFlag | None = None,
+        n_batch: int = 512,
+        n_outputs: int = 8,
+        n_snapshots: int = 0,
+    ) -> Context:
+        # One thread: two that wait for each other on busy cores are a hundred times slower.
+        params = ContextParams(n_ctx, 1, 1, n_batch=n_batch, n_outputs=n_outputs, n_snapshots=n_snapshots)
+        made.append(Context(of, params, cancel))
+        return made[-1]
+
+    yield make
+    for context in made:
+        context.close()
+
+
+@pytest.fixture
+def context(new_context: NewContext) -> Context:
+    return new_context()
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Callable[..., Path]:
+    """A function that writes models of a few kilobytes, each with changes of its own."""
+    numbers = iter(range(100))
+    template = "<|start|>{{ messages[-1].content }}<|end|>"
+    return lambda **changes: write_model(
+        tmp_path / f"{next(numbers)}.gguf", **{"tokenizer__chat_template": template, **changes}
+    )
+
+
+@pytest.fixture(scope="session", params=[write_qwen35, write_lfm2, write_granite_hybrid])
+def hybrid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
+    """A tiny model with a running state, of several architectures in turn."""
+    yield from _loaded(request.param(tmp_path_factory.mktemp("hybrid") / "model.gguf"))
+
+
+@pytest.fixture(scope="session", params=[write_qwen35, write_lfm2])
+def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
+    """One of those whose earlier states llama.cpp can keep."""
+    yield from _loaded(request.param(tmp_path_factory.mktemp("kept") / "model.gguf"))
+
+
+def _loaded(path: Path) -> Iterator[Model]:
+    loaded = Model(open_model_file(path))
+    yield loaded
+    loaded.close()

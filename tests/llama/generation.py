@@ -1,0 +1,136 @@
+"""Runs the engine on real contexts, and tells a rounding from a mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from app.engine.cache import TokenCache
+from app.engine.drafters import ModelDrafter
+from app.engine.fixed import FixedDrafting
+from app.engine.generator import Generator, Request
+from app.engine.interfaces import Cancelled, Controls, Logits
+from app.engine.plain import PlainDecoding
+from app.engine.types import DraftParams, FinishReason, SamplingParams, Step
+from app.llama.context import Context
+from app.llama.model import Model
+from app.llama.sampler import SamplerChain
+
+GREEDY = SamplingParams(temperature=0)
+NEAR_TIE = 0.2
+"""Logits of one token evaluated alone and in a batch differ by less than this on any backend."""
+
+
+@dataclass
+class Run:
+    """One answer."""
+
+    tokens: list[int] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    finish: FinishReason | None = None
+    cache_n: int = 0
+    prompt_n: int = 0
+    samples: int = 0
+
+
+class Machine:
+    """A target and perhaps a draft, with their caches."""
+
+    def __init__(self, target: Context, draft: Context | None = None) -> None:
+        self.context = target
+        self.target = TokenCache(target)
+        self.model: Model = target.model
+        self.draft = TokenCache(draft) if draft is not None else None
+        self.drafter = (
+            ModelDrafter(self.draft, self.model.n_vocab, self.model.is_end) if self.draft is not None else None
+        )
+
+    def answer(
+        self,
+        prompt: Sequence[int],
+        max_tokens: int | None = 24,
+        *,
+        drafting: DraftParams | None = None,
+        sampling: SamplingParams = GREEDY,
+        is_end: Callable[[int], bool] | None = None,
+        cancelled: Cancelled = lambda: False,
+        after_round: Callable[[list[int], Step], None] | None = None,
+    ) -> Run:
+        run = Run()
+        chain = _Counting(SamplerChain(self.context, sampling))
+        plain = self.drafter is None or drafting is None
+        strategy = PlainDecoding() if plain else FixedDrafting(self.drafter, drafting)  # type: ignore[arg-type]
+        generator = Generator(self.target, strategy, chain)
+        request = Request(prompt, is_end or self.model.is_end, max_tokens, lambda *_: None, Controls(cancelled))
+        for event in generator.run(request):
+            if isinstance(event, Step):
+                run.tokens += event.tokens
+                run.steps.append(event)
+                if after_round is not None and len(run.steps) > 1:
+                    after_round([*prompt, *run.tokens], event)
+        chain.close()
+        run.finish = generator.finish
+        run.cache_n, run.prompt_n = generator.stats.cache_n, generator.stats.prompt_n
+        run.samples = chain.samples
+        return run
+
+
+class _Counting:
+    def __init__(self, chain: SamplerChain) -> None:
+        self._chain = chain
+        self.samples = 0
+        self.begin = chain.begin
+        self.close = chain.close
+
+    @property
+    def native_ns(self) -> int:
+        return self._chain.native_ns
+
+    def sample(self, row: int) -> int:
+        self.samples += 1
+        return self._chain.sample(row)
+
+
+def rows_alone(context: Context, tokens: Sequence[int], first: int) -> Iterator[Logits]:
+    """The logits after each token from `first` on, every one evaluated by itself in a fresh cache."""
+    context.clear()
+    if first:
+        context.decode(tokens[:first], 0)
+    for token in tokens[first:]:
+        context.decode((token,), 1)
+        yield context.logits(0)
+
+
+def penalised(logits: Logits, seen: Sequence[int], penalty: float) -> Logits:
+    """llama.cpp's repeat penalty."""
+    out = logits.copy()
+    for token in set(seen):
+        out[token] = out[token] * penalty if out[token] <= 0 else out[token] / penalty
+    return out
+
+
+def assert_same_up_to_rounding(
+    context: Context,
+    prompt: Sequence[int],
+    one: Sequence[int],
+    other: Sequence[int],
+    change: Callable[[Logits, Sequence[int]], Logits] = lambda logits, _: logits,
+) -> int:
+    """Two greedy texts are equal, or part where the two choices are a near tie.
+
+    Returns:
+        Tokens in common.
+    """
+    n = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    if n == len(one) == len(other):
+        return n
+    assert n < min(len(one), len(other)), "one text ends earlier"
+    sequence = [*prompt, *one[:n]]
+    (row,) = rows_alone(context, sequence, len(sequence) - 1)
+    logits = change(row, sequence)
+    best = np.sort(logits)[-1]
+    for choice in (one[n], other[n]):
+        assert best - logits[choice] < NEAR_TIE, f"token {n} differs without a tie"
+    return n

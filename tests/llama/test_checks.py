@@ -1,0 +1,114 @@
+"""Files that llama.cpp would abort on, or that are no chat models, are refused by their header alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.core.errors import ModelFileError
+from app.llama.checks import open_model_file
+from tests.llama.gguf_files import BOOL, F64, I32, STRING, U32, Array, Typed, header, tiny, write
+
+
+def refused(path: Path, match: str) -> ModelFileError:
+    with pytest.raises(ModelFileError, match=match) as caught:
+        open_model_file(path)
+    error = caught.value
+    assert str(path) in error.message
+    assert error.message.endswith(".")
+    assert error.hint
+    return error
+
+
+def test_a_right_header_passes(tmp_path: Path) -> None:
+    file = open_model_file(write(tmp_path / "m.gguf", header(tiny())))
+    assert file.header.architecture == "llama"
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"general__alignment": 1}, "multiples of 1 bytes"),
+        ({"general__alignment": 16}, "too narrow"),
+        ({"llama__block_count": 0}, "claims 0 layers"),
+        ({"llama__block_count": 513}, "claims 513 layers"),
+        ({"llama__block_count": 1 << 31}, "layers"),
+        ({"llama__block_count": Typed(I32, -1)}, "claims -1 layers"),
+        ({"llama__nextn_predict_layers": 2}, "prediction layers"),
+        ({"llama__attention__layer_norm_rms_epsilon": -1e-5}, "normalisation constant"),
+        ({"llama__attention__layer_norm_rms_epsilon": float("nan")}, "normalisation constant is nan"),
+        ({"llama__attention__layer_norm_rms_epsilon": float("inf")}, "normalisation constant is inf"),
+        ({"llama__attention__layer_norm_epsilon": -1.0}, "normalisation constant"),
+        ({"llama__attention__group_norm_epsilon": float("nan")}, "normalisation constant"),
+        ({"llama__rope__scaling__type": "sideways"}, "position scaling 'sideways' is unknown"),
+        ({"llama__expert_count": 1025, "llama__expert_used_count": 1}, "experts"),
+        ({"llama__expert_count": 4, "llama__expert_used_count": 5}, "experts"),
+        ({"llama__expert_count": 4}, "experts"),
+        ({"llama__expert_used_count": 2}, "experts"),
+        ({"llama__expert_count": 4, "llama__expert_used_count": Array(U32, [1, 9])}, "experts"),
+        ({"llama__expert_used_count": Array(I32, [-1])}, "experts"),
+        ({"llama__expert_used_count": Array(BOOL, [True])}, "experts"),
+        ({"llama__expert_count": 4, "llama__expert_used_count": 2, "llama__expert_group_count": 4}, "experts"),
+        ({"llama__expert_count": 4, "llama__expert_used_count": 2, "llama__expert_group_count": 3}, "experts"),
+        ({"llama__expert_group_count": 1}, "experts"),
+        ({"tokenizer__ggml__tokens": Array(STRING, ["a", "b", "a"])}, "has the token 'a' twice"),
+        ({"tokenizer__ggml__tokens": Array(STRING, [b"a", b"b\0x", b"b\0y"])}, "has the token 'b' twice"),
+        ({"tokenizer__ggml__tokens": Array(STRING, ["[EMPTY_2]", "b", ""])}, r"token '\[EMPTY_2\]' twice"),
+        ({"tokenizer__ggml__tokens": Array(STRING, ["[EMPTY_1]", b"\0", "c"])}, r"token '\[EMPTY_1\]' twice"),
+        ({"tokenizer__ggml__tokens": Array(STRING, [])}, "no vocabulary"),
+        ({"tokenizer__ggml__tokens": None}, "no vocabulary"),
+        ({"tokenizer__ggml__tokens": Array(I32, [1])}, "no vocabulary"),
+        ({"tokenizer__ggml__model": "none"}, "no vocabulary"),
+        ({"tokenizer__ggml__model": "no_vocab"}, "no vocabulary"),
+        ({"tokenizer__ggml__model": "llama"}, "no token for the byte 0x00"),
+        ({"general__architecture": None}, "names no architecture"),
+        ({"general__architecture": 3}, "names no architecture"),
+        ({"general__architecture": b"llama\0x"}, "zero byte"),
+        ({"general__architecture": "clip"}, "vision projector"),
+        ({"general__type": "adapter"}, "an adapter for a model"),
+        ({"general__architecture": None, "split__no": 1}, "later part of a split model"),
+    ],
+)
+def test_a_file_that_llama_cpp_does_not_survive_is_refused(tmp_path: Path, changes: dict[str, Any], match: str) -> None:
+    refused(write(tmp_path / "m.gguf", header(tiny(**changes))), match)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"llama__block_count": 512},
+        {"llama__block_count": None},
+        {"llama__block_count": "one"},
+        {"llama__block_count": 1.0},
+        {"llama__attention__layer_norm_rms_epsilon": 0.0},
+        {"llama__attention__layer_norm_rms_epsilon": "small"},
+        {"llama__rope__scaling__type": "yarn"},
+        {"llama__expert_count": 4, "llama__expert_used_count": 2},
+        {"llama__expert_count": 4, "llama__expert_used_count": Array(U32, [1, 4])},
+        {
+            "llama__expert_count": 4,
+            "llama__expert_used_count": 2,
+            "llama__expert_group_count": 2,
+            "llama__expert_group_used_count": 1,
+        },
+        {"tokenizer__ggml__tokens": Array(STRING, ["", "a", b"\0"])},
+        {
+            "tokenizer__ggml__model": "llama",
+            "tokenizer__ggml__tokens": Array(STRING, [f"<0x{b:02X}>" if b != 65 else "A" for b in range(256)]),
+        },
+        {"general__name": Typed(F64, 1.0)},
+    ],
+)
+def test_a_file_that_llama_cpp_takes_or_refuses_by_itself_passes(tmp_path: Path, changes: dict[str, Any]) -> None:
+    open_model_file(write(tmp_path / "m.gguf", header(tiny(**changes))))
+
+
+def test_a_token_in_a_sentence_cannot_paint_the_terminal(tmp_path: Path) -> None:
+    token = "\x1b[2J" * 100
+    error = refused(
+        write(tmp_path / "m.gguf", header(tiny(tokenizer__ggml__tokens=Array(STRING, [token, token])))), "twice"
+    )
+    assert error.message.isprintable()
+    assert len(error.message) < len(str(tmp_path)) + 300

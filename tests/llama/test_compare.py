@@ -1,0 +1,152 @@
+"""With and without drafts on the demo pair: the same text, explained differences, a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.compare.difference import ROUNDING, explain
+from app.compare.job import CompareJob, Raced
+from app.compare.lossless import EVERYTHING, Checks, check, statement
+from app.compare.race import Round, Run, in_process, race
+from app.compare.report import compared, comparison_lines
+from app.compare.sides import PLAIN, Side
+from app.compare.suite import Prompt
+from app.conversations.message import Message, Role
+from app.engine.types import AutoDraft, SamplingParams
+from app.llama.cancel import CancelFlag
+from app.llama.pair import NativePair
+from app.llama.pair_params import PairParams
+from app.worker.events import Finished, JobEnded
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
+
+pytestmark = pytest.mark.native
+GREEDY = SamplingParams(temperature=0)
+REQUEST = AnswerRequest((Message(Role.USER, "Count from one to twenty."),), GREEDY, max_tokens=16)
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture(scope="module")
+def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
+    # One thread: two that wait for each other on busy cores are a hundred times slower.
+    loaded = NativePair(PairParams(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
+    yield loaded
+    loaded.close()
+
+
+@pytest.fixture(scope="module")
+def rounds(pair: NativePair) -> list[Round]:
+    ways = {"plain": None, "everything": EVERYTHING, "automatic": AutoDraft()}
+    contenders = [in_process(pair, name, way) for name, way in ways.items()]
+    work = race(contenders, REQUEST, 1, never, warm_up_tokens=2)
+    while True:
+        try:
+            next(work)
+        except StopIteration as ended:
+            done: list[Round] = ended.value
+            return done
+
+
+def test_everybody_gives_the_targets_text(pair: NativePair, rounds: list[Round]) -> None:
+    plain, drafted = rounds[0]["plain"], rounds[0]["everything"]
+
+    assert len(plain.tokens) == plain.stats.predicted_n == 16
+    assert plain.prompt == drafted.prompt
+    assert plain.stats.cache_n == drafted.stats.cache_n == 0
+    assert drafted.stats.draft_n > 0
+    assert "".join(pair.piece(t).decode() for t in plain.tokens).strip() == plain.text
+    found = explain(pair, plain, drafted, GREEDY, never)
+    assert found is None or found.near_tie
+
+
+def test_a_forged_token_is_a_real_difference(pair: NativePair, rounds: list[Round]) -> None:
+    plain, drafted = rounds[0]["plain"], rounds[0]["everything"]
+    place = next(s.first for s in drafted.steps if s.drafted and s.first > 2)
+    forged = Run(
+        "forged",
+        drafted.prompt,
+        (*drafted.tokens[:place], plain.tokens[place] + 1),
+        "",
+        drafted.reason,
+        drafted.stats,
+        drafted.steps,
+    )
+    found = explain(pair, plain, forged, GREEDY, never)
+
+    assert found is not None
+    assert found.index == place
+    assert found.width > 1
+    assert found.near_tie is False
+    assert found.moved is not None
+    # A batch moves real logits by no more than rounding does, on some processors not at all.
+    assert found.moved < ROUNDING
+
+
+def test_it_can_be_told(rounds: list[Round]) -> None:
+    text = "\n".join(comparison_lines(compared(rounds, {})))
+    assert "plain" in text
+    assert "automatic: " in text
+
+
+def test_the_check_finds_greedy_answers_lossless_and_says_what_few_draws_tell(pair: NativePair) -> None:
+    checks = Checks()
+    prompts = [Prompt("chat", "one", "Name a colour.")]
+    for _ in check(pair, checks, prompts, REQUEST, [("everything", EVERYTHING)], 2, never):
+        pass
+    assert checks.greedy[0].drafted > 0
+    assert checks.hold
+    assert statement(checks).startswith("Lossless as far as was tested")
+    # How draws are told apart: `tests.llama.test_sampled`.
+    assert statement(checks).endswith("the sampled answers are too few or too much alike for a test.")
+
+
+def test_a_comparison_in_the_middle_of_a_conversation(pair: NativePair) -> None:
+    said = (Message(Role.USER, "Name a colour."), Message(Role.ASSISTANT, "Blue."))
+    request = replace(REQUEST, messages=(*said, Message(Role.USER, "Name two more, and say why you like them.")))
+    sides = (Side(PLAIN, None), Side("everything", EVERYTHING))
+    pair.target.rollback(0)
+    *_, ended = CompareJob(request, sides, rounds=2).run(pair, 1, never)
+
+    assert isinstance(ended, JobEnded)
+    raced = ended.result
+    assert isinstance(raced, Raced)
+    assert len(raced.rounds) == 2
+    runs = [run for round_ in raced.rounds for run in round_.values()]
+    held = {run.stats.cache_n for run in runs}
+    assert len(held) == 1, "everybody must begin from the same tokens"
+    assert 0 < held.pop() < len(runs[0].prompt) - 4
+    assert {run.tokens for run in runs if run.contender == PLAIN} == {raced.rounds[0][PLAIN].tokens}
+    found = raced.differences["everything"]
+    assert found is None or found.near_tie
+
+    *_, finished = answer(pair, 2, replace(request, max_tokens=2))
+    assert isinstance(finished, Finished)
+    assert finished.stats.prompt_n == 1, "the chat's next prompt finds what it shares with the comparison"
+
+
+def test_the_next_question_reuses_as_much_and_reads_the_same_after_a_comparison(pair: NativePair) -> None:
+    asked = AnswerRequest((Message(Role.USER, "Name three colors."),), GREEDY, max_tokens=8)
+    compared_request = AnswerRequest((Message(Role.USER, "Count from one to twenty."),), GREEDY, max_tokens=8)
+
+    def next_answer(*, compares: bool) -> tuple[int, str]:
+        pair.target.rollback(0)
+        *_, first = answer(pair, 1, asked)
+        assert isinstance(first, Finished)
+        if compares:
+            sides = (Side(PLAIN, None), Side("everything", EVERYTHING))
+            list(CompareJob(compared_request, sides, rounds=1).run(pair, 2, never))
+        more = Message(Role.ASSISTANT, first.text), Message(Role.USER, "And three more?")
+        *_, second = answer(pair, 3, replace(asked, messages=(*asked.messages, *more)))
+        assert isinstance(second, Finished)
+        return second.stats.cache_n, second.text
+
+    without = next_answer(compares=False)
+    assert without[0] > 20
+    assert next_answer(compares=True) == without

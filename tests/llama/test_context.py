@@ -1,0 +1,375 @@
+"""A context on the small real model: what it holds is right after everything that can happen to it."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.errors import ComputeError, Interrupted, UsageError
+from app.engine.cache import TokenCache
+from app.llama import library
+from app.llama.cancel import CancelFlag
+from app.llama.checks import open_model_file
+from app.llama.context import Context
+from app.llama.library import native
+from app.llama.model import Model
+from app.llama.params import ContextParams, ModelParams
+from app.settings.gpu_layers import CPU
+from tests.llama.conftest import NewContext
+from tests.llama.generation import rows_alone
+
+pytestmark = pytest.mark.native
+TEXT = "The river rises in the hills, and before it reaches the sea it has"
+
+
+def assert_true_to_the_library(context: Context) -> None:
+    assert context.n_past == native.llama_memory_seq_pos_max(context._memory, 0) + 1
+
+
+@pytest.fixture
+def tokens(model: Model) -> list[int]:
+    return model.tokenize(TEXT, parse_special=False)
+
+
+def test_rows_are_those_of_the_last_tokens_in_order(new_context: NewContext, tokens: list[int]) -> None:
+    context = new_context()
+    alone = [row.copy() for row in rows_alone(new_context(), tokens, 0)]
+    context.decode(tokens, 4)
+    for row in range(4):
+        difference = np.abs(context.logits(row) - alone[len(tokens) - 4 + row]).max()
+        others = np.abs(context.logits(row) - alone[len(tokens) - 5 + row]).max()
+        assert difference < 0.2 < others
+
+
+def test_a_row_is_a_view_that_lasts_until_the_next_decode(context: Context, tokens: list[int]) -> None:
+    context.decode(tokens, 2)
+    assert context.logits(1) is context.logits(1)
+    assert context.logits(0) is not context.logits(1)
+    assert context.logits(0).shape == (context.model.n_vocab,)
+    assert context.logits(0).dtype == np.float32
+
+
+@pytest.mark.parametrize("n_outputs", [1, 8])
+def test_after_a_cut_the_rest_is_evaluated_as_if_nothing_had_been_there(
+    new_context: NewContext, tokens: list[int], n_outputs: int
+) -> None:
+    context, fresh = new_context(), new_context()
+    keep = len(tokens) - n_outputs
+    context.decode([*tokens[:keep], *range(100, 130)], 1)
+    assert context.truncate(keep)
+    assert_true_to_the_library(context)
+    with pytest.raises(UsageError, match="0 output rows"):
+        context.logits(0)
+    context.decode(tokens[keep:], n_outputs)
+
+    fresh.decode(tokens[:keep], 1)
+    fresh.decode(tokens[keep:], n_outputs)
+    for row in range(n_outputs):
+        np.testing.assert_allclose(context.logits(row), fresh.logits(row), atol=1e-3)
+
+
+def test_greedy_text_goes_on_the_same_after_a_cut(new_context: NewContext, tokens: list[int]) -> None:
+    def follow(context: Context, n: int) -> list[int]:
+        out: list[int] = []
+        for _ in range(n):
+            out.append(int(context.logits(0).argmax()))
+            context.decode((out[-1],), 1)
+        return out
+
+    context, fresh = new_context(), new_context()
+    context.decode(tokens, 1)
+    follow(context, 12)
+    context.truncate(len(tokens) - 1)
+    context.decode(tokens[-1:], 1)
+    fresh.decode(tokens[:-1], 0)
+    fresh.decode(tokens[-1:], 1)
+    again = follow(fresh, 12)
+    assert follow(context, 12) == again
+
+
+def test_clear_forgets_everything(context: Context, tokens: list[int]) -> None:
+    context.decode(tokens, 1)
+    context.clear()
+    assert context.n_past == 0
+    assert_true_to_the_library(context)
+    context.decode(tokens, 1)
+    assert context.n_past == len(tokens)
+
+
+def test_a_cut_to_what_is_there_keeps_the_rows(context: Context, tokens: list[int]) -> None:
+    context.decode(tokens, 1)
+    assert context.truncate(len(tokens))
+    context.logits(0)
+
+
+def test_native_time_is_counted(context: Context, tokens: list[int]) -> None:
+    before = context.native_ns
+    context.decode(tokens, 1)
+    assert context.native_ns > before
+
+
+# Cancelling
+
+
+@pytest.mark.parametrize(("waits", "n_outputs", "waited"), [(False, 0, 0), (False, 1, 1), (True, 0, 1), (True, 3, 1)])
+def test_a_batch_that_is_wanted_now_is_waited_for(
+    model: Model, tokens: list[int], monkeypatch: pytest.MonkeyPatch, waits: bool, n_outputs: int, waited: int
+) -> None:
+    real, seen = native.llama_synchronize, []
+    monkeypatch.setattr(native, "llama_synchronize", lambda handle: seen.append(real(handle)))
+    context = Context(model, ContextParams(256, 1, 1, n_outputs=8, waits=waits))
+    context.decode(tokens, n_outputs)
+    # Something must be there to be fetched from a remote device, and nobody else may read it.
+    flags = list(context._batch._flags[: len(tokens)])
+    with pytest.raises(UsageError, match="was asked for"):
+        context.logits(n_outputs)
+    context.close()
+
+    assert len(seen) == waited
+    assert sum(flags) == max(n_outputs, waited)
+    assert flags == sorted(flags)
+
+
+def test_a_batch_that_fails_while_it_is_waited_for_has_failed(
+    context: Context, tokens: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Metal, which computes behind a call that has said that all is well, and nothing any more after that."""
+    context.decode(tokens, 1)
+
+    def log(*lines: bytes) -> None:
+        for line in lines:
+            library._on_log(4, line, ctypes.c_void_p(0))
+
+    def fail(handle: Any) -> None:
+        log(b"ggml_metal_synchronize: error: command buffer 0 failed with status 5\n", b"error: Caused GPU Timeout\n")
+
+    def refuse(*_: Any) -> int:
+        log(b"ggml_metal_graph_compute: backend is in error state from a previous command buffer failure\n")
+        return -3
+
+    why = "command buffer 0 failed with status 5; error: Caused GPU Timeout"
+    monkeypatch.setattr(native, "llama_synchronize", fail)
+    with pytest.raises(ComputeError, match=why):
+        context.decode(tokens, 1)
+    with pytest.raises(UsageError, match="0 output rows"):
+        context.logits(0)
+    assert_true_to_the_library(context)
+    monkeypatch.setattr(native, "llama_decode", refuse)
+    with pytest.raises(ComputeError, match=why):
+        context.decode(tokens, 1)
+
+    monkeypatch.undo()
+    context.clear()
+    context.decode(tokens, 1)
+    monkeypatch.setattr(native, "llama_decode", refuse)
+    with pytest.raises(ComputeError, match="backend is in error state"):
+        context.decode(tokens, 1)
+
+
+def test_memory_that_runs_out_while_a_batch_is_waited_for_is_said(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(handle: Any) -> None:
+        for line in (b"command buffer 0 failed with status 5", b"error: Insufficient Memory (00000008)"):
+            library._on_log(4, line, ctypes.c_void_p(0))
+
+    monkeypatch.setattr(native, "llama_synchronize", fail)
+    with pytest.raises(ComputeError, match="Memory ran out while"):
+        context.decode((1, 2), 1)
+
+
+def test_a_flag_that_is_set_before_stops_the_decode(new_context: NewContext, tokens: list[int]) -> None:
+    flag = CancelFlag()
+    context = new_context(cancel=flag)
+    context.decode(tokens, 1)
+    flag.set()
+    with pytest.raises(Interrupted):
+        context.decode(tokens, 1)
+    assert context.n_past == len(tokens)
+    assert_true_to_the_library(context)
+    flag.clear()
+    context.decode(tokens, 1)
+    assert context.n_past == 2 * len(tokens)
+
+
+def test_a_processor_tells_how_far_a_prompt_is_several_times_a_batch(
+    new_context: NewContext, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model(open_model_file(tiny()), ModelParams(devices=(CPU,)))
+    context = new_context(1024, of=model, n_batch=512)
+    prompt = [*range(2, 252)] * 2 + [*range(2, 102)]
+    on_processor = TokenCache(context)
+    told = [*on_processor.process(prompt, cancelled=lambda: False)]
+    assert (told[0], told[-1]) == (128, 600)
+    assert len(told) > 2
+    one = context.logits(0).copy()
+
+    context.clear()
+    monkeypatch.setattr(context._model, "on_processor", False)
+    on_card = TokenCache(context)
+    assert [*on_card.process(prompt, cancelled=lambda: False)] == [512, 600]
+    assert int(one.argmax()) == int(context.logits(0).argmax())
+    model.close()
+
+
+def test_a_flag_that_is_set_during_a_long_prompt_stops_it_inside(
+    new_context: NewContext, tokens: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flag = CancelFlag()
+    context = new_context(2048, cancel=flag, n_batch=256)
+    cache = TokenCache(context)
+    inside = threading.Event()
+    calls: list[int] = []
+    decode = native.llama_decode
+
+    def watch(*arguments: Any) -> int:
+        calls.append(len(calls))
+        if len(calls) == 2:
+            assert not flag()
+            inside.set()
+        return int(decode(*arguments))
+
+    monkeypatch.setattr(native, "llama_decode", watch)
+
+    def stop() -> None:
+        assert inside.wait(60)
+        flag.set()
+
+    other = threading.Thread(target=stop)
+    other.start()
+    prompt = (tokens * 200)[:2000]
+    with pytest.raises(Interrupted):
+        for _ in cache.process(prompt, cancelled=lambda: False):
+            pass
+    other.join(60)
+
+    # The first batch stays; the one that was cut leaves nothing behind, or everything if it ended just before.
+    assert context.n_past == len(cache.tokens)
+    assert context.n_chunk <= len(cache) < 2000
+    assert list(cache.tokens) == prompt[: len(cache)]
+    assert_true_to_the_library(context)
+
+    monkeypatch.undo()
+    flag.clear()
+    done = len(cache)
+    cache.evaluate(prompt[done : done + 10], n_outputs=1)
+    (row,) = rows_alone(new_context(2048), prompt[: done + 10], done + 9)
+    # Batches of other widths round differently; a cell that was lost or doubled moves logits by several.
+    assert np.abs(cache.logits(0) - row).max() < 1.5
+
+
+def test_an_exception_out_of_a_signal_handler_leaves_the_position_right(
+    context: Context, tokens: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = native.llama_decode
+
+    def interrupted(*arguments: Any) -> int:
+        decode(*arguments)
+        raise KeyboardInterrupt
+
+    cache = TokenCache(context)
+    monkeypatch.setattr(native, "llama_decode", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cache.evaluate(tokens, n_outputs=1)
+    assert context.n_past == len(tokens) == len(cache)
+    assert_true_to_the_library(context)
+    monkeypatch.undo()
+    cache.evaluate(tokens[:1], n_outputs=1)
+
+
+# Texts
+
+
+def test_pieces_of_the_whole_vocabulary_are_utf8_once_joined(model: Model) -> None:
+    texts = [b"".join(model.piece(t) for t in range(start, start + 4096)) for start in range(0, model.n_vocab, 4096)]
+    assert sum(map(len, texts)) > 100_000
+    # Single bytes of longer characters are tokens of their own.
+    assert sum(text.decode("utf-8", errors="replace").count("\ufffd") for text in texts) < 500
+
+
+def test_control_tokens_are_nothing_unless_asked_for(model: Model) -> None:
+    assert model.control_tokens["<|im_end|>"] == 2
+    for text, token in model.control_tokens.items():
+        assert model.piece(token) == b""
+        assert model.piece(token, special=True) == text.encode()
+        assert model.text_of(token) == text
+
+
+@pytest.mark.parametrize("text", ["hello", " a  b\n\n\tc", "naïve 東京 \U0001f600", "", "\0", "a\0b", "<|im_end|>"])
+def test_a_text_comes_back_from_its_tokens(model: Model, text: str) -> None:
+    tokens = model.tokenize(text, parse_special=False)
+    assert b"".join(map(model.piece, tokens)).decode() == text
+
+
+def test_a_long_piece_is_whole(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.llama.model._PIECE_BYTES", 1)
+    token = max(range(model.n_vocab), key=lambda t: len(model.header.tokens[t]))
+    assert len(model._piece(token, special=True)) > 10
+
+
+def test_the_model_says_what_it_is(model: Model) -> None:
+    assert model.name
+    assert model.quantisation == "Q4_1"
+    assert model.n_ctx_train == 8192
+    assert model.n_params > 100_000_000
+    assert model.size_bytes > 50_000_000
+    assert model.can_rollback
+    assert model.chat_template
+    assert model.is_end(2)
+    assert not model.is_end(100)
+
+
+def test_a_saved_sequence_is_restored_with_the_same_logits(new_context: NewContext, tokens: list[int]) -> None:
+    context, other = new_context(), new_context()
+    for each in (context, other):
+        each.decode(tokens, 1)
+    saved = context.save_sequence()
+    assert saved is not None
+    context.truncate(3)
+    context.decode(tokens[::-1], 1)
+
+    assert context.restore_sequence(saved)
+
+    assert context.n_past == len(tokens)
+    assert_true_to_the_library(context)
+    for each in (context, other):
+        each.decode(tokens[:1], 1)
+    assert np.array_equal(context.logits(0), other.logits(0))
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage", "longer"])
+def test_a_damaged_copy_is_refused_and_leaves_an_empty_usable_context(
+    new_context: NewContext, tokens: list[int], damage: str
+) -> None:
+    context = new_context()
+    context.decode(tokens, 0)
+    saved = context.save_sequence()
+    assert saved is not None
+    half = len(saved.data) // 2
+    data = {"cut": saved.data[:half], "garbage": bytearray(b"\xff" * half), "longer": saved.data + b"more"}[damage]
+
+    assert not context.restore_sequence(replace(saved, data=data))
+
+    assert context.n_past == 0
+    assert_true_to_the_library(context)
+    context.decode(tokens, 1)
+    assert context.n_past == len(tokens)
+
+
+def test_a_copy_larger_than_half_of_the_free_memory_is_not_made(
+    new_context: NewContext, tokens: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = new_context()
+    context.decode(tokens, 0)
+    saved = context.save_sequence()
+    assert saved is not None
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2 * len(saved.data) - 2))
+    assert context.save_sequence() is None

@@ -1,0 +1,271 @@
+"""Every call that kills the process in llama.cpp is a sentence here.
+
+The cases are those that end a bare process with SIGABRT or SIGSEGV, or keep it for minutes. Hostile files have tests of
+their own (test_checks, test_files).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.errors import DecodeError, ModelLoadError, UsageError
+from app.engine.types import SamplingParams
+from app.llama import params
+from app.llama.checks import open_model_file
+from app.llama.context import Context
+from app.llama.functions import function
+from app.llama.library import native
+from app.llama.model import Model
+from app.llama.params import FLASH_ATTENTION, ContextParams, ModelParams
+from app.settings.kv_types import KV_TYPES
+from tests.llama.conftest import NewContext
+from tests.llama.tiny_model import write_model
+
+RIGHT: dict[str, Any] = {"n_ctx": 64, "n_threads": 1, "n_threads_batch": 1}
+
+
+# What may be asked for
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_ctx", 0),
+        ("n_ctx", -1),
+        ("n_ctx", (1 << 32) - 1),
+        ("n_ctx", 1 << 30),
+        ("n_ctx", 1 << 31),
+        ("n_ctx", 64.0),
+        ("n_ctx", None),
+        ("n_batch", 0),
+        ("n_batch", -1),
+        ("n_batch", 1 << 20),
+        ("n_outputs", 0),
+        ("n_outputs", 513),
+        ("n_threads", 0),
+        ("n_threads", -1),
+        ("n_threads", 4096),
+        ("n_threads_batch", 0),
+        ("n_threads_batch", 4096),
+        ("flash_attention", "99"),
+        ("flash_attention", 99),
+        ("flash_attention", None),
+        ("kv_type", "i32"),
+        ("kv_type", "q4_k"),
+        ("kv_type", -1),
+        ("kv_type", 999),
+    ],
+)
+def test_a_context_that_llama_cpp_dies_of_cannot_be_asked_for(name: str, value: object) -> None:
+    ContextParams(**RIGHT)
+    with pytest.raises(UsageError) as caught:
+        ContextParams(**{**RIGHT, name: value})
+    assert str(value) in caught.value.message
+
+
+@pytest.mark.parametrize("value", [-2, 10_001, 1 << 31, 1.5])
+def test_layers_on_the_gpu_are_bounded(value: Any) -> None:
+    with pytest.raises(UsageError):
+        ModelParams(n_gpu_layers=value)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
+def test_a_temperature_that_means_nothing_is_refused(value: float) -> None:
+    with pytest.raises(UsageError):
+        SamplingParams(temperature=value)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("use_mmap", [True, False])
+def test_the_load_modes_are_those_that_llama_cpp_knows(
+    demo_draft: Any, use_mmap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, bool]] = []
+    load = native.llama_model_load_from_file
+
+    def watch(path: bytes, raw: Any) -> Any:
+        seen.append((raw.load_mode, raw.no_alloc))
+        return load(path, raw)
+
+    monkeypatch.setattr(native, "llama_model_load_from_file", watch)
+    Model(open_model_file(demo_draft), ModelParams(use_mmap=use_mmap)).close()
+    assert seen == [(1 if use_mmap else 0, False)]
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("kv_type", KV_TYPES)
+def test_what_a_type_of_a_cache_takes_is_what_ggml_says(kv_type: str) -> None:
+    told = KV_TYPES[kv_type]
+    n_bytes, n_values = (
+        function(name, ctypes.c_int64, [ctypes.c_int])(told.ggml_type) for name in ("ggml_type_size", "ggml_blck_size")
+    )
+    name = function("ggml_type_name", ctypes.c_char_p, [ctypes.c_int])(told.ggml_type)
+
+    assert (name.decode(), n_bytes / n_values, n_values > 1) == (kv_type, told.n_bytes, told.in_blocks)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("flash_attention", FLASH_ATTENTION)
+@pytest.mark.parametrize("kv_type", KV_TYPES)
+def test_every_allowed_cache_type_is_a_context_that_decodes_or_a_sentence(
+    draft_model: Model, kv_type: str, flash_attention: str
+) -> None:
+    wanted = ContextParams(**RIGHT, kv_type=kv_type, flash_attention=flash_attention)
+    try:
+        context = Context(draft_model, wanted)
+    except ModelLoadError as error:
+        assert "context of 64 tokens" in error.message  # noqa: PT017 - either way is right
+        return
+    try:
+        context.decode((1, 2, 3), 1)
+        assert np.isfinite(context.logits(0)).all()
+    finally:
+        context.close()
+
+
+@pytest.mark.native
+def test_a_context_that_does_not_fit_into_memory_is_a_sentence(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "llama_init_from_model", lambda *_: None)
+    with pytest.raises(
+        ModelLoadError, match=r"could not make a context of 64 tokens for .*: no reason was given\."
+    ) as e:
+        Context(model, ContextParams(**RIGHT))
+    assert "--ctx" in e.value.hint
+
+
+@pytest.mark.native
+def test_a_cache_of_fewer_bits_that_the_heads_forbid_has_its_own_way_out(tmp_path: Path) -> None:
+    # Heads of 16 values
+    model = Model(open_model_file(write_model(tmp_path / "tiny.gguf")), ModelParams())
+    with pytest.raises(ModelLoadError, match=r"can have no KV cache of the type q8_0: .*n_embd_head_k=16") as raised:
+        Context(model, ContextParams(**RIGHT, kv_type="q8_0"))
+    assert "f16" in raised.value.hint
+    assert "--ctx" not in raised.value.hint
+    model.close()
+
+
+# Batches
+
+
+@pytest.mark.native
+def test_a_batch_longer_than_n_batch_is_refused(new_context: NewContext) -> None:
+    context = new_context(256, n_batch=16)
+    with pytest.raises(UsageError, match="A batch of 17 tokens was asked for; 1 to 16 are possible"):
+        context.decode([1] * 17, 0)
+    context.decode([1] * 16, 0)
+
+
+@pytest.mark.native
+def test_a_short_context_cuts_the_batch_and_says_so(new_context: NewContext) -> None:
+    context = new_context(64, n_batch=512)
+    assert context.n_batch <= context.n_ctx
+    with pytest.raises(UsageError):
+        context.decode([1] * (context.n_batch + 1), 0)
+    context.decode([1] * context.n_batch, 1)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("n_outputs", [-1, 3, 9])
+def test_more_outputs_than_there_is_room_for_are_refused(new_context: NewContext, n_outputs: int) -> None:
+    context = new_context(n_outputs=2)
+    with pytest.raises(UsageError, match="outputs were asked for"):
+        context.decode([1] * 8, n_outputs)
+    assert context.n_past == 0
+
+
+@pytest.mark.native
+def test_more_outputs_than_tokens_are_refused(context: Context) -> None:
+    with pytest.raises(UsageError, match="2 outputs were asked for; 1 are possible"):
+        context.decode((1,), 2)
+
+
+@pytest.mark.native
+def test_an_empty_batch_is_refused(context: Context) -> None:
+    with pytest.raises(UsageError, match="A batch of 0 tokens"):
+        context.decode((), 0)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("token", [-1, 49_152, (1 << 31) - 1, 1 << 31, -(1 << 40)])
+def test_tokens_outside_the_vocabulary_are_refused_and_named(context: Context, token: int) -> None:
+    context.decode((1, 2), 1)
+    with pytest.raises(UsageError, match=f"Token {token} is not in the vocabulary of 49,152"):
+        context.decode((1, token, 2), 1)
+    assert context.n_past == 2
+    context.decode((3,), 1)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("n", [8, 40])
+def test_positions_follow_each_other_whatever_was_there_before(context: Context, n: int) -> None:
+    # A batch keeps what the one before it wrote; a repeated position would be accepted in silence.
+    rng = np.random.default_rng(0)
+    for cut in (0, 5, 100, 3):
+        context.truncate(min(cut, context.n_past))
+        first = context.n_past
+        context.decode(rng.integers(0, 1000, n).tolist(), 1)
+        assert list(context._batch._positions[:n]) == list(range(first, first + n))
+        assert native.llama_memory_seq_pos_max(context._memory, 0) == context.n_past - 1
+        assert native.llama_memory_seq_pos_min(context._memory, 0) == 0
+
+
+@pytest.mark.native
+def test_a_full_context_is_a_sentence_and_loses_nothing(new_context: NewContext) -> None:
+    context = new_context(32)
+    n_ctx = context.n_ctx
+    while room := n_ctx - 1 - context.n_past:
+        context.decode([1] * min(room, context.n_batch), 0)
+    with pytest.raises(DecodeError, match="is full") as caught:
+        context.decode((1, 2), 1)
+    assert caught.value.hint
+    assert context.n_past == n_ctx - 1
+    context.decode((1,), 1)
+    with pytest.raises(DecodeError, match="is full"):
+        context.decode((1,), 1)
+    assert context.truncate(4)
+    context.decode((1, 2), 1)
+    assert context.n_past == 6
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(
+    ("code", "match"), [(1, "is full"), (-1, "could not evaluate a batch: code -1"), (-3, "code -3")]
+)
+def test_every_return_code_is_looked_at(
+    context: Context, code: int, match: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context.decode((1, 2), 1)
+    monkeypatch.setattr(native, "llama_decode", lambda *_: code)
+    with pytest.raises(DecodeError, match=match) as caught:
+        context.decode((3,), 1)
+    assert caught.value.hint
+    assert context.n_past == 2
+    with pytest.raises(UsageError, match="0 output rows"):
+        context.logits(0)
+    monkeypatch.undo()
+    context.decode((3,), 1)
+    assert context.n_past == 3
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("n_past", [-1, 3, 1 << 31])
+def test_a_cut_outside_the_cache_is_refused(context: Context, n_past: int) -> None:
+    context.decode((1, 2), 1)
+    with pytest.raises(UsageError, match="cannot be cut"):
+        context.truncate(n_past)
+    assert context.n_past == 2
+
+
+def test_backtraces_that_hold_a_dying_process_are_off() -> None:
+    assert os.environ["GGML_NO_BACKTRACE"]
+
+
+def test_the_bounds_are_those_that_were_measured() -> None:
+    assert params.MAX_CONTEXT < 1 << 26
+    assert params.MAX_THREADS < 4096

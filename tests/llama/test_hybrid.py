@@ -1,0 +1,497 @@
+"""Models that keep a running state: whatever happens, what they hold is what they are thought to hold."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.errors import DecodeError, Interrupted
+from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.memory import Memory
+from app.engine.auto.strategy import AutomaticDrafting
+from app.engine.cache import TokenCache
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.generator import Generator, Request
+from app.engine.interfaces import Strategy
+from app.engine.plain import PlainDecoding
+from app.engine.types import AutoDraft, Draft, DraftParams, SamplingParams, Step
+from app.hardware.device_room import main_memory_room
+from app.llama.cancel import CancelFlag
+from app.llama.context import Context
+from app.llama.fitting.weighing import weighed
+from app.llama.footprint import can_measure, measure
+from app.llama.library import native
+from app.llama.model import Model
+from app.llama.pair import NativePair, load_pair
+from app.llama.pair_params import PairParams
+from app.llama.params import ContextParams, ModelParams
+from app.llama.sampler import SamplerChain
+from app.models.gguf import GgufHeader
+from app.models.pairing.check import check_pair
+from app.models.pairing.facts import ModelFacts, model_facts
+from app.models.pairing.snapshots import N_SNAPSHOTS, keeps_snapshots, n_kept
+from app.models.pairing.taken import taken
+from tests.llama.conftest import NewContext
+from tests.llama.generation import Machine
+
+pytestmark = pytest.mark.native
+_SYMBOLS = ("_Z13llm_arch_name8llm_arch", "_Z29llm_arch_supports_rs_rollbackRK8llm_arch")
+_MORE_THAN_THERE_ARE = 1000
+PROMPT = [2 + 37 * i % 250 for i in range(200)]
+HALF = 100
+"""More than a draft, so that both halves are read as prompts."""
+
+
+def assert_as_if_read_anew(cache: TokenCache, fresh: Context) -> None:
+    """What follows the prompt is what follows it in a context that never saw anything else."""
+    for _ in cache.process(PROMPT[cache.reuse(PROMPT) :], cancelled=lambda: False):
+        pass
+    fresh.decode(PROMPT, 1)
+    np.testing.assert_allclose(cache.logits(0), fresh.logits(0), atol=1e-3)
+
+
+def assert_nothing_is_left(cache: TokenCache, context: Context) -> None:
+    assert len(cache) == context.n_past == 0
+    assert native.llama_memory_seq_pos_max(context._memory, 0) == -1
+
+
+def test_a_prompt_that_is_stopped_in_a_batch_leaves_nothing(hybrid: Model, new_context: NewContext) -> None:
+    flag = CancelFlag()
+    context = new_context(of=hybrid, cancel=flag)
+    cache = TokenCache(context)
+    cache.evaluate(PROMPT[:HALF], 0)
+    flag.set()
+    with pytest.raises(Interrupted):
+        cache.evaluate([*range(2, 2 + HALF)], 0)
+    assert_nothing_is_left(cache, context)
+    flag.clear()
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+@pytest.mark.parametrize("code", [-2, -3, KeyboardInterrupt()])
+def test_a_batch_that_fails_leaves_nothing(
+    hybrid: Model, new_context: NewContext, monkeypatch: pytest.MonkeyPatch, code: int | KeyboardInterrupt
+) -> None:
+    decode = native.llama_decode
+
+    def fails(*arguments: Any) -> int:
+        decode(*arguments)
+        if isinstance(code, KeyboardInterrupt):
+            raise code
+        return code
+
+    context = new_context(of=hybrid)
+    cache = TokenCache(context)
+    cache.evaluate(PROMPT[:HALF], 0)
+    monkeypatch.setattr(native, "llama_decode", fails)
+    with pytest.raises((DecodeError, KeyboardInterrupt)):
+        cache.evaluate([3, 4, 5], 1)
+    monkeypatch.undo()
+    assert_nothing_is_left(cache, context)
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+def test_a_stop_while_it_answers_costs_nothing_of_what_was_read(hybrid: Model, new_context: NewContext) -> None:
+    flag = CancelFlag()
+    context = new_context(of=hybrid, cancel=flag)
+    cache = TokenCache(context)
+    cache.evaluate(PROMPT[:-2], 0)
+    flag.set()
+    cache.evaluate(PROMPT[-2:-1], 1)
+    assert len(cache) == context.n_past == len(PROMPT) - 1
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+def test_a_full_context_forgets_nothing(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
+    cache = TokenCache(context)
+    cache.evaluate(PROMPT[:-1], 0)
+    with pytest.raises(DecodeError, match="full"):
+        cache.evaluate(PROMPT, 0)
+    assert len(cache) == context.n_past == len(PROMPT) - 1
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+# States that are kept
+
+
+def test_what_was_read_before_a_state_is_not_read_again(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
+    cache = TokenCache(context)
+    for _ in cache.read([*PROMPT[:150], *range(40, 50)], cancelled=lambda: False):
+        pass
+    for token in range(60, 70):
+        cache.evaluate((token,), 1)
+
+    assert cache.reuse(PROMPT) == context.n_past == 144
+    assert native.llama_memory_seq_pos_max(context._memory, 0) == 143
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+def test_a_state_is_good_more_than_once(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
+    cache = TokenCache(context)
+    for parting in range(3):
+        for _ in cache.read([*PROMPT[:150], 40 + parting], cancelled=lambda: False):
+            pass
+        cache.evaluate((60, 61, 62), 1)
+        assert cache.rollback(cache.reuse([*PROMPT[:150], 90])) == 135
+
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+def test_an_edit_of_any_prompt_goes_back_to_the_one_before_it(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
+    cache = TokenCache(context)
+    for end in (50, 100, 150, 200):
+        for _ in cache.read(PROMPT[:end], cancelled=lambda: False):
+            pass
+
+    assert cache.reuse([*PROMPT[:180], 9, 8, 7]) == 134
+    assert cache.reuse([*PROMPT[:90], 9, 8, 7]) == 84
+    # What was behind it is gone, and what is read now is another branch.
+    for _ in cache.read([*PROMPT[:90], *range(40, 90)], cancelled=lambda: False):
+        pass
+    assert cache.reuse(PROMPT) == 84
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+@pytest.mark.parametrize(
+    ("turns", "left"),
+    [
+        ([20, 40, 60, 80], [40, 60, 80]),
+        ([100, 110, 120, 130], [100, 120, 130]),
+        ([10, 30, 50, 70, 90, 110, 130], [30, 110, 130]),
+    ],
+)
+def test_where_there_are_many_the_states_that_are_missed_least_make_room(
+    hybrid: Model, new_context: NewContext, monkeypatch: pytest.MonkeyPatch, turns: list[int], left: list[int]
+) -> None:
+    monkeypatch.setattr("app.llama.kept_state.n_kept", lambda state: 3)
+    context = new_context(of=hybrid)
+    for begin, end in pairwise([0, *turns]):
+        context.decode(PROMPT[begin:end], 0)
+        context.keep_state()
+        context.keep_state()
+
+    found = [n for n in turns[::-1] if context.restore_state(n) and context.n_past == n]
+    assert found == left[::-1]
+
+
+def test_a_restored_sequence_has_its_earlier_states_back(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
+    cache = TokenCache(context)
+    list(cache.process(PROMPT[:HALF], lambda: False))
+    context.keep_state()
+    list(cache.process(PROMPT[HALF:], lambda: False))
+    saved = cache.save()
+    assert saved is not None
+    cache.rollback(0)
+    list(cache.process(PROMPT[::-1], lambda: False))
+
+    cache.restore(saved)
+
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+    assert cache.rollback(len(PROMPT) - 1) == HALF
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+def test_no_state_is_put_back_to_tokens_that_are_gone(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
+    context.decode(PROMPT[:HALF], 0)
+    context.keep_state()
+    context.clear()
+    context.decode(PROMPT[:150:-1] * 3, 0)
+
+    assert not context.restore_state(context.n_past)
+
+
+@pytest.mark.parametrize("drafts", [False, True])
+def test_a_stop_in_a_long_prompt_costs_what_was_read_since_a_state_was_kept(
+    hybrid: Model, new_context: NewContext, drafts: bool
+) -> None:
+    flag = CancelFlag()
+    context = new_context(of=hybrid, cancel=flag, n_snapshots=N_SNAPSHOTS if drafts else 0)
+    cache = TokenCache(context)
+    for n_past in (30, 60, 160):
+        cache.evaluate(PROMPT[len(cache) : n_past], 0)
+        if n_past < 160:
+            context.keep_state()
+    flag.set()
+    with pytest.raises(Interrupted):
+        cache.evaluate([*range(2, 2 + 90)], 0)
+    flag.clear()
+
+    assert len(cache) == context.n_past == 60
+    assert native.llama_memory_seq_pos_max(context._memory, 0) == 59
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+def test_a_state_that_cannot_be_put_back_leaves_nothing(
+    hybrid: Model, new_context: NewContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = new_context(of=hybrid)
+    cache = TokenCache(context)
+    for _ in cache.read([*PROMPT[:150], 40], cancelled=lambda: False):
+        pass
+    monkeypatch.setattr(native, "llama_state_seq_set_data_ext", lambda *_: 0)
+    cache.reuse(PROMPT)
+    monkeypatch.undo()
+
+    assert_nothing_is_left(cache, context)
+    assert_as_if_read_anew(cache, new_context(of=hybrid))
+
+
+def test_a_state_is_kept_beside_those_of_drafts(kept: Model, new_context: NewContext) -> None:
+    context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
+    cache = TokenCache(context)
+    for _ in cache.read([*PROMPT[:150], *range(40, 50)], cancelled=lambda: False):
+        pass
+    cache.evaluate((60, 61, 62, 63), 4)
+    # Part of a draft is taken back by the states of its batch, the answer by the one that was kept.
+    assert cache.rollback(162) == 162
+
+    assert cache.reuse(PROMPT) == 144
+    assert_as_if_read_anew(cache, new_context(of=kept))
+
+
+def test_the_state_that_is_kept_takes_what_is_reckoned_for_it(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid, n_snapshots=N_SNAPSHOTS)
+    context.decode(PROMPT[:50], 0)
+    context.keep_state()
+
+    state_bytes = facts_of(hybrid).state_bytes
+    ((_, data),) = context._kept.states
+    # Beside the values llama.cpp writes down what they are.
+    assert state_bytes <= len(data) <= state_bytes + 100
+    for n_past in range(51, 51 + 2 * n_kept(state_bytes)):
+        context.decode(PROMPT[n_past - 1 : n_past], 0)
+        context.keep_state()
+    assert len(context._kept.states) == n_kept(state_bytes)
+    assert taken(facts_of(hybrid), 256, n_snapshots=N_SNAPSHOTS).kept == n_kept(state_bytes) * state_bytes
+
+
+def test_a_model_that_can_be_cut_keeps_no_state(new_context: NewContext) -> None:
+    context = new_context()
+    context.decode(PROMPT[:50], 0)
+    context.keep_state()
+
+    assert not context.restore_state(50)
+
+
+# Drafts
+
+
+class Foretold(PlainDecoding):
+    """Drafts what plain decoding wrote, with every third token wrong, as far as it may."""
+
+    def __init__(self, prompt: Sequence[int], text: Sequence[int]) -> None:
+        super().__init__()
+        self._all = [*prompt, *text]
+        self.limits: set[int] = set()
+
+    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
+        self.limits.add(limit)
+        n = len(sequence)
+        said = [t if (n + i) % 3 else t ^ 1 for i, t in enumerate(self._all[n : n + limit])]
+        return Draft(tuple(said), (0.5,) * len(said), len(said))
+
+
+def drafted_answer(context: Context, cache: TokenCache, strategy: Strategy) -> tuple[list[int], list[Step]]:
+    chain = SamplerChain(context, SamplingParams(temperature=0))
+    request = Request(PROMPT[:40], lambda token: False, 48, lambda *_: None)
+    steps = [event for event in Generator(cache, strategy, chain).run(request) if isinstance(event, Step)]
+    chain.close()
+    return [token for step in steps for token in step.tokens], steps
+
+
+def never(token: int) -> bool:
+    return False
+
+
+def test_what_a_draft_left_is_taken_back_as_if_it_had_never_been_there(kept: Model, new_context: NewContext) -> None:
+    context, fresh = new_context(of=kept, n_snapshots=N_SNAPSHOTS), new_context(of=kept)
+    assert context.n_rollback == N_SNAPSHOTS
+    fresh.decode(PROMPT, 1)
+    wrong = [9, 8, 7, 6, 5, 4, 3]
+    for n_right in range(1, N_SNAPSHOTS + 1):
+        context.clear()
+        context.decode(PROMPT[:100], 0)
+        context.decode([*PROMPT[100 : 100 + n_right], *wrong[n_right - 1 :]], 8)
+        assert context.truncate(100 + n_right)
+        assert native.llama_memory_seq_pos_max(context._memory, 0) + 1 == context.n_past == 100 + n_right
+        context.decode(PROMPT[100 + n_right :], 1)
+        np.testing.assert_allclose(context.logits(0), fresh.logits(0), atol=1e-3)
+
+
+def test_what_cannot_be_taken_back_is_refused(kept: Model, new_context: NewContext) -> None:
+    context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
+    context.decode(PROMPT[:50], 0)
+    assert not context.truncate(50 - N_SNAPSHOTS - 1)
+    assert context.truncate(50 - N_SNAPSHOTS)
+    # The states are those of one batch, and good for once; llama.cpp does not refuse the first of these.
+    context.decode([5, 6, 7], 0)
+    assert not context.truncate(context.n_past - 3)
+    assert context.truncate(context.n_past - 2)
+    assert not context.truncate(context.n_past - 1)
+    context.decode([5], 0)
+    assert not context.truncate(context.n_past - 1)
+
+
+def test_greedy_text_with_rejected_drafts_is_that_of_plain_decoding(kept: Model, new_context: NewContext) -> None:
+    plain = Machine(new_context(of=kept)).answer(PROMPT[:40], 48, is_end=never)
+    context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
+    cache, strategy = TokenCache(context), Foretold(PROMPT[:40], plain.tokens)
+    tokens, steps = drafted_answer(context, cache, strategy)
+
+    assert tokens == plain.tokens
+    assert max(strategy.limits) == N_SNAPSHOTS
+    assert {step.n_accepted for step in steps[1:]} >= {1, 2}
+    assert any(step.n_accepted < len(step.draft) for step in steps)
+    # The next turn goes on from what is there.
+    assert len(cache) == 40 + len(tokens) - 1
+    assert cache.reuse([*PROMPT[:40], *tokens, 5, 6]) == len(cache)
+
+
+def test_automatic_drafts_of_a_look_up_are_no_longer_than_what_can_be_taken_back(
+    kept: Model, new_context: NewContext
+) -> None:
+    plain = Machine(new_context(of=kept)).answer(PROMPT[:40], 48, is_end=never)
+    context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
+    index = LookupIndex(2)
+    index.follow([*PROMPT[:40], *plain.tokens])
+    # Rows cost nothing, so that drafts are as long as they may be.
+    memory = Memory(CostModel(CostProfile({1: 1e9, 64: 1.01e9}, draft_ns=0.0)))
+    strategy = AutomaticDrafting(memory, None, index, lambda: 0)
+    tokens, steps = drafted_answer(context, TokenCache(context), strategy)
+
+    assert tokens == plain.tokens
+    assert max(len(step.draft) for step in steps) <= N_SNAPSHOTS
+
+
+def test_nothing_is_drafted_where_nothing_can_be_taken_back(hybrid: Model, new_context: NewContext) -> None:
+    context = new_context(of=hybrid)
+    assert context.n_rollback == 0
+    strategy = Foretold(PROMPT[:40], [5] * 48)
+    drafted_answer(context, TokenCache(context), strategy)
+    assert max(strategy.limits) <= 0
+
+
+# Pairs
+
+
+def facts_of(model: Model) -> ModelFacts:
+    return model_facts(model.header, file=model.path.name, size=1, quant="", whole=True)
+
+
+def load(target: Path, draft: Path | None) -> NativePair:
+    return load_pair(PairParams(target, draft, n_threads=1, n_ctx=256), CancelFlag(), lambda *_: True)
+
+
+def test_a_pair_drafts_where_the_target_can_take_back(hybrid: Model, tiny: Callable[..., Path]) -> None:
+    draft = tiny()
+    pair = load(hybrid.path, draft)
+    told = [notice for notice in pair.notices if "running state" in notice]
+    can = facts_of(hybrid).keeps_snapshots
+    assert pair.can_draft is can
+    assert pair.info.most_drafted == (N_SNAPSHOTS if can else 0)
+    assert (pair.drafter is not None) is can
+    assert pair.info.why_plain(AutoDraft()) == ("" if can else "rejected drafts could not be taken back here")
+    assert bool(told) is not can
+    for _ in pair.calibrate(lambda: False):
+        pass
+    assert pair.memory is not None
+    widths = pair.memory.costs.snapshot().rows
+    assert max(widths) == (1 + N_SNAPSHOTS if can else 1)
+    if pair.drafter is not None:
+        machine = Machine(pair._context, pair._contexts[1])
+        prompt = PROMPT[:40]
+        plain = machine.answer(prompt, 30, is_end=never)
+        machine.target.rollback(0)
+        drafted = machine.answer(prompt, 30, is_end=never, drafting=DraftParams(16, 0, 0.0))
+        assert drafted.tokens == plain.tokens
+        assert 0 < max(len(step.draft) for step in drafted.steps) <= N_SNAPSHOTS
+    pair.close()
+
+
+def test_a_draft_model_with_a_running_state_is_refused(hybrid: Model, tiny: Callable[..., Path]) -> None:
+    target = tiny()
+    pair = load(target, hybrid.path)
+    assert pair.drafter is None
+    assert any("keeps a running state that cannot be taken back" in notice for notice in pair.notices)
+    pair.close()
+
+
+@pytest.mark.skipif(not all(hasattr(native._lib, name) for name in _SYMBOLS), reason="not exported by this build")
+def test_every_architecture_is_as_llama_cpp_has_it() -> None:
+    name, supports = (native._lib[symbol] for symbol in _SYMBOLS)
+    name.restype, supports.restype = ctypes.c_char_p, ctypes.c_bool
+    told = {name(i).decode(): supports(ctypes.byref(ctypes.c_int(i))) for i in range(_MORE_THAN_THERE_ARE)}
+
+    assert {"llama", "lfm2", "qwen35"} <= told.keys()
+    assert told == {known: keeps_snapshots(GgufHeader(3, 0, {"general.architecture": known}, 0)) for known in told}
+
+
+def test_headers_tell_who_can_be_drafted_for(hybrid: Model, new_context: NewContext) -> None:
+    facts = facts_of(hybrid)
+    context = new_context(of=hybrid, n_snapshots=N_SNAPSHOTS)
+    assert facts.keeps_snapshots is (context.n_rollback > 0)
+    problems = check_pair(facts, facts).problems
+    # As a draft it writes token by token, of which none can be taken back.
+    assert facts.can_rollback or any("running state" in problem for problem in problems)
+
+
+def test_a_draft_that_is_refused_leaves_no_states_behind(kept: Model) -> None:
+    # As a draft it cannot take back single tokens.
+    pair = load(kept.path, kept.path)
+    assert pair.drafter is None
+    assert (pair.target.n_rollback, pair.info.can_draft) == (0, False)
+    assert Machine(pair._context, None).answer(PROMPT[:40], 5, is_end=never).tokens
+    pair.close()
+
+
+def test_a_target_alone_keeps_no_states_for_drafts(kept: Model) -> None:
+    params = PairParams(kept.path, None, n_threads=1, n_ctx=256)
+    pair = load_pair(params, CancelFlag(), lambda *_: True)
+    assert (pair.target.n_rollback, pair.can_draft) == (0, False)
+    assert pair.info.why_plain(AutoDraft()) == "only a draft model could draft for it, and there is none"
+    pair.close()
+    room = main_memory_room(0).with_room(1 << 40)
+    held = weighed(params, (None, None), (room,), certain=math.inf)
+    assert held.target.states == facts_of(kept).states_bytes(0)
+
+
+@pytest.mark.skipif(not can_measure(), reason="this build of llama.cpp cannot be asked")
+def test_states_are_counted_as_llama_cpp_counts_them(hybrid: Model) -> None:
+    def kept_bytes(n_snapshots: int) -> int:
+        parts = measure(hybrid.path, ModelParams(), ContextParams(256, 1, 1, n_snapshots=n_snapshots))
+        assert parts is not None
+        return sum(part.kv for part in parts)
+
+    facts = facts_of(hybrid)
+    assert facts.states_bytes(0) == facts.state_bytes > 0
+    assert kept_bytes(5) - kept_bytes(0) == facts.states_bytes(5) - facts.states_bytes(0)
+
+
+def test_a_draft_that_is_set_aside_leaves_no_states_behind(kept: Model, tiny: Callable[..., Path]) -> None:
+    pair = load(kept.path, tiny())
+    assert pair.target.n_rollback == N_SNAPSHOTS
+    pair.set_draft_aside()
+    alone = load(kept.path, None)
+    assert (pair.target.n_rollback, pair.can_draft) == (0, False)
+    assert pair.info == replace(alone.info, draft_failed=True)
+    for _ in pair.calibrate(lambda: False):
+        pass
+    assert pair.memory is not None
+    assert max(pair.memory.costs.snapshot().rows) == 1
+    assert Machine(pair._context, None).answer(PROMPT[:40], 5, is_end=never).tokens
+    pair.close()
+    alone.close()

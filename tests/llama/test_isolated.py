@@ -1,0 +1,208 @@
+"""The real pair in a process of its own: the same answers, a cancel that arrives in the middle of native work."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.cli.engine import Engine, make_engine
+from app.cli.isolated_engine import codec
+from app.cli.loader import PairLoader
+from app.cli.loading import pair_params
+from app.cli.options import Options, read_options
+from app.cli.parser import build_parser
+from app.conversations.message import Message, Role
+from app.core.child import python_command, python_environment
+from app.core.errors import EngineLostError, StoppedError
+from app.engine.types import DraftParams, FinishReason, SamplingParams
+from app.llama.canary import Survivors
+from app.llama.fitting.does_not_fit import DoesNotFitError
+from app.worker.engine_worker import EngineWorker
+from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, PromptProgressed, StepCompleted
+from app.worker.isolated.engine import IsolatedEngine
+from app.worker.request import AnswerRequest
+from tests.llama.tiny_model import write_deadly_model
+from tests.worker.isolated.harness import untimed
+
+pytestmark = pytest.mark.native
+GREEDY = SamplingParams(temperature=0)
+
+
+def options(*flags: str) -> Options:
+    return read_options(build_parser().parse_args(["--threads", "1", *flags]))
+
+
+def question(text: str, max_tokens: int | None = None, drafting: DraftParams | None = None) -> AnswerRequest:
+    return AnswerRequest((Message(Role.USER, text),), GREEDY, drafting, max_tokens)
+
+
+class Running:
+    """An engine and its events."""
+
+    def __init__(self, asked: Options) -> None:
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.engine: Engine = make_engine(asked.process, self.events.put)
+        self.engine.load(PairLoader(asked))
+
+    def until(self, *kinds: type[Event]) -> list[Event]:
+        seen: list[Event] = []
+        while not seen or not isinstance(seen[-1], kinds):
+            seen.append(self.events.get(timeout=120))
+        return seen
+
+    @property
+    def child(self) -> psutil.Process:
+        assert isinstance(self.engine, IsolatedEngine)
+        assert self.engine._process is not None
+        return psutil.Process(self.engine._process.pid)
+
+
+@pytest.fixture
+def begin() -> Iterator[Callable[..., Running]]:
+    """A function that makes an engine for flags and has it load; it is closed after the test."""
+    running: list[Running] = []
+
+    def make(*flags: str) -> Running:
+        running.append(Running(options(*flags)))
+        return running[-1]
+
+    yield make
+    for one in running:
+        one.engine.close(30)
+
+
+def test_the_flag_decides_where_the_models_run(begin: Callable[..., Running]) -> None:
+    assert isinstance(begin("--no-draft").engine, EngineWorker)
+    assert isinstance(begin("--no-draft", "--isolate").engine, IsolatedEngine)
+    assert isinstance(begin("--no-draft", "--rpc", "127.0.0.1:1").engine, IsolatedEngine)
+
+
+def test_the_events_are_the_same_in_both(begin: Callable[..., Running]) -> None:
+    heard = []
+    for flags in ((), ("--isolate",)):
+        running = begin("--ctx", "512", *flags)
+        number = running.engine.answer(question("Name three rivers.", 24, DraftParams(4, 0, 0.3)))
+        heard.append([untimed(e) for e in running.until(Finished, Failed) if not isinstance(e, LoadProgress)])
+        assert isinstance(heard[-1][-1], Finished)
+        assert (number, heard[-1][-1].request) == (2, 2)
+
+    assert heard[0] == heard[1]
+
+
+def test_a_cancel_arrives_in_the_middle_of_native_work(begin: Callable[..., Running]) -> None:
+    running = begin("--isolate", "--no-draft", "--ctx", "2048")
+    running.until(Loaded)
+    running.engine.answer(question("one two three four " * 400))
+    first = running.until(PromptProgressed)[-1]
+    running.engine.cancel()
+    *more, last = running.until(Finished, Failed)
+
+    assert isinstance(last, Finished)
+    assert last.reason is FinishReason.CANCELLED
+    assert isinstance(first, PromptProgressed)
+    # The batch that was being evaluated was not finished first.
+    assert all(isinstance(event, PromptProgressed) and event.done <= first.done < event.total for event in more)
+
+
+def test_a_load_is_cancelled(begin: Callable[..., Running]) -> None:
+    running = begin("--isolate")
+    running.until(LoadProgress)
+    running.engine.cancel()
+
+    last = running.until(Loaded, Failed)[-1]
+
+    assert isinstance(last, Failed)
+    assert isinstance(last.error, StoppedError)
+
+
+def test_a_process_that_is_killed_for_memory_names_what_takes_less(begin: Callable[..., Running]) -> None:
+    running = begin("--isolate", "--ctx", "2048")
+    running.until(Loaded)
+    running.engine.answer(question("Count to a thousand."))
+    running.until(StepCompleted)
+    running.child.kill()
+    lost = running.until(Failed)[-1]
+    running.engine.answer(question("Hello", 3))
+
+    assert isinstance(lost, Failed)
+    assert "while writing the answer, by signal KILL" in lost.error.message
+    assert re.search(r"takes too much memory\. Start with --\S+.*, which frees about", lost.error.hint)
+    assert isinstance(running.until(Finished, Failed)[-1], Finished)
+
+
+def test_the_last_words_of_the_library(begin: Callable[..., Running], tmp_path: Path) -> None:
+    path = write_deadly_model(tmp_path / "m.gguf")
+    # Otherwise the file would never come so far.
+    kept = pair_params(options("--target", str(path), "--fit", "off")).survivors_file
+    Survivors(kept).add(path)
+
+    lost = begin("--isolate", "--fit", "off", "--target", str(path)).until(Failed)[-1]
+
+    assert isinstance(lost, Failed)
+    assert isinstance(lost.error, EngineLostError)
+    assert "by signal ABRT: smallthinker.cpp:" in lost.error.message
+    assert "n_expert > 0" in lost.error.message
+
+
+def test_a_pair_that_does_not_fit_is_refused_with_the_ways_out() -> None:
+    small = (
+        "from app.hardware.system import RealSystem; RealSystem.memory = lambda self: (10**8, 10**8)\n"
+        "from app.cli.isolated_engine import work; work()"
+    )
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    # A process of nothing but what its own door imports, as no test can be.
+    engine = IsolatedEngine(events.put, python_command("-c", small), codec())
+    try:
+        engine.load(PairLoader(options("--isolate", "--ctx", "2048")))
+        told = events.get(timeout=120)
+    finally:
+        engine.close(30)
+
+    assert isinstance(told, Failed)
+    assert isinstance(told.error, DoesNotFitError)
+    assert "in main memory" in told.error.message
+    assert told.error.offers
+
+
+class TestRun:
+    COMMAND = python_command("-m", "app", "run", "--temp", "0", "--no-draft", "--threads", "1")
+
+    def run(self, *flags: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self.COMMAND, *flags], capture_output=True, text=True, env=python_environment(), timeout=240, check=False
+        )
+
+    def test_the_answer_is_the_same(self) -> None:
+        here, there = (self.run("--max-tokens", "16", "--json", "Name a colour.", *f) for f in ((), ("--isolate",)))
+
+        assert (here.returncode, there.returncode) == (0, 0)
+        assert json.loads(here.stdout)["text"] == json.loads(there.stdout)["text"]
+
+    def test_a_failure_is_the_same(self) -> None:
+        here, there = (self.run("--target", "/no/such.gguf", "x", *f) for f in ((), ("--isolate",)))
+
+        assert (here.returncode, here.stderr) == (there.returncode, there.stderr)
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+    def test_an_interrupt_stops_it_and_leaves_no_process(self) -> None:
+        command = [*self.COMMAND, "--isolate", "Count to a thousand."]
+        # A group of its own, as a shell makes it: Ctrl+C goes to all of it.
+        parent = subprocess.Popen(command, stdout=subprocess.PIPE, env=python_environment(), process_group=0)
+        assert parent.stdout is not None
+        with parent.stdout:
+            assert parent.stdout.read(1)
+            (child,) = psutil.Process(parent.pid).children()
+            os.killpg(parent.pid, signal.SIGINT)
+            parent.stdout.read()
+            assert parent.wait(60) == 130
+            child.wait(60)

@@ -1,0 +1,140 @@
+"""What was learned survives, and a file that lies is measured anew."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.memory import Memory
+from app.llama import memory_store
+
+
+def learned() -> Memory:
+    memory = Memory(CostModel(CostProfile({1: 10e6, 2: 12e6, 8: 20e6}, draft_ns=1e6, switch_ns=5.0)))
+    memory.costs.scale = 2.0
+    memory.model.observe([(0.9, 0, True), (0.5, 1, False)])
+    memory.trial.on, memory.tells_least = False, True
+    memory.keep_least()
+    return memory
+
+
+def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "memory.json"
+    memory = learned()
+    memory_store.save(file, memory)
+    back = memory_store.load(file)
+
+    assert back is not None
+    assert back.costs.target_ns(8, 0) == pytest.approx(memory.costs.target_ns(8, 0))
+    assert back.costs.draft_ns(0) == pytest.approx(memory.costs.draft_ns(0))
+    assert back.model.counts == memory.model.counts
+    assert back.model.probability(0.5, 1) == memory.model.probability(0.5, 1)
+    assert not back.trial.on
+    assert back.least_ns == memory.least_ns == 20e6
+    assert back.measured_ns == memory.measured_ns == 10e6
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_what_was_learned_at_a_loss_is_kept_too(tmp_path: Path) -> None:
+    file = tmp_path / "memory.json"
+    memory = learned()
+    memory.gain = -0.3
+    memory.ledger.observe(1, 50 * 20e6, 20e6, drafted=True)
+    assert memory.ledger.balance < 0
+    memory_store.save(file, memory)
+    back = memory_store.load(file)
+
+    assert back is not None
+    assert back.gain == 0
+    assert back.ledger.allows_model, "a debt is another answer's"
+
+
+def test_what_nobody_tried_is_kept_as_unknown(tmp_path: Path) -> None:
+    file = tmp_path / "memory.json"
+    memory = learned()
+    memory.hope, memory.idle_answers, memory.n_looks = 0.1, 5, 2
+    memory.may_catch_up, memory.ledger.balance = 30.0, 0.5
+    memory.costs.profile.widest = 8
+    memory_store.save(file, memory)
+    back = memory_store.load(file)
+
+    assert back is not None
+    assert (back.gain, back.hope, back.idle_answers, back.n_looks) == (None, 0.1, 5, 2)
+    assert (back.may_catch_up, back.ledger.balance) == (30.0, 0.5)
+    assert back.costs.profile.widest == 8
+
+
+def test_a_first_run_has_none(tmp_path: Path) -> None:
+    assert memory_store.load(tmp_path / "none.json") is None
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("format",), 99),
+        (("rows",), {}),
+        (("rows", "1"), 0),
+        (("rows", "1"), -5),
+        (("rows", "1"), "fast"),
+        (("rows",), {"1": 5, "999": 7}),
+        (("draft_ns",), float("inf")),
+        (("draft_ns",), 1e308),
+        (("rows", "8"), 1e308),
+        (("rows", "8"), 5e-324),
+        (("least_ns",), 1e308),
+        (("measured_ns",), -1),
+        (("switch_ns",), 1e308),
+        (("cells",), {"1": 1.0}),
+        (("cells",), {"1": 1.0, "8": 2.0, "64": -1.0}),
+        (("cells",), {"1": 1.0, "8": 1e9, "64": 1e9}),
+        (("cells",), []),
+        (("model",), []),
+        (("model",), [[[1, 2]], [[1, 2]]]),
+        (("lookup", 0, 0), [5.0, 1.0]),
+        (("trial",), None),
+    ],
+)
+def test_a_file_that_cannot_be_true_is_not_believed(tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:
+    file = tmp_path / "memory.json"
+    memory_store.save(file, learned())
+    raw = json.loads(file.read_text())
+    place = raw
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    file.write_text(json.dumps(raw))
+
+    assert memory_store.load(file) is None
+
+
+def test_look_ups_that_were_counted_otherwise_are_forgotten_alone(tmp_path: Path) -> None:
+    file = tmp_path / "memory.json"
+    memory = learned()
+    memory_store.save(file, memory)
+    raw = json.loads(file.read_text())
+    raw["lookup"] = [[[1.0, 2.0]] * 9] * 2
+    file.write_text(json.dumps(raw))
+
+    back = memory_store.load(file)
+    assert back is not None
+    assert back.model.counts == memory.model.counts
+    assert back.lookup.counts == Memory(memory.costs).lookup.counts
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", "3", '{"format": 1}'])
+def test_damage_is_survived(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "memory.json"
+    file.write_text(content)
+
+    assert memory_store.load(file) is None
+
+
+def test_a_disk_that_refuses_loses_nothing_else(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+
+    memory_store.save(blocked / "memory.json", learned())

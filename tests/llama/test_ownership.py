@@ -1,0 +1,248 @@
+"""Who frees what and when, who may call, and which callbacks stay alive: each of these is a crash in llama.cpp."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.core.errors import UsageError
+from app.engine.types import SamplingParams
+from app.llama.cancel import CancelFlag, strlen_callback
+from app.llama.checks import open_model_file
+from app.llama.context import Context
+from app.llama.library import native
+from app.llama.model import Model
+from app.llama.params import ContextParams
+from app.llama.sampler import SamplerChain
+from tests.llama.conftest import NewContext
+
+pytestmark = pytest.mark.native
+RIGHT: dict[str, Any] = {"n_ctx": 64, "n_threads": 1, "n_threads_batch": 1}
+
+
+def _watch_free(monkeypatch: pytest.MonkeyPatch, name: str, told: Callable[[str], object]) -> None:
+    free = getattr(native, name)
+
+    def watch(handle: Any) -> None:
+        told(name)
+        free(handle)
+
+    monkeypatch.setattr(native, name, watch)
+
+
+class _Watched:
+    """A lock that tells when somebody wants it."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+        self.wanted = threading.Event()
+
+    def __enter__(self) -> bool:
+        self.wanted.set()
+        return self._lock.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def release(self) -> None:
+        self._lock.release()
+
+
+def uses(context: Context, chain: SamplerChain) -> list[Callable[[], object]]:
+    return [
+        lambda: context.decode((1,), 1),
+        lambda: context.logits(0),
+        lambda: context.truncate(0),
+        context.clear,
+        lambda: chain.sample(0),
+    ]
+
+
+def test_a_closed_context_answers_with_a_sentence(context: Context) -> None:
+    context.decode((1, 2), 1)
+    chain = SamplerChain(context, SamplingParams(seed=1))
+    context.close()
+    context.close()
+    for use in uses(context, chain):
+        with pytest.raises(UsageError, match="was closed"):
+            use()
+    chain.close()
+
+
+def test_a_closed_sampler_answers_with_a_sentence(context: Context) -> None:
+    context.decode((1, 2), 1)
+    chain = SamplerChain(context, SamplingParams(repeat_penalty=1.1))
+    chain.close()
+    chain.close()
+    with pytest.raises(UsageError, match="sampler was closed"):
+        chain.sample(0)
+    with pytest.raises(UsageError, match="sampler was closed"):
+        chain.begin((1,))
+
+
+def test_a_model_frees_its_contexts_first_and_then_answers_with_sentences(
+    demo_draft: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    _watch_free(monkeypatch, "llama_free", order.append)
+    _watch_free(monkeypatch, "llama_model_free", order.append)
+    model = Model(open_model_file(demo_draft))
+    contexts = [Context(model, ContextParams(**RIGHT)) for _ in range(2)]
+    # One that nobody holds any more.
+    Context(model, ContextParams(**RIGHT))
+    contexts[0].close()
+    gc.collect()
+    assert order == ["llama_free"]
+
+    model.close()
+    model.close()
+
+    assert order == ["llama_free"] * 3 + ["llama_model_free"]
+    for use in (
+        lambda: model.tokenize("hello", parse_special=False),
+        lambda: model.is_end(1),
+        lambda: model.text_of(1),
+        lambda: model.piece(1),
+        lambda: model.bos,
+        lambda: model.size_bytes,
+        lambda: model.control_tokens,
+        lambda: Context(model, ContextParams(**RIGHT)),
+    ):
+        with pytest.raises(UsageError, match="not loaded any more"):
+            use()
+    for context in contexts:
+        context.close()
+
+
+class _Held:
+    """A native decode that waits inside until it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.inside, self.go = threading.Event(), threading.Event()
+        decode = native.llama_decode
+
+        def held(*arguments: Any) -> int:
+            self.inside.set()
+            assert self.go.wait(60)
+            return int(decode(*arguments))
+
+        monkeypatch.setattr(native, "llama_decode", held)
+
+
+def test_a_second_thread_is_refused_while_the_first_decodes(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    context.decode((1, 2), 1)
+    held = _Held(monkeypatch)
+    chain = SamplerChain(context, SamplingParams(seed=1))
+    first = threading.Thread(target=context.decode, args=((3,), 1))
+    first.start()
+    assert held.inside.wait(60)
+    for use in uses(context, chain):
+        with pytest.raises(UsageError, match="in use by another thread"):
+            use()
+    held.go.set()
+    first.join(60)
+    assert context.n_past == 3
+    context.logits(0)
+    chain.close()
+
+
+@pytest.mark.parametrize("what", ["context", "model"])
+def test_closing_waits_for_a_decode_in_another_thread(
+    demo_draft: Any, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Model(open_model_file(demo_draft))
+    context = Context(model, ContextParams(**RIGHT))
+    held = _Held(monkeypatch)
+    freed: list[bool] = []
+    _watch_free(monkeypatch, "llama_free", lambda _: freed.append(held.go.is_set()))
+    first = threading.Thread(target=context.decode, args=((1, 2, 3), 1))
+    first.start()
+    assert held.inside.wait(60)
+    lock = _Watched(context._lock)
+    monkeypatch.setattr(context, "_lock", lock)
+    second = threading.Thread(target=context.close if what == "context" else model.close)
+    second.start()
+    assert lock.wanted.wait(60)
+    held.go.set()
+    first.join(60)
+    second.join(60)
+    assert not second.is_alive()
+    # Freed after the decode was let go, not under it.
+    assert freed == [True]
+    model.close()
+
+
+# Callbacks
+
+
+def test_callbacks_live_as_long_as_what_calls_them(new_context: NewContext) -> None:
+    context = new_context(cancel=CancelFlag())
+    gc.collect()
+    junk = [CancelFlag() for _ in range(1000)]
+    del junk
+    gc.collect()
+    context.decode([1] * 64, 1)
+    assert context.n_past == 64
+
+
+def test_the_flag_lives_as_long_as_the_context(new_context: NewContext) -> None:
+    flag = CancelFlag()
+    context = new_context(cancel=flag)
+    address = flag.address
+    del flag
+    gc.collect()
+    assert context._cancel is not None
+    assert context._cancel.address == address
+
+
+@pytest.mark.parametrize("at", [0.0, 1.0])
+def test_what_a_progress_callback_raises_is_raised_by_the_load(demo_draft: Any, at: float) -> None:
+    def fail(share: float) -> bool:
+        if share >= at:
+            raise RuntimeError("the screen is gone")
+        return True
+
+    with pytest.raises(RuntimeError, match="the screen is gone"):
+        Model(open_model_file(demo_draft), on_progress=fail)
+
+
+def test_strlen_is_found_here() -> None:
+    callback = strlen_callback(native.ggml_abort_callback)
+    assert callback is not None
+    flag = CancelFlag()
+    assert not callback(flag.address)
+    flag.set()
+    assert callback(flag.address)
+    flag.clear()
+    assert not callback(flag.address)
+
+
+class _Library:
+    def __init__(self, answer: bool) -> None:
+        self.strlen = native.ggml_abort_callback(lambda _: answer)
+
+
+@pytest.mark.parametrize("library", [_Library(True), _Library(False), object(), OSError("none")])
+def test_a_strlen_that_misbehaves_is_not_used(
+    new_context: NewContext, library: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(_: str | None) -> object:
+        if isinstance(library, OSError):
+            raise library
+        return library
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    assert strlen_callback(native.ggml_abort_callback) is None
+    monkeypatch.setattr(native, "llama_set_abort_callback", lambda *_: pytest.fail("it was set"))
+    flag = CancelFlag()
+    context = new_context(cancel=flag)
+    flag.set()
+    # Between decodes the flag still works: the engine reads it.
+    assert flag()
+    context.decode((1, 2), 1)
+    assert context.n_past == 2

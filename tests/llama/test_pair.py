@@ -1,0 +1,361 @@
+"""Loading a target with its draft: what does not fit is told, and the chat goes on without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.conversations.message import Message, Role
+from app.core.errors import Interrupted, ModelFileError, UsageError
+from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.memory import Memory
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.llama.cancel import CancelFlag
+from app.llama.library import native
+from app.llama.pair import CALIBRATION_NS, NativePair, load_pair
+from app.llama.pair_params import PairParams
+from app.worker.events import Finished
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
+from tests.llama.gguf_files import I32, STRING, Array
+from tests.llama.tiny_model import vocabulary
+
+pytestmark = pytest.mark.native
+
+
+def load(target: Path, draft: Path | None, **params: Any) -> NativePair:
+    return load_pair(PairParams(target, draft, n_threads=1, **params), CancelFlag(), lambda *_: True)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Native objects made, less those freed."""
+    alive = {"models": 0, "contexts": 0}
+
+    def count(name: str, kind: str, change: int) -> None:
+        call = getattr(native, name)
+
+        def wrapped(*arguments: Any) -> Any:
+            result = call(*arguments)
+            alive[kind] += change if change < 0 or result else 0
+            return result
+
+        monkeypatch.setattr(native, name, wrapped)
+
+    count("llama_model_load_from_file", "models", 1)
+    count("llama_init_from_model", "contexts", 1)
+    count("llama_model_free", "models", -1)
+    count("llama_free", "contexts", -1)
+    return alive
+
+
+NOTHING = {"models": 0, "contexts": 0}
+
+
+def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, counted: dict[str, int]) -> None:
+    told: list[tuple[str, float]] = []
+
+    def watch(what: str, share: float) -> bool:
+        told.append((what, share))
+        return True
+
+    pair = load_pair(PairParams(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), watch)
+    assert counted == {"models": 2, "contexts": 2}
+    assert pair.notices == []
+    assert pair.drafter is not None
+    assert pair.info.n_ctx == 512
+    assert pair.info.draft is not None
+    assert pair.info.target.n_vocab == pair.info.draft.n_vocab == 49_152
+    shares = [share for _, share in told]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    n_target, n_draft = demo_target.stat().st_size, demo_draft.stat().st_size
+    assert max(share for what, share in told if what == "target") == pytest.approx(n_target / (n_target + n_draft))
+    assert pair.piece(2) == b""
+    assert pair.is_end(2)
+
+    pair.close()
+    pair.close()
+    assert counted == NOTHING
+    with pytest.raises(UsageError):
+        pair.target.evaluate((1,), 1)
+
+
+def test_what_was_learned_is_kept_of_files_that_are_gone_meanwhile(tiny: Callable[..., Path], tmp_path: Path) -> None:
+    target, away = tiny(), tmp_path / "away.gguf"
+    pair = load(target, None, memory_dir=tmp_path / "memory", n_ctx=256)
+    pair.memory = Memory(CostModel(CostProfile({1: 1e6}, draft_ns=0.0)))
+    target.rename(away)
+    pair.remember()
+    pair.close()
+    assert pair.unkept is None
+
+    away.rename(target)
+    again = load(target, None, memory_dir=tmp_path / "memory", n_ctx=256)
+    assert again.memory is not None
+    again.close()
+
+
+def test_a_draft_that_is_set_aside_is_freed_and_its_target_answers(
+    tiny: Callable[..., Path], tmp_path: Path, counted: dict[str, int]
+) -> None:
+    pair = load(tiny(), tiny(), memory_dir=tmp_path / "memory", n_ctx=256, gives_way=True)
+    pair.memory = Memory(CostModel(CostProfile({1: 1e6}, draft_ns=1e5)))
+    n_notices = len(pair.notices)
+    pair.set_draft_aside()
+    pair.set_draft_aside()
+
+    assert [getattr(pair, name) for name in ("drafter", "memory")] == [None, None], "what was measured was of both"
+    assert pair.info.draft is None
+    assert pair.info.draft_failed
+    assert len(pair.notices) == n_notices + 1
+    assert "keeps failing, so it is left out until the models are loaded anew." in pair.notices[-1]
+    assert counted == {"models": 1, "contexts": 1}
+    asked = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), AutoDraft(), max_tokens=4)
+    *_, finished = answer(pair, 1, asked)
+    assert isinstance(finished, Finished)
+    assert "model" not in finished.plan.drafter
+    pair.close()
+    assert counted == NOTHING
+
+
+def test_without_a_draft(tiny: Callable[..., Path]) -> None:
+    pair = load(tiny(), None)
+    assert pair.drafter is None
+    assert pair.info.draft is None
+    assert pair.notices == []
+    pair.close()
+
+
+def test_a_second_look_takes_a_part_of_the_time_unless_the_first_was_held_up(
+    tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets: list[int] = []
+
+    def measured(*_: object, budget_ns: int, **__: object) -> Generator[float, None, CostProfile]:
+        budgets.append(budget_ns)
+        yield 1.0
+        return CostProfile({1: 40e6, 2: 70e6})
+
+    monkeypatch.setattr("app.llama.pair.calibrate", measured)
+    pair = load(tiny(), None)
+    assert list(pair.calibrate(lambda: False)) == [1.0]
+    assert pair.memory is not None
+    # Milliseconds of a plain step while it was measured, and of one now.
+    for then, now in ((40, 40), (4, 4), (400, 400), (400, 40)):
+        pair.memory.costs = CostModel(CostProfile({1: now * 1e6, 2: 2e9}))
+        pair.memory.measured_ns = then * 1e6
+        assert list(pair.calibrate(lambda: False)) == [1.0]
+
+    look_ns, least_ns = Memory.LOOK_ROWS * 40_000_000, Memory.LEAST_LOOK_NS
+    assert budgets == [CALIBRATION_NS, look_ns, least_ns, CALIBRATION_NS, CALIBRATION_NS]
+    assert least_ns < look_ns < CALIBRATION_NS
+
+
+@pytest.mark.parametrize("wrong", ["missing", "text"])
+@pytest.mark.parametrize("which", ["target", "draft"])
+def test_a_wrong_file_is_told_before_anything_is_loaded(
+    tiny: Callable[..., Path], tmp_path: Path, counted: dict[str, int], wrong: str, which: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    bad = tmp_path / "bad.gguf"
+    if wrong == "text":
+        bad.write_text("hello")
+    right = tiny()
+    monkeypatch.setattr(native, "llama_model_load_from_file", lambda *_: pytest.fail("something was loaded"))
+    with pytest.raises(ModelFileError, match=r"bad\.gguf"):
+        load(*((bad, right) if which == "target" else (right, bad)))
+    assert counted == NOTHING
+
+
+def test_a_draft_that_llama_cpp_refuses_is_told_and_the_target_answers_alone(
+    tiny: Callable[..., Path], counted: dict[str, int]
+) -> None:
+    pair = load(tiny(), tiny(general__architecture="no-such-architecture"))
+    assert (pair.drafter, pair.info.draft) == (None, None)
+    (notice,) = pair.notices
+    assert notice.startswith("Running without a draft. llama.cpp could not load ")
+    assert "1.gguf" in notice
+    assert "download it again" in notice
+    assert counted == {"models": 1, "contexts": 1}
+    pair.target.evaluate((5,), 1)
+    pair.close()
+    assert counted == NOTHING
+
+
+def test_a_draft_that_is_damaged_is_told_and_the_target_answers_alone(
+    tiny: Callable[..., Path], counted: dict[str, int]
+) -> None:
+    cut, odd = tiny(), tiny(llama__block_count=100_000)
+    cut.write_bytes(cut.read_bytes()[:300])
+    for draft, why in ((cut, "is cut short: it ends inside its header."), (odd, "cannot be run: it claims")):
+        pair = load(tiny(), draft)
+        assert (pair.drafter, pair.info.draft) == (None, None)
+        (notice,) = pair.notices
+        assert notice.startswith(f"Running without a draft. {draft} {why}")
+        assert counted == {"models": 1, "contexts": 1}
+        pair.close()
+    with pytest.raises(ModelFileError, match="is cut short"):
+        load(cut, tiny())
+    assert counted == NOTHING
+
+
+@pytest.mark.parametrize("what", ["target", "draft"])
+def test_a_cancelled_load_frees_everything(
+    demo_target: Path, demo_draft: Path, counted: dict[str, int], what: str
+) -> None:
+    with pytest.raises(Interrupted):
+        load_pair(PairParams(demo_target, demo_draft, 1, 256), CancelFlag(), lambda name, _: name != what)
+    assert counted == NOTHING
+
+
+def test_a_cancelled_flag_loads_nothing(tiny: Callable[..., Path]) -> None:
+    flag = CancelFlag()
+    flag.set()
+    with pytest.raises(Interrupted):
+        load_pair(PairParams(tiny(), None, 1), flag, lambda *_: True)
+
+
+def test_an_error_while_the_draft_is_fitted_frees_everything(
+    tiny: Callable[..., Path], counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> str:
+        raise RuntimeError
+
+    monkeypatch.setattr("app.llama.pair.incompatibility", fail)
+    with pytest.raises(RuntimeError):
+        load(tiny(), tiny())
+    assert counted == NOTHING
+
+
+def test_another_vocabulary_is_told_with_the_first_token_that_differs(
+    tiny: Callable[..., Path], counted: dict[str, int]
+) -> None:
+    names = vocabulary()
+    names[70] = "other"
+    pair = load(tiny(), tiny(tokenizer__ggml__tokens=Array(STRING, names)))
+    assert pair.drafter is None
+    assert pair.info.draft is None
+    (notice,) = pair.notices
+    assert notice.startswith("Running without a draft. The vocabularies differ: token 70 is ")
+    assert '"other" in the draft' in notice
+    assert counted == {"models": 1, "contexts": 1}
+    pair.target.evaluate((5,), 1)
+    pair.close()
+    assert counted == NOTHING
+
+
+def test_a_draft_that_gets_no_context_is_told(
+    tiny: Callable[..., Path], counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = native.llama_init_from_model
+    made: list[object] = []
+
+    def only_one(*arguments: Any) -> Any:
+        made.append(arguments)
+        return make(*arguments) if len(made) == 1 else None
+
+    monkeypatch.setattr(native, "llama_init_from_model", only_one)
+    pair = load(tiny(), tiny())
+    assert pair.drafter is None
+    assert "could not make a context" in pair.notices[0]
+    assert counted == {"models": 1, "contexts": 1}
+    pair.close()
+
+
+def test_without_a_chat_template_it_is_said_what_is_used_and_its_marks_end_the_answer(
+    tiny: Callable[..., Path],
+) -> None:
+    pair = load(tiny(tokenizer__chat_template=None), None)
+    (notice,) = pair.notices
+    assert notice.startswith("0 has no chat template, so prompts are written as ChatML")
+    assert pair.build_prompt([Message(Role.USER, "a")]).stops == ("<|im_end|>", "<|im_start|>")
+    pair.close()
+    pair = load(tiny(), None)
+    assert pair.build_prompt([Message(Role.USER, "a")]).stops == ()
+    pair.close()
+
+
+def test_vocabularies_of_different_length_are_cut_to_what_is_shared(tiny: Callable[..., Path]) -> None:
+    names = [*vocabulary(), *(f"extra{i}" for i in range(20))]
+    types = Array(I32, [3, 3] + [1] * (len(names) - 2))
+    longer = tiny(tokenizer__ggml__tokens=Array(STRING, names), tokenizer__ggml__token_type=types)
+    pair = load(longer, tiny())
+    assert pair.notices == []
+    assert pair.drafter is not None
+    pair.close()
+
+
+def test_a_draft_goes_on_behind_what_only_its_target_knows(tiny: Callable[..., Path]) -> None:
+    """A family's vocabulary, and behind it the marks of turns that the target alone was taught."""
+    names, n_known = [*vocabulary(), "<|im_start|>", "<|im_end|>"], len(vocabulary())
+    template = "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
+    target = tiny(
+        tokenizer__ggml__tokens=Array(STRING, names),
+        tokenizer__ggml__token_type=Array(I32, [3, 3, *[1] * 256, 3, 3]),
+        tokenizer__chat_template=template,
+    )
+    pair = load(target, tiny())
+    request = AnswerRequest(
+        (Message(Role.USER, "abc"),), SamplingParams(temperature=0), DraftParams(3, 0, 0.0), max_tokens=9
+    )
+
+    assert set(pair.build_prompt(request.messages).tokens) >= {n_known, n_known + 1}
+    last = list(answer(pair, 1, request))[-1]
+    pair.close()
+
+    assert isinstance(last, Finished)
+    assert last.lost == ""
+    assert last.stats.draft_n_model > 0
+
+
+def test_more_context_than_the_model_was_trained_for_is_told(tiny: Callable[..., Path]) -> None:
+    pair = load(tiny(llama__context_length=512), tiny(), n_ctx=4096)
+    assert pair.info.n_ctx == 512
+    assert pair.notices == ["0 was trained for 512 tokens of context; 4,096 were asked for, 512 are used."]
+    pair.close()
+
+
+def test_a_model_that_was_trained_for_no_whole_step_is_told_of_with_its_own_figure(tiny: Callable[..., Path]) -> None:
+    pair = load(tiny(llama__context_length=500), tiny(), n_ctx=512)
+    assert pair.notices == ["0 was trained for 500 tokens of context; 512 were asked for, 512 are used."]
+    pair.close()
+
+
+def test_a_context_that_becomes_longer_than_asked_is_told_and_has_batches_of_its_length(
+    tiny: Callable[..., Path],
+) -> None:
+    pair = load(tiny(), tiny(), n_ctx=8)
+    assert (pair.info.n_ctx, pair.target.n_batch) == (256, 256)
+    assert pair.notices == ["A context comes in steps of 256 tokens: 8 were asked for, 256 are used."]
+    pair.close()
+
+
+@pytest.mark.parametrize("n_ctx", [0, -1])
+def test_a_context_too_short_for_anything_is_refused(
+    tiny: Callable[..., Path], counted: dict[str, int], n_ctx: int
+) -> None:
+    with pytest.raises(UsageError, match="context setting"):
+        load(tiny(), None, n_ctx=n_ctx)
+    assert counted == NOTHING
+
+
+@pytest.mark.real_pair
+def test_a_real_model_of_another_family_is_told(real_model: Callable[[str], Path], demo_target: Path) -> None:
+    pair = load(demo_target, real_model("gemma-3-270m-q4_k_m.gguf"), n_ctx=256)
+    assert pair.drafter is None
+    assert 'The tokenizers differ: the target uses "gpt2", the draft "llama".' in pair.notices[0]
+    pair.close()
+
+
+@pytest.mark.real_pair
+def test_a_real_model_with_the_same_tokenizer_and_other_tokens_is_told(
+    real_model: Callable[[str], Path], demo_target: Path
+) -> None:
+    pair = load(demo_target, real_model("qwen2.5-coder-0.5b-instruct-q4_0.gguf"), n_ctx=256)
+    assert pair.drafter is None
+    assert "token 5 is " in pair.notices[0]
+    pair.close()

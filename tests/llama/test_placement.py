@@ -1,0 +1,336 @@
+"""Where models go: names become what llama.cpp reads, flags become a load that fits, or a sentence."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import loading, main
+from app.core.errors import UsageError
+from app.hardware.device_room import DeviceRoom
+from app.llama import identity, placement
+from app.llama import pair as pairs
+from app.llama.cancel import CancelFlag
+from app.llama.checks import open_model_file
+from app.llama.context import Context
+from app.llama.fitting import fit_pair
+from app.llama.fitting.device_rooms import memory_rooms
+from app.llama.fitting.does_not_fit import DoesNotFitError
+from app.llama.fitting.fit_pair import fitted
+from app.llama.identity import Fingerprints, memory_file, pair_identity, thread_file
+from app.llama.library import native
+from app.llama.model import Model
+from app.llama.pair import NativePair, load_pair
+from app.llama.pair_params import PairParams
+from app.llama.params import ModelParams
+from app.llama.placement import find, label, place
+from app.models.catalog import Pair
+from app.models.source import HubModel, LocalModel
+
+pytestmark = pytest.mark.native
+GB = 1_000_000_000
+CARDS = {"CUDA0": 0x1000, "CUDA1": 0x2000, "Vulkan0": 0x3000}
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices with addresses that nothing may follow."""
+    monkeypatch.setattr(placement, "graphics", lambda **_: CARDS)
+    monkeypatch.setattr(placement, "description", lambda handle: f"card at {handle}")
+
+
+def pointers(raw: Any) -> list[int | None]:
+    array = ctypes.cast(raw.devices, ctypes.POINTER(ctypes.c_void_p))
+    found = []
+    for i in range(20):
+        found.append(array[i])
+        if array[i] is None:
+            break
+    return found
+
+
+# What llama.cpp is given
+
+
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [(("CUDA1",), [0x2000, None]), (("cuda1", "CUDA0"), [0x2000, 0x1000, None]), (("cpu",), [None])],
+)
+def test_the_array_of_devices_ends_with_null(cards: None, devices: tuple[str, ...], expected: list[int | None]) -> None:
+    raw = native.llama_model_default_params()
+    kept = place(raw, ModelParams(devices=devices))
+    assert pointers(raw) == expected
+    assert kept
+
+
+def test_auto_leaves_the_choice_to_llama_cpp() -> None:
+    raw = native.llama_model_default_params()
+    assert place(raw, ModelParams()) == ()
+    assert raw.devices is None
+    assert raw.split_mode == native.llama_model_default_params().split_mode
+    assert raw.n_gpu_layers == -1
+
+
+@pytest.mark.parametrize("others", [{}, {"CUDA0": 0x1000}])
+def test_a_card_that_the_processor_plays_is_taken_only_by_name(
+    monkeypatch: pytest.MonkeyPatch, others: dict[str, int]
+) -> None:
+    played = {**others, "Vulkan0": 0x3000}
+    monkeypatch.setattr(placement, "graphics", lambda *, software=True: played if software else others)
+    raw = native.llama_model_default_params()
+    kept = place(raw, ModelParams())
+
+    assert pointers(raw) == [*others.values(), None]
+    assert label(ModelParams()) == ("CUDA0" if others else "CPU")
+    kept = place(raw, ModelParams(devices=("vulkan0",)))
+    assert pointers(raw) == [0x3000, None]
+    assert kept
+
+
+def test_a_model_that_stays_whole_is_not_split() -> None:
+    raw = native.llama_model_default_params()
+    place(raw, ModelParams(split=False))
+    assert (raw.split_mode, raw.main_gpu) == (0, 0)
+
+
+def test_shares_are_as_many_as_llama_cpp_reads(cards: None) -> None:
+    raw = native.llama_model_default_params()
+    kept = place(raw, ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=(3, 1)))
+    assert len(kept[1]) >= native.llama_max_devices()
+    assert [raw.tensor_split[i] for i in range(4)] == [3, 1, 0, 0]
+
+
+def test_a_device_that_is_not_there_is_a_sentence(cards: None, demo_draft: Path) -> None:
+    with pytest.raises(UsageError, match="no device CUDA2 here") as caught:
+        find(("CUDA0", "CUDA2"))
+    assert "CUDA0, CUDA1, Vulkan0, cpu" in caught.value.hint
+
+
+def test_the_placement_lives_as_long_as_the_model(demo_draft: Path) -> None:
+    model = Model(open_model_file(demo_draft), ModelParams(devices=("cpu",)))
+    assert len(model._placement) == 1
+    model.close()
+
+
+def test_where_it_is_in_words(cards: None) -> None:
+    assert label(ModelParams()) == "CUDA0 + CUDA1 + Vulkan0"
+    assert label(ModelParams(devices=("CUDA1",))) == "CUDA1"
+    assert label(ModelParams(devices=("cpu",))) == label(ModelParams(n_gpu_layers=0)) == "CPU"
+    assert pairs._device(PairParams(Path(), Path(), 1, model=ModelParams(devices=("CUDA0",))), False) == "CUDA0"
+    apart = PairParams(
+        Path(), Path(), 1, model=ModelParams(devices=("CUDA0",)), draft_model=ModelParams(devices=("cpu",))
+    )
+    assert pairs._device(apart, True) == "CUDA0, draft on CPU"
+
+
+# A pair
+
+
+def load(params: PairParams) -> NativePair:
+    return load_pair(params, CancelFlag(), lambda *_: True)
+
+
+def test_both_models_get_their_own_settings(tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    models, contexts = [], []
+
+    class SeenModel(Model):
+        def __init__(self, file: Any, params: Any, on_progress: Any) -> None:
+            models.append(params)
+            super().__init__(file, params, on_progress)
+
+    class SeenContext(Context):
+        def __init__(self, model: Any, params: Any, cancel: Any) -> None:
+            contexts.append(params)
+            super().__init__(model, params, cancel)
+
+    monkeypatch.setattr(pairs, "Model", SeenModel)
+    monkeypatch.setattr(pairs, "Context", SeenContext)
+    files = [tiny(llama__context_length=512) for _ in range(2)]
+    target, draft = ModelParams(devices=("cpu",)), ModelParams(n_gpu_layers=0, split=False)
+    load(
+        PairParams(
+            files[0],
+            files[1],
+            1,
+            256,
+            target,
+            draft_model=draft,
+            kv_type="f32",
+            draft_kv_type="bf16",
+            flash_attention="on",
+        )
+    ).close()
+
+    assert models == [target, draft]
+    assert [c.kv_type for c in contexts] == ["f32", "bf16"]
+    assert [c.flash_attention for c in contexts] == ["on", "on"]
+    assert [c.n_ctx for c in contexts] == [256, 256]
+
+
+def test_a_quantised_cache_without_flash_attention_is_refused() -> None:
+    for name in ("kv_type", "draft_kv_type"):
+        with pytest.raises(UsageError, match="needs flash attention"):
+            PairParams(Path(), None, 1, flash_attention="off", **{name: "q8_0"})  # type: ignore[arg-type]
+
+
+def test_what_was_learned_belongs_to_a_placement(cards: None, demo_target: Path, demo_draft: Path) -> None:
+    files: Fingerprints = {demo_target: "target", demo_draft: "draft"}
+    base = PairParams(demo_target, demo_draft, 2)
+    one = ModelParams(devices=("CUDA0",))
+    kinds = [
+        base,
+        replace(base, model=one),
+        replace(base, model=replace(one, n_gpu_layers=20)),
+        replace(base, model=ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=(1, 1))),
+        replace(base, model=ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=(3, 1))),
+        replace(base, draft_model=one),
+        replace(base, kv_type="q8_0"),
+        replace(base, draft_kv_type="q8_0"),
+        replace(base, flash_attention="on"),
+        replace(base, n_threads=1),
+    ]
+
+    names = [pair_identity(params, files) for params in kinds]
+    assert len(set(names)) == len(kinds)
+    assert pair_identity(base, files) == pair_identity(replace(base, n_ctx=256), files)
+    # Of a draft that is not loaded nothing counts.
+    alone = replace(base, draft=None)
+    assert pair_identity(alone, files) == pair_identity(replace(alone, draft_kv_type="q8_0"), files) != names[0]
+
+
+def test_what_was_learned_on_another_machine_says_nothing_here(
+    cards: None, demo_target: Path, demo_draft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_card = ModelParams(devices=("CUDA0",))
+    alone = PairParams(demo_target, demo_draft, 2, memory_dir=tmp_path)
+    with_card = replace(alone, model=on_card)
+    both = replace(alone, model=ModelParams(devices=("CUDA0", "cuda1")))
+
+    def names() -> list[Path | None]:
+        return [*(memory_file(each) for each in (alone, with_card, both)), thread_file(alone, (1, 2))]
+
+    here = names()
+    monkeypatch.setattr(placement, "description", lambda handle: "another card")
+    new_card = names()
+    monkeypatch.setattr(identity, "processor_kind", lambda: "another processor")
+    elsewhere = names()
+    monkeypatch.undo()
+
+    assert [one == other for one, other in zip(here, new_card, strict=True)] == [True, False, False, True]
+    assert not set(new_card) & set(elsewhere)
+    assert thread_file(alone, (1, 2)) == here[-1], "what was measured here holds again"
+
+
+# From what the machine has to a load
+
+
+@pytest.fixture
+def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """A function that gives this machine other devices."""
+
+    def give(*devices: DeviceRoom) -> None:
+        for module in (fit_pair, loading):
+            monkeypatch.setattr(module, "memory_rooms", lambda: devices)
+
+    return give
+
+
+def card(name: str, gigabytes: float) -> DeviceRoom:
+    return DeviceRoom(name, "gpu", "CUDA", int(gigabytes * GB))
+
+
+def memory(gigabytes: float) -> DeviceRoom:
+    return DeviceRoom("cpu", "cpu", "CPU", int(gigabytes * GB))
+
+
+def test_this_machine_has_main_memory() -> None:
+    found = memory_rooms()
+    assert (found[-1].name, found[-1].kind) == ("cpu", "cpu")
+    assert found[-1].free_bytes > 0
+
+
+def test_both_go_on_the_first_card_by_name(rooms: Callable[..., None], demo_target: Path, demo_draft: Path) -> None:
+    rooms(card("CUDA0", 24), card("CUDA1", 24), memory(32))
+
+    found = fitted(PairParams(demo_target, demo_draft, 1), (None, None), ())
+
+    assert (found.model.devices, found.draft_model.devices) == (("CUDA0",), ("CUDA0",))
+    assert not found.draft_model.split
+
+
+def test_without_a_card_nothing_is_changed(rooms: Callable[..., None], demo_target: Path) -> None:
+    rooms(memory(32))
+    wanted = PairParams(demo_target, None, 1)
+
+    found = fitted(wanted, (None, None), ())
+
+    assert replace(found, memory=(), n_ctx_room=0) == wanted
+    assert found.n_ctx_room == 8192
+    assert [taken.device for taken in found.memory] == ["cpu"]
+
+
+def test_llama_cpp_is_asked_only_where_it_is_tight(
+    rooms: Callable[..., None], demo_target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+    monkeypatch.setattr("app.llama.footprint.measure", lambda path, *_: asked.append(path))
+    wanted = PairParams(demo_target, None, 1, 8192)
+    rooms(memory(32))
+    fitted(wanted, (None, None), ())
+    assert asked == []
+    rooms(memory(0.4))
+    fitted(wanted, (None, None), ())
+    assert asked == [demo_target]
+
+
+def test_what_does_not_fit_is_refused_with_flags_that_take_the_offers(
+    rooms: Callable[..., None], demo_target: Path, demo_draft: Path
+) -> None:
+    rooms(memory(0.42))
+    source = HubModel("owner/model-GGUF")
+    small = Pair("small", "A small one", LocalModel(demo_draft), None)
+
+    with pytest.raises(DoesNotFitError, match=r"does not fit: it takes .* in main memory") as caught:
+        fitted(PairParams(demo_target, demo_draft, 1, 8192), (source, None), (small,))
+
+    error = caught.value
+    assert "--ctx 2048: a context of 2,048 tokens, frees about 0.3 GB" in error.hint
+    assert "--kv-type q8_0" in error.hint
+    assert "--no-draft" in error.hint
+    assert "--fit off" in error.hint
+    # Taking one leads to a load.
+    taken = next(offer for offer in error.offers if offer.flags[:1] == ("--ctx",))
+    assert taken.suffices
+    fitted(PairParams(demo_target, demo_draft, 1, int(taken.flags[1])), (source, None), ())
+
+
+def test_the_command_line_says_it_and_loads_nothing(
+    rooms: Callable[..., None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms(memory(0.1))
+    monkeypatch.setattr(native, "llama_model_load_from_file", lambda *_: pytest.fail("it was loaded"))
+
+    assert main(["run", "--temp", "0", "Hi"]) == 1
+    error = capsys.readouterr().err
+    assert "does not fit" in error
+    assert "--ctx 1024" in error or "--ctx 2048" in error
+    assert "Traceback" not in error
+
+    assert main(["run", "--device", "CUDA0", "Hi"]) == 2
+    assert "There is no device CUDA0 here" in capsys.readouterr().err
+
+
+def test_fit_off_and_a_small_cache_load_all_the_same(
+    rooms: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rooms(memory(0.1))
+    flags = ["--ctx", "512", "--kv-type", "q8_0", "--device", "cpu", "--no-draft", "--max-tokens", "2", "--temp", "0"]
+
+    assert main(["run", "--fit", "off", *flags, "--json", "Hi"]) == 0
+    assert json.loads(capsys.readouterr().out)["text"]

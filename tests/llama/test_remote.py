@@ -1,0 +1,283 @@
+"""Devices behind ggml's RPC, on loopback: needs a llama.cpp that is built with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.cli.engine import make_engine
+from app.cli.loader import PairLoader
+from app.cli.options import read_options
+from app.cli.parser import build_parser
+from app.conversations.message import Message, Role
+from app.core.child import python_command, python_environment
+from app.core.errors import EngineLostError, ModelLoadError, RemoteError
+from app.engine.types import FinishReason, SamplingParams
+from app.hardware.rpc import Endpoint, ask
+from app.llama import remote
+from app.llama.pair_params import PairParams
+from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, StepCompleted
+from app.worker.isolated.engine import IsolatedEngine
+from app.worker.isolated.timeouts import Limits
+from app.worker.request import AnswerRequest
+
+pytestmark = pytest.mark.native
+LIBRARY = Path(os.environ.get("TANDEM_TEST_RPC_LIBRARY", Path.home() / ".cache" / "tandem-test-rpc"))
+_TRIES = 600
+WITHOUT_RPC = "Without --rpc the models are loaded on this machine alone."
+
+
+class Server:
+    """A server on this machine, on a port of its own that it keeps."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.endpoint = Endpoint("127.0.0.1", listener.getsockname()[1])
+        self.start()
+
+    def answers(self) -> None:
+        """Wait until it does."""
+        for _ in range(_TRIES):
+            try:
+                ask(self.endpoint)
+            except RemoteError:
+                assert self._process.poll() is None
+                time.sleep(0.05)
+            else:
+                return
+        raise AssertionError("the server does not answer")
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            python_command("-m", "tests.llama.rpc_server", str(self.endpoint.port)),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=python_environment(),
+        )
+        self.answers()
+
+    def freeze(self) -> None:
+        """Its system goes on, and takes connections for it."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    if not LIBRARY.is_dir():
+        pytest.skip(f"{LIBRARY} is absent; set TANDEM_TEST_RPC_LIBRARY to the libraries of a build with GGML_RPC")
+    # For the processes that are started from here; this one has its library.
+    monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(LIBRARY))
+    made = Server()
+    yield made
+    made.kill()
+
+
+def run(*flags: str) -> dict[str, object]:
+    command = python_command("-m", "app", "run", "--temp", "0", "--threads", "1", "--max-tokens", "16", "--json")
+    done = subprocess.run(
+        [*command, *flags, "Name three rivers."],
+        capture_output=True,
+        text=True,
+        env=python_environment(),
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
+
+
+class Chat:
+    """An engine in a process of its own, and what it says."""
+
+    def __init__(self, *flags: str) -> None:
+        options = read_options(build_parser().parse_args(["--threads", "1", *flags]))
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        engine = make_engine(options.process, self._events.put)
+        assert isinstance(engine, IsolatedEngine)
+        self.engine = engine
+        self.engine.load(PairLoader(options))
+
+    def answer(self, prompt: str = "Count to a thousand.") -> int:
+        """Ask for an answer that does not end by itself; returns its number."""
+        return self.engine.answer(AnswerRequest((Message(Role.USER, prompt),), SamplingParams(temperature=0)))
+
+    def answer_under_way(self) -> int:
+        """Ask for one once the pair is loaded, and read its beginning."""
+        assert isinstance(self.until(Loaded, Failed), Loaded)
+        number = self.answer()
+        for _ in range(3):
+            assert isinstance(self.until(StepCompleted, Failed), StepCompleted)
+        return number
+
+    def until(self, *kinds: type[Event]) -> Event:
+        """The next event of one of these kinds."""
+        while not isinstance(event := self._events.get(timeout=120), kinds):
+            pass
+        return event
+
+    def failed(self) -> Failed:
+        """How what was asked for fails."""
+        event = self.until(Failed, Finished, Loaded)
+        assert isinstance(event, Failed)
+        return event
+
+    def goes_on(self, number: int) -> None:
+        """See that an answer is written."""
+        step = self.until(StepCompleted, Failed)
+        assert isinstance(step, StepCompleted)
+        assert step.request == number
+
+    def hurry(self, limits: Limits) -> None:
+        """Have it watched by somebody who waits for seconds where people are given minutes."""
+        watchdog = self.engine._watchdog
+        assert watchdog is not None
+        watchdog.tick_s, watchdog._timeout._limits = 0.1, limits
+
+
+Begin = Callable[..., Chat]
+
+
+@pytest.fixture
+def remote_chat(server: Server) -> Iterator[Begin]:
+    """Begins a chat whose models go to the server; it is closed after the test."""
+    made: list[Chat] = []
+
+    def begin(*flags: str) -> Chat:
+        made.append(Chat("--rpc", str(server.endpoint), *flags))
+        return made[-1]
+
+    yield begin
+    for chat in made:
+        chat.engine.close(30)
+
+
+def test_the_target_goes_there_and_the_draft_stays_here(remote_chat: Begin) -> None:
+    loaded = remote_chat().until(Loaded, Failed)
+
+    assert isinstance(loaded, Loaded)
+    assert loaded.pair.device == "RPC0, draft on CPU"
+
+
+def test_the_answer_is_the_same_there(server: Server) -> None:
+    far = run("--rpc", str(server.endpoint), "--draft-n-max", "3")
+
+    assert far["text"] == run("--draft-n-max", "3")["text"]
+
+
+def test_a_server_that_dies_in_an_answer_is_a_sentence_and_a_new_one_is_taken(
+    server: Server, remote_chat: Begin
+) -> None:
+    chat = remote_chat("--no-draft")
+    number = chat.answer_under_way()
+    server.kill()
+    lost = chat.failed()
+    again = chat.answer()
+    gone = chat.failed()
+    server.start()
+    last = chat.answer()
+
+    assert (lost.request, type(lost.error)) == (number, EngineLostError)
+    assert "Remote RPC server crashed" in lost.error.message
+    assert lost.error.hint.endswith(WITHOUT_RPC)
+    assert (gone.request, type(gone.error)) == (again, RemoteError)
+    chat.goes_on(last)
+
+
+def test_every_part_of_a_prompt_is_waited_for_where_a_server_computes_it() -> None:
+    here = PairParams(Path("big.gguf"), Path("small.gguf"), n_threads=1)
+    there = replace(here, rpc=("127.0.0.1:1",))
+
+    assert (there.target_context(8192).waits, there.draft_context(8192).waits) == (True, True)
+    assert (here.target_context(8192).waits, here.draft_context(8192).waits) == (False, False)
+
+
+def test_one_that_is_not_there_is_a_sentence(server: Server, remote_chat: Begin) -> None:
+    server.kill()
+
+    failed = remote_chat("--no-draft").failed()
+
+    assert failed.error.message == f"{server.endpoint} cannot be reached: Connection refused."
+
+
+def test_a_build_without_rpc_refuses_before_it_asks_anybody() -> None:
+    if remote.can_use_rpc():
+        pytest.skip("this build has RPC")
+    with pytest.raises(ModelLoadError, match="built without RPC"):
+        remote.add_servers(("127.0.0.1:1",))
+    remote.add_servers(())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
+class TestFreeze:
+    """A server that hangs."""
+
+    def test_in_an_answer_it_is_a_sentence_and_a_notice_before(self, server: Server, remote_chat: Begin) -> None:
+        chat = remote_chat("--no-draft")
+        number = chat.answer_under_way()
+        server.freeze()
+        chat.hurry(Limits(least=2.0, noticed=0.5))
+        notice = chat.until(Notice, Failed)
+        lost = chat.failed()
+        again = chat.answer()
+        refused = chat.failed()
+        server.thaw()
+        server.answers()
+        last = chat.answer()
+
+        assert isinstance(notice, Notice)
+        assert notice.text.startswith(f"{server.endpoint} has not answered for ")
+        assert (lost.request, type(lost.error)) == (number, EngineLostError)
+        assert "while writing the answer; the engine process was ended" in lost.error.message
+        assert lost.error.hint.endswith(WITHOUT_RPC)
+        # The greeting in front of loading has a time limit of its own.
+        assert (refused.request, type(refused.error)) == (again, RemoteError)
+        chat.goes_on(last)
+
+    def test_while_loading_it_is_a_sentence(self, server: Server, remote_chat: Begin) -> None:
+        chat = remote_chat("--no-draft")
+        # The greeting is over by then.
+        chat.until(LoadProgress)
+        server.freeze()
+        chat.hurry(Limits(loading=2.0, noticed=5.0))
+
+        lost = chat.failed()
+
+        assert lost.request is None
+        assert "has not answered for " in lost.error.message
+        assert "while loading the target model; the engine process was ended" in lost.error.message
+
+    def test_a_stop_brings_the_chat_back(self, server: Server, remote_chat: Begin) -> None:
+        chat = remote_chat("--no-draft")
+        number = chat.answer_under_way()
+        server.freeze()
+        chat.engine.cancel()
+        cut = chat.until(Finished, Failed)
+        server.thaw()
+        # It was not the end of the pair: whoever goes on after a while is answered by it.
+        later = chat.answer()
+        seen = chat.until(LoadProgress, StepCompleted, Failed)
+
+        assert isinstance(cut, Finished)
+        assert (cut.request, cut.reason) == (number, FinishReason.CANCELLED)
+        assert cut.text
+        assert isinstance(seen, StepCompleted)
+        assert seen.request == later

@@ -1,0 +1,111 @@
+"""Sampled answers of a real sampler chain have one distribution, with and without drafts, and a fault would show.
+
+A model of eight letters says the same few things over and over, so that hundreds of answers fall into a few classes
+and what was said before matters for what comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from app.compare.lossless import EVERYTHING, SampledCheck, check_sampled
+from app.compare.steps import Steps
+from app.conversations.message import Message, Role
+from app.engine import generator
+from app.engine.types import Draft, SamplingParams
+from app.engine.verify import Observe, Verification, verify
+from app.llama.cancel import CancelFlag
+from app.llama.library import native
+from app.llama.pair import NativePair
+from app.llama.pair_params import PairParams
+from app.llama.sampler import SamplerChain
+from app.worker.request import AnswerRequest
+from tests.llama.gguf_files import I32, STRING, Array
+from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS
+
+pytestmark = pytest.mark.native
+
+ANSWERS = 300
+LETTERS = "abcdefgh"
+DRAWS = SamplingParams(temperature=20, top_k=3, top_p=1, min_p=0)
+PENALISED = SamplingParams(temperature=5, top_k=3, frequency_penalty=8)
+"""The past decides: where it is forgotten, or holds what was never said, other letters come."""
+
+
+@pytest.fixture
+def pair(tiny: Callable[..., Path]) -> Iterator[NativePair]:
+    tokens = Array(STRING, [*SPECIALS, *LETTERS])
+    types = Array(I32, [CONTROL] * len(SPECIALS) + [NORMAL] * len(LETTERS))
+    model = tiny(tokenizer__ggml__tokens=tokens, tokenizer__ggml__token_type=types)
+    # The target drafts for itself, greedily: often right and often wrong.
+    loaded = NativePair(PairParams(model, model, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
+    yield loaded
+    loaded.close()
+
+
+def _checked(pair: NativePair, sampling: SamplingParams) -> SampledCheck:
+    request = AnswerRequest((Message(Role.USER, "abcab"),), sampling)
+    steps = Steps(check_sampled(pair, request, "everything", EVERYTHING, ANSWERS, lambda: False))
+    for _ in steps:
+        pass
+    return steps.result
+
+
+@pytest.mark.parametrize("sampling", [DRAWS, PENALISED], ids=["drawn", "penalised"])
+def test_sampled_answers_have_one_distribution(pair: NativePair, sampling: SamplingParams) -> None:
+    check = _checked(pair, sampling)
+
+    assert check.freedom >= 3, "answers that are all alike, or all different, tell nothing"
+    assert check.drafted >= ANSWERS / 2
+    assert check.holds, check
+
+
+def _believed(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
+    """Takes the draft's word for it."""
+
+    def choose(row: int) -> int:
+        token = sample(row)
+        return draft.tokens[row] if row < len(draft) else token
+
+    return verify(draft, choose, observe)
+
+
+def _favoured(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
+    """Gives a draft that was refused another chance."""
+
+    def choose(row: int) -> int:
+        token = sample(row)
+        return sample(row) if row < len(draft) and token != draft.tokens[row] else token
+
+    return verify(draft, choose, observe)
+
+
+@pytest.mark.parametrize("fault", [_believed, _favoured])
+@pytest.mark.parametrize("sampling", [DRAWS, PENALISED], ids=["drawn", "penalised"])
+def test_a_verification_that_favours_drafts_is_found(
+    pair: NativePair, monkeypatch: pytest.MonkeyPatch, fault: Callable[..., Verification], sampling: SamplingParams
+) -> None:
+    monkeypatch.setattr(generator, "verify", fault)
+    assert not _checked(pair, sampling).holds
+
+
+def test_penalties_that_see_what_was_refused_are_found(pair: NativePair, monkeypatch: pytest.MonkeyPatch) -> None:
+    chains: list[SamplerChain] = []
+    new_sampler = pair.new_sampler
+
+    def watched(params: SamplingParams) -> SamplerChain:
+        chains.append(new_sampler(params))
+        return chains[-1]
+
+    def shown(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
+        found = verify(draft, sample, observe)
+        for token in draft.tokens[found.n_accepted :]:
+            native.llama_sampler_accept(chains[-1]._chain, token)
+        return found
+
+    monkeypatch.setattr(pair, "new_sampler", watched)
+    monkeypatch.setattr(generator, "verify", shown)
+    assert not _checked(pair, PENALISED).holds

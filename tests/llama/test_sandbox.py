@@ -1,0 +1,324 @@
+"""What a chat template may not do, and how it is stopped: quickly, and before the memory is full."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from app.conversations.message import Message, Role
+from app.core.errors import TemplateError
+from app.llama import sandbox, template_limits
+from app.llama.template import ChatTemplate
+
+TALK = [Message(Role.SYSTEM, "Be brief."), Message(Role.USER, "Hello")]
+
+
+def render(source: str) -> str:
+    return ChatTemplate(source).render(TALK)
+
+
+def failure(source: str) -> TemplateError:
+    with pytest.raises(TemplateError) as caught:
+        render(source)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ ''.__class__.__mro__ }}",
+        "{{ ''['__class__'] }}",
+        "{{ ''|attr('__class__') }}",
+        "{{ messages.__init__.__globals__ }}",
+        "{{ raise_exception.__globals__ }}",
+        "{{ strftime_now.__globals__['json'] }}",
+        "{{ '{0.__class__}'.format('') }}",
+        "{{ '{0[role]}'.format(messages[0]) }}",
+        "{{ ['']|map(attribute='__class__')|list }}",
+        "{{ cycler.__init__.__globals__ }}",
+        "{{ self.__init__ }}",
+        "{{ namespace._Namespace__attrs }}",
+    ],
+)
+def test_python_is_out_of_reach(source: str) -> None:
+    try:
+        text = render(source)
+    except TemplateError:
+        return
+    # An unsafe attribute is undefined, and the undefined prints as nothing.
+    assert text in ("", "[Undefined]")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ messages.append(1) }}",
+        "{{ messages.clear() }}",
+        "{{ messages.pop() }}",
+        "{{ messages[0].update(role='user') }}",
+        "{{ messages[0].setdefault('x', 1) }}",
+    ],
+)
+def test_the_conversation_cannot_be_changed(source: str) -> None:
+    failure(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for m in messages %}",
+        "{% endfor %}",
+        "{{ 1 +",
+        "{% unknown %}",
+        "{{ x|no_such_filter }}",
+        "{{ x is no_such_test }}",
+        "{% include 'other' %}",
+        "{% import 'other' as o %}",
+        "{% extends 'other' %}",
+        "{{ " + "(" * 20_000 + " }}",
+        "{{ 1" + "+1" * 20_000 + " }}",
+        "{{ x" + ".x" * 20_000 + " }}",
+        "{% if 1 %}" * 3_000 + "{% endif %}" * 3_000,
+        "{% for a in b %}" * 60 + "{% endfor %}" * 60,
+        "{# " + "x" * sandbox.MAX_SOURCE + " #}",
+    ],
+)
+def test_what_cannot_be_compiled_is_a_sentence(source: str) -> None:
+    failure(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ missing() }}",
+        "{{ missing.deeper }}",
+        "{{ 1 / 0 }}",
+        "{{ 'a' + 1 }}",
+        "{{ messages['x'].y }}",
+        "{{ messages[10].role }}",
+        "{{ 1.0 ** 'a' }}",
+        "{{ [1]|tojson(2, 3, 4, 5, 6) }}",
+        "{{ namespace|tojson }}",
+        "{{ raise_exception(1, 2) }}",
+        "{{ strftime_now('\ud800') }}",
+        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+        "{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+        "{% set ns = namespace(l=[]) %}{% for i in range(100) %}{% set ns.l = [ns.l] %}{% endfor %}",
+    ],
+)
+def test_what_fails_while_it_runs_is_a_sentence(source: str) -> None:
+    error = failure(source)
+    assert error.message.startswith("The model's chat template fails: ")
+    assert error.message.endswith(".")
+    assert not error.message.endswith("..")
+    assert error.hint
+
+
+LOOP = "{% for a in range(100000) %}{% for b in range(100000) %}{% for c in range(100000) %}"
+ENDS = "{% endfor %}{% endfor %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        LOOP + ENDS,
+        LOOP + "{% continue %}" + ENDS,
+        # The counter cannot be given another meaning.
+        "{% macro tick() %}{% endmacro %}{% set _tick = tick %}{% set environment = 0 %}" + LOOP + ENDS,
+        (
+            "{% macro m() %}{% endmacro %}{% macro n() %}{% for a in range(9999) %}{{ m() }}{% endfor %}{% endmacro %}"
+            "{% for b in range(9999) %}{% set x = n() %}{% endfor %}"
+        ),
+        (
+            "{% macro m() %}{{ caller() }}{% endmacro %}"
+            "{% for a in range(99999) %}{% for b in range(9999) %}{% call m() %}x{% endcall %}{% endfor %}{% endfor %}"
+        ),
+    ],
+)
+def test_endless_loops_end(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_STEPS", 20_000)
+    assert "it loops without end" in failure(source).message
+
+
+def test_what_takes_too_long_is_stopped_at_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_SECONDS", -1.0)
+    assert "it takes longer than" in failure("{% for a in [1] %}{% endfor %}").message
+
+
+def test_an_endless_loop_is_refused_when_the_template_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_STEPS", 20_000)
+    with pytest.raises(TemplateError, match="it loops without end"):
+        ChatTemplate(LOOP + ENDS)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "{{ range(9)|select('in', range(9)|list)|list }}",
+        "{{ range(9)|reject('in', range(9)|list)|list }}",
+        "{% for a in range(9) if false %}{% endfor %}",
+        "{{ 1 == 1 }}{{ 'a' in 'b' }}{{ 1 is odd }}{{ 1 + 1 }}{{ 'a'|upper }}{{ 'a'[0:] }}",
+        "{% set x %}{% endset %}" * 5,
+    ],
+)
+def test_work_without_a_loop_is_counted_too(work: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_STEPS", 5)
+    assert "it loops without end" in failure(work).message
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("{{ ('f' * 4000)|int(base=16) // 3 }}", "a number becomes too large"),
+        ("{{ ('a' * 10 ** 6).rfind('a' * 1000 ~ 'b' ~ 'a' * 1000) }}", "a search takes too long"),
+        ("{{ ('a' * 10 ** 6).rsplit('a' * 1001) }}", "a search takes too long"),
+        ("{{ ('ab' * 10 ** 6)|trim('c' * 1000) }}", "a search takes too long"),
+        ("{{ ('ab' * 10 ** 6)|trim(chars='c' * 1000) }}", "a search takes too long"),
+        ("{{ ('ab' * 10 ** 6).lstrip('c' * 1000) }}", "a search takes too long"),
+        ("{{ " + "==".join("1" * 200) + " }}", "it compares too much at once"),
+        ("{{ strftime_now('%9999999d' * 99) }}", "a layout of a date is too long"),
+    ],
+)
+def test_one_operation_that_would_take_long_is_refused(source: str, said: str) -> None:
+    assert said in failure(source).message
+
+
+CHAIN = "{% set ns = namespace(p=0) %}{% for i in range(99) %}{% set ns.p = KEPT %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        CHAIN.replace("KEPT", "namespace(p=ns.p, s='a' * 9999)"),
+        CHAIN.replace("KEPT", "cycler(ns.p, 'a' * 9999)"),
+        "{% set s = 'a' * 9999 %}" + "".join(f"{{% set s{i} = s[1:] %}}" for i in range(99)),
+        "{{ range(99)|map('string')|map('center', 9999)|list|length }}",
+    ],
+)
+def test_what_is_kept_piece_by_piece_is_counted_together(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_MADE", 500_000)
+    assert "its values together become too large" in failure(source).message
+
+
+def test_values_that_were_there_before_are_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_MADE", 500_000)
+    talk = [Message(Role.USER, "a" * 10_000)] * 10
+    source = "{% for m in messages %}{{ messages|selectattr('role', 'in', ['user'])|list|length }} {% endfor %}"
+    assert ChatTemplate(source).render(talk) == "10 " * 10
+
+
+DOUBLING = "{% set ns = namespace(s='aaaaaaaa', l=[1]) %}{% for i in range(60) %}BODY{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ 'a' * 10 ** 9 }}",
+        "{{ 10 ** 9 * 'a' }}",
+        "{{ [1] * 10 ** 9 }}",
+        "{{ (1, 2) * 10 ** 9 }}",
+        "{{ ['a' * 10 ** 6] * 10 ** 5 }}",
+        "{{ 2 ** 1000000000 }}",
+        "{{ 10.0 ** 1000000000 }}",
+        "{% set ns = namespace(x=99 ** 64) %}{% for i in range(9) %}{% set ns.x = ns.x * ns.x %}{% endfor %}",
+        "{{ '\t'.expandtabs(10 ** 9) }}",
+        "{{ 'a'.translate({97: 'b' * 10 ** 6}) }}",
+        "{{ 1 .to_bytes(10 ** 9, 'big') }}",
+        "{{ ('\n' * 10 ** 6)|indent(9999) }}",
+        "{{ ('\n' * 10 ** 6)|indent('a' * 1000) }}",
+        "{{ ('a' * 10 ** 6)|replace('a', 'b' * 10 ** 6) }}",
+        "{{ ('a' * 10 ** 6)|replace(old='a', new='b' * 10 ** 6) }}",
+        "{{ ('a' * 10 ** 6)|replace('', 'b' * 10 ** 6) }}",
+        "{{ range(100000)|join('b' * 10 ** 6) }}",
+        "{{ range(100000)|join(d='b' * 10 ** 6) }}",
+        "{{ ([namespace(s='a' * 10 ** 6)] * 1000)|join('', 's') }}",
+        "{{ ([namespace(s='a' * 10 ** 6)] * 1000)|join(attribute='s') }}",
+        "{{ range(10 ** 9)|list }}",
+        "{{ [1]|batch(10 ** 9, 'x')|list }}",
+        "{{ [1]|slice(10 ** 9)|list }}",
+        "{{ 1.5|round(10 ** 9, 'ceil') }}",
+        "{{ [1]|tojson(indent=10 ** 9) }}",
+        "{{ ([1] * 10 ** 5)|tojson(indent=9999) }}",
+        "{{ ([[1] * 100] * 100)|sum(start=[]) }}",
+        "{{ lipsum(n=10 ** 9) }}",
+        "{{ 'a'|wordwrap(1) }}",
+        "{% for a in range(100) %}{{ 'a' * 10 ** 6 }}{% endfor %}",
+        "{% macro m() %}{{ 'a' * 5 * 10 ** 6 }}{% endmacro %}{{ m() ~ m() }}",
+    ],
+)
+def test_what_would_fill_the_memory_is_refused_before_it_does(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Other programs may use the processor meanwhile.
+    monkeypatch.setattr(sandbox, "MAX_SECONDS", 60.0)
+    # Refused by name; a MemoryError would be a sentence too, but a late one.
+    refusals = "becomes too large|is too large|too deeply|Range too big|only numbers|unsafe|undefined|No filter"
+    assert re.search(refusals, failure(source).message)
+
+
+@pytest.mark.parametrize(
+    ("body", "end"),
+    [
+        ("{% set ns.s = ns.s ~ ns.s %}", ""),
+        ("{% set ns.s = ns.s + ns.s %}", ""),
+        ("{% set ns.l = ns.l + ns.l %}", ""),
+        ("{% set ns.l = [ns.l, ns.l] %}", "{{ ns.l }}"),
+        ("{% set ns.l = (ns.l, ns.l) %}", "{{ ns.l }}"),
+        ("{% set ns.l = {'a': ns.l, 'b': ns.l} %}", "{{ ns.l|tojson }}"),
+        ("{% set ns.l = dict(a=ns.l, b=ns.l) %}", "{{ ns.l|tojson }}"),
+        ("{% set ns.s %}{{ ns.s }}{{ ns.s }}{% endset %}", ""),
+        ("{% set ns.s = '%s%s'|format(ns.s, ns.s) %}", ""),
+        ("{% set ns.s = '%s%s' % (ns.s, ns.s) %}", ""),
+        ("{% set ns.s = '{0}{0}'.format(ns.s) %}", ""),
+        ("{% set ns.s = [ns.s, ns.s]|join %}", ""),
+        ("{% set ns.s = ns.s.join(['', '', '']) %}", ""),
+        ("{% set ns.s = ns.s|replace('a', 'aa') %}", ""),
+        ("{% set ns.s = ns.s.replace('a', 'aa') %}", ""),
+    ],
+)
+def test_what_doubles_is_refused_before_it_fills_the_memory(
+    body: str, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template_limits, "MAX_CHARACTERS", 100_000)
+    assert "a value becomes too large" in failure(DOUBLING.replace("BODY", body) + end).message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ '%1000000000d' % 1 }}",
+        "{{ '%1000000000d'|format(1) }}",
+        "{{ '%(a)1000000000d'|format(a=1) }}",
+        "{{ '%(a(b))1000000000d' % {'a(b)': 1} }}",
+        "{{ ('%(' * 100000 ~ '%99999d') % 1 }}",
+        "{{ '%*d' % (10 ** 9, 1) }}",
+        "{{ '%.1000000000f' % 1.5 }}",
+        "{{ '{:1000000000}'.format(1) }}",
+        "{{ '{:{}}'.format(1, 10 ** 9) }}",
+        "{{ '{:{w}}'.format(1, w='1000000000') }}",
+        "{{ '{x:1000000000}'.format_map({'x': 1}) }}",
+        "{{ 'a'|center(10 ** 9) }}",
+        "{{ 'a'|center(width=10 ** 9) }}",
+        "{{ 'a'.center(10 ** 9) }}",
+        "{{ 'a'.ljust(10 ** 9) }}",
+        "{{ 'a'.rjust(10 ** 9) }}",
+        "{{ 'a'.zfill(10 ** 9) }}",
+        "{{ 'a'|indent(10 ** 9, true) }}",
+    ],
+)
+def test_a_width_is_refused_before_it_is_filled(source: str) -> None:
+    assert "a width is too large" in failure(source).message
+
+
+def test_namespaces_that_hold_each_other_print_as_a_word() -> None:
+    source = (
+        "{% set ns = namespace(x=none) %}{% for i in range(60) %}{% set n = namespace(a=ns.x, b=ns.x) %}"
+        "{% set ns.x = n %}{% endfor %}{{ ns.x }}"
+    )
+    assert render(source) == "<namespace>"
+
+
+def test_a_value_weighs_about_what_it_prints() -> None:
+    assert template_limits.weigh("abc") == 3
+    assert template_limits.weigh(["abc"] * 10) >= 30
+    assert template_limits.weigh({"a": {"b": "c" * 100}}) >= 100
+    assert template_limits.weigh(10**1000) >= 1000

@@ -1,0 +1,213 @@
+"""A chat template comes out of an untrusted file: whatever it does ends in a prompt or in one clear sentence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.conversations.message import Message, Role
+from app.core.errors import TemplateError
+from app.llama import sandbox
+from app.llama.plain import plain
+from app.llama.template import ChatTemplate
+from app.settings.thinking import Thinking
+
+TALK = [
+    Message(Role.SYSTEM, "Be brief."),
+    Message(Role.USER, "Hello"),
+    Message(Role.ASSISTANT, "Hi"),
+    Message(Role.USER, "Bye"),
+]
+MISTRAL = (
+    "{{ bos_token }}{% for message in messages %}"
+    "{% if (message.role == 'user') != (loop.index0 % 2 == 0) %}"
+    "{{ raise_exception('Conversation roles must alternate user/assistant') }}{% endif %}"
+    "{% if message.role == 'user' %}[INST] {{ message.content }} [/INST]"
+    "{% else %}{{ message.content }}{{ eos_token }}{% endif %}{% endfor %}"
+)
+
+
+def render(source: str | None, messages: list[Message] | None = None, **specials: str) -> str:
+    return ChatTemplate(source, **specials).render(TALK if messages is None else messages)
+
+
+def failure(source: str) -> TemplateError:
+    with pytest.raises(TemplateError) as caught:
+        render(source)
+    return caught.value
+
+
+# What templates do
+
+
+def test_without_a_template_the_prompt_is_chatml() -> None:
+    assert render(None, TALK[:2]) == (
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+def test_an_effort_that_a_template_does_not_know_is_told_as_one() -> None:
+    source = (
+        "{{ raise_exception('low and high are known.') if thinking_effort == 'medium' }}"
+        "{{ raise_exception('no system') if messages[0].role == 'system' }}{{ messages[0].content }}"
+    )
+    template, asked = ChatTemplate(source), Thinking(effort="medium")
+    for talk in (TALK, TALK[1:]):
+        with pytest.raises(TemplateError, match=r"this effort of thinking: low and high are known\.$") as caught:
+            template.render(talk, asked)
+        assert caught.value.hint == "Choose another reasoning effort, or auto."
+    assert template.render(TALK[1:2], Thinking(effort="low")) == "Hello"
+    with pytest.raises(TemplateError, match="refuses this conversation: all is wrong"):
+        ChatTemplate("{{ raise_exception('all is wrong') }}").render(TALK, asked)
+
+
+def test_special_tokens_have_their_texts() -> None:
+    assert render("{{ bos_token }}x{{ eos_token }}", bos="<s>", eos="</s>") == "<s>x</s>"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("{{ messages|length }}", "4"),
+        (
+            "{% for m in messages %}{% if loop.first %}{% continue %}{% endif %}{{ m['role'] }}{% break %}{% endfor %}",
+            "user",
+        ),
+        ("{% generation %}{{ messages[1].content }}{% endgeneration %}", "Hello"),
+        ("{{ {'a': '<b> & ü'}|tojson }}", '{"a": "<b> & ü"}'),
+        ("{{ [1, {'b': 2, 'a': 1}]|tojson(indent=1, sort_keys=true) }}", json.dumps([1, {"a": 1, "b": 2}], indent=1)),
+        ("{{ [1, 2]|tojson(separators=(',', ':')) }}", "[1,2]"),
+        (
+            "{% set n = namespace(x='') %}{% for m in messages %}{% set n.x = n.x ~ m.role[0] %}{% endfor %}{{ n.x }}",
+            "suau",
+        ),
+        ("{% set first, rest = messages[0], messages[1:] %}{{ first.content + (rest|length)|string }}", "Be brief.3"),
+        ("{% macro say(m) %}[{{ m.content }}]{% endmacro %}{{ say(messages[1]) }}", "[Hello]"),
+        ("{{ messages|map(attribute='role')|join(', ') }}", "system, user, assistant, user"),
+        ("{{ messages|selectattr('role', 'equalto', 'user')|list|length }}", "2"),
+        ("{{ messages[1:]|join('', attribute='content') }}", "HelloHiBye"),
+        ("{{ 'a</think>b'.split('</think>')[-1].strip() }}", "b"),
+        (
+            "{{ '%s is **%d**'|format('x', 3) }} {{ '**{}** {:>4}'.format('y', 2) }} {{ '{{}}{0}'.format(1) }}",
+            "x is **3** **y**    2 {}1",
+        ),
+        ("{{ 'ab'|replace('a', 'xx') }}{{ 'ab'.replace('b', '') }}{{ '-' * 3 }}{{ 2 ** 8 }}{{ 7 % 4 }}", "xxba---2563"),
+        ("{{ '\n'.join(['a', 'b'])|indent(2) }}", "a\n  b"),
+        ("{% if messages[0].role in ['system', 'developer'] %}yes{% endif %}", "yes"),
+        ("{{ documents is none and tools is none and missing is not defined }}", "True"),
+        ("{% set x %}{% filter upper %}a{{ 1 }}b{% endfilter %}{% endset %}{{ x }}", "A1B"),
+        (
+            "{% for a in [1, [2, [3]]] recursive %}{{ loop(a) if a is iterable else a }}{% endfor %}",
+            "123",
+        ),
+        ("{{ [3, 1, 2]|sort|first }}{{ [1, 2]|sum }}{{ 'x'|center(3) }}{{ 1.25|round(1) }}", "13 x 1.2"),
+    ],
+)
+def test_what_templates_use_works(source: str, text: str) -> None:
+    assert render(source) == text
+
+
+def test_the_date_is_told() -> None:
+    year = render("{{ strftime_now('%Y') }}")
+    assert year.isdigit()
+    assert len(year) == 4
+
+
+def test_a_template_that_refuses_a_system_message_gets_it_with_the_first_question() -> None:
+    assert render(MISTRAL, TALK, eos="</s>") == "[INST] Be brief.\n\nHello [/INST]Hi</s>[INST] Bye [/INST]"
+
+
+SEEING = (
+    "{% for m in messages %}{{ m.role|capitalize }}{{ ':' if m.content[0].type == 'image' else ': ' }}"
+    "{% for part in m.content %}{% if part.type == 'text' %}{{ part.text }}{% endif %}{% endfor %}<end>\n{% endfor %}"
+)
+FOR_TOOLS = "{% for tool in tools %}{{ tool }}{% endfor %}{% for m in messages %}<{{ m.content }}>{% endfor %}"
+FOR_DOCUMENTS = "{% for d in documents %}{{ d }}{% endfor %}{% for m in messages %}<{{ m.content }}>{% endfor %}"
+WITHOUT_SYSTEM = "{% for m in messages if m.role != 'system' %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+
+
+def test_a_template_of_a_model_that_also_sees_is_told_texts_as_parts() -> None:
+    assert render(SEEING) == "System: Be brief.<end>\nUser: Hello<end>\nAssistant: Hi<end>\nUser: Bye<end>\n"
+
+
+def test_one_that_knows_both_manners_is_told_plain_texts() -> None:
+    both = "{% for m in messages %}{{ m.content if m.content is string else m.content[0].text + '?' }}{% endfor %}"
+    assert render(both) == "Be brief.HelloHiBye"
+
+
+@pytest.mark.parametrize("source", [FOR_TOOLS, FOR_DOCUMENTS, f"{FOR_TOOLS}{{{{ tools is none }}}}"])
+def test_a_template_that_asks_nobody_for_its_tools_has_none(source: str) -> None:
+    assert render(source).startswith("<Be brief.><Hello><Hi><Bye>")
+
+
+def test_a_template_that_leaves_out_system_messages_gets_them_with_the_first_question() -> None:
+    assert render(WITHOUT_SYSTEM) == "<user>Be brief.\n\nHello<assistant>Hi<user>Bye"
+    late = [TALK[2], TALK[0], TALK[1]]
+    assert render(WITHOUT_SYSTEM, late) == "<assistant>Hi<user>Be brief.\n\nHello"
+
+
+def test_one_that_leaves_them_out_and_refuses_the_rest_says_so() -> None:
+    strict = WITHOUT_SYSTEM + "{% if messages|length > 3 %}{{ raise_exception('Too long.') }}{% endif %}"
+    with pytest.raises(TemplateError, match=r"refuses this conversation: Too long\."):
+        render(strict, [*TALK, TALK[2], TALK[3]])
+
+
+@pytest.mark.parametrize("name", ["chatml", " chatml\n"])
+def test_chatml_is_known_by_its_name(name: str) -> None:
+    assert render(name) == render(None)
+    assert ChatTemplate(name).is_chatml
+
+
+def test_rwkv_world_is_known_by_its_name() -> None:
+    assert render("rwkv-world") == "System: Be brief.\n\nUser: Hello\n\nAssistant: Hi\n\nUser: Bye\n\nAssistant:"
+    assert not ChatTemplate("rwkv-world").is_chatml
+
+
+@pytest.mark.parametrize(
+    ("source", "lost"),
+    [
+        ("vicuna", True),
+        ("{% for m in messages %}{{ m.role }}{% endfor %}", True),
+        ("{{ messages[0].text }}{{ 1 / 0 if messages[0].content is string }}", True),
+        ("{{ messages[0].content|upper|tojson }}", False),
+        ("{{ raise_exception('no') }}", False),
+        ("{{ 1 / 0 }}", False),
+        (None, False),
+    ],
+)
+def test_it_is_known_which_template_loses_what_is_asked(source: str | None, lost: bool) -> None:
+    assert ChatTemplate(source).leaves_out is lost
+
+
+def test_a_refusal_of_everything_is_a_sentence() -> None:
+    error = failure("{{ raise_exception('Never\x1b[31m talk to me.') }}")
+    assert error.message == "The model's chat template refuses this conversation: Never [31m talk to me."
+    assert error.hint
+
+
+def test_a_refusal_without_a_system_message_is_told_at_once() -> None:
+    with pytest.raises(TemplateError, match=r"refuses this conversation: Conversation roles must alternate"):
+        render(MISTRAL, [Message(Role.ASSISTANT, "I begin")])
+
+
+def test_a_renewed_budget_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    template = ChatTemplate(None)
+    monkeypatch.setattr(sandbox, "MAX_STEPS", 10)
+    for _ in range(5):
+        template.renew_budget()
+        template.render(TALK)
+
+
+# What a file may put into a sentence
+
+
+def test_words_of_a_file_are_one_printable_line() -> None:
+    assert plain("a\x1b]0;t\x07\nb\u202e..") == "a ]0;t b"
+    assert len(plain("x" * 10**6)) <= 303
+
+
+def test_an_error_of_a_template_cannot_paint_the_terminal() -> None:
+    message = failure("{{ x|upper() }}{{ raise_exception('\x1b[2J' ~ 'a' * 5000) }}").message
+    assert message.isprintable()
+    assert len(message) < 400

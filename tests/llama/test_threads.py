@@ -1,0 +1,133 @@
+"""Threads of a loaded model: changed without loading it again, and taken from what was measured."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.cli import loading, placing, wanted
+from app.cli.options import read_options
+from app.core.errors import UsageError
+from app.engine.auto.threads import ThreadTimes
+from app.llama.cancel import CancelFlag
+from app.llama.identity import processor_model, thread_file
+from app.llama.library import native
+from app.llama.pair import NativePair, load_pair
+from app.llama.pair_params import PairParams
+from app.llama.params import ModelParams
+from tests.llama.conftest import NewContext
+
+pytestmark = pytest.mark.native
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What llama.cpp is told."""
+    seen: list[tuple[int, int]] = []
+    real = native.llama_set_n_threads
+
+    def tell(handle: Any, n: int, n_batch: int) -> None:
+        seen.append((n, n_batch))
+        real(handle, n, n_batch)
+
+    monkeypatch.setattr(native, "llama_set_n_threads", tell)
+    return seen
+
+
+def test_prompts_have_threads_of_their_own(new_context: NewContext, told: list[tuple[int, int]]) -> None:
+    context = new_context(512)
+    context.use_threads(1, 2)
+    assert native.llama_n_threads(context._handle) == 1
+    told.clear()
+
+    context.decode([1] * 100, 0)
+    context.decode([1], 1)
+    # A draft that is checked is a batch for llama.cpp, and short.
+    context.decode([1] * 5, 5)
+    context.decode([1] * 100, 0)
+
+    assert told == [(1, 2), (1, 1), (1, 2)]
+
+
+def test_wrong_numbers_are_refused(new_context: NewContext) -> None:
+    with pytest.raises(UsageError, match="threads setting is 0"):
+        new_context().use_threads(0, 1)
+
+
+def load(params: PairParams) -> NativePair:
+    return load_pair(params, CancelFlag(), lambda *_: True)
+
+
+def test_the_fastest_is_used_at_once_and_kept(
+    tmp_path: Path, demo_target: Path, demo_draft: Path, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(cache: Any, text: Any, use: Any, candidates: Any, clock: Any, *, cancelled: Any) -> Any:
+        yield 1.0
+        return ThreadTimes({1: 10.0, 2: 5.0}, {1: 3.0, 2: 4.0})
+
+    monkeypatch.setattr("app.llama.pair.measure_threads", measure)
+    params = PairParams(demo_target, demo_draft, 1, n_ctx=256, memory_dir=tmp_path)
+    pair = load(params)
+    list(pair.measure_threads((1, 2), lambda: False))
+    pair.close()
+
+    # Target and draft.
+    assert told == [(2, 2), (2, 2)]
+    monkeypatch.setattr(wanted, "thread_candidates", lambda: (1, 2))
+    found = wanted.with_threads(params)
+    assert (found.n_threads, found.n_threads_batch) == (2, 1)
+    # Another machine has other numbers to choose from.
+    monkeypatch.setattr(wanted, "thread_candidates", lambda: (1, 2, 4))
+    assert wanted.with_threads(params) is params
+
+
+def test_other_programs_get_processors_and_give_them_back(
+    demo_target: Path, demo_draft: Path, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds, busy = [0.0], [0.0]
+    monkeypatch.setattr("app.llama.pair.usable_processors", lambda: frozenset(range(4)))
+    monkeypatch.setattr("app.llama.pair.others_seconds", lambda: busy[0])
+    monkeypatch.setattr("app.llama.pair.time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    params = PairParams(demo_target, demo_draft, 4, n_ctx=256, gives_way=True)
+    pair = load(params)
+    in_use = []
+    for others in (0.0, 2.0, 0.0):
+        seconds[0] += 1.0
+        busy[0] += others
+        pair.yield_cpu()
+        in_use.append(pair.threads_in_use)
+    pair.close()
+
+    assert in_use == [4, 3, 4]
+    # Target and draft.
+    assert told == [(3, 3), (3, 3), (4, 4), (4, 4)]
+
+
+def test_a_number_that_was_given_is_not_lowered(demo_target: Path, told: list[tuple[int, int]]) -> None:
+    given = argparse.Namespace(target=str(demo_target), threads=1)
+    assert not wanted.wanted_params(read_options(given)).gives_way
+    assert wanted.wanted_params(read_options(argparse.Namespace(target=str(demo_target)))).gives_way
+
+
+def test_a_number_that_was_given_stays(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placing, "with_threads", lambda params: pytest.fail("it was looked up"))
+    given = argparse.Namespace(target=str(demo_target), threads=1)
+
+    assert loading.pair_params(read_options(given)).n_threads == 1
+
+
+def test_the_model_that_the_processor_computes_is_measured(demo_target: Path, demo_draft: Path) -> None:
+    both = PairParams(demo_target, demo_draft, 1)
+    card = ModelParams(devices=("CUDA0",))
+    apart = PairParams(demo_target, demo_draft, 1, model=card)
+    in_part = PairParams(demo_target, None, 1, model=ModelParams(n_gpu_layers=3, devices=("CUDA0",)))
+
+    assert processor_model(both) == demo_target
+    assert processor_model(apart) == demo_draft
+    assert processor_model(in_part) == demo_target
+    assert processor_model(PairParams(demo_target, None, 1, model=card)) is None
+    assert thread_file(both, (1, 2)) is None

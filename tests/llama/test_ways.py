@@ -1,0 +1,130 @@
+"""Every way out of a pair that does not fit leads to a load, typed as flags or taken in the chat."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.cli import loading
+from app.cli.loading import pair_params
+from app.cli.opener import Opener
+from app.cli.options import Options, read_options
+from app.cli.wanted import wanted_params
+from app.core.errors import AppError
+from app.hardware.device_room import DeviceRoom
+from app.llama.cancel import CancelFlag
+from app.llama.fitting import fit_pair
+from app.llama.fitting.does_not_fit import DoesNotFitError
+from app.llama.fitting.fit_pair import fitted
+from app.llama.pair_params import PairParams
+from app.models.source import HubModel
+from app.settings.layers import Layer
+from app.settings.live import LiveSettings
+from app.ui.models.ways import NoRoomError, Way
+from app.worker.events import Failed, Notice
+
+pytestmark = pytest.mark.native
+GB = 1_000_000_000
+Give = Callable[..., None]
+
+
+@pytest.fixture
+def rooms(monkeypatch: pytest.MonkeyPatch) -> Give:
+    """A function that gives this machine a card and main memory of so many GB."""
+
+    def give(main: float, card: float = 0.0) -> None:
+        devices = (DeviceRoom("CUDA0", "gpu", "CUDA", int(card * GB)),) if card else ()
+        found = (*devices, DeviceRoom("cpu", "cpu", "CPU", int(main * GB)))
+        for module in (fit_pair, loading):
+            monkeypatch.setattr(module, "memory_rooms", lambda: found)
+
+    return give
+
+
+@pytest.fixture
+def args(demo_target: Path, demo_draft: Path) -> argparse.Namespace:
+    return argparse.Namespace(target=str(demo_target), draft=str(demo_draft))
+
+
+def opener(options: Options, flags: Layer | None = None) -> Opener:
+    return Opener(LiveSettings(None, flags), options.pair, options.files, options.process)
+
+
+def refusal(options: Options) -> DoesNotFitError:
+    with pytest.raises(DoesNotFitError) as caught:
+        pair_params(options)
+    return caught.value
+
+
+@pytest.mark.parametrize(("main", "card"), [(0.5, 0.0), (8, 1.3), (8, 1.05)])
+def test_the_flags_of_every_offer_lead_to_a_pair_that_fits(
+    rooms: Give, args: argparse.Namespace, main: float, card: float
+) -> None:
+    rooms(main, card)
+    options = read_options(args)
+    offers = [offer for offer in refusal(options).offers if offer.flags]
+
+    assert any(offer.suffices for offer in offers)
+    for offer in offers:
+        taken = opener(options).with_flags(offer.flags)
+        if offer.suffices:
+            pair_params(taken)
+        else:
+            refusal(taken)
+
+
+def test_taken_in_the_chat_it_is_loaded(rooms: Give, args: argparse.Namespace) -> None:
+    rooms(0.5)
+    chat = opener(read_options(args))
+    first = chat.again()
+    with pytest.raises(DoesNotFitError) as caught:
+        first.loader(CancelFlag(), lambda *_: True)
+    told = chat.with_ways(Failed(None, caught.value))
+    assert isinstance(told, Failed)
+    assert isinstance(told.error, NoRoomError)
+    assert chat.with_ways(Notice("a")) == Notice("a")
+
+    way = next(way for way in told.error.ways if way.what.startswith("a context"))
+    assert way.take is not None
+    choice = way.take()
+    assert choice.settings == first.settings
+    # What was taken stays for whatever is loaded next.
+    assert chat.live.resolved()["model.ctx"] is not None
+    pair = choice.loader(CancelFlag(), lambda *_: True)
+    assert pair.info.n_ctx < 8192
+    pair.close()
+
+
+def test_what_must_be_downloaded_comes_with_the_command(rooms: Give, args: argparse.Namespace) -> None:
+    rooms(0.5)
+    options = read_options(args)
+    hub = replace(options, pair=replace(options.pair, target=HubModel("owner/big-GGUF", quant="Q8_0")))
+    ways = _ways(hub, options)
+
+    (other,) = [way for way in ways if "download" in way.cost]
+    assert other.take is None
+    assert other.command.startswith("tandem setup --target owner/big-GGUF:Q")
+    # Without its draft the pair would be another one.
+    assert f"--draft {args.draft}" in other.command
+
+
+def _ways(hub: Options, here: Options) -> tuple[Way, ...]:
+    params: PairParams = wanted_params(here)
+    with pytest.raises(DoesNotFitError) as caught:
+        fitted(params, (hub.pair.target, here.pair.draft), ())
+    return tuple(opener(hub).way(offer) for offer in caught.value.offers)
+
+
+def test_flags_that_cannot_be_meant_together_are_an_error(args: argparse.Namespace) -> None:
+    with pytest.raises(AppError):
+        opener(read_options(args)).with_flags(("--pair", "nobody-knows-it"))
+
+
+def test_no_draft_takes_the_place_of_what_was_said_about_drafts(args: argparse.Namespace) -> None:
+    taken = opener(read_options(args), {"draft.n_max": 4}).with_flags(("--no-draft",))
+
+    assert (taken.drafting, taken.pair.draft) == (None, None)

@@ -1,0 +1,119 @@
+"""Language models of a hundred kilobytes that keep a running state: of attention one layer, of recurrence another.
+
+Of their architectures llama.cpp can take back the last tokens of Qwen3.5 and LFM2, and none of Granite-H.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.llama.gguf_files import I32, Array
+from tests.llama.tiny_model import EMBEDDING, FORWARD, values, vocabulary, write_tensors
+
+_HEAD, _HEADS, _STATE = 16, 2, 16
+_INNER, _WIDE = _HEADS * _STATE, 2 * EMBEDDING
+_CONV = 4
+_FEED_FORWARD = {
+    "ffn_gate.weight": (EMBEDDING, FORWARD),
+    "ffn_up.weight": (EMBEDDING, FORWARD),
+    "ffn_down.weight": (FORWARD, EMBEDDING),
+}
+_ATTENTION = {
+    "attn_k.weight": (EMBEDDING, _HEADS * _HEAD),
+    "attn_v.weight": (EMBEDDING, _HEADS * _HEAD),
+    "attn_output.weight": (_HEADS * _HEAD, EMBEDDING),
+}
+_NORMED = {"attn_q_norm.weight": (_HEAD,), "attn_k_norm.weight": (_HEAD,)}
+
+
+def write_qwen35(path: Path) -> Path:
+    """Gated delta rule, then attention."""
+    own: dict[str, Any] = {
+        "full_attention_interval": 2,
+        "attention.head_count_kv": _HEADS,
+        "attention.key_length": _HEAD,
+        "attention.value_length": _HEAD,
+        "rope.dimension_count": _HEAD,
+        "rope.dimension_sections": Array(I32, [4, 2, 2, 0]),
+        "ssm.conv_kernel": _CONV,
+        "ssm.inner_size": _INNER,
+        "ssm.state_size": _STATE,
+        "ssm.time_step_rank": _HEADS,
+        "ssm.group_count": 1,
+    }
+    recurrence = {
+        "attn_qkv.weight": (EMBEDDING, 2 * _STATE + _INNER),
+        "attn_gate.weight": (EMBEDDING, _INNER),
+        "ssm_conv1d.weight": (_CONV, 2 * _STATE + _INNER),
+        "ssm_dt.bias": (_HEADS,),
+        "ssm_a": (_HEADS,),
+        "ssm_beta.weight": (EMBEDDING, _HEADS),
+        "ssm_alpha.weight": (EMBEDDING, _HEADS),
+        "ssm_norm.weight": (_STATE,),
+        "ssm_out.weight": (_INNER, EMBEDDING),
+    }
+    attention = {"attn_q.weight": (EMBEDDING, 2 * _HEADS * _HEAD), **_ATTENTION, **_NORMED}
+    both = {"attn_norm.weight": (EMBEDDING,), "post_attention_norm.weight": (EMBEDDING,), **_FEED_FORWARD}
+    return _write(path, "qwen35", own, "output_norm", [{**both, **recurrence}, {**both, **attention}])
+
+
+def write_lfm2(path: Path) -> Path:
+    """A short convolution, then attention."""
+    own: dict[str, Any] = {"attention.head_count_kv": Array(I32, [0, _HEADS]), "shortconv.l_cache": 3}
+    convolution = {
+        "shortconv.conv.weight": (3, EMBEDDING),
+        "shortconv.in_proj.weight": (EMBEDDING, 3 * EMBEDDING),
+        "shortconv.out_proj.weight": (EMBEDDING, EMBEDDING),
+    }
+    attention = {"attn_q.weight": (EMBEDDING, _HEADS * _HEAD), **_ATTENTION, **_NORMED}
+    both = {"attn_norm.weight": (EMBEDDING,), "ffn_norm.weight": (EMBEDDING,), **_FEED_FORWARD}
+    return _write(path, "lfm2", own, "token_embd_norm", [{**both, **convolution}, {**both, **attention}])
+
+
+def write_granite_hybrid(path: Path) -> Path:
+    """Mamba 2, then attention."""
+    own: dict[str, Any] = {
+        "attention.head_count_kv": Array(I32, [0, _HEADS]),
+        "ssm.conv_kernel": _CONV,
+        "ssm.inner_size": _WIDE,
+        "ssm.state_size": _STATE,
+        "ssm.time_step_rank": _WIDE // _STATE,
+        "ssm.group_count": 1,
+    }
+    recurrence = {
+        "ssm_in.weight": (EMBEDDING, 2 * _WIDE + 2 * _STATE + _WIDE // _STATE),
+        "ssm_conv1d.weight": (_CONV, _WIDE + 2 * _STATE),
+        "ssm_conv1d.bias": (_WIDE + 2 * _STATE,),
+        "ssm_dt.bias": (_WIDE // _STATE,),
+        "ssm_a": (1, _WIDE // _STATE),
+        "ssm_d": (1, _WIDE // _STATE),
+        "ssm_norm.weight": (_WIDE, 1),
+        "ssm_out.weight": (_WIDE, EMBEDDING),
+    }
+    attention = {"attn_q.weight": (EMBEDDING, _HEADS * _HEAD), **_ATTENTION}
+    both = {"attn_norm.weight": (EMBEDDING,), "ffn_norm.weight": (EMBEDDING,), **_FEED_FORWARD}
+    return _write(path, "granitehybrid", own, "output_norm", [{**both, **recurrence}, {**both, **attention}])
+
+
+def _write(
+    path: Path, architecture: str, own: dict[str, Any], norm: str, layers: list[dict[str, tuple[int, ...]]]
+) -> Path:
+    metadata = {key: value for key, value in values().items() if not key.startswith("llama.")}
+    metadata["general.architecture"] = architecture
+    general = {
+        "context_length": 512,
+        "embedding_length": EMBEDDING,
+        "block_count": len(layers),
+        "feed_forward_length": FORWARD,
+        "attention.head_count": _HEADS,
+        "attention.layer_norm_rms_epsilon": 1e-5,
+    }
+    metadata.update({f"{architecture}.{key}": value for key, value in {**general, **own}.items()})
+    shapes: dict[str, tuple[int, ...]] = {
+        "token_embd.weight": (EMBEDDING, len(vocabulary())),
+        f"{norm}.weight": (EMBEDDING,),
+    }
+    for number, layer in enumerate(layers):
+        shapes.update({f"blk.{number}.{name}": shape for name, shape in layer.items()})
+    return write_tensors(path, metadata, shapes)

@@ -1,0 +1,83 @@
+"""A running hub for every test that wants one, with the client pointed at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from huggingface_hub import close_session, file_download
+from huggingface_hub.utils import _http
+
+from tests.llama.gguf_files import I32, STRING, Array
+from tests.models.hub.client import Clock, point_at
+from tests.models.hub.loopback import LoopbackHub
+from tests.models.hub.models import DRAFT, FILE, MODEL, NAME, TARGET, tiny
+from tests.models.hub.pairs_setting import DEMO, HUGE, MINE, TARGET_SIZE, WAIT_S, Setting
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub]:
+    """A running hub; `huggingface_hub` asks it, without a token, and keeps its cache in `tmp_path`."""
+    with LoopbackHub() as running:
+        point_at(running.endpoint, tmp_path / "hf", monkeypatch)
+        yield running
+        running.faults.release()
+        close_session()
+    assert running.errors == [], "the loopback hub itself failed"
+
+
+@pytest.fixture
+def tiny_repo(hub: LoopbackHub) -> None:
+    """One file that stands for a model, and a long text."""
+    hub.add(NAME, {FILE: MODEL, "README.md": b"# Tiny\n" * 300})
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses the client makes before it tries again; they take no time."""
+    clock = Clock()
+    monkeypatch.setattr(_http, "time", clock)
+    monkeypatch.setattr(file_download, "time", clock)
+    return clock.pauses
+
+
+@pytest.fixture
+def setting(hub: LoopbackHub, tmp_path: Path) -> Iterator[Setting]:
+    """Three pairs, one of which the hub has, and nothing looked at yet."""
+    target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
+    draft = tiny(tmp_path / "made", "draft.gguf", general__name="Small")
+    hub.add(TARGET, {"big-Q4_K_M.gguf": target.ljust(TARGET_SIZE, b"\0")}, licence="mit")
+    hub.add(DRAFT, {"small-Q8_0.gguf": draft})
+    made = Setting(tmp_path, HUGE, DEMO, MINE)
+    made.service.look()
+    yield made
+    hub.faults.release()
+    assert made.service.close(WAIT_S)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Settings and data of this test alone."""
+    for name in ("app.cli.known_pairs.pairs_file", "app.core.paths.pairs_file"):
+        monkeypatch.setattr(name, lambda: tmp_path / "data" / "pairs.toml")
+    monkeypatch.setattr("app.cli.known_pairs.config_dir", lambda: tmp_path / "config")
+    monkeypatch.setattr("app.cli.wanted.memory_dir", lambda: tmp_path / "memory")
+    return tmp_path
+
+
+@pytest.fixture
+def pair(hub: LoopbackHub, tmp_path: Path) -> LoopbackHub:
+    """A matched pair of tiny models, and one that does not match."""
+    target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
+    hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-Q8_0.gguf": target + b"\0" * 64}, licence="mit")
+    hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path / "made", "draft.gguf", general__name="Small")})
+    other = tiny(
+        tmp_path / "made",
+        "other.gguf",
+        general__name="Other",
+        tokenizer__ggml__tokens=Array(STRING, ["x", "y", "z"]),
+        tokenizer__ggml__token_type=Array(I32, [1, 1, 1]),
+    )
+    hub.add("owner/other-GGUF", {"other-Q8_0.gguf": other})
+    return hub

@@ -1,0 +1,250 @@
+"""Faults: what can go wrong between a program and a hub, each on demand."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.models.hub.server import Exchange
+from tests.models.hub.serving import rate_limit
+from tests.models.hub.wire import Answer, Body, Request
+
+PORTAL = "<!DOCTYPE html><html><body><h1>Welcome to Hotel WiFi</h1><form>Room <input></form></body></html>"
+
+
+class Fault:
+    """The base: no fault at all.
+
+    A fault may act before the request is looked at, may alter the answer, and may deliver it in its own way.
+    """
+
+    def before(self, request: Request) -> None:
+        pass
+
+    def alter(self, request: Request, answer: Answer) -> Answer:
+        return answer
+
+    def deliver(self, exchange: Exchange, answer: Answer) -> None:
+        exchange.whole(answer)
+
+    def release(self) -> None:
+        """Lets go of every exchange it holds back."""
+
+
+@dataclass
+class Cut(Fault):
+    """The connection ends after this many bytes of the body; with `reset` at once, losing what is on its way."""
+
+    after: int
+    reset: bool = False
+
+    def deliver(self, exchange: Exchange, answer: Answer) -> None:
+        exchange.start(answer)
+        exchange.send(answer, 0, self.after)
+        exchange.hang_up(reset=self.reset)
+
+
+@dataclass
+class Drop(Fault):
+    """The connection ends before any answer."""
+
+    reset: bool = False
+
+    def deliver(self, exchange: Exchange, answer: Answer) -> None:
+        exchange.hang_up(reset=self.reset)
+
+
+@dataclass
+class Stall(Fault):
+    """Sends this many bytes of the body (None: not even the status line) and holds the rest until `go` is set.
+
+    Attributes:
+        reached: Set once the answer is held back, for tests that wait for that.
+    """
+
+    after: int | None = None
+    reached: threading.Event = field(default_factory=threading.Event)
+    go: threading.Event = field(default_factory=threading.Event)
+
+    def deliver(self, exchange: Exchange, answer: Answer) -> None:
+        if self.after is None:
+            self._hold(exchange)
+            exchange.whole(answer)
+            return
+        exchange.start(answer)
+        exchange.send(answer, 0, self.after)
+        self._hold(exchange)
+        exchange.send(answer, self.after)
+
+    def _hold(self, exchange: Exchange) -> None:
+        with exchange.held():
+            self.reached.set()
+            self.go.wait()
+
+    def release(self) -> None:
+        self.go.set()
+
+
+@dataclass
+class Drip(Fault):
+    """Sends the body in steps of this many bytes, each only when `allow`ed; `release` lets the rest through."""
+
+    step: int
+    _allowed: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    _open: threading.Event = field(default_factory=threading.Event)
+
+    def allow(self, steps: int = 1) -> None:
+        self._allowed.release(steps)
+
+    def deliver(self, exchange: Exchange, answer: Answer) -> None:
+        exchange.start(answer)
+        for at in range(0, answer.body.length, self.step):
+            with exchange.held():
+                self._allowed.acquire()
+            if self._open.is_set():
+                self._allowed.release()  # the next one that waits goes through as well
+            exchange.send(answer, at, self.step)
+
+    def release(self) -> None:
+        self._open.set()
+        self._allowed.release()
+
+
+@dataclass
+class Status(Fault):
+    """Another answer: this status, with these headers and this text."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
+
+    def alter(self, request: Request, answer: Answer) -> Answer:
+        kept = {"Content-Type": "text/plain; charset=utf-8"} | dict(self.headers)
+        return Answer(self.status, kept, Body.of(self.text.encode()))
+
+
+def rate_limited(seconds: int, *, bucket: str = "resolvers", retry_after: bool = False) -> Status:
+    """What the hub answers to too many requests; `retry_after` as the CDN or a mirror would say it."""
+    if retry_after:
+        return Status(429, {"Retry-After": str(seconds)}, "Too Many Requests")
+    return Status(429, rate_limit(bucket, 0, seconds), "Too Many Requests")
+
+
+@dataclass
+class RedirectLoop(Fault):
+    """A redirect to the address that was asked; give it `times=None`."""
+
+    status: int = 302
+
+    def alter(self, request: Request, answer: Answer) -> Answer:
+        return Answer.text(self.status, "Found", Location=request.target)
+
+
+@dataclass
+class CaptivePortal(Fault):
+    """The login page of a network that answers for everybody, with status 200."""
+
+    page: str = PORTAL
+
+    def alter(self, request: Request, answer: Answer) -> Answer:
+        return Answer.text(200, self.page, "text/html; charset=utf-8")
+
+
+@dataclass
+class IgnoreRange(Fault):
+    """The whole file and status 200, whatever part was asked for."""
+
+    def alter(self, request: Request, answer: Answer) -> Answer:
+        if answer.status != 206:
+            return answer
+        headers = {name: value for name, value in answer.headers.items() if name != "Content-Range"}
+        return replace(answer, status=200, headers=headers, body=answer.body.whole())
+
+
+@dataclass
+class NewEtag(Fault):
+    """The file got another ETag since it was last asked for; an If-Range no longer holds."""
+
+    etag: str = "0" * 64
+
+    def alter(self, request: Request, answer: Answer) -> Answer:
+        if "if-range" in request.headers:
+            answer = IgnoreRange().alter(request, answer)
+        changed = {name: f'"{self.etag}"' for name in answer.headers if name.lower() in ("etag", "x-linked-etag")}
+        return replace(answer, headers=answer.headers | changed)
+
+
+@dataclass
+class WrongLength(Fault):
+    """The Content-Length is off by this many bytes; the body is sent as it is, and the connection ends."""
+
+    by: int
+
+    def alter(self, request: Request, answer: Answer) -> Answer:
+        return replace(answer, headers=answer.headers | {"Content-Length": str(answer.body.length + self.by)})
+
+
+@dataclass
+class ShortBody(Fault):
+    """Only so many bytes of the body, and a Content-Length that says so: no error on the wire."""
+
+    to: int
+
+    def alter(self, request: Request, answer: Answer) -> Answer:
+        return replace(answer, body=answer.body.part(0, self.to))
+
+
+@dataclass
+class Corrupt(Fault):
+    """The byte at this offset of the file has other bits."""
+
+    at: int
+    mask: int = 0xFF
+
+    def alter(self, request: Request, answer: Answer) -> Answer:
+        content = answer.body.content
+        if isinstance(content, bytes):
+            true = content[self.at]
+        else:
+            with content.open("rb") as file:
+                file.seek(self.at)
+                true = file.read(1)[0]
+        return replace(answer, body=replace(answer.body, changed={self.at: bytes([true ^ self.mask])}))
+
+
+@dataclass
+class Before(Fault):
+    """Does something before the request is looked at: `Before(lambda: hub.replace(...))`."""
+
+    action: Callable[[], object]
+
+    def before(self, request: Request) -> None:
+        self.action()
+
+
+@dataclass
+class BadJson(Fault):
+    """JSON that ends in the middle, or this text."""
+
+    text: str | None = None
+
+    def alter(self, request: Request, answer: Answer) -> Answer:
+        whole = answer.body.content
+        assert isinstance(whole, bytes)
+        text = whole[: len(whole) // 2] if self.text is None else self.text.encode()
+        return replace(answer, body=Body.of(text))
+
+
+@dataclass
+class EditJson(Fault):
+    """Other JSON than the true one: `EditJson(lambda data: {"unexpected": data})`."""
+
+    edit: Callable[[Any], Any]
+
+    def alter(self, request: Request, answer: Answer) -> Answer:
+        whole = answer.body.content
+        assert isinstance(whole, bytes)
+        return replace(answer, body=Body.of(json.dumps(self.edit(json.loads(whole))).encode()))

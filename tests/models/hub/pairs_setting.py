@@ -1,0 +1,114 @@
+"""The pairs behind the set-up screens in a small world, for tests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from app.core.errors import CatalogError
+from app.models.catalog import Pair
+from app.models.pairing.propose import Room
+from app.models.registry import Registry, SetUp
+from app.models.source import DemoModel, HubModel
+from app.models.working_memory import Working
+from app.ui.models.inquiry import Inquiry
+from app.ui.models.lookout import Surroundings
+from app.ui.models.service import Pairs
+from app.ui.models.setups import Card, Choice, Job
+from app.ui.settings.chat_settings import ChatSettings
+from app.worker.engine_worker import CancelSwitch, Progress
+from app.worker.request import LoadedPair
+from tests.models.hub.models import DRAFT, TARGET, tiny
+
+WAIT_S = 20.0
+TARGET_SIZE = 3_050_000
+"""Bytes; makes a download of several chunks."""
+
+
+MINE = Pair(
+    "mine",
+    "Big with small",
+    HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE),
+    HubModel(DRAFT),
+    memory_gb=1,
+    working=Working(per_token=100_000, fixed=0, main=0),
+    context=4096,
+)
+DEMO = Pair("demo", "A demo", DemoModel("target"), DemoModel("draft"), memory_gb=1)
+HUGE = Pair("huge", "Huge", HubModel("owner/huge-GGUF", size=90_000_000_000), None, memory_gb=96)
+
+
+class Setting:
+    """The service in a small world, and what was opened with it."""
+
+    def __init__(self, folder: Path, *pairs: Pair) -> None:
+        self.opened: list[tuple[Pair, SetUp]] = []
+        self.pairs = list(pairs)
+        self.current: tuple[Pair, SetUp | None] | None = None
+        self.broken = False
+        self.trouble: CatalogError | None = None
+        self.demo = tiny_file(folder / "demo.gguf")
+        self.registry = Registry(folder / "data" / "pairs.toml")
+        self.surroundings = Surroundings(
+            catalog=self._catalog,
+            registry=self.registry,
+            machine=lambda: ("An abacus", Room(2_000_000_000)),
+            demo_file=lambda part: self.demo,
+            demo_is_installed=lambda: True,
+            open_pair=self._open,
+            current=lambda: self.current,
+        )
+        self.service = Pairs(self.surroundings)
+
+    def again(self) -> Pairs:
+        """The service of the next run of the program."""
+        self.service.close()
+        self.service = Pairs(self.surroundings)
+        self.service.look()
+        return self.service
+
+    def until(self, condition: Callable[[], object]) -> None:
+        end = time.monotonic() + WAIT_S
+        while not condition():
+            assert time.monotonic() < end, self.service.look()
+            time.sleep(0.01)
+
+    def card(self, name: str) -> Card:
+        return next(card for card in self.service.look().cards if card.name == name)
+
+    def job(self, name: str) -> Job:
+        return self.service.look().jobs[name]
+
+    def set_up(self, name: str) -> Job:
+        """Start and wait for the end."""
+        self.service.start(name, agreed=True)
+        self.until(lambda: not self.job(name).running)
+        return self.job(name)
+
+    def ask(self, target: str, draft: str = "") -> Inquiry:
+        """Ask and wait for the answer."""
+        self.service.ask(target, draft)
+        self.until(lambda: not self.service.look().busy)
+        inquiry = self.service.look().inquiry
+        assert inquiry is not None
+        return inquiry
+
+    def _catalog(self) -> tuple[list[Pair], CatalogError | None]:
+        if self.broken:
+            raise CatalogError("models.toml cannot be read.", "Mend it.")
+        return self.pairs, self.trouble
+
+    def _open(self, pair: Pair, files: SetUp) -> Choice:
+        self.opened.append((pair, files))
+        self.current = pair, files
+        return Choice(_no_loader, ChatSettings(pair.title))
+
+
+def _no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+    raise AssertionError
+
+
+def tiny_file(path: Path) -> Path:
+    tiny(path.parent, path.name)
+    return path

@@ -1,0 +1,142 @@
+"""Which file of a repository is meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.core.errors import HubError
+from app.models.hub.choose import RemoteFile, choose, models_in
+from app.models.model_names import quantisation
+from app.models.source import HubModel
+
+REPO = "owner/repo"
+
+
+def files(*names: str) -> list[RemoteFile]:
+    return [RemoteFile(name, 1000 + i) for i, name in enumerate(names)]
+
+
+USUAL = files("m-Q8_0.gguf", "m-Q4_K_M.gguf", "m-Q4_0.gguf", "m-IQ3_XXS.gguf", "README.md", "mmproj-m-f16.gguf")
+
+
+@pytest.mark.parametrize(
+    ("name", "quant"),
+    [
+        ("m-UD-Q4_K_XL.gguf", "UD-Q4_K_XL"),
+        ("Q8_0/x-q8_0-00001-of-00002.gguf", "Q8_0"),
+        ("qwen2.5-coder-32b-instruct-iq3_xxs.gguf", "IQ3_XXS"),
+        ("a.BF16.gguf", "BF16"),
+        ("gpt-oss-20b-mxfp4.gguf", "MXFP4"),
+        ("m.IQ4_NL.gguf", "IQ4_NL"),
+        ("Q4_K_M/model.gguf", "Q4_K_M"),
+        ("model.gguf", ""),
+    ],
+)
+def test_quantisations_are_read_off_names(name: str, quant: str) -> None:
+    assert quantisation(name) == quant
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name"),
+    [
+        ("Q4_K_M", "m-Q4_K_M.gguf"),
+        ("q4km", "m-Q4_K_M.gguf"),
+        ("Q4", "m-Q4_K_M.gguf"),
+        ("q8", "m-Q8_0.gguf"),
+        ("iq3-xxs", "m-IQ3_XXS.gguf"),
+    ],
+)
+def test_quantisations_are_understood_as_people_write_them(wanted: str, name: str) -> None:
+    assert choose(HubModel(REPO, quant=wanted), USUAL).name == name
+
+
+def test_without_a_quantisation_a_target_and_a_draft_get_their_usual_ones() -> None:
+    assert choose(HubModel(REPO), USUAL).name == "m-Q4_K_M.gguf"
+    assert choose(HubModel(REPO), USUAL, draft=True).name == "m-Q8_0.gguf"
+
+
+def test_a_file_that_is_not_the_known_one_is_refused_with_both_hashes() -> None:
+    known, other = "a" * 64, "b" * 64
+    there = [RemoteFile("m.gguf", 1000, sha256=other)]
+
+    with pytest.raises(HubError, match=rf"m\.gguf of owner/repo is not the file .* {other}, not {known}") as failed:
+        choose(HubModel(REPO, file="m.gguf", sha256=known), there)
+    assert "tandem setup --target" in failed.value.hint
+    assert choose(HubModel(REPO, file="m.gguf", size=1001, sha256=other), there).files == tuple(there)
+
+
+def test_a_known_hash_counts_where_the_hub_tells_none() -> None:
+    found = choose(HubModel(REPO, file="m.gguf", sha256="a" * 64), [RemoteFile("m.gguf", 1000, etag="e")])
+
+    assert found.files[0].sha256 == "a" * 64
+
+
+def test_a_missing_quantisation_or_file_is_told_with_what_there_is() -> None:
+    with pytest.raises(HubError, match="no quantisation Q5_K_M") as failed:
+        choose(HubModel(REPO, quant="Q5_K_M"), USUAL)
+    assert "Q4_K_M" in failed.value.hint
+    with pytest.raises(HubError) as failed:
+        choose(HubModel(REPO, file="m-Q4_K_S.gguf"), USUAL)
+    assert "m-Q4_K_M.gguf" in failed.value.hint
+
+
+def test_all_parts_of_a_split_model_are_one_and_a_lacking_part_is_told() -> None:
+    parts = files("m-Q4_K_M-00002-of-00002.gguf", "m-Q4_K_M-00001-of-00002.gguf", "m-Q8_0-00001-of-00002.gguf")
+
+    chosen = choose(HubModel(REPO, quant="q4_k_m"), parts)
+
+    assert [file.path for file in chosen.files] == ["m-Q4_K_M-00001-of-00002.gguf", "m-Q4_K_M-00002-of-00002.gguf"]
+    assert len(models_in(parts)) == 1
+    assert choose(HubModel(REPO, file="m-Q4_K_M-00002-of-00002.gguf"), parts) == chosen
+    for wanted in (HubModel(REPO, file="m-Q8_0-00001-of-00002.gguf"), HubModel(REPO, quant="q8_0")):
+        with pytest.raises(HubError, match="lacks parts of m-Q8_0-00001-of-00002") as failed:
+            choose(wanted, parts)
+        assert failed.value.hint == "What is whole: Q4_K_M."
+
+
+def test_what_was_packed_for_a_processor_is_no_other_file_of_its_quantisation() -> None:
+    packed = files("m-Q4_0_4_4.gguf", "m-Q4_0.gguf", "m-Q4_0_8_8.gguf")
+
+    assert choose(HubModel(REPO, quant="q4_0"), packed).name == "m-Q4_0.gguf"
+    assert choose(HubModel(REPO, quant="q4_0_8_8"), packed).name == "m-Q4_0_8_8.gguf"
+
+
+def test_two_models_of_one_quantisation_are_not_guessed_between() -> None:
+    with pytest.raises(HubError, match="could be several"):
+        choose(HubModel(REPO, quant="Q4_0"), files("small-Q4_0.gguf", "large-Q4_0.gguf"))
+
+
+def test_a_repository_without_models_is_told() -> None:
+    with pytest.raises(HubError, match="no GGUF model"):
+        choose(HubModel(REPO), files("model.safetensors", "mmproj-f16.gguf"))
+
+
+def test_names_that_claim_many_parts_are_not_counted_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def counted(*_: int) -> range:
+        raise AssertionError("it counts as far as a name says")
+
+    monkeypatch.setattr("app.models.hub.choose.range", counted, raising=False)
+
+    assert models_in(files(*(f"m{i}-00001-of-99999.gguf" for i in range(20)))) == []
+
+
+def test_the_nearest_name_is_looked_for_among_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def nearest(word: str, names: list[str], **_: object) -> list[str]:
+        seen.append(len(names))
+        return []
+
+    monkeypatch.setattr("difflib.get_close_matches", nearest)
+
+    with pytest.raises(HubError, match="has no file"):
+        choose(HubModel(REPO, file="w.gguf"), files(*(f"m{i}.gguf" for i in range(5_000))))
+
+    assert seen == [200]
+
+
+@pytest.mark.parametrize(
+    ("name", "quant"), [("m-Q4_K_M_8k.gguf", "Q4_K_M"), ("m-Q8_0_32k.gguf", "Q8_0"), ("m-Q4_0_4_4.gguf", "")]
+)
+def test_a_length_behind_a_quantisation_is_no_part_of_it(name: str, quant: str) -> None:
+    assert quantisation(name) == quant

@@ -1,0 +1,189 @@
+"""Look-ups on a hub that does not answer: Ctrl+C ends them at once, and one deadline ends all their attempts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from app.core.errors import INTERRUPTED, HubTimeoutError
+from app.models.catalog import Pair
+from app.models.hub.client import repository
+from app.models.hub.deadline import LOOKUP_S, Deadline
+from app.models.hub.errors import host
+from app.models.hub.remote import read_remote_header
+from app.models.pairing.facts import ModelFacts
+from app.models.pairing.find import find_drafts
+from app.models.pairing.progress import Looking
+from app.models.pairing.resolve import facts_of, resolve
+from app.models.pairing.setup import Setup
+from app.models.registry import Registry
+from app.models.source import HubModel
+from tests.models.hub.faults import Stall
+from tests.models.hub.loopback import LoopbackHub
+from tests.models.hub.models import BOTH, DRAFT, RETRY, TARGET, no_demo, publish, tiny
+from tests.models.hub.pairs_setting import WAIT_S, Setting
+
+SHORT_S = 0.2
+TERM = getattr(signal, "SIGTERM", signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def no_client_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a cancel or a deadline, a look-up never ends."""
+    monkeypatch.setattr("app.models.hub.client._TIMEOUT_S", None)
+    monkeypatch.setattr("app.models.hub.answer._TIMEOUT", None)
+
+
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, TERM)}
+    signal.signal(TERM, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def stall(hub: LoopbackHub, path: str = "*", after: int | None = None) -> Stall:
+    return hub.faults.add(Stall(after), path, times=None)
+
+
+def target_facts() -> ModelFacts:
+    return facts_of(resolve(HubModel(TARGET), no_demo), RETRY)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.usefixtures("home", "default_signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, TERM])
+@pytest.mark.parametrize("path", ["/api/models/*", "*.gguf"], ids=["listing", "header"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["setup", *BOTH, "--yes"],
+        ["pairs", "check", TARGET, DRAFT],
+        ["pairs", "find", TARGET],
+        ["pairs", "add", "mine", TARGET, DRAFT],
+    ],
+    ids=["setup", "check", "find", "add"],
+)
+def test_the_first_signal_ends_a_look_up(
+    pair: LoopbackHub, command: list[str], path: str, number: signal.Signals
+) -> None:
+    silent = stall(pair, path)
+
+    def interrupt() -> None:
+        silent.reached.wait()
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+
+    assert main(command) == INTERRUPTED
+    assert not silent.go.is_set()
+
+
+@pytest.mark.timeout(60)
+def test_a_silent_listing_ends_at_the_deadline(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.models.pairing.resolve.LOOKUP_S", SHORT_S)
+    stall(hub)
+
+    with pytest.raises(HubTimeoutError, match=r"took longer than 0 s to answer"):
+        resolve(HubModel(TARGET), no_demo, retry=RETRY)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("after", [None, 0, 100], ids=["no status", "no byte", "some bytes"])
+def test_a_silent_header_ends_at_the_deadline(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, after: int | None
+) -> None:
+    commit, file = publish(hub)
+    monkeypatch.setattr("app.models.hub.remote.LOOKUP_S", SHORT_S)
+    stall(hub, "*.gguf", after)
+
+    with pytest.raises(HubTimeoutError):
+        read_remote_header(TARGET, commit, file, RETRY)
+
+
+@pytest.mark.timeout(60)
+def test_a_silent_search_keeps_the_drafts_of_the_catalog(
+    hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add(TARGET, {"big-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
+    hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path)})
+    target = target_facts()
+    known = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
+    monkeypatch.setattr("app.models.pairing.find.LOOKUP_S", SHORT_S)
+    stall(hub, "/api/models")
+
+    assert len(list(find_drafts(target, (known,), RETRY))) == 1
+
+
+@pytest.mark.timeout(60)
+def test_a_search_for_drafts_ends_with_the_first_deadline(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = target_facts()
+    drafts = [HubModel(f"owner/draft-{n}") for n in range(3)]
+    known = [Pair(str(draft), "", HubModel(f"owner/{target.name}"), draft) for draft in drafts]
+    monkeypatch.setattr("app.models.pairing.resolve.LOOKUP_S", SHORT_S)
+    stall(pair, "/api/models/*")
+
+    with pytest.raises(HubTimeoutError):
+        list(find_drafts(target, known, RETRY))
+    assert len(pair.asked("/api/models/owner/draft-*")) == 1
+
+
+@pytest.mark.timeout(60)
+def test_a_downloaded_file_is_used_when_the_hub_is_silent(
+    pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo)
+    [*_] = steps._download(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, quant="Q4_K_M"), None)))
+    resolve(HubModel(TARGET, quant="Q4_K_M"), no_demo).keep_revision()
+    monkeypatch.setattr("app.models.pairing.resolve.CACHED_S", SHORT_S)
+    stall(pair)
+
+    found = resolve(HubModel(TARGET, file="big-Q4_K_M.gguf"), no_demo, retry=RETRY)
+    assert found.path is not None
+    assert isinstance(found.away, HubTimeoutError)
+
+
+@pytest.mark.parametrize(("bytes_per_s", "ends"), [(0, True), (1_000, True), (200_000, False)])
+def test_bytes_extend_a_deadline_by_the_time_they_may_take(
+    monkeypatch: pytest.MonkeyPatch, bytes_per_s: int, *, ends: bool
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("app.models.hub.deadline.monotonic", lambda: now)
+    deadline = Deadline(LOOKUP_S)
+    for _ in range(2 * int(LOOKUP_S)):
+        now += 1
+        deadline.extend(bytes_per_s)
+
+    assert (deadline.left_s <= 0) is ends
+
+
+@pytest.mark.parametrize("path", ["/api/models/*", "*.gguf"], ids=["listing", "header"])
+def test_the_host_that_is_waited_for_is_shown(
+    pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr("app.models.pairing.resolve.LOOKUP_S", SHORT_S)
+    monkeypatch.setattr("app.models.hub.remote.LOOKUP_S", SHORT_S)
+    file = next(file.path for file in repository(DRAFT, "main").files)
+    stall(pair, path)
+    told: list[Looking] = []
+
+    with suppress(HubTimeoutError):
+        Setup(Registry(tmp_path / "pairs.toml"), no_demo).prepare(Pair("mine", "", HubModel(DRAFT), None), told.append)
+    assert told[-1].line == f"Waiting for {host()}: {DRAFT if path.startswith('/api') else file}"
+
+
+@pytest.mark.timeout(60)
+def test_the_screen_that_adds_a_pair_shows_the_host_and_cancels(setting: Setting, hub: LoopbackHub) -> None:
+    stall(hub)
+    setting.service.ask(TARGET, "")
+    setting.until(lambda: (asked := setting.service.look().inquiry) is not None and "Waiting for " in asked.looking)
+
+    assert setting.service.close(WAIT_S)

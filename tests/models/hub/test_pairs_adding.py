@@ -1,0 +1,110 @@
+"""Models that are in no catalogue, asked about and added."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import PairError
+from app.models.source import LocalModel
+from app.ui.models.setups import Stage
+from tests.llama.gguf_files import I32, STRING, Array
+from tests.models.hub.loopback import LoopbackHub
+from tests.models.hub.models import DRAFT, TARGET, tiny
+from tests.models.hub.pairs_setting import DEMO, Setting, tiny_file
+
+
+def test_any_repository_is_looked_at_then_brought(setting: Setting, tmp_path: Path) -> None:
+    inquiry = setting.ask(TARGET, f"{DRAFT}:Q8_0")
+    report = inquiry.report
+    assert report is not None
+    assert [(m.role, m.name, m.quant, m.here) for m in report.models] == [
+        ("target", "big", "Q4_K_M", False),
+        ("draft", "small", "Q8_0", False),
+    ]
+    assert (report.problems, report.licence, report.gated) == ((), "mit", False)
+    assert report.download_bytes == sum(model.size for model in report.models)
+    assert not list(tmp_path.rglob("blobs/*")), "asking downloads nothing"
+
+    name = setting.service.add()
+
+    assert name == "big"
+    setting.until(lambda: setting.job(name).stage is Stage.READY)
+    assert setting.card(name).set_up
+    assert setting.again().choose(name)
+    # The same two again are the same pair.
+    setting.ask(TARGET, f"{DRAFT}:Q8_0")
+    assert setting.service.add() == "big"
+
+
+def test_a_name_that_is_taken_is_not_taken_again(setting: Setting) -> None:
+    setting.pairs.append(replace(DEMO, name="big"))
+    setting.again()
+    setting.ask(TARGET)
+    assert setting.service.add() == "big-2"
+    assert setting.card("big-2").size
+
+
+def test_an_entry_that_cannot_be_read_keeps_its_name(setting: Setting, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "pairs.toml").write_text("[pairs.big]\nentry = 3\n")
+    setting.again()
+    setting.ask(TARGET)
+    assert setting.service.add() == "big-2"
+    setting.until(lambda: setting.job("big-2").stage is Stage.READY)
+    assert list(setting.registry.read().problems) == ["big"]
+
+
+def test_a_file_on_this_machine_needs_no_download(setting: Setting, tmp_path: Path) -> None:
+    path = tiny_file(tmp_path / "own" / "Own-Q8_0.gguf")
+    report = setting.ask(str(path)).report
+    assert report is not None
+    assert (report.download_bytes, report.models[0].here) == (0, True)
+    name = setting.service.add()
+    setting.until(lambda: setting.job(name).stage is Stage.READY)
+    assert isinstance(setting.registry.read().pairs[name].pair.target, LocalModel)
+
+
+def test_two_that_do_not_match_are_not_added(setting: Setting, hub: LoopbackHub, tmp_path: Path) -> None:
+    tokens, types = Array(STRING, ["x", "y", "z"]), Array(I32, [1, 1, 1])
+    other = tiny(tmp_path / "o", "other.gguf", tokenizer__ggml__tokens=tokens, tokenizer__ggml__token_type=types)
+    hub.add("owner/other-GGUF", {"other-Q8_0.gguf": other})
+    report = setting.ask(TARGET, "owner/other-GGUF").report
+    assert report is not None
+    assert report.problems
+    with pytest.raises(PairError):
+        setting.service.add()
+    assert setting.service.look().jobs == {}
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"), [("what is this", "names no model"), ("owner/absent", "There is no repository")]
+)
+def test_what_cannot_be_found_is_a_sentence(setting: Setting, target: str, sentence: str) -> None:
+    error = setting.ask(target).error
+    assert error is not None
+    assert sentence in error.message
+    assert error.hint
+
+
+@pytest.mark.parametrize(
+    ("target", "draft", "role"),
+    [
+        ("what is this", "", "target"),
+        ("owner/absent", DRAFT, "target"),
+        (TARGET, "what is this", "draft"),
+        (TARGET, "owner/absent", "draft"),
+    ],
+)
+def test_an_error_names_the_model_that_it_is_about(setting: Setting, target: str, draft: str, role: str) -> None:
+    assert setting.ask(target, draft).error_role == role
+
+
+def test_gated_repositories_say_where_to_accept_the_terms(setting: Setting, hub: LoopbackHub) -> None:
+    hub.repos[TARGET].gated = "manual"
+    error = setting.ask(TARGET).error
+    assert error is not None
+    assert "wants its terms accepted" in error.message
+    assert TARGET in error.hint

@@ -1,0 +1,476 @@
+"""`tandem pairs`, as a person runs it, against the loopback hub."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from huggingface_hub import scan_cache_dir, try_to_load_from_cache
+from huggingface_hub.utils._shared_blobs import publish_blob_to_shared_store, shared_blob_path
+
+from app.cli import main
+from app.cli.doctor.hub_section import hub_section
+from app.cli.json_keys import JSON_KEYS
+from app.cli.known_pairs import registry
+from app.core import shell
+from app.models.hub import store
+from app.models.hub.client import repository
+from app.models.hub.content_lock import locked_content
+from app.models.hub.folder import content_of
+from tests.models.hub.faults import Status
+from tests.models.hub.loopback import LoopbackHub
+from tests.models.hub.models import BOTH, DRAFT, TARGET, tiny
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+def test_what_the_makers_recommend_is_known_before_anything_moves(
+    hub: LoopbackHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub.add(TARGET, {"big-Q4_K_M.gguf": tiny(tmp_path, general__sampling__temp=0.6)})
+
+    assert main(["pairs", "check", TARGET, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["target"]["recommended"] == {"sampling.temp": 0.6}
+    assert main(["pairs", "check", TARGET]) == 0
+    assert "makers  recommend temp 0.6" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words", [["setup", *BOTH, "--yes", "--no-trial"], ["pairs", "check", TARGET, DRAFT], ["pairs", "find", TARGET]]
+)
+def test_how_headers_come_is_shown(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("app.cli.output.StatusLine.show", lambda _, text: shown.append(text))
+    main(words)
+    # How large the pieces are that it comes in is the network's.
+    assert any(re.fullmatch(r"Looking at big-Q4_K_M\.gguf: \d+\.\d MB of its header", line) for line in shown)
+
+
+def test_a_pair_is_checked_by_its_name(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--json"]) == 0
+    assert tuple(json.loads(capsys.readouterr().out)) == JSON_KEYS["setup"]
+
+    assert main(["pairs", "check", "mine", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["target"]["name"], found["draft"]["name"], found["compatible"]) == ("big", "small", True)
+
+    assert main(["pairs", "check", "mine", DRAFT]) == 2
+    assert "mine is a pair" in capsys.readouterr().err
+    assert main(["pairs", "check", "mime"]) == 2
+    assert 'Did you mean the pair "mine"?' in capsys.readouterr().err
+
+
+def test_what_was_set_up_is_checked_without_the_hub(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial"]) == 0
+    pair.faults.add(Status(503), "*", times=None)
+    capsys.readouterr()
+    assert main(["pairs", "check", "mine"]) == 0
+    assert "They can ride together" in capsys.readouterr().out
+
+
+def test_find_looks_at_the_hub_and_shows_only_what_matches(
+    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    big = tiny(home / "made", "large.gguf", general__name="Fam 9B") + bytes(1 << 20)
+    pair.add("owner/fam-9b-GGUF", {"fam-9b-Q4_K_M.gguf": big})
+    pair.add("owner/fam-1m-GGUF", {"fam-1m-Q8_0.gguf": tiny(home / "made", "s.gguf")}, gguf={"total": 2000})
+    pair.add("owner/fam-2m-GGUF", {"fam-2m-Q8_0.gguf": b"no model"}, gguf={"total": 2000})
+
+    assert main(["pairs", "find", "owner/fam-9b-GGUF"]) == 0
+
+    said = capsys.readouterr().out
+    assert "owner/fam-1m-GGUF" in said
+    assert "fam-2m" not in said
+
+    own = home / "my models" / "fam-9b.gguf"
+    own.parent.mkdir()
+    own.write_bytes(big)
+    assert main(["pairs", "find", str(own)]) == 0
+    brings = shell.command(["tandem", "setup", "--target", str(own), "--draft", "owner/fam-1m-GGUF"])
+    assert capsys.readouterr().out.endswith(f"\nSet one up: {brings}\n")
+
+
+def test_local_files_are_used_where_they_lie(home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny(home / "mine", "t.gguf", general__name="Own")
+
+    assert main(["pairs", "add", "own", str(home / "mine" / "t.gguf")]) == 0
+
+    assert registry().read().pairs["own"].target.path == home / "mine" / "t.gguf"
+    assert not list(store.folder().rglob("*.gguf"))
+    assert main(["run", "--pair", "own", "--max-tokens", "2", "hi"]) == 0
+    assert main(["pairs", "remove", "own", "--yes"]) == 0
+    assert (home / "mine" / "t.gguf").exists()
+    assert "your own file" in capsys.readouterr().err
+
+
+def test_a_name_that_was_given_to_other_models_is_not_given_again(
+    home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = (str(home / "mine" / name) for name in ("One-Q8_0.gguf", "other.gguf"))
+    for path in (one, other):
+        tiny(home / "mine", Path(path).name)
+    assert main(["pairs", "add", "own", one]) == 0
+    assert main(["pairs", "add", "own", one]) == 0, "the same again is nothing else"
+
+    assert main(["pairs", "add", "own", other]) == 2
+    assert '"own" is another pair that was set up here.' in capsys.readouterr().err
+    assert registry().read().pairs["own"].target.path == Path(one)
+    for name in ("", "a/b", "a\x1b[31m", "  "):
+        assert main(["pairs", "add", name, one]) == 2
+        assert "is no name for a pair" in capsys.readouterr().err
+    assert main(["setup", "--target", one, "--no-trial", "--yes"]) == 0
+    assert main(["setup", "--target", one, "--draft", other, "--no-trial", "--yes"]) == 0
+    assert list(registry().read().pairs) == ["own", "one-q8-0", "one-q8-0-2"], "another draft makes another pair"
+
+
+def test_remove_deletes_what_tandem_brought_and_only_that(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from huggingface_hub import hf_hub_download
+
+    theirs = Path(hf_hub_download(DRAFT, "small-Q8_0.gguf"))
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    assert main(["setup", "--target", f"{TARGET}:q4_k_m", "--name", "two", "--yes", "--no-trial"]) == 0
+    target = registry().read().pairs["one"].target.path
+
+    assert main(["pairs", "remove", "one", "--yes"]) == 0
+    assert target.exists(), "the other pair uses it"
+    assert theirs.exists(), "another program brought it"
+    said = capsys.readouterr().err
+    assert "another pair uses it" in said
+    assert "Tandem did not download it" in said
+    content = target.resolve()
+    assert main(["pairs", "remove", "two", "--yes"]) == 0
+    assert not target.exists()
+    assert not content.exists()
+    assert theirs.exists()
+    assert registry().read().default is None
+
+
+def test_what_no_pair_has_any_more_is_told_and_can_be_removed(
+    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    old = registry().read().pairs["one"].target.path
+    assert main(["pairs", "remove", "--unused"]) == 0
+    assert "Every file that Tandem has downloaded belongs to a pair." in capsys.readouterr().err
+
+    pair.replace(TARGET, "big-Q4_K_M.gguf", tiny(home / "made", general__name="Big, made anew"))
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    new = registry().read().pairs["one"].target.path
+    assert f"No pair has {old} any more; to delete it: tandem pairs remove --unused" in capsys.readouterr().err
+    (line,) = [line for line in hub_section().lines if line.label == "unused"]
+    assert (line.state, line.hint[-2:]) == ("warning", ("  tandem pairs remove --unused", f"  {old}"))
+
+    coming = store.folder() / "models--owner--other" / "blobs" / "abc.incomplete"
+    coming.parent.mkdir(parents=True)
+    coming.touch()
+    with locked_content(content_of(coming)):
+        assert main(["pairs", "remove", "--unused", "--yes"]) == 1, "it may be of the pair that comes"
+    assert main(["pairs", "remove", "--unused"]) == 2
+    assert old.exists(), "nobody could be asked"
+    assert main(["pairs", "remove", "--unused", "--yes"]) == 0
+    assert (old.exists(), new.exists(), registry().read().unused) == (False, True, {})
+    assert not [line for line in hub_section().lines if line.label == "unused"]
+
+
+def test_the_same_file_of_another_revision_is_in_use(pair: LoopbackHub, home: Path) -> None:
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    old = registry().read().pairs["one"].target.path
+    pair.replace(TARGET, "more.gguf", tiny(home / "made", general__name="More"))
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    assert registry().read().pairs["one"].target.path != old
+    assert registry().read().unused == {}
+
+
+@pytest.mark.parametrize("words", [[], ["one", "--unused"], ["--unused", "--all-files"]])
+def test_what_is_removed_is_one_pair_or_what_none_has(words: list[str], home: Path) -> None:
+    assert main(["pairs", "remove", *words, "--yes"]) == 2
+
+
+def test_what_is_removed_leaves_a_cache_that_the_client_understands(pair: LoopbackHub) -> None:
+    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    assert main(["setup", "--target", f"{TARGET}:q8_0", "--name", "two", "--yes", "--no-trial"]) == 0
+    assert main(["pairs", "remove", "one", "--yes"]) == 0
+    assert try_to_load_from_cache(TARGET, "big-Q8_0.gguf"), "the branch leads to what is left"
+    assert not scan_cache_dir().warnings
+
+    assert main(["pairs", "remove", "two", "--yes"]) == 0
+
+    assert not scan_cache_dir().warnings
+    assert scan_cache_dir().size_on_disk == 0
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_a_stopped_download_has_left_is_removed_by_the_name_of_its_pair(
+    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str], known: bool
+) -> None:
+    listed = repository(TARGET, "main")
+    file = next(file for file in listed.files if file.path == "big-Q4_K_M.gguf")
+    pinned, draft = (f', sha256 = "{file.sha256}"', "") if known else ("", f'draft = {{ repo = "{TARGET}" }}')
+    (home / "config").mkdir()
+    (home / "config" / "models.toml").write_text(
+        f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", file = "{file.path}"{pinned} }}\n{draft}', encoding="utf-8"
+    )
+    part = store.partial(TARGET, file)
+    assert main(["pairs", "remove", "mine", "--yes"]) == 2
+    part.parent.mkdir(parents=True)
+    part.write_bytes(bytes(2_000_000))
+    theirs, other = part.with_name(f"{part.stem}.0123abcd.incomplete"), part.with_name(f"{'b' * 64}.incomplete")
+    theirs.touch()
+    other.touch()
+
+    with store.locked(TARGET, file) as ours:
+        assert ours
+        assert main(["pairs", "remove", "mine", "--yes"]) == (2 if known else 0)
+    assert part.exists(), "it still comes"
+    capsys.readouterr()
+    assert main(["pairs", "remove", "mine", "--yes"]) == 0
+
+    said = capsys.readouterr().err
+    assert f"delete      2 MB  {part}  (what has come of a file whose download was stopped)" in said
+    assert "mine was not set up yet. 2 MB freed." in said
+    assert (part.exists(), theirs.exists(), other.exists()) == (False, True, known)
+
+
+def test_what_another_pair_has_begun_or_may_have_is_left_to_it(
+    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {file.path: file for file in repository(TARGET, "main").files}
+    mine, theirs = files["big-Q4_K_M.gguf"], files["big-Q8_0.gguf"]
+    parts = [store.partial(TARGET, file) for file in (mine, theirs)]
+    (home / "config").mkdir()
+
+    def entries(pinned: str) -> None:
+        (home / "config" / "models.toml").write_text(
+            f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", quant = "Q4_K_M" }}\n'
+            f'[pairs.theirs]\ntarget = {{ repo = "{TARGET}", quant = "Q8_0"{pinned} }}\n',
+            encoding="utf-8",
+        )
+
+    def begin() -> None:
+        for part in parts:
+            part.parent.mkdir(parents=True, exist_ok=True)
+            part.touch()
+
+    begin()
+    entries("")
+    assert main(["pairs", "remove", "mine", "--yes"]) == 0
+    assert capsys.readouterr().err.count("(it may be of another pair; delete the file itself if it is not)") == 2
+    assert [part.exists() for part in parts] == [True, True]
+
+    entries(f', sha256 = "{theirs.sha256}"')
+    assert main(["pairs", "remove", "mine", "--yes"]) == 0
+    assert [part.exists() for part in parts] == [False, True]
+
+    entries("")
+    assert main(["setup", "theirs", "--yes", "--no-trial"]) == 0
+    begin()
+    assert main(["pairs", "remove", "mine", "--yes"]) == 0
+    assert not parts[0].exists(), "what is here whole has not begun to come"
+
+
+def test_a_download_that_is_gone_on_with_before_the_answer_keeps_what_has_come(
+    pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "config").mkdir()
+    (home / "config" / "models.toml").write_text(
+        f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", file = "big-Q4_K_M.gguf" }}', encoding="utf-8"
+    )
+    file = next(file for file in repository(TARGET, "main").files if file.path == "big-Q4_K_M.gguf")
+    part = store.partial(TARGET, file)
+    part.parent.mkdir(parents=True)
+    part.write_bytes(bytes(2_000_000))
+    with ExitStack() as download:
+
+        def sure(_: object) -> bool:
+            assert download.enter_context(store.locked(TARGET, file))
+            return True
+
+        monkeypatch.setattr("app.cli.pairs.removed._sure", sure)
+        assert main(["pairs", "remove", "mine"]) == 0
+
+    said = capsys.readouterr().err
+    assert (part.exists(), "freed" in said) == (True, False)
+    assert f"keep        2 MB  {part}  (it is being downloaded again)" in said
+
+    def come_whole(_: object) -> bool:
+        part.unlink()
+        return True
+
+    monkeypatch.setattr("app.cli.pairs.removed._sure", come_whole)
+    assert main(["pairs", "remove", "mine"]) == 0, "it has come whole meanwhile"
+
+
+@pytest.mark.parametrize("n_repos", [1, 2])
+def test_what_repositories_share_is_freed_with_the_last_of_them(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], n_repos: int
+) -> None:
+    assert main(["setup", "--target", f"{TARGET}:q4_k_m", "--name", "one", "--yes", "--no-trial"]) == 0
+    path = registry().read().pairs["one"].target.path
+    shared = _shared(path, *(f"owner/other-{number}" for number in range(1, n_repos)))
+    capsys.readouterr()
+
+    assert main(["pairs", "remove", "one", "--yes"]) == 0
+
+    assert (not path.exists(), path.is_symlink(), shared.exists()) == (True, False, n_repos > 1)
+    assert (" freed." in capsys.readouterr().err) == (n_repos == 1)
+
+
+def _shared(path: Path, *repos: str) -> Path:
+    """The content of a file where the client puts what several repositories may have, this one and others."""
+    folder, content, code = store.folder(), path.parent / path.readlink(), "ab" * 32
+    kept = [Path(os.path.normpath(content))]
+    for repo in repos:
+        other = folder / f"models--{repo.replace('/', '--')}" / "blobs" / content.name
+        other.parent.mkdir(parents=True)
+        shutil.copyfile(content, other)
+        kept.append(other)
+    for one in kept:
+        assert publish_blob_to_shared_store(
+            blob_path=str(one), xet_hash=code, cache_dir=folder, expected_size=one.stat().st_size
+        )
+    return shared_blob_path(folder, code)
+
+
+def test_a_default_that_is_forgotten_says_what_comes_then(
+    home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny(home / "mine", "t.gguf")
+    assert main(["pairs", "add", "own", str(home / "mine" / "t.gguf")]) == 0
+    assert main(["pairs", "remove", "own", "--yes"]) == 0
+    assert "the chat asks for a pair and commands take demo" in capsys.readouterr().err
+
+
+def test_list_show_and_default(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default"]) == 0
+    assert main(["setup", "--target", TARGET, "--name", "alone", "--yes", "--no-trial", "--no-default"]) == 0
+    assert main(["pairs", "default", "alone"]) == 0
+    capsys.readouterr()
+
+    assert main(["pairs", "list", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert (rows["alone"]["default"], rows["mine"]["default"], rows["mine"]["here"]) == (True, False, True)
+    assert rows["coder-32b"]["download"] > 10**10
+    assert list(rows)[:2] == ["alone", "mine"]
+    assert all(row["drafting"] == "" for row in rows.values() if row["name"] in ("alone", "demo", "nemo-12b"))
+    assert main(["pairs", "show", "mine"]) == 0
+    assert "small-Q8_0.gguf" in capsys.readouterr().out
+    assert main(["pairs", "default", "coder-32b"]) == 2
+    assert main(["pairs", "show", "coder-23b"]) == 2
+    assert 'Did you mean "coder-32b"' in capsys.readouterr().err
+
+
+def test_a_size_that_is_not_known_says_how_it_can_be(
+    hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny(home / "mine", "t.gguf")
+    known, unknown = '{ repo = "a/b", size = 9000000000 }', '{ repo = "a/c" }'
+    pairs = {
+        "open": f"target = {unknown}",
+        "half": f"target = {known}\ndraft = {unknown}",
+        "gone": 'target = "/no/such.gguf"',
+        "own": f'target = "{home / "mine" / "t.gguf"}"',
+    }
+    (home / "config").mkdir()
+    entries = "\n".join(f"[pairs.{name}]\n{entry}" for name, entry in pairs.items())
+    (home / "config" / "models.toml").write_text(entries, encoding="utf-8")
+
+    assert main(["pairs", "list"]) == 0
+
+    said = capsys.readouterr().out
+    shown = {line[2:].split()[0]: line for line in said.splitlines() if line[2:].strip()}
+    assert " ? " in shown["open"]
+    assert ">9.0 GB" in shown["half"]
+    assert "no file" in shown["gone"]
+    assert " 0 MB" in shown["own"]
+    assert "0.2 GB" in shown["demo"]
+    assert "tandem pairs check NAME" in said
+
+
+def test_one_wrong_entry_is_told_and_every_other_pair_goes_on(
+    home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny(home / "mine", "t.gguf")
+    (home / "config").mkdir()
+    (home / "config" / "models.toml").write_text(
+        f'[pairs.good]\ntarget = "{home / "mine" / "t.gguf"}"\ntitle = "\\u001b[31mred"\n[pairs.bad]\ntraget = "x"\n',
+        encoding="utf-8",
+    )
+
+    assert main(["pairs", "list"]) == 0
+    said = capsys.readouterr()
+    assert "good" in said.out
+    assert "coder-32b" in said.out
+    assert 'pairs.bad has the unknown key "traget". Did you mean "target"?' in said.err
+    assert main(["pairs", "show", "good"]) == 0
+    assert "\x1b" not in said.out + capsys.readouterr().out
+    assert main(["run", "--pair", "good", "--max-tokens", "2", "hi"]) == 0
+    capsys.readouterr()
+    for command in (
+        ["run", "--pair", "bad", "hi"],
+        ["setup", "bad"],
+        ["pairs", "show", "bad"],
+        ["pairs", "check", "bad"],
+    ):
+        assert main(command) == 1
+        assert "pairs.bad has the unknown key" in capsys.readouterr().err
+
+
+def test_a_file_of_the_users_that_is_no_toml_is_told_and_everything_else_goes_on(
+    home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny(home / "mine", "t.gguf")
+    assert main(["pairs", "add", "good", str(home / "mine" / "t.gguf")]) == 0
+    capsys.readouterr()
+    (home / "config").mkdir(exist_ok=True)
+    (home / "config" / "models.toml").write_text("[pairs.mine]\ntarget = x\n", encoding="utf-8")
+
+    for command in (
+        ["run", "--pair", "good", "--max-tokens", "2", "hi"],
+        ["pairs", "list"],
+        ["pairs", "show", "coder-32b"],
+        ["pairs", "default", "good"],
+        ["setup", "good", "--no-trial"],
+    ):
+        assert main(command) == 0
+        said = " ".join(capsys.readouterr().err.split())
+        assert said.count("models.toml cannot be read: ") == 1
+        assert "(at line 2, column " in said
+    tiny(home / "mine", "u.gguf")
+    assert main(["run", "--target", str(home / "mine" / "u.gguf"), "--max-tokens", "2", "hi"]) == 0
+    assert "models.toml" not in capsys.readouterr().err
+    assert main(["run", "--pair", "mine", "hi"]) == 1
+    assert capsys.readouterr().err.count("models.toml cannot be read: ") == 1
+
+
+def test_a_long_name_moves_its_own_line_only(home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny(home / "mine", "t.gguf")
+    assert main(["pairs", "add", "n" * 200, str(home / "mine" / "t.gguf")]) == 0
+    assert main(["pairs", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("* " + "n" * 200)
+    assert len(lines[1]) < 120
+
+
+def test_what_the_hub_says_to_everybody_is_no_line_of_ours(pair: LoopbackHub) -> None:
+    command = [sys.executable, "-m", "app", "pairs", "check", TARGET, DRAFT]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.returncode == 0
+    assert "unauthenticated" not in done.stderr
+
+
+def test_a_reader_that_has_read_enough_is_no_failure(hub: LoopbackHub) -> None:
+    command = f"{sys.executable} -m app pairs list | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60)
+
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1

@@ -1,0 +1,300 @@
+"""What the list of pairs is made of: the machine, the files that are here, what was set up, and what is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from app.core.errors import CatalogError
+from app.engine.drafting_report import Speedup
+from app.models.catalog import Pair
+from app.models.pairing.disk import KEEP_FREE
+from app.models.pairing.gain import Seen
+from app.models.pairing.propose import Fit, Room
+from app.models.pairing.resolve import came_before
+from app.models.source import HubModel, LocalModel
+from app.models.working_memory import Working
+from app.ui.models.lookout import Lookout
+from app.ui.models.service import Pairs
+from app.ui.models.setups import Stage
+from tests.models.hub.faults import Stall
+from tests.models.hub.loopback import LoopbackHub
+from tests.models.hub.models import DRAFT, TARGET, sha256, tiny
+from tests.models.hub.pairs_setting import DEMO, TARGET_SIZE, WAIT_S, Setting, tiny_file
+
+
+def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> None:
+    before = setting.service.look()
+    assert (before.machine, [card.fit for card in before.cards]) == ("", [None] * 3)
+
+    setting.service.begin()
+    setting.until(lambda: not setting.service.look().busy)
+
+    now = setting.service.look()
+    assert now.machine == "An abacus"
+    assert [(card.name, card.fit) for card in now.cards] == [
+        ("demo", Fit.FITS),
+        ("mine", Fit.FITS),
+        ("huge", Fit.TOO_BIG),
+    ]
+    assert setting.service.look().cards is now.cards
+    assert [card.context for card in now.cards] == [0, 4096, 0]
+
+
+def test_pairs_are_held_against_memory_with_the_context_of_the_settings(setting: Setting) -> None:
+    n_ctx = [8192]
+    working = Working(per_token=100_000, fixed=0, main=0)
+    long = Pair("long", "Long", HubModel("owner/long", size=800_000_000), None, working=working, context=100_000)
+    setting.pairs = [long]
+    setting.surroundings = replace(setting.surroundings, n_ctx=lambda: n_ctx[0])
+    setting.again().begin()
+    setting.until(lambda: setting.card("long").word)
+    assert (setting.card("long").word, setting.card("long").context) == ("fits", 12_000)
+
+    n_ctx[0] = 16384
+    setting.service.begin()
+    assert setting.card("long").word == "too big"
+
+
+NO_ROOM = "the disk has no room for larger ones."
+
+
+def test_what_the_disk_has_no_room_for_is_not_proposed_as_long_as_it_has_none(setting: Setting) -> None:
+    free = [1_150_000_000]
+    small, large = (
+        Pair(name, name, HubModel(f"owner/{name}", size=size), None, memory_gb=2, working=Working(0, 0, 0))
+        for name, size in (("small", 900_000_000), ("large", 1_000_000_000))
+    )
+    setting.pairs = [large, small, DEMO]
+    setting.surroundings = replace(setting.surroundings, free_disk=lambda: free[0])
+    setting.again().begin()
+    setting.until(lambda: setting.card("small").word)
+
+    assert setting.card("small").why.endswith(f"with room to spare; {NO_ROOM}")
+    assert not setting.card("large").why
+
+    free[0] = 10**12
+    setting.service.begin()
+    setting.until(lambda: not setting.service.look().busy)
+    assert setting.card("large").why, "room was made"
+
+    free[0] = 1_150_000_000
+    setting.set_up("demo")
+    setting.until(lambda: not setting.service.look().busy)
+    assert setting.card("small").why.endswith(NO_ROOM), "what was set up took it"
+
+
+def test_a_download_counts_neither_against_its_own_pair_nor_against_one_that_shares_it(
+    setting: Setting, hub: LoopbackHub
+) -> None:
+    working, coming = Working(0, 0, 0), HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE)
+    setting.pairs = [
+        Pair("large", "Large", coming, None, memory_gb=2, working=working),
+        Pair("small", "Small", HubModel("owner/small", size=1000), None, memory_gb=1, working=working),
+    ]
+    setting.surroundings = replace(setting.surroundings, free_disk=lambda: KEEP_FREE + TARGET_SIZE + 1000)
+    setting.again().begin()
+    setting.until(lambda: setting.card("large").why)
+    stall = hub.faults.add(Stall(), "big-*", origin="cdn", when=lambda request: "range" not in request.headers)
+    setting.service.start("large", agreed=True)
+    assert stall.reached.wait(WAIT_S)
+
+    setting.service.begin()
+    assert setting.card("large").why
+    setting.pairs.append(replace(setting.pairs[0], name="sharing", draft=HubModel(DRAFT, size=500), memory_gb=3))
+    setting.service.begin()
+    assert setting.card("sharing").why
+    setting.pairs.append(replace(setting.pairs[1], name="other", memory_gb=4, target=HubModel("owner/o", size=2000)))
+    setting.service.begin()
+    assert setting.card("sharing").why
+    assert not setting.card("other").why, "what comes for others is spoken for"
+
+
+def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting: Setting) -> None:
+    seen = {"mine": Seen("Q4_K_M", 5.4, speedup=Speedup(1.5, measured=True))}
+    found = [seen, {"mine": replace(seen["mine"], speedup=Speedup(1.7, measured=True))}]
+    looks: list[str] = []
+
+    def machine() -> tuple[str, Room]:
+        looks.append("machine")
+        return "An abacus", Room(2_000_000_000)
+
+    service = Pairs(replace(setting.surroundings, machine=machine, seen=lambda: found.pop(0)))
+
+    def gain() -> str:
+        service.begin()
+        setting.until(lambda: not service.look().busy)
+        return next(card.gain for card in service.look().cards if card.name == "mine")
+
+    assert gain() == "Measured here: speedup 1.5×."
+    assert gain() == "Measured here: speedup 1.7×."
+    # What cannot be read any more is as it was.
+    assert gain() == "Measured here: speedup 1.7×."
+    assert looks == ["machine"]
+
+
+def test_a_machine_in_the_middle_of_loading_is_looked_at_again_when_that_has_ended(setting: Setting) -> None:
+    loading, free = [True], [1_000_000]
+    looks: list[int] = []
+
+    def machine() -> tuple[str, Room]:
+        looks.append(free[0])
+        return f"{free[0]} free", Room(free[0])
+
+    service = Pairs(replace(setting.surroundings, machine=machine, is_loading=lambda: loading[0]))
+    service.begin()
+    setting.until(lambda: service.look().machine)
+
+    state = service.look()
+    assert state.machine == "1000000 free", "what is known so far is shown"
+    assert state.busy, "the screen has to look on"
+
+    loading[0], free[0] = False, 2_000_000_000
+    setting.until(lambda: not service.look().busy)
+    assert service.look().machine == "2000000000 free"
+
+    service.begin()
+    setting.until(lambda: not service.look().busy)
+    assert looks == [1_000_000, 2_000_000_000], "a machine at rest stays what it was"
+
+
+def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
+    def broken() -> tuple[str, Room]:
+        raise OSError
+
+    service = Pairs(replace(setting.surroundings, machine=broken))
+    service.begin()
+    setting.until(lambda: not service.look().busy)
+    assert "could not be read" in service.look().machine
+    assert len(service.look().cards) == 3
+
+
+def test_what_another_program_has_downloaded_is_here(setting: Setting) -> None:
+    assert setting.set_up("mine").stage is Stage.READY
+    setting.registry.remove("mine")
+    found: list[HubModel] = []
+    service = Pairs(replace(setting.surroundings, is_cached=lambda source: source in found))
+    service.look()
+    for here in (False, True):
+        service.begin()
+        setting.until(lambda: not service.look().busy)
+        card = next(card for card in service.look().cards if card.name == "mine")
+        assert (card.here, card.set_up) == (here, False), "what comes is seen when the list is opened again"
+        found += [HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE), HubModel(DRAFT)]
+    assert card.to_come == 0
+    service.start("mine")
+    setting.until(lambda: service.look().jobs["mine"].stage is Stage.READY)
+
+
+def test_what_a_cut_download_has_left_need_not_come_again(setting: Setting, hub: LoopbackHub, tmp_path: Path) -> None:
+    content, kept = tiny(tmp_path / "made", "cut.gguf").ljust(TARGET_SIZE, b"\0"), 1 << 20
+    hub.add("owner/cut-GGUF", {"cut.gguf": content})
+    source = HubModel("owner/cut-GGUF", file="cut.gguf", size=len(content), sha256=sha256(content))
+    setting.pairs.append(Pair("cut", "Cut", source, None, memory_gb=1))
+    setting.again()
+    hub.faults.add(Stall(after=kept), "cut.gguf", origin="cdn", when=lambda request: "range" not in request.headers)
+    setting.service.start("cut", agreed=True)
+    setting.until(lambda: [one.done for one in setting.job("cut").downloads] == [kept])
+    setting.service.cancel("cut")
+    assert setting.card("cut").to_come == len(content)
+
+    setting.surroundings = replace(setting.surroundings, came=came_before)
+    setting.again().begin()
+    setting.until(lambda: not setting.service.look().busy)
+
+    assert (setting.card("cut").to_come, setting.card("cut").came) == (len(content) - kept, kept)
+    setting.service.start("cut")
+    setting.until(lambda: setting.job("cut").stage is Stage.ASKING)
+    assert (setting.job("cut").to_come, setting.job("cut").came) == (len(content) - kept, kept)
+
+
+def test_a_cache_that_cannot_be_read_hides_neither_the_machine_nor_the_list(setting: Setting) -> None:
+    def refuse(source: HubModel) -> bool:
+        raise PermissionError
+
+    service = Pairs(replace(setting.surroundings, is_cached=refuse))
+    service.look()
+    for _ in range(2):
+        service.begin()
+        setting.until(lambda: not service.look().busy)
+        assert service.look().machine == "An abacus"
+        assert not service.look().troubles
+
+
+def test_a_repository_that_cannot_be_read_hides_no_other(setting: Setting) -> None:
+    whole, begun = HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE), HubModel(DRAFT)
+    broken: set[HubModel] = set()
+
+    def here(source: HubModel) -> bool:
+        if source in broken:
+            raise PermissionError
+        return source == whole
+
+    lookout = Lookout(replace(setting.surroundings, is_cached=here, came=lambda _: 7), lambda: None)
+    for unreadable in ([], [begun], [whole], [whole, begun]):
+        broken = set(unreadable)
+        lookout.begin(frozenset((whole, begun)))
+        setting.until(lambda: not lookout.is_looking)
+        assert (lookout.found.cached, dict(lookout.found.came)) == (frozenset((whole,)), {begun: 7}), (
+            "what was known stays"
+        )
+
+    new = Lookout(lookout._outside, lambda: None)
+    broken = {whole}
+    new.begin(frozenset((whole, begun)))
+    setting.until(lambda: not new.is_looking)
+    assert (new.found.cached, dict(new.found.came)) == (frozenset(), {begun: 7})
+
+
+def test_a_file_that_was_replaced_tells_its_size_itself(setting: Setting, tmp_path: Path) -> None:
+    file = tiny_file(tmp_path / "own.gguf")
+    setting.pairs.append(Pair("own", "Own", LocalModel(file), None))
+    setting.again()
+    setting.set_up("own")
+    assert setting.card("own").size == "0 MB"
+    file.write_bytes(file.read_bytes() + bytes(5_000_000))
+    setting.service.begin()
+    assert setting.card("own").size == "5 MB"
+
+
+def test_what_another_program_sets_up_or_forgets_is_seen_when_the_list_is_opened_again(setting: Setting) -> None:
+    setting.set_up("demo")
+    service = setting.again()
+    service.begin()
+    setting.until(lambda: not service.look().busy)
+    assert setting.card("demo").set_up
+    setting.registry.remove("demo")
+    assert setting.card("demo").set_up, "nothing is read while nothing is asked for"
+    service.begin()
+    assert not setting.card("demo").set_up
+
+
+def test_a_broken_catalogue_leaves_what_was_set_up(setting: Setting) -> None:
+    setting.set_up("mine")
+    setting.broken = True
+    state = setting.again().look()
+    assert len(state.troubles) == 1
+    assert [card.name for card in state.cards] == ["mine"]
+    assert setting.service.choose("mine")
+
+
+def test_what_is_wrong_with_one_entry_is_told_beside_the_others(setting: Setting) -> None:
+    setting.trouble = CatalogError("pairs.mine has no target.", "Add it.")
+    state = setting.again().look()
+    assert state.troubles == (setting.trouble,)
+    assert {"demo", "huge", "mine"} == {card.name for card in state.cards}
+
+
+def test_that_the_default_is_gone_is_told_and_the_others_can_be_taken(setting: Setting) -> None:
+    setting.set_up("mine")
+    setting.registry.set_default("mine")
+    files = setting.registry.read().pairs["mine"]
+    assert setting.again().look().troubles == ()
+    files.target.path.unlink()
+    setting.trouble = CatalogError("pairs.other has no target.")
+    setting.service.begin()
+    trouble, other = setting.service.look().troubles
+    assert other == setting.trouble, "one does not hide the other"
+    assert trouble.message.startswith("big-Q4_K_M.gguf of the pair mine is gone from")
+    assert trouble.hint == "Bring it back: tandem setup mine"
+    assert not setting.card("mine").set_up

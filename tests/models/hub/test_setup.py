@@ -1,0 +1,365 @@
+"""`tandem setup`, as a person runs it, against the loopback hub."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections import namedtuple
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants, hf_hub_download
+
+from app.cli import main
+from app.cli.known_pairs import registry
+from app.core.errors import AppError, HubError, PairError
+from app.core.shell import command
+from app.llama.fitting.place import Place
+from app.models.catalog import Pair
+from app.models.hub import store
+from app.models.pairing.propose import Room
+from app.models.pairing.resolve import cached_file, resolve
+from app.models.pairing.setup import Ready, Setup
+from app.models.registry import Registry
+from app.models.source import HubModel, parse_source
+from tests.models.hub.faults import Cut, Status
+from tests.models.hub.loopback import LoopbackHub
+from tests.models.hub.models import BOTH, DRAFT, TARGET, no_demo, tiny
+
+pytestmark = pytest.mark.usefixtures("home")
+Usage = namedtuple("Usage", "total used free")
+
+
+def test_one_command_downloads_checks_tries_and_remembers(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text("[model]\nctx = 2000\n")
+    monkeypatch.setattr("app.cli.options.settings_file", lambda: settings)
+    assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 0
+
+    said = capsys.readouterr().err
+    assert "They can ride together" in said
+    assert "mine is set up. Tried:" in said
+    assert "are used.\n" in said, "what there is to notice ends in one full stop"
+    known = registry().read()
+    assert known.default == "mine"
+    assert known.pairs["mine"].is_here
+    assert all(model.ours for model in known.pairs["mine"].models)
+    assert known.pairs["mine"].pair.licence == "mit"
+
+
+def test_a_second_run_downloads_nothing(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", *BOTH, "--yes", "--no-trial"]) == 0
+    asked = len(pair.asked(origin="cdn"))
+
+    assert main(["setup", "--target", f"{TARGET}:Q4_K_M", "--draft", DRAFT, "--yes", "--no-trial"]) == 0
+
+    assert len(pair.asked(origin="cdn")) == asked
+    assert "here already" in capsys.readouterr().err
+    assert len(registry().read().pairs) == 1, "a quantisation is the same however it is written"
+    assert all(model.ours for one in registry().read().pairs.values() for model in one.models)
+
+
+@pytest.mark.parametrize("size", [None, 4_000_000], ids=["unknown", "rounded"])
+def test_what_was_set_up_is_found_by_its_branch_without_the_hub(
+    pair: LoopbackHub, home: Path, size: int | None
+) -> None:
+    source = HubModel(TARGET, file="big-Q4_K_M.gguf", size=size)
+    steps = _steps(home)
+    *_, last = steps.bring(steps.prepare(Pair("mine", "Mine", source, None)))
+    pair.close()
+
+    assert isinstance(last, Ready)
+    assert cached_file(source) == last.pair.target.path
+    assert resolve(source, no_demo).path == last.pair.target.path
+    # Other programs find it the same way.
+    assert Path(hf_hub_download(TARGET, "big-Q4_K_M.gguf", local_files_only=True)) == last.pair.target.path
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_another_file_than_the_known_one_is_not_taken_without_the_hub(
+    pair: LoopbackHub, home: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", not links)
+    source = HubModel(TARGET, file="big-Q4_K_M.gguf")
+    steps = _steps(home)
+    prepared = steps.prepare(Pair("mine", "Mine", source, None))
+    list(steps.bring(prepared))
+    pair.close()
+
+    known, other = replace(source, sha256=prepared.target.files[0].sha256), replace(source, sha256="0" * 64)
+    assert cached_file(known) == cached_file(source) is not None
+    # Without links only reading all of it would tell.
+    assert (cached_file(other) is None) is links
+    if links:
+        with pytest.raises(HubError, match="cannot be reached"):
+            resolve(other, no_demo)
+
+
+@pytest.mark.parametrize("change", [b"another file", None], ids=["replaced", "deleted"])
+def test_the_known_file_that_is_here_is_taken_where_its_authors_have_put_another_in_its_place(
+    pair: LoopbackHub, home: Path, change: bytes | None
+) -> None:
+    first = _steps(home).prepare(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None))
+    *_, last = _steps(home).bring(first)
+    assert isinstance(last, Ready)
+    known = HubModel(TARGET, file="big-Q4_K_M.gguf", sha256=first.target.files[0].sha256)
+    pair.replace(TARGET, "big-Q4_K_M.gguf", change)
+    # Another program goes on with the branch.
+    newest = Path(hf_hub_download(TARGET, "big-Q8_0.gguf"))
+
+    prepared = _steps(home).prepare(Pair("mine", "Mine", known, None))
+    assert (prepared.target.path, prepared.download_bytes) == (last.pair.target.path, 0)
+    *_, again = _steps(home).bring(prepared)
+    assert isinstance(again, Ready)
+    assert again.pair.target.path == last.pair.target.path
+    assert Path(hf_hub_download(TARGET, "big-Q8_0.gguf", local_files_only=True)) == newest, "the branch is theirs"
+
+    pair.close()
+    assert resolve(known, no_demo).path == last.pair.target.path
+
+
+def test_another_file_in_the_place_of_the_known_one_is_refused_where_that_is_not_here(pair: LoopbackHub) -> None:
+    with pytest.raises(HubError, match="not the file that this pair was made with"):
+        resolve(HubModel(TARGET, file="big-Q4_K_M.gguf", sha256="0" * 64), no_demo)
+
+
+def test_a_branch_that_has_moved_on_leads_to_what_was_set_up_last(pair: LoopbackHub, home: Path) -> None:
+    source = HubModel(TARGET, file="big-Q4_K_M.gguf")
+    for number in range(2):
+        pair.replace(TARGET, "README.md", b"%d" % number)
+        steps = _steps(home)
+        *_, last = steps.bring(steps.prepare(Pair("mine", "Mine", source, None)))
+        assert isinstance(last, Ready)
+        assert cached_file(source) == last.pair.target.path
+        assert last.pair.target.commit == pair.repos[TARGET].commit
+
+
+def test_a_revision_leads_to_no_place_outside_of_the_repository(pair: LoopbackHub, home: Path) -> None:
+    pair.repos[TARGET].branches["../outside"] = pair.repos[TARGET].commit
+    steps = _steps(home)
+    source = HubModel(TARGET, file="big-Q4_K_M.gguf", revision="../outside")
+    list(steps.bring(steps.prepare(Pair("mine", "Mine", source, None))))
+
+    assert not list(store.folder().rglob("outside"))
+
+
+def test_a_cache_that_refuses_a_branch_costs_no_pair(pair: LoopbackHub, home: Path) -> None:
+    repo = store.folder() / f"models--{TARGET.replace('/', '--')}"
+    repo.mkdir(parents=True)
+    (repo / "refs").write_bytes(b"in the way")
+    steps = _steps(home)
+    *_, last = steps.bring(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None)))
+
+    assert isinstance(last, Ready)
+
+
+def test_what_was_set_up_answers_by_name_and_by_its_models(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default"]) == 0
+    capsys.readouterr()
+
+    assert main(["run", "--pair", "mine", "--max-tokens", "3", "--json", "hi"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"]["target"]["name"] == "big"
+    assert main(["run", *BOTH, "--max-tokens", "3", "--json", "hi"]) == 0
+    assert json.loads(capsys.readouterr().out)["models"]["draft"]["name"] == "small"
+
+
+def test_what_is_not_here_yet_names_the_command_that_brings_it(
+    hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--pair", "coder-32b", "hi"]) == 1
+    assert "tandem setup coder-32b" in capsys.readouterr().err
+    assert main(["run", "--target", "owner/big-GGUF:Q8_0", "hi"]) == 1
+    assert "tandem setup --target owner/big-GGUF:Q8_0" in capsys.readouterr().err
+
+
+def test_models_that_do_not_match_are_told_before_anything_large_moves(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", "--target", TARGET, "--draft", "owner/other-GGUF", "--yes"]) == 1
+
+    said = capsys.readouterr().err
+    assert "The vocabularies differ: token" in said or "vocabularies have" in said
+    assert not list(store.folder().rglob("*.gguf"))
+    assert main(["pairs", "check", TARGET, "owner/other-GGUF", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["compatible"] is False
+    assert main(["pairs", "check", TARGET, DRAFT]) == 0
+    assert "They can ride together" in capsys.readouterr().out
+
+
+def test_which_pair_is_the_default_is_said(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup", *BOTH, "--name", "the first", "--yes", "--no-trial"]) == 0
+    assert "opens with" not in capsys.readouterr().err, "there was none before"
+    assert main(["setup", *BOTH, "--name", "second", "--yes", "--no-trial"]) == 0
+    back = command(["tandem", "pairs", "default", "the first"])
+    assert f"opens with it from now on; the first comes back with: {back}" in capsys.readouterr().err
+    assert main(["setup", *BOTH, "--name", "third", "--yes", "--no-trial", "--no-default"]) == 0
+    assert "still opens with second; to change that: tandem pairs default third" in capsys.readouterr().err
+
+
+def test_a_pair_that_is_to_be_no_default_is_none_where_there_is_no_other_one(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default"]) == 0
+    assert "No pair is the default; to make it this one: tandem pairs default mine" in capsys.readouterr().err
+    assert registry().read().default is None
+
+    files = [str(model.path) for model in registry().read().pairs["mine"].models]
+    assert main(["pairs", "add", "own", *files]) == 0
+    assert registry().read().default == "own", "that is what one adds the first pair for"
+
+
+def test_a_disk_that_is_too_small_is_told_before_the_download(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9 - 1000, 1000))
+
+    assert main(["setup", *BOTH, "--yes"]) == 1
+
+    assert "are free there" in capsys.readouterr().err
+    assert not list(store.folder().rglob("*.incomplete"))
+
+
+def test_one_failed_download_stops_the_other_and_both_go_on_later(pair: LoopbackHub, home: Path) -> None:
+    pair.faults.add(Status(403), "small-Q8_0.gguf", origin="cdn", method="GET", times=None, when=_without_small_range)
+    steps = _steps(home)
+    prepared = steps.prepare(_pair())
+    with pytest.raises(AppError, match="refuses access"):
+        list(steps.bring(prepared))
+    pair.faults.clear()
+
+    again = _steps(home)
+    *_, last = again.bring(again.prepare(_pair()))
+
+    assert isinstance(last, Ready)
+    assert last.pair.is_here
+
+
+def _without_small_range(request: object) -> bool:
+    # The header is read by a range from the first byte; the download asks without one.
+    return "range" not in getattr(request, "headers", {})
+
+
+def test_an_interrupted_set_up_is_not_remembered_and_goes_on(pair: LoopbackHub, home: Path) -> None:
+    pair.faults.add(Cut(500), "big-Q4_K_M.gguf", origin="cdn", times=1, when=_without_small_range)
+    steps = _steps(home)
+    steps.retry = type(steps.retry)(lambda seconds: False)
+    *_, last = steps.bring(steps.prepare(_pair()))
+
+    assert isinstance(last, Ready)
+    assert last.pair.target.path.stat().st_size == last.pair.target.size
+
+
+def test_a_pair_that_fails_its_trial_is_remembered_and_becomes_no_default(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(*_: object) -> str:
+        raise PairError("The pair loads but says nothing.", "Choose another model.")
+
+    for first in (None, "first"):
+        with monkeypatch.context() as patched:
+            patched.setattr("app.cli.setup.command.trial", silent)
+            assert main(["setup", *BOTH, "--name", "of mine", "--yes"]) == 1
+        said = " ".join(capsys.readouterr().err.split())
+        forget = command(["tandem", "pairs", "remove", "of mine"])
+        assert "Choose another model. of mine is in the list of pairs all the same" in said
+        assert said.endswith(f"to forget it: {forget}")
+        known = registry().read()
+        assert known.pairs["of mine"].is_here
+        assert known.default == first
+        assert main(["setup", *BOTH, "--name", "first", "--yes"]) == 0
+        capsys.readouterr()
+
+
+def _pair() -> Pair:
+    return Pair("mine", "Mine", parse_source(f"{TARGET}:q4_k_m"), parse_source(DRAFT))
+
+
+def _steps(home: Path) -> Setup:
+    return Setup(Registry(home / "data" / "pairs.toml"), no_demo, None)
+
+
+def test_without_the_hub_what_needs_none_is_named(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    hub.close()
+    assert main(["setup", "coder-1.5b", "--yes"]) == 1
+    said = capsys.readouterr().err
+    assert "cannot be reached" in said
+    assert "\n        demo is on this machine and needs no download: tandem setup demo\n" in said
+
+
+class Keyboard(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("stdin", "code"), [(Keyboard, 2), (io.StringIO, 0)])
+def test_who_types_but_would_not_see_the_question_downloads_nothing_unasked(
+    pair: LoopbackHub,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    stdin: type[io.StringIO],
+    code: int,
+) -> None:
+    monkeypatch.setattr("sys.stdin", stdin())
+
+    assert main(["setup", *BOTH, "--no-trial"]) == code
+
+    assert any(store.folder().rglob("*.gguf")) == (code == 0)
+    assert ("add --yes" in capsys.readouterr().err) == (code != 0)
+
+
+def test_a_script_is_not_asked(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["setup"]) == 2
+    assert "--yes" in capsys.readouterr().err
+
+
+def test_a_file_stays_ours_when_the_set_up_is_stopped_behind_it(pair: LoopbackHub, home: Path) -> None:
+    pair.faults.add(Status(403), "big-Q4_K_M.gguf", origin="cdn", method="GET", times=None, when=_without_small_range)
+    steps = _steps(home)
+    prepared = steps.prepare(_pair())
+    with pytest.raises(AppError):
+        list(steps.bring(prepared))
+    pair.faults.clear()
+    again = _steps(home)
+    *_, last = again.bring(again.prepare(_pair()))
+
+    assert isinstance(last, Ready)
+    assert all(model.ours for model in last.pair.models)
+
+
+def test_a_name_of_the_catalogue_is_not_given_to_other_models(
+    pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["setup", "--target", TARGET, "--name", "demo", "--yes"]) == 2
+    assert "the name of another pair, in the catalogue" in capsys.readouterr().err
+    assert main(["setup", TARGET]) == 2
+    assert f"tandem setup --target {TARGET}" in capsys.readouterr().err
+
+
+def test_all_parts_of_a_split_model_come_and_go_together(
+    hub: LoopbackHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"big-Q4_K_M-0000{part}-of-00003.gguf" for part in (1, 2, 3)]
+    hub.add(TARGET, {names[0]: tiny(tmp_path / "made"), names[1]: b"second", names[2]: b"third"})
+
+    assert main(["setup", "--target", TARGET, "--name", "split", "--yes", "--no-trial"]) == 0
+
+    target = registry().read().pairs["split"].target
+    assert target.path.name == names[0]
+    assert [(target.path.parent / name).is_file() for name in names] == [True] * 3
+    assert main(["pairs", "remove", "split", "--yes"]) == 0
+    assert not list(store.folder().rglob("*.gguf"))
+
+
+def test_a_proposal_from_speeds_measured_beside_other_programs_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    busy = Room(16_000_000_000, bytes_per_s=10e9, at_least=True)
+    monkeypatch.setattr("app.cli.setup.command.place", lambda: Place(busy, "a machine"))
+    assert main(["setup"]) == 2, "nobody is there to be asked"
+    assert f"{busy.doubt} All others: tandem pairs list" in capsys.readouterr().err

@@ -1,0 +1,358 @@
+"""Facts from headers, pairs held against each other and against the machine."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from app.cli.pair_lines import check_lines, progress_line
+from app.core.sizes import GB
+from app.engine.vocab import VocabInfo
+from app.models.catalog import Catalog, Pair, shipped_file
+from app.models.gguf import GgufHeader, parse_header
+from app.models.pairing.check import check_pair
+from app.models.pairing.facts import ModelFacts, model_facts
+from app.models.pairing.graph import Graph
+from app.models.pairing.progress import FileProgress, Progress
+from app.models.pairing.propose import PLEASANT, Fit, Proposal, Room, in_a_word, propose, weigh, why
+from app.models.pairing.snapshots import N_SNAPSHOTS, n_kept
+from app.models.pairing.taken import taken
+from app.models.pairing.texts import way_out_text
+from app.models.source import HubModel
+from app.models.working_memory import Working
+from tests.llama import tiny_model
+from tests.llama.gguf_files import header, text
+
+GRAPH = Graph(0, 0, 0, 0, 0, 0, masks=0)
+LITTLE = Working(per_token=0, fixed=2_000_000_000, main=100_000_000)
+
+
+def facts(**changes: Any) -> ModelFacts:
+    vocab = VocabInfo("gpt2", [b"t%d" % i for i in range(20)], bos=0, eos=1)
+    base = ModelFacts("Big", "llama", "Q4_K_M", 10**9, 16, 8192, 8 * GB, 1000, GRAPH, vocab, True, True)
+    return replace(base, **changes)
+
+
+def of_header(**values: Any) -> ModelFacts:
+    metadata = {
+        "general.architecture": "llama",
+        "llama.block_count": 4,
+        "llama.embedding_length": 64,
+        "llama.attention.head_count": 8,
+        "llama.context_length": 2048,
+        **{key.replace("__", "."): value for key, value in values.items()},
+    }
+    parsed = GgufHeader(3, 1, {key: value for key, value in metadata.items() if value is not None}, 99)
+    return model_facts(parsed, file="m.gguf", size=1000, quant="Q8_0", whole=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "can"),
+    [
+        ({}, False),
+        ({"llama__embedding_length": 512}, True),
+        ({"llama__attention__key_length": 64, "llama__attention__value_length": 80}, False),
+        ({"llama__embedding_length": 512, "llama__attention__key_length_swa": 80}, False),
+    ],
+)
+def test_a_cache_of_fewer_bits_needs_heads_that_divide_into_blocks(changes: dict[str, Any], can: bool) -> None:
+    assert of_header(**changes).can_quantise_cache is can
+
+
+def test_the_cache_of_grouped_and_uneven_heads_is_reckoned() -> None:
+    assert of_header().kv_bytes_per_token == 2 * 4 * 8 * (8 + 8)
+    assert of_header(llama__attention__head_count_kv=2).kv_bytes_per_token == 2 * 4 * 2 * 16
+    assert of_header(llama__attention__head_count_kv=[2, 0, 2, 1]).kv_bytes_per_token == 2 * 5 * 16
+    assert of_header(llama__attention__key_length=32, llama__attention__value_length=16).kv_bytes_per_token == (
+        2 * 4 * 8 * 48
+    )
+
+
+@pytest.mark.parametrize(("bytes_per_s", "said"), [(120_000, "120 kB/s"), (2_000_000, "2 MB/s"), (3, "")])
+def test_a_slow_line_has_a_speed_too(bytes_per_s: float, said: str) -> None:
+    one = FileProgress("target", "big.gguf", 0, 2 * GB)
+
+    line = progress_line(Progress((one,), bytes_per_s, None))
+
+    assert line == f"target 0 MB of 2.0 GB  {said}".rstrip()
+
+
+def of_qwen(**values: Any) -> ModelFacts:
+    """Qwen3.5-27B."""
+    state = {"conv_kernel": 4, "inner_size": 6144, "state_size": 128, "group_count": 16, "time_step_rank": 48}
+    return of_header(
+        general__architecture="qwen35",
+        qwen35__block_count=64,
+        **{f"qwen35__ssm__{key}": value for key, value in state.items()},
+        **values,
+    )
+
+
+def test_running_states_are_reckoned() -> None:
+    # 48 of 64 layers: the last three inputs of the convolution, and what is known of all before.
+    assert of_qwen().state_bytes == 4 * 48 * (3 * (6144 + 2 * 16 * 128) + 128 * 6144)
+    assert of_qwen(qwen35__full_attention_interval=2).state_bytes == of_qwen().state_bytes * 32 // 48
+    assert of_qwen(qwen35__attention__recurrent_layers=[True] * 3).state_bytes == of_qwen().state_bytes * 3 // 48
+    assert of_header().state_bytes == 0
+    assert of_header(llama__attention__head_count_kv=[2, 0, 2, 0]).state_bytes == 0
+
+
+def test_earlier_states_are_counted_where_they_are_kept() -> None:
+    kept = of_qwen()
+    assert kept.states_bytes(7) == 8 * kept.state_bytes
+    alone, drafted = taken(kept, 256), taken(kept, 256, n_snapshots=N_SNAPSHOTS)
+    assert (alone.states, alone.snapshots) == (kept.state_bytes, 0)
+    assert alone.kept == drafted.kept == n_kept(kept.state_bytes) * kept.state_bytes, "copies for later prompts"
+    assert alone.main == alone.rows + alone.vocabulary + alone.kept
+    assert drafted.total - alone.total == N_SNAPSHOTS * kept.state_bytes
+    assert replace(kept, keeps_snapshots=False).states_bytes(7) == kept.state_bytes
+
+
+@pytest.mark.parametrize(("state", "n"), [(0, 0), (1, 8), (64 << 20, 8), (150 << 20, 3), (1 << 40, 2)])
+def test_small_states_are_kept_of_many_prompts_and_large_ones_of_two(state: int, n: int) -> None:
+    assert n_kept(state) == n
+
+
+def test_a_hostile_header_gives_no_nonsense() -> None:
+    strange = of_header(
+        llama__block_count="many", llama__attention__head_count=0, general__name="\x1b\n", llama__embedding_length=-3
+    )
+
+    assert (strange.n_layers, strange.kv_bytes_per_token, strange.name) == (0, 0, "m")
+
+
+def test_a_hostile_number_of_layers_takes_no_memory() -> None:
+    assert of_header(llama__block_count=1 << 60, llama__attention__head_count_kv=[0, "many"]).state_bytes == 0
+
+
+@pytest.mark.parametrize("architecture", ["lfm2", "lfm2moe", "mamba", "qwen3next", "falcon-h1"])
+def test_a_running_state_is_known_by_the_architecture(architecture: str) -> None:
+    assert of_header().can_rollback
+    assert not of_header(general__architecture=architecture).can_rollback
+
+
+def test_what_the_makers_recommend_is_told_of_the_target() -> None:
+    target = of_header(general__sampling__temp=0.5, general__sampling__top_k="many")
+    draft = of_header(general__sampling__temp=0.1)
+
+    lines = check_lines(check_pair(target, draft))
+    assert [line for line in lines if "recommend " in line] == ["makers  recommend temp 0.5"]
+    assert [line for line in lines if 'sampling.top_k is "many"' in line and line.startswith("note    ")]
+    assert not any("recommend" in line for line in check_lines(check_pair(of_header(), draft)))
+
+
+def test_parameters_are_counted_from_the_list_of_tensors() -> None:
+    infos = [
+        text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 0, 0)
+        for name, shape in (("a", (3, 5)), ("b", (7,)))
+    ]
+    data = header(tiny_model.values(), n_tensors=2) + b"".join(infos)
+
+    assert parse_header(data, tensors=True).n_parameters == 22
+
+
+def test_the_first_token_that_differs_is_named() -> None:
+    other = VocabInfo("gpt2", [b"t%d" % i if i != 7 else b"x" for i in range(20)], bos=0, eos=1)
+
+    check = check_pair(facts(), facts(weight_bytes=GB, vocab=other))
+
+    assert check.problems == ('The vocabularies differ: token 7 is "t7" in the target and "x" in the draft.',)
+
+
+def test_a_fitting_draft_has_no_problem_and_a_large_or_short_one_a_warning() -> None:
+    good = check_pair(facts(), facts(weight_bytes=GB))
+    assert (good.problems, good.warnings) == ((), ())
+    doubtful = check_pair(facts(), facts(weight_bytes=6 * GB, n_ctx_train=512))
+    assert doubtful.problems == ()
+    assert len(doubtful.warnings) == 2
+
+
+def test_models_that_cannot_take_back_or_cannot_chat_are_told() -> None:
+    state = "it keeps a running state that cannot be taken back after a rejected draft."
+    hybrid = facts(can_rollback=False, keeps_snapshots=True)
+    [problem] = check_pair(facts(), replace(hybrid, name="Small")).problems
+    assert problem == f"Small cannot run ahead: {state}"
+    [problem] = check_pair(facts(can_rollback=False), facts(name="Small")).problems
+    assert problem == f"No draft model can run ahead of Big: {state}"
+    assert not check_pair(hybrid, facts()).problems
+    assert not check_pair(facts(can_rollback=False), None).problems
+    assert "base model" in check_pair(facts(has_chat_template=False), None).warnings[0]
+    assert "no vocabulary" in check_pair(facts(vocab=VocabInfo("none", [])), None).problems[0]
+
+
+def test_what_helps_is_told_with_the_command_for_it() -> None:
+    target = HubModel("owner/big", quant="Q4_0")
+    differs = facts(vocab=VocabInfo("gpt2", [b"x"] * 20, bos=0, eos=1))
+    stuck, no_model = facts(can_rollback=False), facts(vocab=VocabInfo("none", []))
+    told = [
+        way_out_text(check.way_out, target)
+        for check in (check_pair(facts(), differs), check_pair(stuck, differs), check_pair(no_model, differs))
+        if check.way_out is not None
+    ]
+    assert told == [
+        "Choose another draft, or none: tandem pairs find owner/big:Q4_0",
+        "Leave the draft out: tandem setup --target owner/big:Q4_0",
+        "Choose another target, or a pair that is known: tandem pairs list",
+    ]
+    assert check_pair(facts(), facts()).way_out is None
+
+
+def test_memory_counts_both_models_and_grows_with_the_context() -> None:
+    check = check_pair(facts(), facts(weight_bytes=GB))
+
+    assert check.memory_bytes(0) == 9 * GB
+    assert check.memory_bytes(512) - check.memory_bytes(0) == 512 * 2 * 1000
+    assert check.memory_bytes(100) == check.memory_bytes(256), "a context comes by the block"
+
+
+def test_memory_is_told_for_the_context_that_the_pair_gets() -> None:
+    short, long = (check_pair(facts(n_ctx_train=trained), None) for trained in (2048, 131072))
+
+    assert "memory  8.0 GB with a context of 2,048 tokens" in check_lines(short)
+    assert "memory  8.0 GB with a context of 10,240 tokens" in check_lines(long, n_ctx=10_000)
+
+
+# Proposals
+
+CATALOG = list(Catalog([shipped_file()]).pairs.values())
+
+
+@pytest.mark.parametrize("gigabytes", [4, 6, 8, 12, 16, 24, 32, 48, 80])
+def test_every_size_of_card_gets_a_real_pair_that_fits_and_alternatives(gigabytes: int) -> None:
+    proposals = propose(CATALOG, Room(int(0.97 * gigabytes * GB), "a card"))
+
+    assert len(proposals) == 3
+    assert all(p.fit is not Fit.TOO_BIG for p in proposals)
+    assert proposals[0].pair.name != "demo"
+    assert proposals[0].pair.memory_gb >= gigabytes / 2
+
+
+def dense(room: Room) -> list[Proposal]:
+    """Without the mixture of experts, which is fast everywhere."""
+    return propose([pair for pair in CATALOG if not pair.bytes_per_token], room)
+
+
+@pytest.mark.parametrize("bytes_per_s", [8e9, 20e9, 40e9, 80e9, 200e9])
+def test_the_proposal_answers_as_fast_as_people_read(bytes_per_s: float) -> None:
+    room = Room(100 * GB, bytes_per_s=bytes_per_s)
+    best, *others = dense(room)
+
+    assert best.speed is not None
+    assert best.speed >= PLEASANT
+    larger = [pair for pair in CATALOG if pair.memory_gb > best.pair.memory_gb and not pair.bytes_per_token]
+    assert all(p.slow or p.fit is not Fit.FITS for p in (weigh(pair, room) for pair in larger))
+    assert len(others) == 2
+    assert any(p.slow for p in others), "the next one up can be taken all the same"
+    said = why([best, *others])
+    rank = "the largest" if best.is_largest else "the first choice among the largest"
+    assert said.startswith(f"{best.pair.name} is {rank} that should answer as fast as people read")
+
+
+def test_a_guessed_speed_is_said_to_be_one() -> None:
+    big = next(p for p in CATALOG if p.name == "coder-32b")
+
+    slow = weigh(big, Room(60 * GB, bytes_per_s=40e9))
+    assert (slow.word, slow.reason) == ("slow", "about 2 tok/s; 36.8 GB to spare")
+    assert weigh(big, Room(60 * GB, bytes_per_s=20e9)).reason.startswith("about 1 tok/s;")
+    assert weigh(big, Room(60 * GB, bytes_per_s=5e9)).reason.startswith("under 1 tok/s;")
+    fast = weigh(big, Room(60 * GB, bytes_per_s=900e9))
+    assert (fast.word, fast.reason) == ("fits", "36.8 GB to spare in main memory")
+
+
+def test_a_pair_that_answered_here_has_its_measured_speed() -> None:
+    pair = Pair("mine", "Mine", HubModel("a/b", size=GB), None)
+    room = Room(60 * GB, bytes_per_s=2 * GB, measured={"mine": 5.43})
+
+    found = weigh(pair, room)
+    assert (found.reason.partition(";")[0], found.word) == ("5.4 tok/s", "slow")
+    assert weigh(pair, replace(room, measured={"mine": 41.6})).reason.startswith("42 tok/s; ")
+    assert weigh(replace(pair, name="other"), room).reason.startswith("about 2 tok/s; ")
+
+
+def test_a_guess_from_beside_other_programs_says_that_it_may_be_more() -> None:
+    big = next(pair for pair in CATALOG if pair.name == "coder-32b")
+    busy = Room(60 * GB, bytes_per_s=40e9, at_least=True)
+    assert weigh(big, busy).reason.startswith("about 2 tok/s or more;")
+    assert weigh(big, replace(busy, bytes_per_s=5e9)).reason.startswith("under 1 tok/s;")
+    assert "measured again" in busy.doubt
+    assert not replace(busy, at_least=False).doubt
+
+
+def test_a_guess_is_as_rough_as_it_is_and_never_at_odds_with_the_word_slow() -> None:
+    pair = Pair("x", "x", HubModel("a/b", size=GB), None)
+    for speed, said, word in (
+        (7.4, "about 8 tok/s", "fits"),
+        (8.6, "about 8 tok/s", "fits"),
+        (6.6, "about 6 tok/s", "slow"),
+        (9.2, "about 10 tok/s", "fits"),
+        (10.9, "about 10 tok/s", "fits"),
+    ):
+        found = weigh(pair, Room(60 * GB, bytes_per_s=speed * GB))
+        assert (found.reason.partition(";")[0], found.word) == (said, word)
+
+
+def test_a_slow_pair_is_slow_however_much_memory_is_left_as_it_stands_in_the_list() -> None:
+    pair = Pair("big", "Big", HubModel("a/big", size=20 * GB), None, working=LITTLE)
+    need = weigh(pair, Room(99 * GB)).need_bytes
+    ample, scarce, none = (weigh(pair, Room(room, bytes_per_s=10e9)) for room in (2 * need, need, need - 1))
+
+    assert (scarce.fit, scarce.word, ample.word, none.word) == (Fit.TIGHT, "slow", "slow", "too big")
+    assert "; only 0 MB to spare" in scarce.reason
+    assert weigh(pair, Room(need, "a card")).word == "tight"
+    assert in_a_word(None, slow=True) == ""
+
+
+def test_what_is_too_big_by_a_little_is_not_told_with_two_figures_that_are_the_same() -> None:
+    pair = Pair("big", "Big", HubModel("a/big", size=20 * GB), None, working=LITTLE)
+
+    assert weigh(pair, Room(21 * GB)).reason == "needs 22.1 GB, 21.0 GB are free for models"
+    need = weigh(pair, Room(99 * GB)).need_bytes
+    assert weigh(pair, Room(need - GB // 100)).reason == "needs 10 MB more than the 22.1 GB free for models"
+
+
+def test_where_everything_is_slow_the_fastest_is_proposed_and_called_slow() -> None:
+    proposals = propose(CATALOG, Room(60 * GB, bytes_per_s=4e9))
+
+    assert proposals[0].pair.name == "coder-1.5b"
+    assert all(p.slow for p in proposals)
+    assert why(proposals) == (
+        "Nothing that fits should answer as fast as people read; coder-1.5b comes nearest, about 4 tok/s."
+    )
+
+
+def test_without_a_measurement_what_processors_usually_do_decides_and_no_figure_is_shown() -> None:
+    best, *others = dense(Room(60 * GB))
+
+    assert best.need_bytes <= 8 * GB
+    assert "slowly" in weigh(next(p for p in CATALOG if p.name == "coder-32b"), Room(60 * GB)).reason
+    assert "about" not in why([best, *others])
+
+
+def test_a_mixture_of_experts_is_reckoned_by_what_a_token_reads() -> None:
+    best, *_ = propose(CATALOG, Room(60 * GB, bytes_per_s=40e9))
+
+    assert (best.pair.name, best.speed) == ("qwen3-coder-30b", 20.0)
+
+
+def test_a_tiny_machine_gets_the_demo() -> None:
+    assert [p.pair.name for p in propose(CATALOG, Room(int(0.7 * GB)))] == ["demo"]
+
+
+def test_an_unknown_size_is_not_shown_as_a_download() -> None:
+    pair = Pair("x", "x", HubModel("a/b", size=10 * GB), HubModel("a/c"), memory_gb=16)
+
+    proposal = weigh(pair, Room(16 * GB, "a card"))
+
+    assert proposal.download_bytes == 0
+    assert proposal.need_bytes > 10.5 * GB
+
+
+@pytest.mark.parametrize(("experts", "used", "share"), [(128, 8, 0.0625), (8, 0, 1.0), (8, 9, 1.0), (None, None, 1.0)])
+def test_a_mixture_of_experts_reads_a_part_of_its_weights(experts: int, used: int, share: float) -> None:
+    found = of_header(llama__expert_count=experts, llama__expert_used_count=used)
+
+    assert found.expert_share == share
+    assert found.bytes_per_token == int(1000 * (0.05 + 0.95 * share))

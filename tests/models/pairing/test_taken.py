@@ -1,0 +1,220 @@
+"""What a pair takes of memory: one reckoning, before a download by the catalogue and behind it by the headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import CatalogError
+from app.core.sizes import GB
+from app.llama.fitting.needs import needs
+from app.llama.pair_params import PairParams
+from app.models.catalog import Catalog, Pair, read_pair, shipped_file, write_pair
+from app.models.gguf import read_header
+from app.models.pairing.check import PairCheck, check_pair
+from app.models.pairing.facts import ModelFacts, model_facts
+from app.models.pairing.prepared import completed
+from app.models.pairing.propose import Fit, Room, longest_context, propose, weigh, why
+from app.models.pairing.resolve import Resolved
+from app.models.pairing.weight import needed, weights, with_files
+from app.models.registry import ModelOnDisk, SetUp
+from app.models.source import HubModel
+from app.models.working_memory import Working
+from tests.shapes import SHAPES, facts_of_shape, shape_of
+
+CATALOG = Catalog([shipped_file()]).pairs
+PAIRS = [pytest.param(pair, id=name) for name, pair in CATALOG.items()]
+BIG = Pair("big", "Big", HubModel("a/big", size=10 * GB), None, working=Working(100_000, GB, GB))
+
+
+def check_of(pair: Pair) -> PairCheck:
+    """What the headers of a pair's files would say, by the shapes that their makers publish."""
+    target, *draft = (facts_of_shape(shape_of(source), 0) for source in pair.sources)
+    return check_pair(target, draft[0] if draft else None)
+
+
+def real_facts(path: Path) -> ModelFacts:
+    return model_facts(read_header(path, tensors=True), file=path.name, size=path.stat().st_size, quant="", whole=True)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_catalogue_says_of_every_pair_what_its_headers_will_say(pair: Pair) -> None:
+    assert pair.working == check_of(pair).working
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_the_class_of_a_pair_holds_it(pair: Pair) -> None:
+    assert needed(pair, 8192, on_card=True) <= pair.memory_gb * GB
+
+
+def same_shape(real: ModelFacts, shape: str) -> bool:
+    published = facts_of_shape(shape, 0)
+    return (real.kv_bytes_per_token, real.graph, real.n_layers) == (
+        published.kv_bytes_per_token,
+        published.graph,
+        published.n_layers,
+    )
+
+
+def test_a_header_says_what_its_maker_publishes(demo_target: Path) -> None:
+    assert same_shape(real_facts(demo_target), "SmolLM2-135M")
+
+
+@pytest.mark.real_pair
+@pytest.mark.parametrize("size", ["1.5", "0.5"])
+def test_the_headers_of_a_real_pair_say_it_too(real_model: Callable[[str], Path], size: str) -> None:
+    found = real_facts(real_model(f"qwen2.5-coder-{size}b-instruct-q4_0.gguf"))
+    assert same_shape(found, f"Qwen2.5-{size}B")
+
+
+def test_every_shape_is_of_a_pair() -> None:
+    assert {shape_of(source) for pair in CATALOG.values() for source in pair.sources} == set(SHAPES)
+
+
+def test_what_is_checked_is_what_is_loaded(demo_target: Path, demo_draft: Path) -> None:
+    check = check_pair(real_facts(demo_target), real_facts(demo_draft))
+    loaded = needs(PairParams(demo_target, demo_draft, 1, 4096), (None, None))
+
+    assert check.memory_bytes(4096) == sum(need.total for need in loaded if need is not None)
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("n_ctx", [8192, 16384, 65536])
+def test_the_line_of_a_pair_is_true_where_it_begins_and_near_it_far_away(pair: Pair, n_ctx: int) -> None:
+    check = check_of(pair)
+    found = check.working.at(n_ctx)
+
+    assert found == pytest.approx(check.memory_bytes(n_ctx), rel=0 if n_ctx <= 16384 else 0.01)
+
+
+def test_a_card_is_not_charged_with_what_is_in_main_memory() -> None:
+    assert weigh(BIG, Room(30 * GB)).need_bytes - weigh(BIG, Room(30 * GB, on_card=True)).need_bytes == GB
+
+
+def test_a_laptop_is_not_told_that_a_pair_fits_which_is_refused_behind_its_download() -> None:
+    laptop = Room(int(4.5 * GB))
+
+    assert weigh(CATALOG["qwen3-4b"], laptop).fit is Fit.TOO_BIG
+    assert propose(list(CATALOG.values()), laptop)[0].pair.name == "qwen2.5-3b"
+
+
+def test_a_longer_context_takes_more_up_to_what_the_pair_was_made_for() -> None:
+    assert weigh(BIG, Room(30 * GB, n_ctx=20_000)).need_bytes - needed(BIG, 10_000) == 10_000 * 100_000
+    assert needed(replace(BIG, context=10_000), 20_000) == needed(BIG, 10_000)
+
+
+@pytest.mark.parametrize("name", sorted(CATALOG.keys() - {"demo"}))
+def test_a_guess_is_called_one_and_not_far_off(name: str) -> None:
+    pair = CATALOG[name]
+    guessed = replace(pair, working=None)
+
+    assert 0.6 < needed(guessed, 8192) / needed(pair, 8192) < 1.5
+    assert weigh(guessed, Room(999 * GB)).reason.startswith("about ")
+
+
+# The longest context
+
+
+def test_a_context_is_as_long_as_memory_has_room_for() -> None:
+    pair = replace(BIG, context=131072)
+
+    assert longest_context(pair, Room(99 * GB)) == 131072
+    assert longest_context(pair, Room(14 * GB)) == 2 * GB // 100_000
+    assert longest_context(pair, Room(14 * GB, on_card=True)) == 3 * GB // 100_000
+    assert longest_context(pair, Room(11 * GB)) == 0
+    assert longest_context(replace(pair, working=None), Room(99 * GB)) == 0, "nobody knows"
+    for n_ctx in (20_000, 20_001):
+        assert (needed(pair, n_ctx) <= 14 * GB) == (n_ctx == 20_000)
+
+
+# What the headers have said is remembered
+
+
+def prepared(pair: Pair, check: PairCheck) -> Pair:
+    return completed(pair, Resolved(pair.target, "", "", (), None, 0, ""), check)
+
+
+def test_what_the_headers_say_goes_over_the_catalogue_and_is_written_down(tmp_path: Path) -> None:
+    check = check_of(CATALOG["qwen3-4b"])
+    known = prepared(replace(BIG, working=Working(1, 2, 3)), check)
+
+    assert known.working == check.working
+    assert read_pair("big", write_pair(known), tmp_path / "pairs.toml") == known
+    file = ModelOnDisk(tmp_path / "big.gguf", 9 * GB)
+    assert weights(with_files(BIG, SetUp(known, file))) == 9 * GB
+    assert with_files(BIG, SetUp(known, file)).working == check.working
+    assert with_files(BIG, SetUp(replace(known, working=None), file)).working == BIG.working
+
+
+def test_a_pair_of_the_users_own_is_held_against_memory_with_the_context_that_it_gets() -> None:
+    check = check_of(CATALOG["qwen3-4b"])
+    short = replace(check, target=replace(check.target, n_ctx_train=2000))
+
+    assert prepared(BIG, short).context == 2048
+    assert prepared(replace(BIG, context=4096), short).context == 4096
+    assert prepared(BIG, check).context == 0, "its file does not say"
+
+
+def test_a_header_that_no_machine_could_hold_leaves_the_file_of_the_pairs_readable() -> None:
+    vast = check_of(CATALOG["qwen3-4b"])
+    vast = replace(vast, target=replace(vast.target, kv_bytes_per_token=1 << 64))
+
+    assert prepared(BIG, vast).working == BIG.working
+
+
+@pytest.mark.parametrize(
+    ("working", "said"),
+    [
+        ("8", "must be a table"),
+        ("{ per_tokens = 8 }", 'Did you mean "per_token"'),
+        ("{ main = -1 }", "main must be a whole number"),
+    ],
+)
+def test_a_wrong_entry_is_told(tmp_path: Path, working: str, said: str) -> None:
+    file = tmp_path / "models.toml"
+    file.write_text(f"[pairs.mine]\ntarget = 'a.gguf'\nworking = {working}\n")
+    problem = Catalog([shipped_file(), file]).problems["mine"]
+
+    assert isinstance(problem, CatalogError)
+    assert said in problem.sentences
+
+
+# What is said of the first
+
+
+def sized(name: str, gigabytes: float, memory_gb: int = 8) -> Pair:
+    return Pair(
+        name,
+        name,
+        HubModel(f"a/{name}", size=int(gigabytes * GB)),
+        None,
+        memory_gb=memory_gb,
+        working=Working(0, 0, 0),
+    )
+
+
+def test_the_first_is_called_the_largest_only_if_it_is() -> None:
+    room = Room(9 * GB, "a card")
+    first, second = sized("first", 5), sized("second", 6)
+
+    assert why(propose([first, second], room)) == (
+        "first is the first choice among the largest that fit with room to spare."
+    )
+    assert why(propose([second, first], room)) == "second is the largest that fits with room to spare."
+    tight = sized("tight", 8.9)
+    assert why(propose([second, tight, first], room)) == "second is the largest that fits with room to spare."
+
+
+def test_a_pair_without_room_on_the_disk_is_not_the_first() -> None:
+    room = Room(9 * GB, "a card")
+    large, small = sized("large", 6), sized("small", 5)
+    found = propose([large, small], room, lambda pair: pair.name == "small")
+
+    assert [one.pair.name for one in found] == ["small"]
+    assert why(found) == "small is the largest that fits with room to spare; the disk has no room for larger ones."
+    assert [one.pair.name for one in propose([large, small], room, lambda _: False)] == ["large", "small"]
+    just = propose([large, sized("just", 8.9)], room, lambda pair: pair.name == "just")
+    assert why(just) == "just is the largest that fits, though only just."

@@ -1,0 +1,211 @@
+"""models.toml: what ships, the user's own over it, and clear words about a wrong entry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import CatalogError, UsageError
+from app.engine.types import DraftParams
+from app.models.catalog import Catalog, read_pair, shipped_file, write_pair
+from app.models.pairing.weight import NO_FILE, size_text
+from app.models.source import DemoModel, LocalModel
+
+
+def catalog(tmp_path: Path, own: str) -> Catalog:
+    file = tmp_path / "models.toml"
+    file.write_text(own, encoding="utf-8")
+    return Catalog([shipped_file(), file])
+
+
+def test_a_catalogue_that_an_editor_of_windows_wrote_is_read(tmp_path: Path) -> None:
+    own = '\ufeff[pairs.mine]\r\ntitle = "Mine"\r\ntarget = "owner/big-GGUF:Q4_K_M"\r\n'
+
+    assert catalog(tmp_path, own).get("mine").title == "Mine"
+
+
+def test_the_demo_ships() -> None:
+    demo = Catalog([shipped_file()]).get("demo")
+
+    assert (demo.target, demo.draft) == (DemoModel("target"), DemoModel("draft"))
+
+
+def test_the_shipped_catalogue_serves_every_size_of_card_with_known_keys_only() -> None:
+    pairs = Catalog([shipped_file()]).pairs
+
+    assert {pair.memory_gb for pair in pairs.values()} >= {4, 6, 8, 12, 16, 24, 48, 80}
+    for pair in pairs.values():
+        assert pair.title
+        assert pair.family
+        assert pair.licence
+        assert pair.context >= 2048
+        assert all(not isinstance(source, LocalModel) for source in pair.sources)
+
+
+def test_an_entry_is_written_as_it_was_read(tmp_path: Path) -> None:
+    for pair in Catalog([shipped_file()]).pairs.values():
+        assert read_pair(pair.name, write_pair(pair), tmp_path / "models.toml") == pair
+
+
+def test_a_default_that_an_entry_gives_itself_is_known_as_given(tmp_path: Path) -> None:
+    own = "[pairs.mine]\ntarget = 'big.gguf'\nsampling = { temperature = 0.8, top_k = 20 }\n"
+    mine = catalog(tmp_path, own).get("mine")
+    written = write_pair(mine)
+
+    assert mine.kept == ("temperature",)
+    assert written["sampling"] == {"temperature": 0.8, "top_k": 20}
+    assert read_pair("mine", written, tmp_path / "models.toml") == mine
+    assert "sampling" not in write_pair(catalog(tmp_path, "[pairs.mine]\ntarget = 'big.gguf'\n").get("mine"))
+
+
+def test_the_users_own_pairs_come_over_ours(tmp_path: Path) -> None:
+    known = catalog(
+        tmp_path,
+        """
+        [pairs.mine]
+        target = "big.gguf"
+        draft = "~/small.gguf"
+        drafting = { n_max = 3, p_min = 0.5 }
+        [pairs.demo]
+        title = "Mine"
+        target = "/models/x.gguf"
+        """,
+    )
+
+    mine = known.get("mine")
+    assert mine.target == LocalModel(tmp_path / "big.gguf")
+    assert mine.draft == LocalModel(Path.home() / "small.gguf")
+    assert mine.drafting == DraftParams(n_max=3, p_min=0.5)
+    assert known.get("demo").drafting is None
+    assert known.get("demo").title == "Mine"
+
+
+def test_a_missing_file_of_the_users_is_no_error(tmp_path: Path) -> None:
+    assert Catalog([shipped_file(), tmp_path / "none.toml"]).pairs
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ("[pairs.a]\ntarget = 'x'\ntraget = 'y'", 'pairs.a has the unknown key "traget". Did you mean "target"'),
+        ("[pairs.a]\ndraft = 'x'", "pairs.a has no target"),
+        ("[pairs.a]\ntarget = 3", "pairs.a.target must be a path in quotes or a table"),
+        ("[pairs.a]\ntarget = 'x'\nsampling = { temprature = 1 }", 'Did you mean "temperature"'),
+        ("[pairs.a]\ntarget = 'x'\nsampling = { temperature = 'hot' }", "sampling.temperature must be a number"),
+        ("[pairs.a]\ntarget = 'x'\nsampling = { top_k = 1.5 }", "sampling.top_k must be a whole number"),
+        ("[pairs.a]\ntarget = 'x'\nsampling = { top_k = true }", "sampling.top_k must be a whole number"),
+        ("[pairs.a]\ntarget = 'x'\nsampling = { top_p = 7 }", "sampling: top_p is 7; it must lie between 0 and 1"),
+        (
+            "[pairs.a]\ntarget = { repo = 'a/b', fiel = 'x' }",
+            'pairs.a.target has the unknown key "fiel". Did you mean "file"',
+        ),
+        ("[pairs.a]\ntarget = { repo = 'nonsense' }", "pairs.a.target.repo must name a repository"),
+        ("[pairs.a]\ntarget = { repo = 'owner/a--b', file = 'x.gguf' }", "pairs.a.target.repo must name a repository"),
+        ("[pairs.a]\ntarget = { repo = 'a/b', sha256 = 'zz' }", "pairs.a.target.sha256 must be 64 hexadecimal"),
+        ("[pairs.a]\ntarget = { repo = 'a/b', size = -1 }", "pairs.a.target.size must be a whole number"),
+        ("[pairs.a]\ntarget = 'x'\nmemory_gb = 'eight'", "pairs.a.memory_gb must be a whole number"),
+        ("[pairs.a]\ntarget = 'x'\nsampling = 5", "sampling must be a table"),
+        ("pairs = 5", "pairs must be a table"),
+        ("[pairs]\na = 5", "pairs.a must be a table"),
+        ("[pair.a]\ntarget = 'x'", 'unknown key "pair". Did you mean "pairs"'),
+        ("not toml", "cannot be read"),
+    ],
+)
+def test_a_wrong_entry_names_file_key_and_the_nearest(tmp_path: Path, own: str, message: str) -> None:
+    with pytest.raises(CatalogError) as caught:
+        catalog(tmp_path, own).get("a")
+
+    assert message in caught.value.message
+    assert "models.toml" in caught.value.message
+
+
+def test_one_wrong_entry_takes_no_other_with_it_and_nothing_stands_in_for_it(tmp_path: Path) -> None:
+    known = catalog(
+        tmp_path, "[pairs.good]\ntarget = 'x'\n[pairs.demo]\ntraget = 'x'\n[pairs.worse]\n[pairs.better]\ntarget = 'y'"
+    )
+
+    assert {"good", "better", "coder-32b"} <= set(known.pairs)
+    assert list(known.problems) == ["demo", "worse"]
+    with pytest.raises(CatalogError, match=r"pairs\.demo has the unknown key"):
+        known.get("demo")
+    assert known.trouble is not None
+    assert "pairs.demo" in known.trouble.message
+    assert known.trouble.message.endswith("1 more: tandem doctor.")
+    assert catalog(tmp_path, "").trouble is None
+
+
+def test_a_file_that_cannot_be_read_takes_no_pair_of_ours_with_it(tmp_path: Path) -> None:
+    known = catalog(tmp_path, "[pairs.mine]\ntarget = 'big.gguf'\n[pairs.other\n")
+
+    assert known.get("demo").target == DemoModel("target")
+    assert known.unread is known.trouble
+    assert known.unread is not None
+    assert "models.toml cannot be read: " in known.unread.message
+    assert "(at line 3, column " in known.unread.message
+    with pytest.raises(CatalogError, match="cannot be read"):
+        known.get("mine")
+
+
+def test_a_wrong_table_beside_the_pairs_takes_none_of_them_with_it(tmp_path: Path) -> None:
+    known = catalog(tmp_path, "[pair.mine]\ntarget = 'x'\n[pairs.good]\ntarget = 'y'\n")
+
+    assert known.get("good").title == "good"
+    assert known.trouble is not None
+    assert 'has the unknown key "pair"' in known.trouble.message
+
+
+def test_the_catalogue_that_ships_must_be_readable(tmp_path: Path) -> None:
+    (file := tmp_path / "models.toml").write_text("not toml", encoding="utf-8")
+
+    with pytest.raises(CatalogError, match="cannot be read"):
+        Catalog([file])
+
+
+def test_an_unknown_pair_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match='Did you mean "demo"'):
+        Catalog([shipped_file()]).get("demmo")
+
+
+def test_an_unknown_pair_names_the_nearest_of_those_set_up_too() -> None:
+    with pytest.raises(UsageError, match=r'There is no pair "my-pear"\. .*my-pair') as caught:
+        Catalog([shipped_file()]).get("my-pear", ["my-pair"])
+
+    assert caught.value.hint == "All there are: tandem pairs list"
+
+
+@pytest.mark.parametrize("number", ["inf", "-inf", "nan", "1e400"])
+@pytest.mark.parametrize("key", ["sampling = { top_k", "sampling = { temperature", "drafting = { n_max"])
+def test_a_number_without_end_is_told(tmp_path: Path, key: str, number: str) -> None:
+    with pytest.raises(CatalogError, match=r"must be a whole number|must lie between"):
+        catalog(tmp_path, f'[pairs.mine]\ntarget = "x.gguf"\n{key} = {number} }}').get("mine")
+
+
+@pytest.mark.parametrize("key", ["sampling = { top_k", "sampling = { temperature", "drafting = { n_max"])
+def test_a_number_that_no_float_can_hold_is_told(tmp_path: Path, key: str) -> None:
+    with pytest.raises(CatalogError, match="must lie between"):
+        catalog(tmp_path, f'[pairs.mine]\ntarget = "x.gguf"\n{key} = 1{"0" * 400} }}').get("mine")
+
+
+def test_a_size_that_no_file_can_have_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match=r"target\.size is larger than can be meant"):
+        catalog(tmp_path, f'[pairs.mine]\ntarget = {{ repo = "a/b", size = 1{"0" * 400} }}').get("mine")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "x\\u0000y"])
+def test_a_name_that_no_file_can_have_has_no_size(tmp_path: Path, name: str) -> None:
+    mine = catalog(tmp_path, f'[pairs.mine]\ntarget = "{name}"').get("mine")
+
+    assert size_text(mine) == NO_FILE
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000, f"{{ {'a.' * 100_000}a = 1 }}"])
+def test_what_python_cannot_read_is_told(tmp_path: Path, value: str) -> None:
+    with pytest.raises(CatalogError, match="cannot be read"):
+        catalog(tmp_path, f"x = {value}").get("mine")
+
+
+def test_the_home_of_nobody_is_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    mine = catalog(tmp_path, '[pairs.mine]\ntarget = "~nobody-of-that-name/x.gguf"').get("mine")
+
+    assert mine.target == LocalModel(tmp_path / "~nobody-of-that-name" / "x.gguf")

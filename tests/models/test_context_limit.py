@@ -1,0 +1,79 @@
+"""How long a context can be, what of a longer one is said, and which one would do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.models.context_limit import context_limit, enough_for, here, meant, remark
+from app.models.pair_info import ModelInfo, PairInfo
+
+TARGET = ModelInfo("Big", "big.gguf", "Q4_K_M", 1000, 100, n_ctx_train=8192)
+DRAFT = ModelInfo("Small", "small.gguf", "Q8_0", 100, 100, n_ctx_train=2048)
+PAIR = PairInfo(TARGET, DRAFT, 4096, "CPU")
+TRAINED = "Big was trained for 8,192 tokens"
+MEMORY = "memory had room for 6,144 tokens at the last loading"
+
+
+@pytest.mark.parametrize(
+    ("pair", "n_ctx", "reason"),
+    [
+        (PAIR, 8192, TRAINED),
+        (replace(PAIR, n_ctx_room=8192), 8192, TRAINED),
+        (replace(PAIR, n_ctx_room=6144), 6144, MEMORY),
+        # What is loaded is there.
+        (replace(PAIR, n_ctx_room=256), 4096, "memory had room for 4,096 tokens at the last loading"),
+        (replace(PAIR, target=replace(TARGET, n_ctx_train=8000)), 8192, "Big was trained for 8,000 tokens"),
+        (
+            replace(PAIR, target=replace(TARGET, n_ctx_train=0)),
+            8192,
+            "the file of Big does not say for what context it was trained",
+        ),
+    ],
+)
+def test_the_longest_context_and_why(pair: PairInfo, n_ctx: int, reason: str) -> None:
+    limit = context_limit(pair)
+
+    assert (limit.n_ctx, limit.reason) == (n_ctx, reason)
+    most = f"at most {n_ctx:,}" if n_ctx > 4096 else "and no more"
+    assert here(pair) == f"Now 4,096, {most} here: {reason}."
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "n_ctx"),
+    [(100, 2048), (1024, 2048), (1025, 3072), (5000, 7168), (7000, 8192), (8191, 8192), (8192, 0), (9000, 0)],
+)
+def test_a_context_that_would_do_has_room_for_an_answer(n_tokens: int, n_ctx: int) -> None:
+    assert enough_for(PAIR, n_tokens) == n_ctx
+
+
+def test_the_context_that_is_asked_for_is_cut_to_what_the_target_was_trained_for() -> None:
+    assert [meant(PAIR, n) for n in (None, 1, 5000, 9000)] == [8192, 256, 5120, 8192]
+
+
+@pytest.mark.parametrize(
+    ("pair", "n_ctx", "said"),
+    [
+        (replace(PAIR, draft=None), 8192, ""),
+        (replace(PAIR, draft=None), 8193, f"{TRAINED}; 8,192 are used."),
+        (PAIR, 2048, ""),
+        (PAIR, 2049, "The draft was trained for 2,048 tokens; beyond them its drafts get worse."),
+        (
+            replace(PAIR, target=replace(TARGET, name="big")),
+            100_000,
+            "big was trained for 8,192 tokens; 8,192 are used.",
+        ),
+        (
+            replace(PAIR, target=replace(TARGET, n_ctx_train=0)),
+            100_000,
+            "The file of Big does not say for what context it was trained; 8,192 are used.",
+        ),
+        (PAIR, 100_000, f"{TRAINED}; 8,192 are used."),
+        (replace(PAIR, n_ctx_room=6144), 6400, f"M{MEMORY[1:]}; more may not be loaded."),
+        (replace(PAIR, n_ctx_room=6144), 100_000, f"M{MEMORY[1:]}; more may not be loaded."),
+        (replace(PAIR, draft=None, n_ctx_room=6144), 6144, ""),
+    ],
+)
+def test_what_is_said_of_a_number_before_it_is_taken(pair: PairInfo, n_ctx: int, said: str) -> None:
+    assert remark(pair, n_ctx) == said

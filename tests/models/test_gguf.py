@@ -1,0 +1,358 @@
+"""The header reader: right files are read, wrong ones are one sentence, and neither takes long."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.core.errors import DamagedFileError, ModelFileError
+from app.models import gguf
+from app.models.gguf import HeaderError, HeaderIncompleteError, parse_header, read_header
+from tests.llama.gguf_files import (
+    ARRAY,
+    BOOL,
+    F32,
+    F64,
+    I32,
+    STRING,
+    U8,
+    U16,
+    U64,
+    Array,
+    Typed,
+    header,
+    pair,
+    text,
+    tiny,
+    write,
+)
+
+VALID = header(
+    tiny(
+        tiny__u8=Typed(U8, 7),
+        tiny__u64=Typed(U64, 1 << 60),
+        tiny__f64=Typed(F64, 0.5),
+        tiny__flag=True,
+        tiny__floats=Array(F32, [1.0, 2.0]),
+        tiny__flags=Array(BOOL, [True, False]),
+        tiny__layers=Array(I32, [1, -2]),
+        tiny__none=Array(STRING, []),
+    ),
+    n_tensors=5,
+)
+
+
+def incomplete(data: bytes) -> None:
+    with pytest.raises(HeaderIncompleteError):
+        parse_header(data)
+
+
+def wrong(data: bytes, match: str) -> None:
+    with pytest.raises(HeaderError, match=match) as caught:
+        parse_header(data)
+    assert not isinstance(caught.value, HeaderIncompleteError)
+
+
+def refused(path: Path, match: str) -> ModelFileError:
+    with pytest.raises(ModelFileError, match=match) as caught:
+        read_header(path)
+    error = caught.value
+    assert error.exit_code == 1
+    assert error.hint
+    assert error.message.endswith(".")
+    assert not error.message.endswith("..")
+    assert "\n" not in error.message
+    return error
+
+
+# What is right
+
+
+def test_a_header_is_read() -> None:
+    found = parse_header(VALID)
+    assert (found.version, found.n_tensors, found.architecture) == (3, 5, "llama")
+    assert found.of_architecture("block_count") == 1
+    assert found.tokens == [b"a", b"b", b"c"]
+    assert found.token_types == [1, 1, 3]
+    assert {key: found.metadata[f"tiny.{key}"] for key in ("u8", "u64", "f64", "flag")} == {
+        "u8": 7,
+        "u64": 1 << 60,
+        "f64": 0.5,
+        "flag": True,
+    }
+    assert found.metadata["tiny.layers"] == [1, -2]
+    assert found.metadata["tiny.floats"] is None
+
+
+def test_what_follows_the_header_does_not_matter() -> None:
+    assert parse_header(VALID + b"\xff" * 100) == parse_header(VALID)
+
+
+def test_version_2_is_read() -> None:
+    assert parse_header(header(tiny(), version=2)).architecture == "llama"
+
+
+def test_values_of_another_type_are_no_tokens_and_no_architecture() -> None:
+    empty = parse_header(header())
+    assert (empty.architecture, empty.tokens, empty.token_types) == ("", [], [])
+    odd = parse_header(header({"general.architecture": 3, gguf.TOKENS_KEY: "x", gguf.TYPES_KEY: 1.0}))
+    assert (odd.architecture, odd.tokens, odd.token_types) == ("", [], [])
+
+
+def test_text_that_is_no_utf8_is_replaced() -> None:
+    assert parse_header(header({"general.architecture": b"ll\xffa"})).architecture == "ll\ufffda"
+
+
+# What is wrong
+
+
+@given(st.integers(0, len(VALID) - 1))
+def test_every_beginning_of_a_header_is_incomplete(length: int) -> None:
+    incomplete(VALID[:length])
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(st.integers(0, len(VALID) - 1), st.integers(0, 255)), min_size=1, max_size=4))
+def test_changed_bytes_are_read_or_refused_and_nothing_else(changes: list[tuple[int, int]]) -> None:
+    data = bytearray(VALID)
+    for at, byte in changes:
+        data[at] = byte
+    with contextlib.suppress(HeaderError):
+        parse_header(bytes(data))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_after_the_magic_are_read_or_refused(data: bytes) -> None:
+    with contextlib.suppress(HeaderError):
+        parse_header(b"GGUF\x03\0\0\0" + data)
+
+
+@pytest.mark.parametrize("version", [0, 1, 4, 99, 0x03000000])
+def test_other_versions_are_refused(version: int) -> None:
+    wrong(header(version=version), rf"version {version};")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"ggml" + VALID[4:], "does not begin with GGUF"),
+        (b"\x7fELF" + b"\0" * 40, "does not begin with GGUF"),
+        (b"hello, world", "does not begin with GGUF"),
+        (b"PK\x03\x04" + b"\0" * 40, "a ZIP archive"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull brings the file"),
+        (b"\n<!DOCTYPE html>\n<title>Log in</title>", "a web page"),
+        (b"<html>", "a web page"),
+    ],
+)
+def test_foreign_bytes_are_refused(data: bytes, said: str) -> None:
+    wrong(data, said)
+
+
+@pytest.mark.parametrize("count", [1 << 28, 1 << 31, 1 << 62, (1 << 64) - 1])
+def test_a_huge_number_of_values_is_refused_at_once(count: int) -> None:
+    wrong(header(b"\0" * 4096, n_values=count), "claims")
+
+
+@pytest.mark.parametrize("length", [1 << 31, 1 << 62, (1 << 64) - 1])
+@pytest.mark.parametrize(
+    "before",
+    [
+        text("k") + struct.pack("<I", STRING),
+        text("k") + struct.pack("<IIQ", ARRAY, STRING, 1),
+        text("k") + struct.pack("<II", ARRAY, F32),
+        text("k") + struct.pack("<II", ARRAY, STRING),
+        text(gguf.TOKENS_KEY) + struct.pack("<II", ARRAY, STRING),
+    ],
+)
+def test_a_huge_length_ends_where_the_file_does(before: bytes, length: int) -> None:
+    incomplete(header(before + struct.pack("<Q", length) + b"\0" * 4096, n_values=1))
+
+
+def test_a_huge_array_of_types_is_refused_at_once() -> None:
+    wrong(header(text(gguf.TYPES_KEY) + struct.pack("<IIQ", ARRAY, I32, 1 << 62), n_values=1), "longer than any model")
+
+
+@pytest.mark.parametrize("length", [65_536, 1 << 31, 1 << 62])
+def test_a_key_that_is_too_long_is_refused(length: int) -> None:
+    wrong(header(struct.pack("<Q", length) + b"k" * 70_000, n_values=1), "a key is empty, or longer")
+
+
+def test_an_empty_key_is_refused() -> None:
+    wrong(header(text("") + struct.pack("<IB", U8, 1), n_values=1), "a key is empty")
+
+
+def test_a_key_with_a_zero_byte_is_refused() -> None:
+    # llama.cpp would read it as llama.block_count and abort on the number.
+    wrong(header(pair(b"llama.block_count\0x", 0), n_values=1), "zero byte")
+
+
+def test_a_key_that_comes_twice_is_refused() -> None:
+    wrong(header(pair("a", 1) + pair("a", 2), n_values=2), "the key 'a' twice")
+
+
+@pytest.mark.parametrize("kind", [13, 99, 1 << 31, (1 << 32) - 1])
+def test_unknown_types_are_refused(kind: int) -> None:
+    wrong(header(text("k") + struct.pack("<I", kind), n_values=1), f"unknown type {kind}")
+    wrong(header(text("k") + struct.pack("<IIQ", ARRAY, kind, 0), n_values=1), f"unknown type {kind}")
+
+
+def test_nested_arrays_are_refused() -> None:
+    wrong(header(text("k") + struct.pack("<IIQ", ARRAY, ARRAY, 1), n_values=1), "unknown type 9")
+
+
+def test_more_texts_than_any_model_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gguf, "_MAX_ELEMENTS", 5)
+    parse_header(header({"a": Array(STRING, ["x"] * 5)}))
+    wrong(header({"a": Array(STRING, ["x"] * 3), "b": Array(STRING, ["x"] * 3)}), "more texts")
+
+
+def test_a_header_longer_than_any_is_refused_not_called_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gguf, "_MAX_HEADER_BYTES", 100)
+    wrong(VALID, "longer than that of any model")
+
+
+# Files
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    assert read_header(write(tmp_path / "m.gguf", VALID)) == parse_header(VALID)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    assert str(tmp_path / "none.gguf") in refused(tmp_path / "none.gguf", "There is no file").message
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    refused(write(tmp_path / "m.gguf", b""), "is empty")
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    refused(tmp_path, "is a folder")
+
+
+@pytest.mark.parametrize("data", [b"GG", b"hello, world\n" * 100, bytes(range(1, 256))])
+def test_a_file_that_is_no_model(tmp_path: Path, data: bytes) -> None:
+    refused(write(tmp_path / "m.gguf", data), "m.gguf is (not a GGUF model|cut short)")
+
+
+@pytest.mark.parametrize("length", [4, 8, 24, 60, len(VALID) - 1])
+def test_a_file_that_is_cut_short(tmp_path: Path, length: int) -> None:
+    refused(write(tmp_path / "m.gguf", VALID[:length]), "m.gguf is cut short")
+
+
+def test_damage_behind_the_magic_is_told_from_what_is_no_model(tmp_path: Path) -> None:
+    damaged = refused(
+        write(tmp_path / "m.gguf", header(text("k") + b"\xff" * 12, n_values=1)), "m.gguf is damaged: a va"
+    )
+    assert isinstance(damaged, DamagedFileError)
+    assert isinstance(refused(write(tmp_path / "c.gguf", VALID[:60]), "is cut short"), DamagedFileError)
+    for name, data in (("t.gguf", b"hello, world\n" * 100), ("v.gguf", VALID[:4] + struct.pack("<I", 9) + VALID[8:])):
+        assert not isinstance(refused(write(tmp_path / name, data), "not a GGUF model"), DamagedFileError)
+
+
+def test_a_file_of_zeros_is_what_a_power_cut_leaves_of_a_model(tmp_path: Path) -> None:
+    zeros = refused(write(tmp_path / "m.gguf", b"\0" * 1000), "is damaged: it begins with zeros, as a power cut may")
+    assert isinstance(zeros, DamagedFileError)
+
+
+def test_a_split_model_that_lacks_a_part_names_it(tmp_path: Path) -> None:
+    first, last = (tmp_path / f"m-0000{number}-of-00002.gguf" for number in (1, 2))
+    write(first, header(tiny(split__count=Typed(U16, 2))))
+    lacking = refused(first, r"m-00001-of-00002\.gguf is one of 2 parts, and m-00002-of-00002\.gguf is not beside it")
+    assert isinstance(lacking, DamagedFileError), "of a draft that costs only the drafts"
+    last.touch()
+    assert read_header(first).architecture == "llama"
+
+
+def test_a_sparse_file_of_a_terabyte_is_refused_at_once(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "m.gguf", header(text(gguf.TOKENS_KEY) + struct.pack("<IIQ", ARRAY, STRING, 1 << 36), n_values=1)
+    )
+    try:
+        os.truncate(path, 1 << 40)
+    except OSError:
+        pytest.skip("this file system has no sparse files of that size")
+    refused(path, "longer than that of any model")
+
+
+def test_a_name_with_a_zero_byte() -> None:
+    error = refused(Path("model\0.gguf"), "cannot be read")
+    assert "\0" not in error.message
+
+
+def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+    refused(tmp_path / ("x" * 5000), "cannot be read: File name too long")
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
+
+
+@posix
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.gguf")
+    refused(tmp_path / "pipe.gguf", "not a regular file")
+
+
+@posix
+def test_a_device_is_refused() -> None:
+    refused(Path("/dev/null"), "not a regular file")
+
+
+@posix
+def test_a_loop_of_links(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    refused(tmp_path / "a", "cannot be read")
+
+
+@posix
+def test_a_link_to_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.gguf").symlink_to(tmp_path / "gone")
+    refused(tmp_path / "a.gguf", "There is no file")
+
+
+@posix
+@pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="nothing is unreadable to root")
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.gguf", VALID)
+    path.chmod(0)
+    refused(path, "cannot be read: Permission denied")
+
+
+def test_an_error_while_reading_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(mmap, "mmap", fail)
+    refused(write(tmp_path / "m.gguf", VALID), "cannot be read: Input/output error")
+
+
+def test_without_the_vocabulary_everything_else_is_the_same() -> None:
+    whole, short = parse_header(VALID).metadata, parse_header(VALID, vocabulary=False).metadata
+
+    dropped = {gguf.TOKENS_KEY: None, gguf.TYPES_KEY: [1, 1, 3]}
+    assert short == {**whole, **dropped}
+
+
+@pytest.mark.parametrize("vocabulary", [True, False])
+@pytest.mark.parametrize("length", [2, 1 << 40, (1 << 64) - 1])
+def test_a_text_that_ends_behind_the_file_is_cut_short(length: int, *, vocabulary: bool) -> None:
+    values = (
+        text(gguf.TOKENS_KEY)
+        + struct.pack("<IIQ", ARRAY, STRING, 2)
+        + text("longer than a length")
+        + struct.pack("<Q", length)
+    )
+    data = header(values + b"x", n_values=1)
+
+    with pytest.raises(HeaderIncompleteError):
+        parse_header(data, vocabulary=vocabulary)
+    with pytest.raises(HeaderIncompleteError):
+        parse_header(data[:-4], vocabulary=vocabulary)

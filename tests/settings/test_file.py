@@ -1,0 +1,278 @@
+"""settings.toml: nothing in it is believed, nothing in it is lost."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import tomli_w
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.errors import SettingsError
+from app.core.printable import printable
+from app.core.toml_error import read_toml
+from app.settings.checking import check, check_keys, check_presets
+from app.settings.file import Content, SettingsFile
+from app.settings.tree import SETTINGS
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=20,
+)
+NAMES = st.sampled_from([setting.name.split(".")[-1] for setting in SETTINGS]) | st.text(max_size=8)
+TABLES = st.sampled_from(["draft", "sampling", "answer", "model", "appearance", "presets", "keys", "preset"])
+TABLE = st.dictionaries(TABLES | st.text(max_size=8), JSON | st.dictionaries(NAMES, JSON, max_size=5), max_size=6)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> SettingsFile:
+    return SettingsFile(tmp_path / "there" / "settings.toml")
+
+
+def write(file: SettingsFile, text: str) -> None:
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    file.path.write_text(text, encoding="utf-8")
+
+
+def test_a_file_that_is_not_there_says_nothing(file: SettingsFile) -> None:
+    assert file.read() == Content()
+    assert not file.path.parent.exists()
+
+
+def test_what_is_set_is_read_again(file: SettingsFile) -> None:
+    file.set("sampling.temp", 0.2)
+    file.set("answer.stop", ("END", "\n\n"))
+    file.set("model.ctx", None)
+    file.set("sampling.temp", 0.3, preset="brief one")
+    file.set("preset", "brief one")
+    content = file.read()
+    assert content.values == {
+        "sampling.temp": 0.2,
+        "answer.stop": ("END", "\n\n"),
+        "model.ctx": None,
+        "preset": "brief one",
+    }
+    assert content.presets == {"brief one": {"sampling.temp": 0.3}}
+    assert not content.problems
+    file.unset("sampling.temp")
+    file.unset("answer.stop")
+    file.unset("preset")
+    file.unset("model.ctx")
+    file.remove_preset("brief one")
+    assert file.read() == Content()
+    assert file.path.read_text() == ""
+
+
+def test_each_wrong_key_costs_only_itself_and_is_named(file: SettingsFile) -> None:
+    write(
+        file,
+        """
+        tmp = 1
+        answer = 3
+        [sampling]
+        temp = 200
+        top_k = 5
+        topp = 0.5
+        temperature = 0.5
+        [presets.brief]
+        sampling = { temp = "hot", top_p = 0.5 }
+        preset = "x"
+        [presets.none]
+        [keys]
+        "chat.again" = 8
+        chat.stop = "f7"
+        """,
+    )
+    content = file.read()
+    assert content.values == {"sampling.top_k": 5}
+    assert content.presets == {"brief": {"sampling.top_p": 0.5}}
+    assert content.keys == {"chat.stop": "f7"}
+    assert [problem.text for problem in content.problems] == [
+        'tmp is no setting. Did you mean "sampling.temp"?',
+        "answer must be a table; write [answer].",
+        'sampling.temp is "200"; it must be a number between 0 and 100.',
+        'sampling.topp is no setting. Did you mean "sampling.top_p"?',
+        'sampling.temperature is no setting. Did you mean "sampling.temp"?',
+        'presets.brief: sampling.temp is "hot"; it must be a number between 0 and 100.',
+        "presets.brief: preset cannot be set here.",
+        "presets.none must be a table with a name of its own.",
+        'keys.chat.again must be a text such as "ctrl+k".',
+    ]
+    assert file.sentence(content.problems[0]) == f"{file.path}: {content.problems[0].text}"
+
+
+def test_what_is_unknown_stays_and_so_do_comments_beside_the_file(file: SettingsFile) -> None:
+    text = '# mine\nnewer = 1\n[sampling]\nfuture = "x"\n[other.table]\ny = [1, 2]\n'
+    write(file, text)
+    file.set("sampling.temp", 0.2)
+    assert tomllib.loads(file.path.read_text()) == {
+        "newer": 1,
+        "sampling": {"future": "x", "temp": 0.2},
+        "other": {"table": {"y": [1, 2]}},
+    }
+    assert file.path.with_name("settings.toml.bak").read_text() == text
+    file.clear()
+    assert tomllib.loads(file.path.read_text()) == {
+        "newer": 1,
+        "sampling": {"future": "x"},
+        "other": {"table": {"y": [1, 2]}},
+    }
+    assert file.path.with_name("settings.toml.bak").read_text() == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'a = "# no" \n',
+        "a = '# no'\n",
+        'a = "\\"# no"\n',
+        'a = """\n# no "" # no\n"""\n',
+        "a = '''\n# no '' # no\n'''\n",
+        'a = """b""""\nc = "# no"\n',
+        'a = """\\"""# no"""\n',
+        '"# no" = 1\n',
+        'a = ""\nb = "# no"\n',
+    ],
+)
+def test_the_sign_of_a_comment_inside_a_text_is_none(file: SettingsFile, text: str) -> None:
+    backup = file.path.with_name("settings.toml.bak")
+    write(file, text)
+    file.set("sampling.temp", 0.2)
+    assert not backup.exists()
+
+    commented = f'{text}z = """b"""" # say "yes"\n'
+    write(file, commented)
+    file.set("sampling.temp", 0.2)
+    assert backup.read_text() == commented
+    file.set("sampling.temp", 0.3)
+    assert backup.read_text() == commented, "what Tandem has written itself has no comment"
+
+
+DEEP = ".".join(["a"] * 100_000) + " = 1"
+"""A key that Python would take hours for."""
+
+
+@pytest.mark.parametrize(
+    "text", ["[sampling\ntemp = 1", "x = " + "[" * 5000, "x = " + "9" * 5000, "x = 1\nx = 2", DEEP]
+)
+def test_a_broken_file_is_never_written(file: SettingsFile, text: str) -> None:
+    write(file, text)
+    content = file.read()
+    assert content.unreadable.startswith(f"{file.path} cannot be read: ")
+    assert not content.values
+    with pytest.raises(SettingsError, match="cannot be read"):
+        file.set("sampling.temp", 0.2)
+    with pytest.raises(SettingsError, match="cannot be read"):
+        file.unset("sampling.temp")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        file.clear()
+    assert file.path.read_text() == text
+    away = file.move_away()
+    assert away.read_text() == text
+    file.set("sampling.temp", 0.2)
+    write(file, text)
+    assert file.move_away() != away
+    assert away.read_text() == text
+
+
+def test_bytes_that_are_no_text(file: SettingsFile) -> None:
+    file.path.parent.mkdir()
+    file.path.write_bytes(b"\xff\xfe")
+    assert "not UTF-8" in file.read().unreadable
+    file.path.write_bytes(b"#" * (2 << 20))
+    assert "larger than 1 MiB" in file.read().unreadable
+    file.path.unlink()
+    file.path.mkdir()
+    assert "cannot be read" in file.read().unreadable
+
+
+def test_a_full_disk_leaves_the_file_as_it_was(file: SettingsFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.set("sampling.temp", 0.2)
+    before = file.path.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(SettingsError, match="cannot be written: No space left on device"):
+        file.set("sampling.temp", 0.3)
+    assert file.path.read_bytes() == before
+    assert sorted(path.name for path in file.path.parent.iterdir()) == ["settings.lock", "settings.toml"]
+
+
+def test_a_link_stays_one_and_its_mode_too(file: SettingsFile, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.toml"
+    real.write_text("x = 1\n")
+    real.chmod(0o640)
+    file.path.parent.mkdir()
+    file.path.symlink_to(real)
+    file.set("sampling.temp", 0.2)
+    assert file.path.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert tomllib.loads(real.read_text()) == {"x": 1, "sampling": {"temp": 0.2}}
+
+
+@given(TABLE)
+def test_whatever_stands_in_a_file_is_sentences(table: dict[str, object]) -> None:
+    presets, in_presets = check_presets(table.pop("presets", {}))
+    keys, in_keys = check_keys(table.pop("keys", {}))
+    values, problems = check(table)
+    for problem in [*problems, *in_presets, *in_keys]:
+        assert printable(problem.text) == problem.text.strip()
+        problem.text.encode()
+        assert len(problem.text) < 400
+    for name, value in [*values.items(), *(item for preset in presets.values() for item in preset.items())]:
+        kind = next(setting.kind for setting in SETTINGS if setting.name == name)
+        assert kind.read(kind.write(value)) == value
+    assert all(isinstance(key, str) for key in keys.values())
+
+
+@given(st.binary(max_size=200) | TABLE.map(lambda table: _dumps(table)))
+def test_no_file_is_a_traceback(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    file = SettingsFile(tmp_path_factory.mktemp("any") / "settings.toml")
+    file.path.write_bytes(data)
+    content = file.read()
+    assert printable(content.unreadable) == content.unreadable
+    if not content.unreadable:
+        file.set("sampling.temp", 0.25)
+        assert file.read().values["sampling.temp"] == 0.25
+
+
+def _dumps(table: Mapping[str, object]) -> bytes:
+    """What of a table TOML can hold, as a file."""
+
+    def without_none(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: without_none(item) for key, item in value.items() if item is not None}
+        return [without_none(item) for item in value if item is not None] if isinstance(value, list) else value
+
+    try:
+        return tomli_w.dumps(without_none(table)).encode("utf-8", "replace")  # type: ignore[arg-type]
+    except UnicodeEncodeError:
+        return b""
+
+
+def test_tables_too_deep_to_walk_are_a_sentence(file: SettingsFile) -> None:
+    write(file, "[" + ".".join(["a"] * 1_001) + "]")
+    with pytest.raises(SettingsError, match="too deep") as caught:
+        file.set("sampling.temp", 0.5)
+    assert caught.value.hint
+
+
+def test_a_long_text_is_no_key_of_many_parts() -> None:
+    text = "A sentence. " * 1100
+    written = tomli_w.dumps({"answer": {"system": text}})
+
+    assert read_toml(written) == {"answer": {"system": text}}
+    with pytest.raises(ValueError, match="parts"):
+        read_toml(f"{'a.' * 1100}a = 1")
+
+
+def test_where_no_folder_can_be_there_is_no_file_either(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("x")
+    assert SettingsFile(tmp_path / "plain" / "settings.toml").read() == Content()

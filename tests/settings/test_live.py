@@ -1,0 +1,454 @@
+"""The settings of a running program: who has the say, and what a change does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import SettingsError, UsageError
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.settings.build import drafting, sampling
+from app.settings.file import SettingsFile
+from app.settings.layers import Origin
+from app.settings.live import LiveSettings, Scope
+from app.settings.model_file import Recommended
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> SettingsFile:
+    return SettingsFile(tmp_path / "settings.toml")
+
+
+def write(file: SettingsFile, text: str) -> None:
+    file.path.write_text(text)
+
+
+def test_a_mode_that_is_chosen_overrules_numbers_that_were_given_as_flags() -> None:
+    live = LiveSettings(None, {"draft.n_max": 3})
+    assert isinstance(drafting(live.resolved()), DraftParams)
+
+    live.set_own("draft.mode", "auto")
+    assert isinstance(drafting(live.resolved()), AutoDraft)
+
+
+def test_what_counted_before_counts_again_when_a_conversation_lets_go(file: SettingsFile) -> None:
+    live = LiveSettings(file)
+    live.set("answer.system", "For all.")
+    live.set_own("answer.system", "For this one.")
+    assert live.resolved()["answer.system"] == "For this one."
+
+    live.set_own("answer.system", None)
+    assert live.resolved()["answer.system"] == "For all."
+
+
+def test_more_flags_are_weighed_before_they_are_taken() -> None:
+    live = LiveSettings(None, {"model.ctx": 4096})
+
+    assert live.given({"model.kv_type": "q8_0"}, {})["model.kv_type"] == "q8_0"
+    assert live.resolved()["model.kv_type"] == "auto"
+    live.give({"model.kv_type": "q8_0"})
+    assert (live.resolved()["model.kv_type"], live.resolved()["model.ctx"]) == ("q8_0", 4096)
+
+
+def test_a_change_for_all_is_in_the_file_and_takes_the_place_of_flag_and_conversation(file: SettingsFile) -> None:
+    live = LiveSettings(file, flags={"sampling.temp": 0.1})
+    live.set("sampling.temp", 0.2, Scope.CONVERSATION)
+    assert live.resolved().origin("sampling.temp") is Origin.CONVERSATION
+    assert not file.path.exists()
+    live.set("sampling.temp", 0.3)
+    assert (live.resolved()["sampling.temp"], live.resolved().origin("sampling.temp")) == (0.3, Origin.FILE)
+    assert file.read().values == {"sampling.temp": 0.3}
+    assert live.document == {}
+
+
+def test_reset_goes_one_layer_down(file: SettingsFile) -> None:
+    write(file, 'preset = "mine"\n[sampling]\ntemp = 0.4\n[presets.mine.sampling]\ntemp = 0.3')
+    live = LiveSettings(file, flags={"sampling.temp": 0.1}, pair={"sampling.temp": 0.5})
+    live.enter({"sampling": {"temp": 0.2}})
+    seen = []
+    for _ in range(4):
+        now = live.resolved()
+        seen.append((now.origin("sampling.temp"), now["sampling.temp"]))
+        live.reset("sampling.temp")
+        if seen[-1][0] is Origin.PRESET:
+            live.set("preset", None)
+    assert seen == [(Origin.FLAG, 0.1), (Origin.CONVERSATION, 0.2), (Origin.PRESET, 0.3), (Origin.FILE, 0.4)]
+    assert live.resolved().origin("sampling.temp") is Origin.PAIR
+
+
+@pytest.mark.parametrize("origin", [Origin.FLAG, Origin.CONVERSATION, Origin.FILE])
+def test_a_mode_that_numbers_mean_is_reset_with_them(file: SettingsFile, origin: Origin) -> None:
+    numbers = {"draft.n_max": 7, "draft.p_min": 0.5}
+    write(file, "[draft]\nsource = 'model'\n" + ("n_max = 7\np_min = 0.5" if origin is Origin.FILE else ""))
+    live = LiveSettings(file, numbers if origin is Origin.FLAG else {})
+    if origin is Origin.CONVERSATION:
+        live.enter({"draft": {"n_max": 7, "p_min": 0.5}})
+    assert (live.resolved()["draft.mode"], live.resolved().origin("draft.mode")) == ("fixed", origin)
+
+    live.reset("draft.mode")
+    assert (live.resolved()["draft.mode"], live.resolved().origin("draft.mode")) == ("auto", Origin.DEFAULT)
+    assert drafting(live.resolved()) == AutoDraft(lookup=False)
+    assert file.read().values == {"draft.source": "model"}
+
+
+def test_a_mode_that_was_chosen_is_reset_before_the_numbers_beside_it(file: SettingsFile) -> None:
+    write(file, "[draft]\nmode = 'auto'\nn_max = 7")
+    live = LiveSettings(file)
+
+    live.reset("draft.mode")
+    assert live.resolved().meaning_fixed == ("draft.n_max",)
+    live.reset("draft.mode")
+    assert file.read().values == {}
+
+
+def test_reset_all_keeps_presets_and_keys(file: SettingsFile) -> None:
+    write(file, '[sampling]\ntemp = 0.4\n[presets.mine.sampling]\ntemp = 0.3\n[keys]\n"chat.again" = "f8"')
+    live = LiveSettings(file, flags={"sampling.top_k": 3})
+    live.enter({"answer": {"system": "Be brief."}})
+    live.reset_all()
+    assert {live.resolved().origin(name) for name in ("sampling.temp", "sampling.top_k", "answer.system")} == {
+        Origin.DEFAULT
+    }
+    assert "mine" in live.presets
+    assert live.content.keys == {"chat.again": "f8"}
+
+
+def test_the_preset_is_chosen_by_the_strongest_that_names_one(file: SettingsFile) -> None:
+    write(file, 'preset = "creative"\n[presets.coder.sampling]\ntemp = 0.9')
+    live = LiveSettings(file)
+    assert (live.preset, live.resolved()["sampling.top_k"]) == ("creative", 0)
+    live.enter({"preset": "coder"})
+    assert (live.preset, live.resolved()["sampling.temp"]) == ("coder", 0.9)
+    assert LiveSettings(file, {"preset": None}).preset is None
+    assert LiveSettings(file, {"preset": "precise"}).resolved()["sampling.temp"] == 0
+
+
+def test_a_preset_that_is_not_there(file: SettingsFile) -> None:
+    with pytest.raises(UsageError, match='There is no preset "codr"'):
+        LiveSettings(file, {"preset": "codr"})
+    write(file, 'preset = "codr"')
+    live = LiveSettings(file)
+    assert live.preset is None
+    assert live.problems[0].text.startswith('There is no preset "codr".')
+    assert live.refusal("preset", "nothing").startswith("There is no preset")
+
+
+def test_numbers_that_contradict_each_other_do_not_count_and_are_told(file: SettingsFile) -> None:
+    write(file, "[draft]\nn_max = 3\nn_min = 5")
+    live = LiveSettings(file)
+    assert drafting(live.resolved()) == AutoDraft()
+    assert "n_min is 5; it must lie between 0 and n_max (3)." in live.sentences()[0]
+    live.set("draft.n_max", 8)
+    assert drafting(live.resolved()) == DraftParams(8, 5)
+    assert not live.sentences()
+    assert live.refusal("draft.n_min", 9).startswith("n_min is 9")
+
+
+def test_a_conversation_has_only_what_acts_at_once_and_is_checked(file: SettingsFile) -> None:
+    live = LiveSettings(file)
+    raw = {"sampling": {"temp": "hot", "top_k": 5}, "model": {"ctx": 9}, "preset": "x\x1b[2J", "odd": {}}
+    told = [problem.text for problem in live.enter(raw)]
+    assert live.document == {"sampling": {"top_k": 5}}
+    assert len(told) == 4
+    assert all(text.isprintable() for text in told)
+    assert not live.waiting
+    assert "counts for all conversations" in live.refusal("model.ctx", 512, Scope.CONVERSATION)
+    assert live.enter({}) == []
+    assert live.resolved().origin("sampling.top_k") is Origin.DEFAULT
+
+
+def test_contradictions_of_a_conversation_do_not_count(file: SettingsFile) -> None:
+    live = LiveSettings(file)
+    assert "n_min is 9" in live.enter({"draft": {"n_min": 9}})[0].text
+    assert drafting(live.resolved()) is not None
+
+
+def names(live: LiveSettings) -> list[str]:
+    return [one.name for one in live.waiting]
+
+
+def test_what_waits_for_the_models(file: SettingsFile) -> None:
+    live = LiveSettings(file)
+    live.loading()
+    live.set("sampling.temp", 0.2)
+    live.set("draft.mode", "off")
+    assert names(live) == []
+    live.set("model.ctx", 4096)
+    assert names(live) == ["model.ctx"]
+    live.reset("model.ctx")
+    assert names(live) == []
+    live.loading()
+    live.set("draft.mode", "auto")
+    assert names(live) == ["draft.mode"]
+
+
+def test_flash_attention_and_a_quantised_cache(file: SettingsFile) -> None:
+    live = LiveSettings(file)
+    live.set("model.flash_attn", "off")
+    assert "needs flash attention" in live.refusal("model.kv_type", "q8_0")
+    assert live.refusal("model.kv_type", "bf16") == ""
+
+
+def test_a_preset_of_what_is_set_now(file: SettingsFile) -> None:
+    live = LiveSettings(file, pair={"sampling.top_p": 0.9})
+    live.set("sampling.temp", 0.2)
+    live.set("answer.system", "Be brief.", Scope.CONVERSATION)
+    live.save_preset("brief")
+    assert live.presets["brief"] == {"sampling.temp": 0.2, "answer.system": "Be brief."}
+
+
+def test_a_file_that_cannot_be_read_is_not_written_and_can_be_moved(file: SettingsFile) -> None:
+    write(file, "[sampling\ntemp = 1")
+    live = LiveSettings(file)
+    assert "cannot be read" in live.sentences()[0]
+    with pytest.raises(SettingsError):
+        live.set("sampling.temp", 0.2)
+    assert live.resolved().origin("sampling.temp") is Origin.DEFAULT
+    live.set("sampling.temp", 0.2, Scope.CONVERSATION)
+    assert Path(live.move_file_away()).read_text() == "[sampling\ntemp = 1"
+    live.set("sampling.temp", 0.3)
+    assert live.sentences() == ()
+
+
+def test_without_a_file_changes_are_for_this_program() -> None:
+    live = LiveSettings()
+    live.set("sampling.temp", 0.2)
+    assert live.resolved()["sampling.temp"] == 0.2
+    live.reset("sampling.temp")
+    assert live.resolved().origin("sampling.temp") is Origin.DEFAULT
+
+
+def test_a_flag_gives_way_to_one_conversation_only(file: SettingsFile) -> None:
+    live = LiveSettings(file, {"sampling.temp": 0.1, "draft.n_max": 3})
+    live.set_own("sampling.temp", 0.2)
+    live.set("draft.mode", "auto", Scope.CONVERSATION)
+    assert live.resolved()["sampling.temp"] == 0.2
+    assert live.given({}, {})["sampling.temp"] == 0.2
+    assert isinstance(drafting(live.resolved()), AutoDraft)
+
+    live.enter({})
+    assert live.resolved().origin("sampling.temp") is Origin.FLAG
+    assert drafting(live.resolved()) == DraftParams(n_max=3)
+
+    live.set_own("sampling.temp", 0.2)
+    live.set_own("sampling.temp", None)
+    assert live.resolved()["sampling.temp"] == 0.1
+
+
+def test_a_change_for_all_takes_the_place_of_a_flag_that_gave_way_here(file: SettingsFile) -> None:
+    live = LiveSettings(file, {"sampling.temp": 0.1})
+    live.set_own("sampling.temp", 0.2)
+    live.set("sampling.temp", 0.3)
+    live.enter({})
+    assert live.resolved()["sampling.temp"] == 0.3
+
+
+# What the model file recommends
+
+FILE_SAYS = Recommended({"sampling.temp": 0.6, "sampling.top_k": 20, "sampling.repeat_penalty": 1.2})
+
+
+def test_the_model_file_counts_under_everything_that_anybody_says(file: SettingsFile) -> None:
+    write(file, "[sampling]\ntemp = 0.4")
+    live = LiveSettings(file, pair={"sampling.temp": 0.5}, model=FILE_SAYS)
+    live.set("sampling.temp", 0.2, Scope.CONVERSATION)
+    live.give({"sampling.temp": 0.1})
+
+    seen = []
+    for _ in range(3):
+        seen.append((live.resolved().origin("sampling.temp"), live.resolved()["sampling.temp"]))
+        live.reset("sampling.temp")
+    assert seen == [(Origin.FLAG, 0.1), (Origin.CONVERSATION, 0.2), (Origin.FILE, 0.4)]
+    assert live.resolved().origin("sampling.temp") is Origin.PAIR
+    assert live.resolved().over("sampling.temp") == (0.6, Origin.MODEL)
+    assert (live.resolved()["sampling.top_k"], live.resolved().origin("sampling.top_k")) == (20, Origin.MODEL)
+    assert live.resolved().over("sampling.top_k") == (40, Origin.DEFAULT)
+
+
+def test_another_pair_brings_its_own_file(file: SettingsFile) -> None:
+    live = LiveSettings(file, model=FILE_SAYS)
+    assert live.given({}, {}, Recommended({"sampling.top_k": 7}))["sampling.top_k"] == 7
+    assert live.given({}, {})["sampling.top_k"] == 40
+    assert live.resolved()["sampling.top_k"] == 20
+
+    live.ride({})
+    assert live.resolved().origin("sampling.top_k") is Origin.DEFAULT
+
+
+@pytest.mark.parametrize("preset", [None, "precise"])
+def test_who_asks_for_greedy_answers_gets_them_unchanged(file: SettingsFile, preset: str | None) -> None:
+    live = LiveSettings(file, {"preset": preset} if preset else {"sampling.temp": 0.0}, model=FILE_SAYS)
+
+    assert sampling(live.resolved()) == SamplingParams(temperature=0.0)
+    live.give({"sampling.temp": 0.3})
+    assert sampling(live.resolved()) == SamplingParams(0.3, 20, repeat_penalty=1.2)
+
+
+def test_a_preset_that_is_kept_does_not_hold_what_the_model_file_says(file: SettingsFile) -> None:
+    live = LiveSettings(file, {"sampling.top_p": 0.5}, model=FILE_SAYS)
+    live.save_preset("mine")
+
+    assert live.presets["mine"] == {"sampling.top_p": 0.5}
+
+
+def test_flags_that_cannot_be_meant_with_a_change_give_way_to_it(file: SettingsFile) -> None:
+    write(file, "[draft]\nn_max = 12")
+    live = LiveSettings(file, {"draft.n_min": 8})
+    live.reset("draft.n_max")
+    assert drafting(live.resolved()) == AutoDraft()
+    told = "--draft-n-min does not count any more: n_min is 8; it must lie between 0 and n_max (7)."
+    assert live.sentences() == (told,)
+    live.ride({})
+    assert drafting(live.resolved()) == AutoDraft()
+
+
+def test_a_preset_that_held_a_number_takes_the_flags_along(file: SettingsFile) -> None:
+    write(file, 'preset = "far"\n[presets.far.draft]\nn_max = 12')
+    live = LiveSettings(file, {"draft.n_min": 8})
+    live.set("preset", None)
+    assert drafting(live.resolved()) == AutoDraft()
+    assert [problem.name for problem in live.given_way] == ["draft.n_min"]
+
+
+def test_a_preset_that_is_taken_out_of_the_file_meanwhile_counts_no_more(file: SettingsFile) -> None:
+    write(file, "[presets.mine.sampling]\ntemp = 0.3")
+    live = LiveSettings(file, {"preset": "mine"})
+    file.remove_preset("mine")
+    live.set("appearance.theme", "tandem-light")
+    assert live.preset is None
+    assert live.given_way[0].text.startswith('--preset does not count any more: There is no preset "mine".')
+    assert live.enter({}) == []
+    assert not live.given_way
+
+
+def test_flags_that_count_again_in_another_conversation_give_way_to_what_was_changed_for_all(
+    file: SettingsFile,
+) -> None:
+    write(file, "[draft]\nn_max = 12")
+    live = LiveSettings(file, {"draft.n_min": 8})
+    live.set_own("draft.mode", "auto")
+    live.reset("draft.n_max")
+    assert not live.given_way
+    assert live.enter({"draft": {"p_min": 0.5}}) == []
+    assert [problem.name for problem in live.given_way] == ["draft.n_min"]
+
+
+@pytest.mark.parametrize("flags", [{"draft.n_min": 5}, {"draft.n_min": 5, "draft.n_max": 9}])
+def test_a_number_that_is_changed_counts_and_flags_that_contradict_it_give_way(flags: dict[str, int]) -> None:
+    live = LiveSettings(None, flags)
+    live.set_own("draft.n_max", 3)
+    assert drafting(live.resolved()) == DraftParams(n_max=3)
+    told = "--draft-n-min does not count any more: n_min is 5; it must lie between 0 and n_max (3)."
+    assert live.sentences() == (told,)
+
+
+def test_a_preset_that_is_removed_is_chosen_by_nobody_any_more(file: SettingsFile) -> None:
+    write(file, 'preset = "mine"\n[presets.mine.sampling]\ntemp = 0.3\n[presets.coder.sampling]\ntemp = 0.9')
+    live = LiveSettings(file, {"preset": "mine"})
+    live.enter({"preset": "mine"})
+    live.remove_preset("mine")
+    assert (live.preset, live.problems, live.document) == (None, (), {})
+    assert live.resolved()["sampling.temp"] == LiveSettings().resolved()["sampling.temp"]
+    assert file.read().values == {}
+    live.set("preset", "coder")
+    live.remove_preset("coder")
+    assert (live.preset, live.resolved()["sampling.temp"]) == ("coder", 0.2)
+
+
+def test_where_the_preset_of_a_conversation_is_removed_that_of_the_flags_counts_again(file: SettingsFile) -> None:
+    write(file, "[presets.mine.sampling]\ntemp = 0.3")
+    live = LiveSettings(file, {"preset": "coder"})
+    live.set_own("preset", "mine")
+    live.remove_preset("mine")
+    assert live.preset == "coder"
+
+
+def test_a_removed_preset_of_the_flags_comes_back_in_no_other_conversation(file: SettingsFile) -> None:
+    write(file, "[presets.mine.sampling]\ntemp = 0.3")
+    live = LiveSettings(file, {"preset": "mine"})
+    live.set_own("preset", "mine")
+    live.remove_preset("mine")
+    assert live.enter({}) == []
+    assert (live.preset, live.given_way) == (None, ())
+
+
+def test_a_preset_and_a_conversation_that_flags_contradict_count(file: SettingsFile) -> None:
+    write(file, "[presets.near.draft]\nn_max = 3")
+    live = LiveSettings(file, {"draft.n_min": 5})
+    live.set("preset", "near")
+    assert drafting(live.resolved()) == DraftParams(n_max=3)
+
+    live.give({"preset": None, "draft.n_min": 5})
+    assert live.enter({"draft": {"n_max": 4}}) == []
+    assert (drafting(live.resolved()), len(live.given_way)) == (DraftParams(n_max=4), 1)
+
+
+def test_flags_that_were_given_over_the_file_stay_in_whatever_does_not_concern_them(file: SettingsFile) -> None:
+    write(file, "[draft]\nn_max = 3")
+    live = LiveSettings(file, {"draft.n_min": 5})
+    live.set("appearance.theme", "tandem-light")
+    live.enter({"sampling": {"temp": 0.2}})
+    assert drafting(live.resolved()) == DraftParams(7, 5)
+    live.enter({"draft": {"n_max": 12}})
+    assert drafting(live.resolved()) == DraftParams(12, 5)
+    live.enter({})
+    assert (drafting(live.resolved()), live.given_way) == (DraftParams(7, 5), ())
+
+
+def test_the_same_number_in_another_conversation_counts_there_too() -> None:
+    live = LiveSettings(None, {"draft.n_min": 5})
+    live.set_own("draft.mode", "auto")
+    live.set_own("draft.n_max", 3)
+    assert isinstance(drafting(live.resolved()), AutoDraft)
+    live.enter({"draft": {"n_max": 3}})
+    assert drafting(live.resolved()) == DraftParams(n_max=3)
+
+
+def test_numbers_that_contradict_each_other_end_no_flag(file: SettingsFile) -> None:
+    live = LiveSettings(file, {"draft.p_min": 0.5})
+    assert "n_min is 9" in live.enter({"draft": {"n_min": 9}})[0].text
+    assert (drafting(live.resolved()), live.given_way) == (DraftParams(p_min=0.5), ())
+
+
+def test_flags_that_contradict_a_pair_leave_the_one_before(file: SettingsFile) -> None:
+    live = LiveSettings(file, {"draft.n_min": 5})
+    with pytest.raises(UsageError, match="n_min is 5"):
+        live.ride({"draft.n_max": 3, "draft.n_min": 0, "draft.p_min": 0.6})
+    with pytest.raises(UsageError, match="n_min is 9"):
+        live.give({"draft.n_min": 9})
+    assert drafting(live.resolved()) == DraftParams(7, 5)
+
+
+@pytest.mark.parametrize("origin", [Origin.FLAG, Origin.FILE, Origin.CONVERSATION])
+def test_a_number_that_contradicts_nothing_counts_beside_those_that_do(file: SettingsFile, origin: Origin) -> None:
+    numbers = {"draft.n_min": 5, "draft.p_min": 0.8}
+    write(file, "[draft]\nn_max = 3\nn_min = 5\np_min = 0.8" if origin is Origin.FILE else "")
+    live = LiveSettings(file, numbers if origin is Origin.FLAG else {})
+    if origin is Origin.FLAG:
+        live.set_own("draft.n_max", 3)
+    elif origin is Origin.CONVERSATION:
+        live.enter({"draft": {"n_max": 3, "n_min": 5, "p_min": 0.8}})
+
+    expected = DraftParams(3, 0, 0.8) if origin is Origin.FLAG else DraftParams(p_min=0.8)
+    assert drafting(live.resolved()) == expected
+    (told,) = live.sentences()
+    assert told.endswith("n_min is 5; it must lie between 0 and n_max (3).")
+    assert "p-min" not in told
+
+
+def test_a_number_that_contradicts_nothing_is_no_reason_to_doubt_flags(file: SettingsFile) -> None:
+    write(file, "[draft]\nn_max = 3")
+    live = LiveSettings(file, {"draft.n_min": 5})
+    live.enter({"draft": {"p_min": 0.8}})
+    assert (drafting(live.resolved()), live.given_way) == (DraftParams(7, 5, 0.8), ())
+
+
+def test_flags_that_contradict_each_other_since_one_counts_again_both_give_way() -> None:
+    live = LiveSettings(None, {"draft.n_max": 3})
+    live.set_own("draft.n_max", 12)
+    live.give({"draft.n_min": 8})
+    live.enter({})
+    assert drafting(live.resolved()) == AutoDraft()
+    told = "--draft-n-max and --draft-n-min do not count any more: n_min is 8; it must lie between 0 and n_max (3)."
+    assert live.sentences() == (told,)

@@ -1,0 +1,205 @@
+"""What was thought goes back to the model as its template expects it, and a setting says whether to think."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.cli.options import options_of
+from app.compare.completion import body_of
+from app.compare.start import conversation_prefix
+from app.compare.suite import Prompt, refuse_overlong
+from app.conversations.message import Message, Role
+from app.conversations.tree import Node, said
+from app.engine.interfaces import Controls
+from app.engine.text.reasoning import THINK, Place
+from app.engine.types import SamplingParams
+from app.llama.template import ChatTemplate
+from app.models.catalog import Pair
+from app.models.source import HubModel
+from app.settings.build import thinking
+from app.settings.live import LiveSettings, Scope
+from app.settings.model_file import Recommended
+from app.settings.thinking import AS_TRAINED, Heard, Thinking
+from app.ui.chat.session import ChatSession
+from app.ui.settings.chat_settings import ChatSettings
+from app.worker.events import Finished, StepCompleted
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
+from tests.fakes import FakeModel, script
+from tests.pairs import FakePair, FakePrompt
+
+DEAF = "This model has no switch for thinking: --thinking changes nothing."
+UNASKED = "This model is told how hard to think only where it is asked to think"
+TALK = [Message(Role.USER, "a"), Message(Role.ASSISTANT, "b", "hm"), Message(Role.USER, "c")]
+
+
+def render(source: str, asked: Thinking = AS_TRAINED, talk: list[Message] | None = None) -> str:
+    return ChatTemplate(source).render(TALK if talk is None else talk, asked)
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "thinking"])
+def test_templates_find_what_was_thought(name: str) -> None:
+    source = f"{{% for m in messages %}}{{{{ m.{name} if m.{name} is defined }}}}|{{{{ m.content }}}} {{% endfor %}}"
+    assert render(source) == "|a hm|b |c "
+
+
+def test_mistrals_take_it_as_a_part_of_the_message() -> None:
+    source = (
+        "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for block in m.content %}"
+        "{% if block['type'] == 'thinking' %}[THINK]{{ block['thinking'] }}[/THINK]{% else %}{{ block['text'] }}"
+        "{% endif %}{% endfor %}{% endif %} {% endfor %}"
+    )
+    assert render(source) == "a [THINK]hm[/THINK]b c "
+    # An imported file can say anything.
+    assert render(source, talk=[replace(TALK[0], reasoning="hm")]) == "a "
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (AS_TRAINED, "-,-,-,-,-,-"),
+        (Thinking(wanted=True), "True,True,enabled,-,-,-"),
+        (Thinking(wanted=False), "False,False,disabled,0,-,-"),
+        (Thinking(effort="low"), "-,-,-,-,low,low"),
+        (Thinking(wanted=True, effort="high"), "True,True,enabled,-,high,high"),
+        # Nobody thinks hard who does not think.
+        (Thinking(wanted=False, effort="high"), "False,False,disabled,0,-,-"),
+    ],
+)
+def test_templates_are_asked_under_every_name_that_they_have(asked: Thinking, said: str) -> None:
+    names = ["enable_thinking", "thinking", "thinking_mode", "thinking_budget", "reasoning_effort", "thinking_effort"]
+    assert render(",".join(f"{{{{ {name} if {name} is defined else '-' }}}}" for name in names), asked) == said
+
+
+def test_a_server_is_told_the_same() -> None:
+    request = AnswerRequest(tuple(TALK))
+    assert "chat_template_kwargs" not in body_of(request)
+    assert body_of(request)["messages"][1] == {"role": "assistant", "content": "b", "reasoning_content": "hm"}
+    told = [
+        body_of(replace(request, thinking=asked))["chat_template_kwargs"]
+        for asked in (Thinking(wanted=False, effort="low"), Thinking(wanted=True, effort="low"), Thinking(effort="low"))
+    ]
+    assert told == [
+        {"enable_thinking": False},
+        {"enable_thinking": True, "reasoning_effort": "low"},
+        {"reasoning_effort": "low"},
+    ]
+
+
+# From the settings to the models
+
+
+def test_the_settings_say_whether_to_think_and_how_hard() -> None:
+    live = LiveSettings()
+    assert thinking(live.resolved()) == AS_TRAINED
+    live.set("answer.thinking", "on")
+    live.set("answer.reasoning_effort", "medium")
+    assert thinking(live.resolved()) == Thinking(wanted=True, effort="medium")
+    live.set("answer.thinking", "off", Scope.CONVERSATION)
+    session = ChatSession(ChatSettings("A pair"), live)
+    assert session.ask("c").thinking == Thinking(wanted=False, effort="medium")
+
+
+def test_what_flags_ask_is_told_from_what_settings_have_for_every_model() -> None:
+    live = LiveSettings(None, {"answer.thinking": "on"})
+    live.set("answer.reasoning_effort", "high")
+    options = options_of(live.resolved(), Pair("p", "P", HubModel("a/b"), None), None, Recommended())
+    assert (options.thinking, options.typed_thinking) == (Thinking(wanted=True, effort="high"), Thinking(wanted=True))
+
+
+def test_the_chat_sends_back_what_was_thought_as_the_store_does() -> None:
+    session = ChatSession(ChatSettings("A pair"))
+    session.ask("a")
+    session.started(1)
+    session.ended("b\n", "hm\n")
+    nodes = (Node(1, None, Role.USER, "a"), replace(Node(2, 1, Role.ASSISTANT, "b\n"), reasoning="hm\n"))
+    assert session.ask("c").messages == tuple(TALK)
+    assert session.said == said(nodes)
+
+
+class ThinkingPair(FakePair):
+    """The letters "o" and "c" are the marks of the thinking, which are control tokens."""
+
+    def __init__(self, *, place: Place = Place.START) -> None:
+        super().__init__(FakeModel(script([*map(self._token, "ohmcyes")], 1)))
+        self.asked: list[Thinking] = []
+        self._place = place
+
+    @staticmethod
+    def _token(letter: str) -> int:
+        return ord(letter) - 96
+
+    def piece(self, token: int) -> bytes:
+        return b"" if token in map(self._token, "oc") else super().piece(token)
+
+    def build_prompt(self, messages, begun=None, thinking: Thinking = AS_TRAINED) -> FakePrompt:  # type: ignore[no-untyped-def]
+        self.asked.append(thinking)
+        markup = THINK.with_tokens({"<think>": self._token("o"), "</think>": self._token("c")})
+        return replace(super().build_prompt(messages), markup=markup, place=self._place)
+
+
+def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
+    pair = ThinkingPair()
+    request = AnswerRequest((TALK[0],), SamplingParams(temperature=0), thinking=Thinking(wanted=True), stops=("h",))
+    *steps, finished = answer(pair, 1, request, Controls(lambda: False))
+    assert isinstance(finished, Finished)
+    assert (finished.reasoning, finished.text) == ("hm", "yes")
+    shown = [s for step in steps if isinstance(step, StepCompleted) for s in step.segments]
+    assert "".join(s.text for s in shown if s.reasoning) == "hm"
+    assert pair.asked == [request.thinking]
+
+
+@pytest.mark.parametrize(
+    ("heard", "typed", "said"),
+    [
+        (Heard(), Thinking(wanted=True, effort="low"), []),
+        (Heard(wanted=False, effort=False), AS_TRAINED, []),
+        (
+            Heard(wanted=False, effort=False),
+            Thinking(wanted=True),
+            [DEAF],
+        ),
+        # As GPT-OSS and Hunyuan 3, which is told to think by that alone.
+        (
+            Heard(wanted=False),
+            Thinking(wanted=True, effort="low"),
+            [DEAF],
+        ),
+        (
+            Heard(effort=False, effort_on=False),
+            Thinking(wanted=True, effort="low"),
+            ["This model is not told how hard to think: --reasoning-effort changes nothing."],
+        ),
+        # As DeepSeek V4, which says nothing of it where it is not asked to think.
+        (
+            Heard(effort=False),
+            Thinking(effort="low"),
+            [f"{UNASKED}: --reasoning-effort changes nothing. Add --thinking on."],
+        ),
+        (Heard(effort=False), Thinking(wanted=True, effort="low"), []),
+        (
+            Heard(),
+            Thinking(wanted=False, effort="low"),
+            ["Thinking is asked to be off, so --reasoning-effort is not told to the model."],
+        ),
+    ],
+)
+def test_a_wish_that_changes_nothing_is_told(heard: Heard, typed: Thinking, said: list[str]) -> None:
+    assert list(heard.in_vain(typed, typed)) == said
+
+
+def test_what_settings_say_of_thinking_counts_for_a_flag_of_its_effort() -> None:
+    typed, heard = Thinking(effort="max"), Heard(effort=False)
+    assert heard.in_vain(typed, Thinking(wanted=True, effort="max")) == ()
+    (off,) = heard.in_vain(typed, Thinking(wanted=False, effort="max"))
+    assert off.startswith("Thinking is asked to be off, ")
+    assert heard.in_vain(AS_TRAINED, Thinking(wanted=False, effort="max")) == (), "settings are for every model"
+
+
+def test_what_is_counted_and_compared_is_the_prompt_with_the_same_wish() -> None:
+    pair, asked = ThinkingPair(), Thinking(wanted=False)
+    conversation_prefix(pair, TALK, asked)
+    refuse_overlong(pair, [Prompt("k", "n", "a")], AnswerRequest((), thinking=asked), lambda: False)
+    assert pair.asked == [asked, asked, asked]

@@ -1,0 +1,284 @@
+"""Every setting: one value through file, flag and field, and one sentence for what it does not take."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+import tomli_w
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.cli.flags import read_flags
+from app.cli.parser import build_parser
+from app.core.errors import UsageError
+from app.core.printable import printable
+from app.engine.types import MAX_DRAFT, AutoDraft, DraftParams, SamplingParams
+from app.llama import params
+from app.settings.build import drafting, of_pair, sampling
+from app.settings.checking import check, nested
+from app.settings.kinds import LONGEST_TEXT, Choice, Name, Number, Several, Switch, Text, Texts, Value
+from app.settings.kv_types import KV_TYPES
+from app.settings.layers import Layer, Origin, Resolved
+from app.settings.presets import BUILT_IN
+from app.settings.tree import BY_NAME, SETTINGS, Setting, find, nearest
+
+ANYTHING = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
+WORDS = ANYTHING.map(printable).filter(lambda text: text != "--")
+PARSER = build_parser()
+
+
+def values(setting: Setting) -> st.SearchStrategy[Any]:
+    """Every kind of value that a setting takes."""
+    kind = setting.kind
+    if isinstance(kind, Number):
+        numbers: st.SearchStrategy[Any] = (
+            st.integers(int(kind.low), int(kind.high))
+            if kind.whole
+            else st.floats(kind.low, kind.high).map(lambda x: float(f"{x:.6g}")).filter(lambda x: kind.low <= x)
+        )
+        return numbers | st.none() if kind.word else numbers
+    if isinstance(kind, Choice):
+        return st.sampled_from(kind.options)
+    if isinstance(kind, Switch):
+        return st.booleans()
+    if isinstance(kind, Name):
+        return st.from_regex("[a-z0-9][a-z0-9-]{0,39}", fullmatch=True)
+    if isinstance(kind, Texts):
+        return st.lists(ANYTHING.filter(bool), max_size=16).map(tuple)
+    if isinstance(kind, Several):
+        word = "CUDA0" if "device" in setting.name else 3.5
+        return st.integers(1, kind.most).map(lambda n: (word,) * n) | st.none()
+    return WORDS.filter(bool) | st.none()
+
+
+def flags(*given: str) -> Layer:
+    return read_flags(PARSER.parse_args(["run", *given, "Hi"]))
+
+
+def through_toml(setting: Setting, value: Value) -> Value:
+    text = tomli_w.dumps(nested({setting.name: setting.kind.write(value)}))
+    found, problems = check(tomllib.loads(text))
+    assert not problems
+    return found[setting.name]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+@given(data=st.data())
+def test_file_flag_and_field_give_the_same_value(setting: Setting, data: st.DataObject) -> None:
+    value = data.draw(values(setting))
+    shown = setting.kind.show(value)
+
+    assert through_toml(setting, value) == value
+    assert setting.kind.parse(shown) == value
+    if setting.flags and not isinstance(setting.kind, Texts):
+        for flag in setting.flags:
+            assert flags(f"{flag}={shown}")[setting.name] == value
+
+
+def test_a_default_is_a_value_that_is_taken() -> None:
+    for setting in SETTINGS:
+        assert through_toml(setting, setting.default) == setting.default, setting.name
+        assert setting.text
+        assert setting.shown_default
+
+
+def test_a_setting_that_may_be_given_several_times() -> None:
+    assert flags("--stop", "END", "--stop", "a|b\n") == {"answer.stop": ("END", "a|b\n")}
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "allowed"),
+    [
+        ("draft.n_max", 65, "a whole number between 0 and 64"),
+        ("draft.n_max", 2.5, "a whole number between 0 and 64"),
+        ("draft.n_max", True, "a whole number"),
+        ("draft.n_max", "auto", "a whole number"),
+        ("draft.p_min", float("nan"), "a number between 0 and 1"),
+        ("draft.mode", "fast", "auto or one of fixed, off"),
+        ("sampling.temp", -0.1, "a number between 0 and 100"),
+        ("sampling.temp", "0.5", "a number"),
+        ("sampling.top_k", 10**400, "a whole number between 0 and 1,000,000"),
+        ("sampling.seed", -1, "a whole number between 0 and 4,294,967,294, or random"),
+        ("answer.system", 7, "a text of at most 32,000 characters"),
+        ("answer.system", "x" * (LONGEST_TEXT + 1), "a text of at most"),
+        ("answer.system", "\ud800", "a text of at most"),
+        ("answer.stop", ["x"] * 17, "at most 16 texts"),
+        ("answer.stop", [["x"]], "at most 16 texts"),
+        ("model.ctx", 7, "a whole number between 8 and 1,048,576, or auto"),
+        ("model.gpu_layers", "many", "a whole number between 0 and 9,999, or auto"),
+        ("model.device", ["CUDA0", ""], "names of devices"),
+        ("model.tensor_split", "3:1", "numbers that are not negative"),
+        ("model.tensor_split", [1, -1], "numbers that are not negative"),
+        ("draft.device", "CUDA0,CUDA1", "the name of one device"),
+        ("model.kv_type", "q3_k", "auto or one of f32, f16"),
+        ("appearance.theme", "x" * 65, "the name of a theme"),
+        ("appearance.reduced_motion", "perhaps", "on or off"),
+    ],
+)
+def test_what_is_not_taken_is_told_with_what_is(name: str, raw: object, allowed: str) -> None:
+    found, problems = check(nested({name: raw}))
+
+    assert not found
+    assert problems[0].text.startswith(f"{name} is ")
+    assert f"; it must be {allowed}" in problems[0].text
+    assert len(problems[0].text) < 300
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--top-k", "1.5"),
+        ("--temp", "nan"),
+        ("--temp", "warm"),
+        ("--ctx", "0"),
+        ("--drafting", "fast"),
+        ("--top-k", ""),
+    ],
+)
+def test_a_wrong_flag_is_one_sentence(given: tuple[str, str]) -> None:
+    with pytest.raises(UsageError, match=f'^{given[0]} is "{given[1]}"; it must be '):
+        flags(*given)
+
+
+def test_flags_that_contradict_each_other() -> None:
+    for wrong in (("--no-draft", "--drafting", "auto"), ("--drafting", "auto", "--draft-n-max", "3")):
+        with pytest.raises(UsageError):
+            flags(*wrong)
+    with pytest.raises(UsageError, match="--no-lookup and --draft-source lookup"):
+        flags("--no-lookup", "--draft-source", "lookup")
+    for name, *value in (("--draft-source", "lookup"), ("--draft-source", "both"), ("--draft-lookup-min-match", "3")):
+        with pytest.raises(UsageError, match=f"^{name} means automatic drafting, not fixed") as caught:
+            flags(name, *value, "--draft-n-max", "8")
+        assert caught.value.hint.startswith("With fixed numbers the draft model alone drafts")
+        with pytest.raises(UsageError, match=f"^{name} means automatic drafting, not fixed"):
+            flags("--drafting", "fixed", name, *value)
+    for name, *value in (("--draft-source", "model"), ("--draft-lookup-min-match", "3"), ("--no-lookup",)):
+        with pytest.raises(UsageError, match=f"^{name} means automatic drafting, not off"):
+            flags("--drafting", "off", name, *value)
+        with pytest.raises(UsageError, match="not off"):
+            flags("--no-draft", name, *value)
+        assert flags("--drafting", "auto", name, *value)["draft.mode"] == "auto"
+    assert flags("--drafting", "auto", "--no-lookup") == {"draft.mode": "auto", "draft.source": "model"}
+
+
+def test_fixed_numbers_for_the_draft_model_alone_are_no_contradiction() -> None:
+    for only_model in (("--draft-source", "model"), ("--no-lookup",)):
+        for fixed in (("--draft-n-max", "8"), ("--drafting", "fixed")):
+            assert flags(*only_model, *fixed)["draft.source"] == "model"
+
+
+def test_names_and_flags_go_by_one_rule() -> None:
+    for setting in SETTINGS:
+        if setting.flags:
+            stem = f"draft-{setting.key}" if setting.table == "draft" else setting.key
+            assert setting.flags[0] == f"--{stem}".replace("_", "-")
+    assert len({setting.dest for setting in SETTINGS if setting.flags}) == sum(bool(s.flags) for s in SETTINGS)
+
+
+def test_the_limits_are_those_of_llama_cpp_and_of_the_engine() -> None:
+    kv_type, ctx, threads = (BY_NAME[f"model.{key}"].kind for key in ("kv_type", "ctx", "threads"))
+    assert isinstance(kv_type, Choice)
+    assert isinstance(ctx, Number)
+    assert isinstance(threads, Number)
+    assert kv_type.options == ("auto", *KV_TYPES)
+    assert (ctx.high, threads.high) == (params.MAX_CONTEXT, params.MAX_THREADS)
+    assert BY_NAME["model.flash_attn"].kind == Choice(("auto", "on", "off"))
+    assert set(params.FLASH_ATTENTION) == {"auto", "on", "off"}
+
+
+def test_a_name_is_found_by_all_its_spellings() -> None:
+    for word in ("sampling.top_k", "top_k", "--top-k", "top-k"):
+        assert find(word) is BY_NAME["sampling.top_k"]
+    assert find("draft-n-max") is find("n_max") is BY_NAME["draft.n_max"]
+    assert find("device") is BY_NAME["model.device"]
+    assert find("nothing") is None
+    assert nearest("sampling.temperature") == ' Did you mean "sampling.temp"?'
+    assert nearest("sampling.topk") == ' Did you mean "sampling.top_k"?'
+    assert nearest("zzz") == ""
+
+
+# Who has the say
+
+
+def test_the_order_of_precedence() -> None:
+    layers: dict[Origin, Layer] = {
+        o: {"sampling.temp": float(n)} for n, o in enumerate(Origin) if o is not Origin.DEFAULT
+    }
+    for n, origin in enumerate(Origin):
+        settings = Resolved(layers)
+        assert settings.origin("sampling.temp") is origin
+        assert settings["sampling.temp"] == (0.8 if origin is Origin.DEFAULT else float(n))
+        if origin is not Origin.DEFAULT:
+            below = list(Origin)[n + 1]
+            assert settings.over("sampling.temp")[1] is below
+            del layers[origin]
+
+
+def test_numbers_without_a_mode_mean_fixed_drafting_in_every_layer() -> None:
+    for origin in (Origin.FLAG, Origin.CONVERSATION, Origin.PRESET, Origin.FILE, Origin.PAIR):
+        settings = Resolved({origin: {"draft.n_max": 3}})
+        assert drafting(settings) == DraftParams(n_max=3)
+        assert settings.origin("draft.mode") is origin
+        assert drafting(Resolved({origin: {"draft.n_max": 3, "draft.mode": "auto"}})) == AutoDraft()
+    assert drafting(Resolved({Origin.FLAG: {"draft.mode": "auto"}, Origin.FILE: {"draft.n_max": 3}})) == AutoDraft()
+
+
+def test_what_the_engine_is_asked_for() -> None:
+    assert sampling(Resolved({})) == SamplingParams()
+    assert drafting(Resolved({})) == AutoDraft()
+    given: Layer = {"sampling.temp": 0.0, "sampling.seed": 7, "draft.source": "lookup", "draft.lookup_min_match": 5}
+    assert sampling(Resolved({Origin.FILE: given})) == SamplingParams(temperature=0.0, seed=7)
+    assert drafting(Resolved({Origin.FILE: given})) == AutoDraft(model=False, lookup=True, min_match=5)
+    assert drafting(Resolved({Origin.FILE: {"draft.source": "model"}})) == AutoDraft(lookup=False)
+    assert drafting(Resolved({Origin.FILE: {"draft.mode": "off"}})) is None
+
+
+def test_a_pair_is_a_layer() -> None:
+    chain, fixed = SamplingParams(temperature=0.2, top_k=20), DraftParams(MAX_DRAFT, 2, 0.3)
+    settings = Resolved({Origin.PAIR: of_pair(chain, fixed)})
+    assert (sampling(settings), drafting(settings)) == (chain, fixed)
+    assert of_pair(SamplingParams(), None) == {}
+    assert of_pair(SamplingParams(), None, ("temperature",)) == {"sampling.temp": 0.8}
+
+
+def test_the_built_in_presets_are_settings_that_are_taken() -> None:
+    for preset in BUILT_IN.values():
+        raw = nested({name: BY_NAME[name].kind.write(value) for name, value in preset.items()})
+        assert check(raw, lambda setting: setting.in_preset) == (preset, [])
+    assert sampling(Resolved({Origin.PRESET: BUILT_IN["precise"]})).is_greedy
+
+
+def test_texts_are_parted_at_bars_and_may_be_none() -> None:
+    assert Text().parse("") is None
+    assert Texts().parse(r"a\|b|\n\n|c\\") == ("a|b", "\n\n", "c\\")
+    assert Texts().parse("") == ()
+
+
+def test_nothing_of_a_value_steers_the_terminal_in_which_it_is_changed() -> None:
+    steers = "a\x1b]0;owned\x07\u202eb"
+    assert Text().read(f"{steers}\r\nc\td") == "a]0;ownedb\nc\td"
+    assert Texts().show((steers, "\u2028", "\r\n\t")) == r"a\u001b]0;owned\u0007\u202eb|\u2028|\r\n\t"
+
+
+@given(stops=st.lists(ANYTHING, max_size=16))
+def test_what_ends_an_answer_is_legible(stops: list[str]) -> None:
+    shown = Texts().show(tuple(stops))
+    assert printable(shown) == shown
+    assert "\n" not in shown
+
+
+@pytest.mark.parametrize("stop", ["\u2028", "\x1b", "\x9b", "\u202e", "\r", "\x7f"])
+def test_what_ends_an_answer_is_that_and_nothing_else(stop: str) -> None:
+    assert Texts().read([stop]) == (stop,)
+    assert Texts().parse(f"\\u{ord(stop):04X}") == (stop,)
+    assert through_toml(BY_NAME["answer.stop"], (stop,)) == (stop,)
+
+
+def test_a_backslash_before_what_is_no_number_of_a_character_only_keeps_it() -> None:
+    assert Texts().parse(r"\u20|\\u2028|\use") == ("u20", r"\u2028", "use")
+    with pytest.raises(ValueError, match=r"\x00"):
+        Texts().parse(r"\u0000")
+    with pytest.raises(ValueError, match="surrogates"):
+        Texts().parse(r"\ud800")

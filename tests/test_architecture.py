@@ -1,0 +1,85 @@
+"""What the contracts on imports cannot see: which libraries a command really loads, and where names come from."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from pkgutil import resolve_name
+
+import pytest
+
+import app
+from app.cli import COMMANDS
+from app.cli.parser import build_parser
+
+HEAVY = {"llama_cpp", "textual", "numpy", "jinja2", "rich", "asyncio", "platformdirs"}
+
+
+def loaded_by(code: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys; print(*{{m.split('.')[0] for m in sys.modules}})"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = "from app.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass"
+
+    assert not loaded_by(code) & HEAVY
+
+
+@pytest.mark.parametrize(
+    ("module", "foreign"),
+    [
+        ("app.engine.generator", HEAVY - {"numpy"}),
+        ("app.worker.responder", HEAVY - {"numpy"}),
+        ("app.worker.engine_worker", HEAVY),
+        ("app.models.catalog", {"llama_cpp", "textual"}),
+        ("app.cli.options", {"llama_cpp", "textual", "rich", "numpy", "psutil", "filelock"}),
+        ("app.cli.loader", {"llama_cpp", "textual", "rich", "numpy", "psutil", "filelock"}),
+        ("app.cli.loading", {"textual", "rich", "huggingface_hub", "httpx2", "filelock"}),
+        ("app.cli.pairs.command", {"llama_cpp", "numpy", "huggingface_hub", "httpx2"}),
+        ("app.llama", {"llama_cpp"}),
+    ],
+)
+def test_a_module_loads_only_its_own_libraries(module: str, foreign: set[str]) -> None:
+    assert not loaded_by(f"import {module}") & foreign
+
+
+def test_names_come_from_where_they_are_defined() -> None:
+    """Only a package, or the one module that knows the bindings, hands on what others define."""
+    handing_on = {path for path in Path(app.__path__[0]).rglob("*.py") if "__all__ = " in path.read_text("utf-8")}
+
+    assert {path.name for path in handing_on} <= {"__init__.py", "library.py"}
+
+
+def test_every_command_of_the_parser_has_a_function() -> None:
+    parser = build_parser()
+    (commands,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    named = {parser.get_default("command"), *(made.get_default("command") for made in commands.choices.values())}
+
+    assert named == set(COMMANDS)
+    assert all(callable(resolve_name(name)) for name in COMMANDS.values())
+
+
+_FIRST_FRAME = """
+import app.cli.chat
+from app.ui.app import TandemApp
+from app.ui.settings.chat_settings import ChatSettings
+
+TandemApp._after_first_frame = TandemApp._leave
+engine = type("Engine", (), {"cancel": lambda self: None})()
+TandemApp(lambda emit: engine, None, ChatSettings("A pair")).run(headless=True, size=(200, 60))
+"""
+
+
+def test_the_first_frame_loads_only_what_it_shows() -> None:
+    later = {"llama_cpp", "numpy", "jinja2", "psutil", "filelock", "huggingface_hub", "httpx2", "sqlite3"}
+    later |= {"markdown_it", "pygments"}
+
+    assert not loaded_by(_FIRST_FRAME) & later

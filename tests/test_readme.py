@@ -1,0 +1,97 @@
+"""What the README and the help tell people to type is taken, and does what they say."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from textual.binding import Binding
+
+from app.cli.parser import build_parser
+from app.models.catalog import Catalog, shipped_file
+from app.ui.composer.input import PromptInput
+from app.ui.keys.chat_keys import KEYS
+from app.ui.keys.program_keys import PROGRAM_KEYS
+
+_README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for choice in action.choices.values():
+                yield from _parsers(choice)
+
+
+def _in_help() -> list[str]:
+    said = [parser.epilog or "" for parser in _parsers(build_parser())]
+    return [line for text in said for line in text.splitlines() if re.match(r"  (.+\| )?tandem\b", line)]
+
+
+def _in_readme() -> list[str]:
+    blocks = re.findall(r"```sh\n(.*?)```", _README, re.DOTALL)
+    typed = [part for block in blocks for line in block.splitlines() for part in line.split("&&")]
+    return [line for line in [*typed, *re.findall(r"`([^`]+)`", _README)] if re.match(r"\s*(\S+/)?tandem( |$)", line)]
+
+
+def _words(line: str) -> list[str]:
+    """What the program gets: behind its name, up to a remark, a pipe or a file that takes the output."""
+    command = re.split(r"\s{2,}|#", line.strip())[0]
+    command = next(part for part in command.split(" | ") if re.search(r"\btandem\b", part))
+    words = shlex.split(command.split(" > ")[0].split(" 2>")[0])
+    return words[next(i for i, word in enumerate(words) if Path(word).name == "tandem") + 1 :]
+
+
+@pytest.mark.parametrize("line", [*_in_readme(), *_in_help()])
+def test_every_command_that_is_told_of_is_taken(line: str) -> None:
+    parser, words = build_parser(), _words(line)
+    if any(word.isupper() for word in words):
+        pytest.skip("it stands for other words")
+    parser.parse_args(words)
+
+
+def test_there_are_commands_to_look_at() -> None:
+    assert ["setup", "coder-32b"] in [_words(line) for line in _in_readme()]
+    assert ["run", "--system", "Write a commit message.", "-"] in [_words(line) for line in _in_help()]
+
+
+def test_every_flag_of_the_readme_is_one() -> None:
+    flags = {flag for parser in _parsers(build_parser()) for flag in parser._option_string_actions}
+    told = set(re.findall(r"`(--[a-z-]+)", _README))
+
+    assert {"--json", "--isolate", "--draft-n-max"} <= told
+    assert told <= flags
+
+
+def test_every_pair_that_is_named_is_in_the_catalogue() -> None:
+    named = {word for line in [*_in_readme(), *_in_help()] for word in re.findall(r"\bcoder-\w+\b", line)}
+    assert named
+    assert named <= {*Catalog([shipped_file()]).pairs}
+
+
+def test_every_key_of_the_readme_does_what_it_says() -> None:
+    bindings = [one for one in [*PROGRAM_KEYS, *KEYS, *PromptInput.BINDINGS] if isinstance(one, Binding)]
+    does = {
+        key: f"{one.description}: {one.tooltip}".lower() for one in reversed(bindings) for key in one.key.split(",")
+    }
+    told = dict(re.findall(r"^\| ((?:`?[@/a-z0-9+]+`?(?:, )?)+) \| (.+?) \|$", _README, re.MULTILINE))
+    keys = {key: text for row, text in told.items() for key in row.split(", ") if re.fullmatch(r"f\d|ctrl\+\w+", key)}
+
+    assert keys.keys() == {"ctrl+s", "ctrl+o", "ctrl+up", "f2", "f3", "f4", "f6", "ctrl+d"}
+    for key, word in {
+        "ctrl+s": "search",
+        "ctrl+o": "conversation",
+        "ctrl+up": "message",
+        "f2": "with",
+        "f3": "token",
+        "f4": "setting",
+        "f6": "pair",
+        "ctrl+d": "draft",
+    }.items():
+        assert word in keys[key], key
+        assert word in does[key], key

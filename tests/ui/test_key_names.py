@@ -1,0 +1,152 @@
+"""Sentences name the key that is bound now, and the shipped one is written right in each of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from textual.binding import Binding
+
+import app
+from app.conversations.ending import Ending
+from app.core.errors import ContextOverflowError
+from app.engine.types import FinishReason
+from app.ui import key_names
+from app.ui.chat.ways_out import Situation, with_keys
+from app.ui.key_names import key, name_by, shown
+from app.ui.screens.own_keys import places
+from app.ui.transcript.ended import in_words
+
+_PROGRAM = Path(app.__file__).parent
+_NAMED = re.compile(r"(?<![\w+])(ctrl\+\w+|f[1-9]|esc|tab|enter)(?![\w+])", re.IGNORECASE)
+_LITERAL = {
+    # What stops a command, and what stops the program where nothing is selected, is the terminal's own and stays.
+    "cli/run.py": {"ctrl+c"},
+    "cli/bench/command.py": {"ctrl+c"},
+    "cli/race_session.py": {"ctrl+c"},
+    "cli/tune/command.py": {"ctrl+c"},
+    "ui/app.py": {"ctrl+c"},
+    "cli/setup/command.py": {"enter"},
+    # These say what a key may be called.
+    "settings/checking.py": {"f8", "ctrl+k"},
+    "ui/keys/own.py": {"ctrl+k", "f8"},
+    "cli/settings/command.py": {"f8"},
+    # This list takes its keys itself.
+    "ui/pairs/way_list.py": {"esc"},
+}
+"""Keys that cannot be remapped, by the files that name them."""
+
+
+@pytest.fixture
+def own_keys(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setattr(key_names, "_own", dict)
+    own: dict[str, str] = {}
+    name_by(lambda: own)
+    return own
+
+
+def test_a_key_is_the_shipped_one_until_the_user_has_another(own_keys: dict[str, str]) -> None:
+    assert key("chat.new", "ctrl+n") == "ctrl+n"
+
+    own_keys["chat.new"] = "f9,ctrl+k"
+    assert key("chat.new", "ctrl+n") == "f9"
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("ctrl+right_square_bracket", "ctrl+]"),
+        ("ctrl+underscore", "ctrl+_"),
+        ("shift+full_stop", "shift+."),
+        ("slash", "/"),
+        ("escape", "esc"),
+        # What has no sign keeps its name.
+        ("ctrl+space", "ctrl+space"),
+        ("delete", "delete"),
+        ("shift+tab", "shift+tab"),
+        ("f9", "f9"),
+    ],
+)
+def test_a_key_with_a_name_for_programs_is_said_as_people_read_it(
+    own_keys: dict[str, str], name: str, read: str
+) -> None:
+    own_keys["chat.new"] = f"{name},ctrl+k"
+
+    assert key("chat.new", "ctrl+n") == read
+
+
+def test_how_an_answer_ended_names_the_keys_of_the_user(own_keys: dict[str, str]) -> None:
+    own_keys |= {"chat.new": "ctrl+k", "chat.settings": "f9"}
+
+    assert in_words(Ending(FinishReason.CONTEXT), empty=False) == (
+        "cut: the context is full; ctrl+k begins a new conversation, "
+        "f9 sets a longer context, with which ctrl+g continues"
+    )
+    assert in_words(Ending(FinishReason.CONTEXT, at_limit=True), empty=False) == (
+        "cut: the context is full, and cannot be longer here; ctrl+k begins a new conversation"
+    )
+    assert with_keys(ContextOverflowError("Full.", ""), Situation()).hint == (
+        "ctrl+k begins a new conversation, ctrl+up and e change an earlier prompt, f9 sets a longer context (ctx)."
+    )
+
+
+def test_every_sentence_knows_the_shipped_key() -> None:
+    bound: dict[str, str] = {}
+    for place in places():
+        for binding in place:
+            assert isinstance(binding, Binding)
+            bound[binding.id or ""] = binding.key_display or shown(binding.key.partition(",")[0])
+
+    named = [(file, *arguments) for file, tree in _modules() for arguments in _calls_of_key(tree)]
+
+    assert len(named) > 30
+    assert [one for one in named if bound.get(one[1]) != one[2]] == []
+
+
+def test_no_sentence_names_a_key_that_may_be_another_one() -> None:
+    found = [
+        (file, text)
+        for file, tree in _modules()
+        for text in _sentences(tree)
+        if {key.lower() for key in _NAMED.findall(text)} - _LITERAL.get(file, set())
+    ]
+
+    assert found == []
+
+
+def _modules() -> Iterator[tuple[str, ast.Module]]:
+    """Those that may name a key; to parse the others would be most of the work."""
+    for path in sorted(_PROGRAM.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        if "key(" in source or _NAMED.search(source):
+            yield path.relative_to(_PROGRAM).as_posix(), ast.parse(source)
+
+
+def _calls_of_key(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "key":
+            identity, shipped = map(_constant, node.args)
+            yield identity, shipped.partition(",")[0]
+
+
+def _constant(argument: ast.expr) -> str:
+    """A key, or the name of those that are others on another system."""
+    return getattr(key_names, argument.id) if isinstance(argument, ast.Name) else str(ast.literal_eval(argument))
+
+
+def _sentences(tree: ast.Module) -> Iterator[str]:
+    """Texts of several words: not the docstrings, and not what keys are bound with."""
+    apart: set[int] = set()
+    for node in ast.walk(tree):
+        is_binding = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Binding"
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_docstring or is_binding:
+            shown = [one.value for one in node.keywords if one.arg == "tooltip"] if isinstance(node, ast.Call) else []
+            apart |= {id(part) for part in ast.walk(node)} - {id(part) for part in shown}
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) and id(node) not in apart else None
+        if isinstance(text, str) and " " in text:
+            yield text

@@ -1,0 +1,16 @@
+"""An engine whose child is ended with the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.worker.isolated.harness import Harness
+
+
+@pytest.fixture
+def harness() -> Iterator[Harness]:
+    made = Harness()
+    yield made
+    made.engine.close(5)

@@ -1,0 +1,139 @@
+"""A child process with pairs that die, wait and fail when they are told to; run as a module, it is that child."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.core.errors import DecodeError, Interrupted, ModelLoadError
+from app.engine.interfaces import Cancelled
+from app.worker.engine_worker import CancelSwitch, Progress
+from app.worker.events import Event, JobEnded, JobProgressed
+from app.worker.isolated.child import serve
+from app.worker.isolated.codec import Codec
+from app.worker.isolated.protocol import codec_for
+from app.worker.request import LoadedPair
+from tests.fakes import FakeModel, mixing
+from tests.pairs import FakePair
+
+MODULE = "tests.worker.isolated.fake_process"
+LAST_WORDS = "/home/builder/ggml/ggml-x.cpp:12: GGML_ASSERT(it == that) failed"
+
+
+@dataclass(frozen=True, slots=True)
+class FakeLoader:
+    """Loads a pair that writes without end.
+
+    Attributes:
+        n_ctx: Tokens until it does end.
+        dies_at: Number of the target's decode call that ends the process, or "loading"; None never.
+        waits_at: The same for a call that does not return.
+        fails_at: The same for a failure; of the draft if there is one, else of the target or the load.
+        draft: Whether there is a draft model.
+        mark: A file: the process dies, waits or fails only if it is not there, and makes it first.
+        until: A pipe: the call that does not return does when this is opened and closed; "" never.
+        unspeakable: Whether loading fails with what no process can say to another.
+        prints: Whether it writes to standard output as a library might.
+    """
+
+    n_ctx: int = 512
+    dies_at: int | str | None = None
+    waits_at: int | str | None = None
+    fails_at: int | str | None = None
+    draft: bool = False
+    mark: str = ""
+    until: str = ""
+    unspeakable: bool = False
+    prints: bool = False
+
+    def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+        if self.prints:
+            os.write(1, b"Device 0: a card\n")
+        if not progress("target", 0.5):
+            raise Interrupted
+        self._perhaps("loading")
+        if self.unspeakable:
+            error = ModelLoadError("It is gone.")
+            error.hint = object()  # type: ignore[assignment]
+            raise error
+        target, draft = FakeModel(mixing(1), n_ctx=self.n_ctx), FakeModel(mixing(1), n_ctx=self.n_ctx)
+        if self.draft and self.fails_at is not None:
+            draft.fail_at, draft.fail_with = int(self.fails_at), DecodeError("The fake failed.")
+        elif isinstance(self.fails_at, int):
+            target.fail_at = self.fails_at
+        _watch(target, self._perhaps)
+        return FakePair(target, draft if self.draft else None, notices=["A notice."])
+
+    def _perhaps(self, now: int | str) -> None:
+        if self.dies_at == now and self._first_time():
+            speak(LAST_WORDS)
+            os.abort()
+        if self.fails_at == "loading" == now and not self._first_time():
+            raise ModelLoadError("It is gone.", "Bring it back.")
+        if self.waits_at == now and self._first_time():
+            if self.until:
+                Path(self.until).read_bytes()
+            else:
+                threading.Event().wait()
+
+    def _first_time(self) -> bool:
+        if not self.mark:
+            return True
+        try:
+            os.close(os.open(self.mark, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
+
+
+def _watch(model: FakeModel, look: Callable[[int], None]) -> None:
+    decode = model.decode
+
+    def watched(tokens: Sequence[int], n_outputs: int) -> None:
+        look(len(model.batches) + 1)
+        decode(tokens, n_outputs)
+
+    model.decode = watched  # type: ignore[method-assign]
+
+
+@dataclass(frozen=True, slots=True)
+class FakeJob:
+    """Says who loaded the pair."""
+
+    loads = True
+
+    def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
+        yield JobProgressed(number, pair.info)
+        yield JobEnded(number, pair.info.n_ctx)
+
+
+@dataclass(frozen=True, slots=True)
+class FakeLook(FakeJob):
+    """The same, if there is one."""
+
+    loads = False
+
+
+def codec() -> Codec:
+    return codec_for(FakeLoader, FakeJob, FakeLook)
+
+
+speak: Callable[[str], None] = print
+
+
+def _prepare(say: Callable[[str], None]) -> None:
+    global speak
+    speak = say
+
+
+if __name__ == "__main__":
+    # A dump of a process that dies on purpose helps nobody.
+    signal.signal(signal.SIGABRT, signal.SIG_DFL)
+    # The values must be of the module that the parent knows, not of this one under another name.
+    from tests.worker.isolated import fake_process
+
+    serve(fake_process.codec(), prepare=fake_process._prepare)

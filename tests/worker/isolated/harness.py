@@ -1,0 +1,87 @@
+"""An isolated engine over a fake child, and what it says."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Sequence
+from dataclasses import replace
+
+import psutil
+
+from app.conversations.message import Message, Role
+from app.core.child import python_command
+from app.engine.types import Drafting, SamplingParams
+from app.worker.events import Event, Failed, Finished, Loaded, PromptProgressed, StepCompleted
+from app.worker.isolated.engine import IsolatedEngine, WaysOut
+from app.worker.isolated.watchdog import Watchdog
+from app.worker.request import AnswerRequest
+from tests.worker.isolated.fake_process import MODULE, codec
+
+_TIMEOUT_S = 60
+GREEDY = SamplingParams(temperature=0)
+
+
+def question(
+    text: str = "abc", max_tokens: int | None = 5, drafting: Drafting = None, stops: tuple[str, ...] = ()
+) -> AnswerRequest:
+    return AnswerRequest((Message(Role.USER, text),), GREEDY, drafting, max_tokens, stops, with_rounds=True)
+
+
+ENDLESS = question(max_tokens=None)
+
+
+def failed(event: Event) -> Failed:
+    """The event, which is a failure."""
+    assert isinstance(event, Failed)
+    return event
+
+
+def finished(event: Event) -> Finished:
+    """The event, which is the end of an answer."""
+    assert isinstance(event, Finished)
+    return event
+
+
+def untimed(event: Event) -> Event:
+    """The event without what a clock had a part in, or which files were already there to be counted."""
+    if isinstance(event, StepCompleted | Finished):
+        stats = event.stats.snapshot()
+        for name in stats.__slots__:
+            if name.endswith("_ns"):
+                setattr(stats, name, 0)
+        event = replace(event, stats=stats)
+        if isinstance(event, StepCompleted) and event.details is not None:
+            event = replace(event, details=replace(event.details, total_ns=0))
+        return event
+    if isinstance(event, PromptProgressed):
+        return replace(event, left_s=None)
+    if isinstance(event, Loaded):
+        return replace(event, pair=replace(event.pair, memory=()))
+    return event
+
+
+class Harness:
+    """The engine and its events."""
+
+    def __init__(
+        self,
+        command: Sequence[str] = (),
+        ways_out: WaysOut = lambda loader, ending: "",
+        watchdog: Watchdog | None = None,
+        cancel_timeout_s: float = 30.0,
+    ) -> None:
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        command = command or python_command("-m", MODULE)
+        self.engine = IsolatedEngine(self.events.put, command, codec(), ways_out, watchdog, cancel_timeout_s)
+
+    def until(self, *kinds: type[Event]) -> list[Event]:
+        """Everything up to the next event of one of these kinds."""
+        seen: list[Event] = []
+        while not seen or not isinstance(seen[-1], kinds):
+            seen.append(self.events.get(timeout=_TIMEOUT_S))
+        return seen
+
+    @property
+    def child(self) -> psutil.Process:
+        assert self.engine._process is not None
+        return psutil.Process(self.engine._process.pid)

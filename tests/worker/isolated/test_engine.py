@@ -1,0 +1,387 @@
+"""The engine in a process of its own: the same events, whatever its process dies of and whenever."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from app.core.child import Ending, python_command, python_environment
+from app.core.errors import EngineLostError, ModelLoadError
+from app.engine.types import DraftParams, FinishReason
+from app.models.pair_info import PairInfo
+from app.worker.engine_worker import EngineWorker, Loader
+from app.worker.events import (
+    Event,
+    Failed,
+    Finished,
+    JobEnded,
+    JobProgressed,
+    Loaded,
+    LoadProgress,
+    Notice,
+    PromptProgressed,
+    StepCompleted,
+)
+from app.worker.isolated.process import Process
+from tests.worker.isolated.fake_process import MODULE, FakeJob, FakeLoader, FakeLook
+from tests.worker.isolated.harness import ENDLESS, Harness, failed, finished, question, untimed
+
+
+class TestTheSame:
+    def test_events_are_those_of_the_worker_in_this_process(self, harness: Harness) -> None:
+        drafted = question("hello", max_tokens=40, drafting=DraftParams(3, 0, 0.0), stops=("zz",))
+        here: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        worker = EngineWorker(here.put)
+        loader = FakeLoader(draft=True)
+        for engine in (worker, harness.engine):
+            engine.load(loader)
+            assert [engine.answer(drafted), engine.answer(question())] == [2, 3]
+        there = [*harness.until(Finished), *harness.until(Finished)]
+        worker.close(30)
+
+        assert [untimed(event) for event in there] == [untimed(here.get(timeout=30)) for _ in there]
+
+    def test_drafting_stays_off_also_in_the_next_process(self, harness: Harness) -> None:
+        asked = question("hello", max_tokens=20, drafting=DraftParams(3, 0, 0.0))
+        harness.engine.load(FakeLoader(draft=True))
+        harness.engine.draft(False)
+        harness.engine.answer(asked)
+        assert finished(harness.until(Finished)[-1]).stats.draft_n == 0
+        harness.child.kill()
+        harness.until(Notice)
+        harness.engine.answer(asked)
+        assert finished(harness.until(Finished)[-1]).stats.draft_n == 0
+
+        harness.engine.draft(True)
+        harness.engine.answer(asked)
+        assert finished(harness.until(Finished)[-1]).stats.draft_n > 0
+
+    def test_a_job_runs_on_the_pair_that_is_there(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(n_ctx=77))
+        harness.until(Loaded)
+        harness.child.kill()
+        harness.until(Notice)
+        number = harness.engine.run(FakeJob())
+        answer = harness.engine.answer(question())
+
+        *_, progressed, ended = harness.until(JobEnded)
+        assert isinstance(progressed, JobProgressed)
+        assert isinstance(progressed.what, PairInfo)
+        assert ended == JobEnded(number, 77)
+        assert finished(harness.until(Finished, Failed)[-1]).request == answer
+
+    def test_a_look_at_a_pair_that_was_lost_brings_back_neither_it_nor_its_process(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(n_ctx=77))
+        harness.until(Loaded)
+        harness.child.kill()
+        harness.until(Notice)
+        number = harness.engine.run(FakeLook())
+
+        assert harness.until(JobEnded) == [JobEnded(number, None)]
+        assert harness.engine._process is None
+        answer = harness.engine.answer(question())
+        assert finished(harness.until(Finished)[-1]).request == answer
+        number = harness.engine.run(FakeLook())
+        assert harness.until(JobEnded)[-1] == JobEnded(number, 77)
+
+    def test_what_a_library_prints_does_not_disturb(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(prints=True))
+
+        assert isinstance(harness.until(Loaded, Failed)[-1], Loaded)
+
+    def test_a_failing_draft_is_left_out_in_the_same_answer(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(draft=True, fails_at=3))
+        harness.until(Loaded)
+        harness.engine.answer(question(max_tokens=9, drafting=DraftParams(3, 0, 0.0)))
+
+        *seen, last = harness.until(Finished, Failed)
+
+        assert (finished(last).reason, finished(last).lost) == (FinishReason.LENGTH, "The fake failed.")
+        assert Notice("The draft model failed, the answer goes on without it: The fake failed.") in seen
+
+    def test_an_ordinary_failure_leaves_the_process_alone(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(fails_at=2))
+        harness.until(Loaded)
+        before = harness.child.pid
+        number = harness.engine.answer(question())
+        error = failed(harness.until(Failed)[-1])
+        harness.engine.answer(question())
+
+        assert (error.request, error.error.message) == (number, "The fake failed.")
+        assert isinstance(harness.until(Finished, Failed)[-1], Finished)
+        assert harness.child.pid == before
+
+
+class TestDeath:
+    def test_while_loading(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(waits_at="loading"))
+        harness.until(LoadProgress)
+        harness.child.kill()
+
+        lost = failed(harness.until(Failed)[-1])
+
+        assert lost.request is None
+        assert isinstance(lost.error, EngineLostError)
+        assert lost.error.message == ("The engine process ended while loading the target model, by signal KILL.")
+
+    def test_by_itself_while_loading_and_another_pair_loads(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(dies_at="loading"))
+        waiting = harness.engine.answer(question())
+        first, second = failed(harness.until(Failed)[-1]), failed(harness.until(Failed)[-1])
+        harness.engine.load(FakeLoader())
+        number = harness.engine.answer(question())
+
+        assert first.error.message == (
+            "The engine process ended while loading the target model, by signal ABRT: ggml-x.cpp:12: "
+            "GGML_ASSERT(it == that) failed."
+        )
+        assert (first.request, second.request) == (None, waiting)
+        assert finished(harness.until(Finished, Failed)[-1]).request == number
+
+    def test_with_the_thread_that_was_to_say_what_happened(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(unspeakable=True))
+        lost = failed(harness.until(Failed)[-1])
+        harness.engine.load(FakeLoader())
+
+        assert lost.error.message == (
+            "The engine process ended while loading the target model, with code 70: TypeError: a object cannot go to "
+            "another process."
+        )
+        assert isinstance(harness.until(Loaded, Failed)[-1], Loaded)
+
+    def test_a_pair_that_was_not_loaded_is_not_loaded_again(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(dies_at="loading"))
+        harness.until(Failed)
+        harness.engine.answer(question())
+
+        assert failed(harness.until(Failed)[-1]).error.message == "No model is loaded."
+
+    def test_in_the_prompt(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(waits_at=2))
+        harness.until(Loaded)
+        harness.engine.answer(question("a" * 40))
+        harness.until(PromptProgressed)
+        harness.child.kill()
+
+        assert "while reading the prompt, by signal KILL" in failed(harness.until(Failed)[-1]).error.message
+
+    def test_before_it_said_a_word(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(dies_at=1))
+        harness.until(Loaded)
+        harness.engine.answer(question())
+
+        assert "while reading the prompt, by signal ABRT" in failed(harness.until(Failed)[-1]).error.message
+
+    def test_in_an_answer_and_the_next_one_loads_the_pair_again(self, harness: Harness, tmp_path: Path) -> None:
+        harness.engine.load(FakeLoader(dies_at=4, mark=str(tmp_path / "mark")))
+        harness.until(Loaded)
+        number = harness.engine.answer(ENDLESS)
+        *shown, last = harness.until(Finished, Failed)
+        again = harness.engine.answer(question())
+        heard = harness.until(Finished, Failed)
+
+        assert [type(event) for event in shown if not isinstance(event, PromptProgressed)] == [StepCompleted] * 3
+        assert "while writing the answer, by signal ABRT" in failed(last).error.message
+        assert failed(last).error.hint == "Ask again: the models are loaded anew before the answer."
+        assert failed(last).request == number
+        # Nobody asked for a pair: that it is loaded shows, and nothing more is told of it.
+        assert not any(isinstance(event, Loaded | Notice) for event in heard)
+        assert isinstance(heard[0], LoadProgress)
+        assert finished(heard[-1]).request == again
+
+    def test_while_idle(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader())
+        harness.until(Notice)
+        harness.until(Loaded)
+        harness.child.kill()
+        (notice,) = harness.until(Notice)
+        number = harness.engine.answer(question())
+
+        assert notice == Notice("The engine process ended by signal KILL; the next answer loads the models anew.")
+        assert finished(harness.until(Finished, Failed)[-1]).request == number
+
+    def test_every_request_that_waits_is_told(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(dies_at=4))
+        harness.until(Loaded)
+        numbers = [harness.engine.answer(ENDLESS), harness.engine.answer(question())]
+
+        assert [failed(harness.until(Failed)[-1]).request for _ in numbers] == numbers
+
+    def test_what_to_do_differently_is_asked_for(self) -> None:
+        asked: list[tuple[Loader, Ending]] = []
+
+        def ways_out(loader: Loader, ending: Ending) -> str:
+            asked.append((loader, ending))
+            return "Take less."
+
+        harness = Harness(ways_out=ways_out)
+        loader = FakeLoader(waits_at="loading")
+        harness.engine.load(loader)
+        harness.until(LoadProgress)
+        harness.child.kill()
+
+        assert failed(harness.until(Failed)[-1]).error.hint == "Take less."
+        assert asked == [(loader, Ending(-signal.SIGKILL))]
+        assert asked[0][1].was_killed
+
+    @pytest.mark.parametrize(
+        "code", ["print('hello')", "import time; print('[]', flush=True); time.sleep(3600)", "raise SystemExit(3)"]
+    )
+    def test_a_child_that_says_nonsense(self, code: str) -> None:
+        harness = Harness([sys.executable, "-c", code])
+        harness.engine.load(FakeLoader())
+
+        lost = failed(harness.until(Failed)[-1])
+
+        assert "The engine process ended while loading the models, " in lost.error.message
+
+    def test_a_child_that_ends_before_it_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class SlowToBeKnown(Process):
+            def __init__(self, *about: Any) -> None:
+                super().__init__(*about)
+                self._reader.join(1.0)
+
+        monkeypatch.setattr("app.worker.isolated.engine.Process", SlowToBeKnown)
+        harness = Harness([sys.executable, "-c", "print('hello')"])
+        harness.engine.load(FakeLoader())
+
+        assert "The engine process ended" in failed(harness.until(Failed)[-1]).error.message
+
+    def test_a_child_that_cannot_be_started(self, tmp_path: Path) -> None:
+        harness = Harness([str(tmp_path / "missing")])
+        harness.engine.load(FakeLoader())
+        first = failed(harness.until(Failed)[-1])
+        number = harness.engine.answer(question())
+        second = failed(harness.until(Failed)[-1])
+
+        assert first.error.message == "The engine process cannot be started: No such file or directory."
+        assert (first.request, second.request) == (None, number)
+        assert harness.engine.close(5)
+
+
+class TestCancel:
+    def test_a_running_answer_keeps_its_text(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(n_ctx=100_000))
+        harness.engine.answer(ENDLESS)
+        harness.until(StepCompleted)
+        harness.engine.cancel()
+
+        last = finished(harness.until(Finished)[-1])
+
+        assert last.reason is FinishReason.CANCELLED
+        assert last.text
+
+    def test_a_waiting_answer_is_cancelled_with_it_and_a_later_one_is_not(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(n_ctx=100_000))
+        running, waiting = harness.engine.answer(ENDLESS), harness.engine.answer(ENDLESS)
+        harness.until(StepCompleted)
+        harness.engine.cancel()
+        later = harness.engine.answer(question())
+
+        ends = [finished(harness.until(Finished)[-1]) for _ in range(3)]
+
+        assert [(end.request, end.reason) for end in ends] == [
+            (running, FinishReason.CANCELLED),
+            (waiting, FinishReason.CANCELLED),
+            (later, FinishReason.LENGTH),
+        ]
+
+    def test_nothing_to_cancel(self, harness: Harness) -> None:
+        harness.engine.cancel()
+        harness.engine.load(FakeLoader())
+
+        assert isinstance(harness.until(Loaded, Failed)[-1], Loaded)
+
+
+class TestEnd:
+    @pytest.mark.parametrize("waits_at", [None, "loading", 2])
+    def test_close_ends_the_process_whatever_it_does(self, harness: Harness, waits_at: int | str | None) -> None:
+        harness.engine.load(FakeLoader(n_ctx=100_000, waits_at=waits_at))
+        harness.engine.answer(ENDLESS)
+        harness.until(LoadProgress if waits_at == "loading" else PromptProgressed)
+        child = harness.child
+
+        assert harness.engine.close(30)
+        child.wait(30)
+
+    def test_close_before_anything(self, harness: Harness) -> None:
+        assert harness.engine.close()
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+    @pytest.mark.parametrize("waits_at", [None, "loading", 2])
+    def test_the_child_goes_with_a_parent_that_is_killed(self, waits_at: int | str | None) -> None:
+        code = f"""
+            import time
+            from tests.worker.isolated.fake_process import FakeLoader
+            from tests.worker.isolated.harness import ENDLESS, Harness
+            from app.worker.events import LoadProgress, PromptProgressed
+            harness = Harness()
+            harness.engine.load(FakeLoader(n_ctx=1_000_000, waits_at={waits_at!r}))
+            harness.engine.answer(ENDLESS)
+            harness.until(LoadProgress if {waits_at!r} == "loading" else PromptProgressed)
+            print(harness.child.pid, flush=True)
+            time.sleep(3600)
+        """
+        command = python_command("-c", textwrap.dedent(code))
+        parent = subprocess.Popen(command, stdout=subprocess.PIPE, env=python_environment())
+        assert parent.stdout is not None
+        with parent.stdout:
+            child = psutil.Process(int(parent.stdout.readline()))
+            parent.kill()
+            parent.wait()
+            child.wait(60)
+
+    def test_the_child_hears_no_interrupt_of_the_terminal(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader())
+        harness.until(Loaded)
+
+        assert MODULE in harness.child.cmdline()
+        if sys.platform != "win32":
+            assert os.getpgid(harness.child.pid) != os.getpgid(0)
+
+
+class TestReload:
+    def test_a_second_death_is_told_like_the_first(self, harness: Harness) -> None:
+        harness.engine.load(FakeLoader(dies_at=4))
+        harness.until(Loaded)
+        for _ in range(2):
+            number = harness.engine.answer(ENDLESS)
+            lost = failed(harness.until(Failed)[-1])
+            assert (lost.request, type(lost.error)) == (number, EngineLostError)
+
+    def test_a_pair_that_follows_one_that_was_not_loaded_is_loaded_once(self, harness: Harness, tmp_path: Path) -> None:
+        (tmp_path / "mark").touch()
+        harness.engine.load(FakeLoader(fails_at="loading", mark=str(tmp_path / "mark")))
+        harness.engine.load(FakeLoader())
+        harness.until(Loaded)
+        number = harness.engine.answer(question())
+        seen = harness.until(Finished, Failed)
+
+        assert finished(seen[-1]).request == number
+        assert harness.engine._requests.last_number == number == 3
+
+    def test_a_load_that_fails_the_second_time_fails_the_answer(self, harness: Harness, tmp_path: Path) -> None:
+        mark = tmp_path / "mark"
+        # The first load makes the mark; the second one, in the next process, finds it.
+        harness.engine.load(FakeLoader(fails_at="loading", mark=str(mark)))
+        harness.until(Loaded)
+        harness.child.kill()
+        harness.until(Notice)
+        number = harness.engine.answer(question())
+        error = failed(harness.until(Failed)[-1])
+
+        assert isinstance(error.error, ModelLoadError)
+        assert (error.request, error.error.message) == (number, "It is gone.")
+        # It is told once, and the next answer tries again.
+        mark.unlink()
+        number = harness.engine.answer(question())
+        assert finished(harness.until(Finished, Failed)[-1]).request == number

@@ -1,0 +1,596 @@
+"""The worker: one thread, commands in order, cancel that hits what was asked for and nothing later."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from app.compare.job import CompareJob, Raced
+from app.compare.sides import Side
+from app.conversations.message import Begun, Message, Role
+from app.core.errors import AppError, ComputeError, Interrupted, ModelFileError
+from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
+from app.settings.thinking import AS_TRAINED, Thinking
+from app.worker.counting import CountJob
+from app.worker.engine_worker import CancelSwitch, EngineWorker, Progress, _DraftRecord
+from app.worker.events import (
+    Event,
+    Failed,
+    Finished,
+    JobEnded,
+    Loaded,
+    LoadProgress,
+    Measuring,
+    Notice,
+    PairChanged,
+    StepCompleted,
+)
+from app.worker.request import AnswerRequest, LoadedPair
+from tests.fakes import FakeModel, mixing, script
+from tests.pairs import FakePair, FakePrompt
+
+if TYPE_CHECKING:
+    from app.engine.cache import TokenCache
+
+QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=5)
+
+
+class Harness:
+    """A worker and its events."""
+
+    def __init__(self) -> None:
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.worker = EngineWorker(self.events.put)
+
+    def load(self, pair: LoadedPair) -> None:
+        self.worker.load(lambda cancel, progress: pair)
+
+    def until(self, *kinds: type[Event]) -> list[Event]:
+        seen: list[Event] = []
+        while not seen or not isinstance(seen[-1], kinds):
+            seen.append(self.events.get(timeout=30))
+        return seen
+
+
+@pytest.fixture
+def harness() -> Harness:
+    return Harness()
+
+
+def test_a_loaded_pair_answers(harness: Harness) -> None:
+    harness.load(FakePair(FakeModel(script([9, 10], 3))))
+    number = harness.worker.answer(QUESTION)
+
+    *_, finished = harness.until(Finished)
+
+    assert isinstance(finished, Finished)
+    assert (finished.request, finished.reason, finished.text) == (number, FinishReason.STOP, "ij")
+
+
+def test_events_come_from_the_workers_own_thread() -> None:
+    threads: set[str] = set()
+    done = threading.Event()
+
+    def emit(event: Event) -> None:
+        threads.add(threading.current_thread().name)
+        if isinstance(event, Finished):
+            done.set()
+
+    worker = EngineWorker(emit)
+    worker.load(lambda cancel, progress: FakePair(FakeModel(mixing(1))))
+    worker.answer(QUESTION)
+
+    assert done.wait(30)
+    assert threads == {"engine"}
+    assert worker.close(30)
+
+
+def test_notices_of_a_load_come_before_it_is_loaded(harness: Harness) -> None:
+    harness.load(FakePair(FakeModel(mixing(1)), notices=["Running without a draft."]))
+
+    assert [type(e) for e in harness.until(Loaded)] == [Notice, Loaded]
+
+
+def test_a_failed_load_is_an_event_and_the_worker_lives_on(harness: Harness) -> None:
+    def missing(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+        raise ModelFileError("There is no file x.", "Check the path.")
+
+    harness.worker.load(missing)
+    harness.worker.answer(QUESTION)
+    failed, refused = harness.until(Failed) + harness.until(Failed)
+    harness.load(FakePair(FakeModel(mixing(1))))
+    number = harness.worker.answer(QUESTION)
+
+    assert isinstance(failed, Failed)
+    assert (failed.request, failed.error.message) == (None, "There is no file x.")
+    assert isinstance(refused, Failed)
+    assert refused.error.message == "No model is loaded."
+    *_, finished = harness.until(Finished)
+    assert isinstance(finished, Finished)
+    assert finished.request == number
+
+
+def test_a_second_load_frees_the_first_pair_before(harness: Harness) -> None:
+    first = FakePair(FakeModel(mixing(1)))
+    closed_before_second: list[bool] = []
+
+    def second(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+        closed_before_second.append(first.closed)
+        return FakePair(FakeModel(mixing(2)))
+
+    harness.load(first)
+    harness.worker.load(second)
+    harness.until(Loaded)
+    harness.until(Loaded)
+
+    assert closed_before_second == [True]
+
+
+def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
+    pair = FakePair(FakeModel(mixing(1)))
+
+    def fail(messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED) -> FakePrompt:
+        raise ZeroDivisionError
+
+    pair.build_prompt = fail  # type: ignore[method-assign]
+    harness.load(pair)
+    harness.worker.answer(QUESTION)
+
+    *_, failed = harness.until(Failed)
+
+    assert isinstance(failed, Failed)
+    assert "ZeroDivisionError" in failed.error.message
+    assert failed.error.hint
+
+
+class TestCancel:
+    def test_a_running_answer_keeps_its_text(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(mixing(1), n_ctx=100_000))
+        harness.load(pair)
+        harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))
+        harness.until(StepCompleted)
+        harness.worker.cancel()
+
+        *_, finished = harness.until(Finished)
+
+        assert isinstance(finished, Finished)
+        assert finished.reason is FinishReason.CANCELLED
+        assert finished.text
+
+    def test_a_waiting_answer_is_cancelled_with_it_and_a_later_one_is_not(self, harness: Harness) -> None:
+        gate, entered = threading.Event(), threading.Event()
+
+        def slow(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+            entered.set()
+            assert gate.wait(30)
+            return FakePair(FakeModel(mixing(1)))
+
+        harness.worker.load(slow)
+        waiting = harness.worker.answer(QUESTION)
+        assert entered.wait(30)
+        harness.worker.cancel()
+        later = harness.worker.answer(QUESTION)
+        gate.set()
+
+        reasons: dict[int, FinishReason] = {}
+        while len(reasons) < 2:
+            *_, finished = harness.until(Finished)
+            assert isinstance(finished, Finished)
+            reasons[finished.request] = finished.reason
+        assert reasons == {waiting: FinishReason.CANCELLED, later: FinishReason.LENGTH}
+
+    def test_a_load_is_told_to_stop(self, harness: Harness) -> None:
+        entered = threading.Event()
+
+        def endless(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+            entered.set()
+            while progress("target", 0.5):
+                pass
+            raise Interrupted
+
+        harness.worker.load(endless)
+        assert entered.wait(30)
+        harness.worker.cancel()
+
+        seen: Sequence[Event] = harness.until(Failed)
+        assert isinstance(seen[0], LoadProgress)
+        assert isinstance(seen[-1], Failed)
+
+    def test_close_stops_an_answer_and_frees_the_pair(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(mixing(1), n_ctx=100_000))
+        harness.load(pair)
+        harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))
+        harness.until(StepCompleted)
+
+        assert harness.worker.close(30)
+        assert pair.closed
+
+
+class TestAnswers:
+    def finish(self, harness: Harness, request: AnswerRequest, pair: FakePair) -> Finished:
+        harness.load(pair)
+        harness.worker.answer(request)
+        *_, finished = harness.until(Finished)
+        assert isinstance(finished, Finished)
+        return finished
+
+    def test_the_plan_of_an_answer_names_its_draft_model(self, harness: Harness) -> None:
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(3, 0, 0.0), max_tokens=9)
+        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+
+        finished = self.finish(harness, request, pair)
+
+        assert finished.plan.drafter == "model"
+        assert finished.plan.draft_params == DraftParams(3, 0, 0.0)
+        assert finished.stats.draft_n_accepted == 6
+
+    def test_drafting_asked_for_without_a_draft_model_is_plain(self, harness: Harness) -> None:
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(), max_tokens=9)
+
+        finished = self.finish(harness, request, FakePair(FakeModel(mixing(1))))
+
+        assert (finished.plan.drafter, finished.plan.draft_params) == ("none", None)
+
+    def test_a_stop_string_ends_the_answer_before_itself(self, harness: Harness) -> None:
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, stops=("jk",))
+
+        finished = self.finish(harness, request, FakePair(FakeModel(script([9, 10, 11, 12], 3))))
+
+        assert (finished.text, finished.reason) == ("i", FinishReason.STOP)
+
+    def test_markup_that_is_not_the_models_own_ends_the_answer_too(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(script([9, 10, 11, 12], 3)))
+        built = pair.build_prompt(QUESTION.messages)
+        pair.build_prompt = lambda *_: replace(built, stops=("jk",))  # type: ignore[method-assign]
+
+        finished = self.finish(harness, QUESTION, pair)
+
+        assert (finished.text, finished.reason) == ("i", FinishReason.STOP)
+
+    def test_an_answer_goes_on_where_it_ended(self, harness: Harness) -> None:
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, begun=Begun("hi, ", "hm"))
+        pair = FakePair(FakeModel(script([9, 10], 7)))
+
+        finished = self.finish(harness, request, pair)
+
+        assert pair.samplers[0].prompt == pair.build_prompt(request.messages, request.begun).tokens
+        assert (finished.text, finished.reasoning, finished.reason) == ("hi, ij", "hm", FinishReason.STOP)
+
+    def test_what_ended_early_keeps_the_space_at_its_end(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(script([9, 10], 3)))
+        pair.piece = lambda token: b" " if token == 10 else b"i"  # type: ignore[method-assign]
+
+        finished = self.finish(harness, replace(QUESTION, max_tokens=2), pair)
+
+        assert (finished.text, finished.reason) == ("i ", FinishReason.LENGTH)
+
+    def test_a_lost_draft_is_a_notice_in_the_middle_of_the_answer(self, harness: Harness) -> None:
+        draft = FakeModel(mixing(1))
+        draft.fail_at = 3
+        harness.load(FakePair(FakeModel(mixing(1)), draft))
+        harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(3, 0, 0.0), max_tokens=9))
+
+        seen = harness.until(Finished)
+
+        notices = [e.text for e in seen if isinstance(e, Notice)]
+        assert notices == ["The draft model failed, the answer goes on without it: The fake failed."]
+        finished = seen[-1]
+        assert isinstance(finished, Finished)
+        assert (finished.reason, finished.lost) == (FinishReason.LENGTH, "The fake failed.")
+
+    def test_the_sampler_is_closed_whatever_happens(self, harness: Harness) -> None:
+        target = FakeModel(mixing(1))
+        target.fail_at = 3
+        pair = FakePair(target)
+        harness.load(pair)
+        harness.worker.answer(QUESTION)
+
+        *_, failed = harness.until(Failed)
+
+        assert isinstance(failed, Failed)
+        assert isinstance(failed.error, AppError)
+        assert [s.closed for s in pair.samplers] == [True]
+
+
+class TestFailedComputation:
+    """What has failed a batch may compute nothing any more."""
+
+    def failing(self, harness: Harness) -> list[FakePair]:
+        """Pairs as they are loaded, of which the first one's second batch fails; that is over."""
+        pairs: list[FakePair] = []
+
+        def load(cancel: CancelSwitch, progress: Progress) -> FakePair:
+            if len(pairs) == 2:
+                raise ModelFileError("It is gone.", "Bring it back.")
+            target = FakeModel(mixing(1)) if pairs else failing_at(2)
+            pairs.append(FakePair(target, notices=["A notice."]))
+            return pairs[-1]
+
+        harness.worker.load(load)
+        harness.until(Loaded)
+        harness.worker.answer(QUESTION)
+        assert failed_with(harness.until(Failed)[-1]) == "It failed."
+        assert [pair.closed for pair in pairs] == [True]
+        return pairs
+
+    def test_is_followed_by_a_pair_that_is_loaded_anew_with_the_next_answer(self, harness: Harness) -> None:
+        pairs = self.failing(harness)
+        number = harness.worker.answer(QUESTION)
+        *before, finished = harness.until(Finished, Failed)
+
+        assert isinstance(finished, Finished)
+        assert (finished.request, len(pairs)) == (number, 2)
+        assert not any(isinstance(event, Loaded | Notice) for event in before)
+
+    def test_loads_nothing_anew_only_for_a_count(self, harness: Harness) -> None:
+        pairs = self.failing(harness)
+        number = harness.worker.run(CountJob("abc"))
+        assert harness.until(JobEnded) == [JobEnded(number, None)]
+        assert len(pairs) == 1
+
+        harness.worker.answer(QUESTION)
+        harness.until(Finished)
+        harness.worker.run(CountJob("abc"))
+        counted = harness.until(JobEnded)[-1]
+        assert isinstance(counted, JobEnded)
+        assert counted.result is not None
+
+    def test_of_the_draft_costs_one_answer_its_drafts_and_no_answer_itself(self, harness: Harness) -> None:
+        first = FakePair(FakeModel(mixing(1)), failing_at(3))
+        pairs = self.one_after_another(harness, first, FakePair(FakeModel(mixing(1)), FakeModel(mixing(1))))
+        drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
+        answers: list[Finished] = []
+        for _ in range(3):
+            harness.worker.answer(drafted)
+            finished = harness.until(Finished, Failed)[-1]
+            assert isinstance(finished, Finished)
+            answers.append(finished)
+
+        assert [answer.lost for answer in answers] == ["It failed.", "", ""]
+        assert len({answer.text for answer in answers}) == 1
+        assert (first.closed, len(pairs)) == (True, 0)
+
+    def test_of_the_draft_again_leaves_it_out_and_says_so(self, harness: Harness) -> None:
+        pairs = [FakePair(FakeModel(mixing(1)), failing_at(3)) for _ in range(3)]
+        left = self.one_after_another(harness, *pairs)
+        drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
+        lost: list[str] = []
+        for _ in range(2):
+            harness.worker.answer(drafted)
+            finished = harness.until(Finished, Failed)[-1]
+            assert isinstance(finished, Finished)
+            lost.append(finished.lost)
+        # At once, not with what is asked for next.
+        assert harness.until(PairChanged) == [Notice("It is left out."), PairChanged(pairs[1].info)]
+        for _ in range(2):
+            harness.worker.answer(drafted)
+            *before, finished = harness.until(Finished, Failed)
+            assert isinstance(finished, Finished)
+            lost.append(finished.lost)
+            assert not any(isinstance(event, Loaded | PairChanged | Notice) for event in before)
+
+        assert lost == ["It failed.", "It failed.", "", ""]
+        assert (pairs[1].closed, pairs[1].info.draft, len(left)) == (False, None, 1)
+        harness.worker.load(lambda cancel, progress: left.pop(0))
+        harness.until(Loaded)
+        harness.worker.answer(drafted)
+        harness.until(Finished, Failed)
+        assert harness.worker.close(30)
+        assert pairs[2].closed
+        assert pairs[2].drafter is not None, "the pair that was opened anew begins anew"
+
+    @pytest.mark.parametrize(("n_good", "is_loaded_anew"), [(7, False), (8, True)])
+    def test_of_the_draft_long_ago_is_forgotten(self, harness: Harness, n_good: int, is_loaded_anew: bool) -> None:
+        draft = FakeModel(mixing(1))
+        pairs = [FakePair(FakeModel(mixing(1)), one) for one in (failing_at(3), draft, FakeModel(mixing(1)))]
+        left = self.one_after_another(harness, *pairs)
+        drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
+        # Answers in which it has no part say nothing of it.
+        for asked in (drafted, *[replace(drafted, drafting=None)] * 9, *[drafted] * n_good):
+            harness.worker.answer(asked)
+            harness.until(Finished)
+        draft.fail_at, draft.fail_with = len(draft.batches) + 1, ComputeError("It failed.")
+        for _ in range(2):
+            harness.worker.answer(drafted)
+            harness.until(Finished)
+
+        assert harness.worker.close(30)
+        assert (pairs[1].info.draft is not None, not left) == (is_loaded_anew, is_loaded_anew)
+
+    def test_of_the_draft_whose_target_cannot_go_on_without_loads_the_pair_anew(self, harness: Harness) -> None:
+        class Held(FakePair):
+            def set_draft_aside(self) -> None:
+                raise ModelFileError("There is no room.", "End what uses it.")
+
+        pairs = [Held(FakeModel(mixing(1)), failing_at(3)) for _ in range(2)]
+        last = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+        left = self.one_after_another(harness, *pairs, last)
+        drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
+        for _ in range(3):
+            harness.worker.answer(drafted)
+            assert isinstance(harness.until(Finished, Failed)[-1], Finished)
+        assert [pair.closed for pair in pairs] == [True, True]
+        assert not left
+
+    def test_is_not_forgotten_where_a_job_ends_with_it(self, harness: Harness) -> None:
+        first = FakePair(failing_at(40))
+        pairs = self.one_after_another(harness, first, FakePair(FakeModel(mixing(1))))
+        sides = (Side("plain", None), Side("again", None))
+        harness.worker.run(CompareJob(replace(QUESTION, max_tokens=9), sides, rounds=50, explains=False))
+        ended = harness.until(JobEnded, Failed)[-1]
+        harness.worker.answer(QUESTION)
+
+        assert isinstance(ended, JobEnded)
+        assert isinstance(ended.result, Raced)
+        assert str(ended.result.broken) == "It failed."
+        assert isinstance(harness.until(Finished, Failed)[-1], Finished)
+        assert (first.closed, len(pairs)) == (True, 0)
+
+    def test_is_worth_a_word_where_the_pair_is_another_behind_it(self, harness: Harness) -> None:
+        def without_draft() -> FakePair:
+            return FakePair(FakeModel(mixing(1)), notices=["A notice.", "Running without a draft."])
+
+        first = FakePair(failing_at(2), FakeModel(mixing(1)), notices=["A notice."])
+        second, third = without_draft(), without_draft()
+        second.target.is_spent = True
+        self.one_after_another(harness, first, second, third)
+        told: list[list[Event]] = []
+        for _ in range(3):
+            harness.worker.answer(QUESTION)
+            told.append([e for e in harness.until(Finished, Failed) if isinstance(e, Loaded | PairChanged | Notice)])
+
+        assert told == [[], [Notice("Running without a draft."), PairChanged(second.info)], []]
+        assert third.samplers
+
+    def one_after_another(self, harness: Harness, *pairs: FakePair) -> list[FakePair]:
+        """Load the first of some pairs with a loader that gives the next one every time; those that are left."""
+        left = list(pairs)
+        harness.worker.load(lambda cancel, progress: left.pop(0))
+        harness.until(Loaded)
+        return left
+
+    def test_and_a_load_that_fails_then_is_the_answers_failure(self, harness: Harness) -> None:
+        pairs = self.failing(harness)
+        pairs.append(pairs[0])
+        number = harness.worker.answer(QUESTION)
+        failed = harness.until(Finished, Failed)[-1]
+
+        assert isinstance(failed, Failed)
+        assert (failed.request, failed_with(failed)) == (number, "It is gone.")
+
+    def test_but_another_pair_takes_its_place(self, harness: Harness) -> None:
+        pairs = self.failing(harness)
+        harness.load(FakePair(FakeModel(script([9], 3))))
+        harness.worker.answer(QUESTION)
+        finished = harness.until(Finished, Failed)[-1]
+
+        assert isinstance(finished, Finished)
+        assert (finished.text, len(pairs)) == ("i", 1)
+
+
+def failing_at(call: int) -> FakeModel:
+    model = FakeModel(mixing(1))
+    model.fail_at, model.fail_with = call, ComputeError("It failed.")
+    return model
+
+
+def failed_with(event: Event) -> str:
+    assert isinstance(event, Failed)
+    return event.error.message
+
+
+class TestAutomatic:
+    def run(self, harness: Harness, pair: FakePair, request: AnswerRequest) -> list[Event]:
+        harness.load(pair)
+        harness.until(Loaded)
+        harness.worker.answer(request)
+        return harness.until(Finished)
+
+    def test_an_answer_of_one_token_keeps_the_measurement(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+        self.run(harness, pair, AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=1))
+        assert pair.remembered == 1
+
+    def test_the_first_answer_measures_and_every_answer_is_remembered(self, harness: Harness) -> None:
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=20)
+        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+
+        first = self.run(harness, pair, request)
+        harness.worker.answer(request)
+        second = harness.until(Finished)
+
+        assert any(isinstance(e, Measuring) for e in first)
+        assert not any(isinstance(e, Measuring) for e in second)
+        # Once after measuring, and once per answer.
+        assert pair.remembered == 3
+        plain = self.run(harness, FakePair(FakeModel(mixing(1))), replace(request, drafting=None))[-1]
+        assert isinstance(first[-1], Finished)
+        assert isinstance(plain, Finished)
+        assert first[-1].text == plain.text
+        assert (first[-1].plan.mode, first[-1].plan.drafter) == ("auto", "model+look-up")
+        assert first[-1].drafting is not None
+
+    def test_a_stop_while_measuring_ends_the_answer_and_keeps_no_half_curve(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
+
+        def interrupted(cancelled: Callable[[], bool]) -> Iterator[float]:
+            yield 0.1
+            harness.worker.cancel()
+            raise Interrupted
+
+        pair.calibrate = interrupted  # type: ignore[method-assign]
+        finished = self.run(harness, pair, AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft()))[-1]
+
+        assert isinstance(finished, Finished)
+        assert (finished.reason, pair.memory) == (FinishReason.CANCELLED, None)
+
+    def test_without_a_draft_model_the_look_up_drafts_alone(self, harness: Harness) -> None:
+        said = [9, 10, 11, 12, 13, 14, 15, 16] * 4
+        pair = FakePair(FakeModel(script(said, 3)))
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft())
+
+        finished = self.run(harness, pair, request)[-1]
+
+        assert isinstance(finished, Finished)
+        assert finished.text == "ijklmnop" * 4
+        assert finished.plan.drafter == "look-up"
+
+    @pytest.mark.parametrize(
+        ("can_draft", "drafting", "why"),
+        [
+            (False, AutoDraft(), "rejected drafts could not be taken back here"),
+            (True, AutoDraft(lookup=False), "there is no draft model, and look-up was left out"),
+            (True, DraftParams(), "there is no draft model"),
+        ],
+    )
+    def test_where_nobody_can_draft_nothing_is_measured_and_it_says_why(
+        self, harness: Harness, can_draft: bool, drafting: Drafting, why: str
+    ) -> None:
+        pair = FakePair(FakeModel(mixing(1)), can_draft=can_draft)
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, drafting, max_tokens=9)
+
+        seen = self.run(harness, pair, request)
+
+        finished = seen[-1]
+        assert isinstance(finished, Finished)
+        assert not any(isinstance(event, Measuring) for event in seen)
+        assert (finished.plan.mode, finished.stats.draft_n, pair.memory) == ("off", 0, None)
+        assert finished.drafting == DraftingStatus("off", why)
+        assert finished.why_undrafted == why
+
+    def test_drafts_of_n_min_tokens_are_not_made_where_so_many_cannot_be_taken_back(self, harness: Harness) -> None:
+        draft = FakeModel(mixing(1))
+        pair = FakePair(FakeModel(mixing(1)), draft, most_drafted=7)
+        too_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 8, 0.0), max_tokens=9)
+
+        finished = self.run(harness, pair, too_many)[-1]
+
+        assert isinstance(finished, Finished)
+        assert finished.drafting is not None
+        assert finished.drafting.reason == (
+            "no draft is as long as n_min 8, for at most 7 tokens could be taken back here"
+        )
+        assert not draft.batches
+        as_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 7, 0.0), max_tokens=9)
+        assert pair.info.why_plain(as_many.drafting) == ""
+        assert pair.info.sources(as_many.drafting) == ("model",)
+        assert pair.info.sources(AutoDraft()) == ("model", "look-up")
+
+
+def test_failures_of_the_draft_are_forgotten_also_where_its_cache_began_anew_meanwhile() -> None:
+    record = _DraftRecord()
+
+    def ended(native_ns: int, *, is_spent: bool = False) -> bool:
+        return record.keeps_failing(cast("TokenCache", SimpleNamespace(native_ns=native_ns, is_spent=is_spent)))
+
+    assert not ended(5, is_spent=True)
+    ended(1000)
+    for native_ns in range(1, 8):
+        ended(native_ns)
+    assert not ended(8, is_spent=True), "eight answers lie between"

@@ -1,0 +1,106 @@
+"""A draft model that fails in the middle of an answer: what did not fail goes on, and everything is accounted for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.conversations.message import Message, Role
+from app.core.errors import DecodeError
+from app.engine.types import MODEL_FAILED, MODEL_OFF, AutoDraft, Drafting, DraftParams, SamplingParams
+from app.worker.events import Finished, Notice, StepCompleted
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
+from tests.fakes import FakeModel, Rule, mixing, script
+from tests.pairs import FakePair
+
+PROMPT = "hello"
+FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
+FAILS_AT = 60
+SAID_AGAIN = [9, 10, 11, 12, 13, 14, 15, 16]
+
+
+class Failing(FakeModel):
+    """A draft model that fails once and for all.
+
+    Attributes:
+        fails_from: Number of the decode call from which it fails.
+        fails_for_ns: What each failure takes.
+    """
+
+    fails_from = FAILS_AT
+    fails_for_ns = 0
+
+    def decode(self, tokens: list[int], n_outputs: int) -> None:  # type: ignore[override]
+        if len(self.batches) + 1 >= self.fails_from:
+            Ticking.now += self.fails_for_ns
+            raise DecodeError("The fake failed.")
+        super().decode(tokens, n_outputs)
+
+
+class Ticking:
+    """Every look at the clock takes a microsecond."""
+
+    now = 0
+
+    def __call__(self) -> int:
+        Ticking.now += 1000
+        return Ticking.now
+
+
+def answered(drafting: Drafting, rule: Rule, draft: Failing, n_tokens: int) -> tuple[list[StepCompleted], Finished]:
+    pair = FakePair(FakeModel(rule), draft)
+    list(pair.calibrate(lambda: False))
+    request = AnswerRequest((Message(Role.USER, PROMPT),), SamplingParams(temperature=0), drafting, n_tokens)
+    seen = list(answer(pair, 1, request, clock=Ticking()))
+    assert [e.text for e in seen if isinstance(e, Notice)] == [
+        "The draft model failed, the answer goes on without it: The fake failed."
+    ]
+    last = seen[-1]
+    assert isinstance(last, Finished)
+    assert last.lost == "The fake failed."
+    plain = list(answer(FakePair(FakeModel(rule)), 1, replace(request, drafting=None)))[-1]
+    assert isinstance(plain, Finished)
+    assert last.text == plain.text
+    return [e for e in seen if isinstance(e, StepCompleted)], last
+
+
+@pytest.mark.parametrize("fails_from", [1, FAILS_AT])
+def test_the_look_up_goes_on_without_the_draft_model(fails_from: int) -> None:
+    rule = script(SAID_AGAIN * 20, len(PROMPT))
+    draft = Failing(mixing(2))
+    draft.fails_from = fails_from
+
+    steps, last = answered(AutoDraft(), rule, draft, 120)
+
+    assert last.stats.draft_n - last.stats.draft_n_model > 60
+    assert last.stats.predicted_n / last.stats.verify_steps > 4
+    assert last.plan.drafter == "model+look-up"
+    assert f"{MODEL_OFF}{MODEL_FAILED}; look-up still runs" in {s.drafting.reason for s in steps if s.drafting}
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft(lookup=False)])
+def test_what_was_plain_behind_the_failure_belongs_to_the_answer(drafting: Drafting) -> None:
+    steps, last = answered(drafting, mixing(1), Failing(mixing(1)), 400)
+
+    told = [step.drafting for step in steps if step.drafting is not None]
+    before = [status.speedup for status in told if status.source == "model" and status.speedup is not None][-1]
+    assert last.drafting is not None
+    assert last.drafting.speedup is not None
+    assert (last.drafting.source, last.drafting.reason) == ("off", MODEL_FAILED)
+    assert abs(before - 1) > 0.05
+    assert abs(last.drafting.speedup - 1) < 0.7 * abs(before - 1)
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft(), AutoDraft(lookup=False)])
+def test_what_the_failure_took_is_lost(drafting: Drafting) -> None:
+    draft = Failing(mixing(1))
+    draft.fails_for_ns = 10**9
+
+    _, last = answered(drafting, mixing(1), draft, 400)
+
+    assert last.drafting is not None
+    assert last.drafting.verdict == "losing"
+    assert last.drafting.speedup is not None
+    assert last.drafting.speedup < 0.01

@@ -1,0 +1,137 @@
+"""What does not fit is refused before any work, and the sentence says whose length it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.conversations.message import Begun, Message, Role
+from app.core.errors import ContextOverflowError
+from app.engine.types import AutoDraft, FinishReason
+from app.worker.events import Event, Finished
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
+from tests.fakes import FakeModel, mixing
+from tests.pairs import FakePair
+
+
+def said(*texts: str, system: str = "") -> tuple[Message, ...]:
+    """Turn and turn about, ending with the user."""
+    roles = [Role.USER if (len(texts) - at) % 2 else Role.ASSISTANT for at in range(len(texts))]
+    turns = [Message(role, text) for role, text in zip(roles, texts, strict=True)]
+    return (*([Message(Role.SYSTEM, system)] if system else []), *turns)
+
+
+def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
+    return list(answer(pair, 1, request))
+
+
+@pytest.mark.parametrize(
+    ("request_", "message", "whose"),
+    [
+        (
+            AnswerRequest(said("a" * 17)),
+            "The prompt has 17 tokens and the context holds 16.",
+            "prompt",
+        ),
+        (
+            AnswerRequest(said("a", system="b" * 16)),
+            "The system prompt and this prompt have 17 tokens and the context holds 16.",
+            "system",
+        ),
+        (
+            AnswerRequest(said("a" * 17, system="b" * 20)),
+            "The system prompt and this prompt have 37 tokens and the context holds 16.",
+            "prompt",
+        ),
+        (
+            AnswerRequest(said("a" * 15, system="bb")),
+            "The system prompt and this prompt have 17 tokens and the context holds 16.",
+            "prompt",
+        ),
+        (
+            AnswerRequest(said("a" * 9, "b" * 5, "c" * 20)),
+            "The prompt has 20 tokens and the context holds 16.",
+            "prompt",
+        ),
+        (
+            AnswerRequest(said("a" * 9, "b" * 6, "cc")),
+            "With this prompt the conversation has 17 tokens and the context holds 16.",
+            "conversation",
+        ),
+        (
+            AnswerRequest(said("a" * 9), begun=Begun("b" * 8)),
+            "With the answer so far there are 17 tokens and the context holds 16.",
+            "answer",
+        ),
+    ],
+)
+def test_whose_length_it_is(request_: AnswerRequest, message: str, whose: str) -> None:
+    model = FakeModel(mixing(1), n_ctx=16)
+    with pytest.raises(ContextOverflowError) as failed:
+        events(FakePair(model), request_)
+    error = failed.value
+    assert (error.message, error.whose, f" {error.n_tokens} tokens" in message) == (message, whose, True)
+    assert error.hint.endswith(", or ask for a longer context: --ctx 2048.")
+    assert ("new conversation" in error.hint) is (whose == "conversation")
+    assert ("--system" in error.hint) is (whose == "system")
+
+
+@pytest.mark.parametrize(
+    ("n_ctx_train", "n_ctx_room", "longer"),
+    [
+        (4096, 0, "Shorten it, or ask for a longer context: --ctx 2048."),
+        (1024, 0, "Shorten it, or ask for a longer context: --ctx 1024."),
+        (256, 0, "Shorten it; a longer context cannot be had: Fake was trained for 256 tokens."),
+        (
+            512,
+            0,
+            "Shorten it; the longest context here, 512, would not do: Fake was trained for 512 tokens.",
+        ),
+        (
+            4096,
+            256,
+            "Shorten it; a longer context cannot be had: memory had room for 256 tokens at the last loading.",
+        ),
+        (
+            4096,
+            512,
+            (
+                "Shorten it; the longest context here, 512, would not do: "
+                "memory had room for 512 tokens at the last loading."
+            ),
+        ),
+    ],
+)
+def test_a_longer_context_is_offered_only_where_it_can_be_had(n_ctx_train: int, n_ctx_room: int, longer: str) -> None:
+    pair = FakePair(FakeModel(mixing(1), n_ctx=256))
+    pair.info = replace(pair.info, target=replace(pair.info.target, n_ctx_train=n_ctx_train), n_ctx_room=n_ctx_room)
+    with pytest.raises(ContextOverflowError) as failed:
+        events(pair, AnswerRequest(said("a" * 600)))
+    assert failed.value.hint == longer
+
+
+@pytest.mark.parametrize(("n_ctx_train", "at_limit"), [(16, True), (512, False)])
+def test_an_answer_that_fills_the_context_says_whether_a_longer_one_can_be_had(
+    n_ctx_train: int, at_limit: bool
+) -> None:
+    pair = FakePair(FakeModel(mixing(1), n_ctx=256))
+    pair.info = replace(pair.info, target=replace(pair.info.target, n_ctx_train=n_ctx_train))
+    *_, finished = events(pair, AnswerRequest(said("a" * 256)))
+    assert isinstance(finished, Finished)
+    assert (finished.reason, finished.at_limit) == (FinishReason.CONTEXT, at_limit)
+
+
+def test_nothing_is_measured_for_what_does_not_fit() -> None:
+    pair = FakePair(FakeModel(mixing(1), n_ctx=16), FakeModel(mixing(1), n_ctx=16))
+    with pytest.raises(ContextOverflowError):
+        events(pair, AnswerRequest(said("a" * 17), drafting=AutoDraft()))
+    assert pair.memory is None
+    assert not pair.samplers
+
+
+def test_what_fits_to_the_last_token_is_answered() -> None:
+    *_, finished = events(FakePair(FakeModel(mixing(1), n_ctx=16)), AnswerRequest(said("a" * 9, "b" * 5, "cc")))
+    assert isinstance(finished, Finished)
+    assert (finished.reason, finished.stats.predicted_n) == (FinishReason.CONTEXT, 1)

@@ -1,0 +1,316 @@
+"""Drafting turned off and on in the middle of an answer: from the next round on, and the text stays the same."""
+
+from __future__ import annotations
+
+import functools
+import queue
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from app.conversations.message import Message, Role
+from app.engine.drafters import LookupIndex
+from app.engine.interfaces import Controls, never
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, SamplingParams
+from app.worker.engine_worker import EngineWorker
+from app.worker.events import Event, Finished, Loaded, Measuring, PromptProgressed, StepCompleted
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
+from tests.fakes import INTERRUPTED, FakeModel, mixing, script
+from tests.pairs import FakePair
+
+FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
+PROMPT = "hello"
+
+
+def request(drafting: Drafting) -> AnswerRequest:
+    return AnswerRequest((Message(Role.USER, PROMPT),), SamplingParams(temperature=0), drafting, max_tokens=24)
+
+
+def pair() -> FakePair:
+    return FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
+
+
+def ticking() -> Callable[[], int]:
+    clock = iter(range(0, 10**9, 1000))
+    return lambda: next(clock)
+
+
+def events(riders: FakePair, drafting: Drafting, drafts: Callable[[], bool]) -> list[Event]:
+    return list(answer(riders, 1, request(drafting), Controls(drafts=drafts), ticking()))
+
+
+def steps(seen: list[Event]) -> list[StepCompleted]:
+    return [event for event in seen if isinstance(event, StepCompleted)]
+
+
+def finished(seen: list[Event]) -> Finished:
+    assert isinstance(seen[-1], Finished)
+    return seen[-1]
+
+
+def drafted(seen: list[Event]) -> list[int]:
+    """Drafted tokens so far, after each step."""
+    return [step.stats.draft_n for step in steps(seen)]
+
+
+PLAIN = finished(events(pair(), None, lambda: True)).text
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
+def test_off_from_the_beginning_is_plain_decoding(drafting: Drafting) -> None:
+    riders = pair()
+    seen = events(riders, drafting, lambda: False)
+
+    assert finished(seen).text == PLAIN
+    assert (finished(seen).plan.mode, finished(seen).stats.draft_n, finished(seen).drafting) == ("off", 0, None)
+    assert not any(isinstance(event, Measuring) for event in seen)
+    assert not any(isinstance(event, PromptProgressed) and event.drafting for event in seen)
+    assert riders.remembered == 0
+
+
+@pytest.mark.parametrize("can_draft", [True, False])
+def test_text_that_waited_for_its_end_does_not_tell_of_drafting_that_never_began(can_draft: bool) -> None:
+    riders = FakePair(FakeModel(script([9, 10], len(PROMPT))), can_draft=can_draft)
+    asked = replace(request(AutoDraft()), stops=("jk",))
+    seen = list(answer(riders, 1, asked, Controls(drafts=never), ticking()))
+
+    assert finished(seen).text == "ij"
+    assert "".join(segment.text for segment in steps(seen)[-1].segments) == "j"
+    assert {step.drafting for step in steps(seen)} == {None}
+
+
+def test_the_measuring_of_a_new_pair_is_told_apart_from_the_first_token() -> None:
+    riders, held_up = pair(), [0]
+    measured, ticks, waited = riders.calibrate, ticking(), []
+
+    def calibrate(cancelled: Callable[[], bool]) -> Iterator[float]:
+        yield from measured(cancelled)
+        held_up[0] = 5_000_000_000
+
+    riders.calibrate = calibrate  # type: ignore[method-assign]
+    for _ in range(2):
+        seen = list(answer(riders, 1, request(AutoDraft()), clock=lambda: ticks() + held_up[0]))
+        stats = finished(seen).stats
+        assert {step.stats.measuring_ns for step in steps(seen)} == {stats.measuring_ns}
+        assert stats.first_token_ns < 1_000_000
+        waited.append(stats.measuring_ns)
+    assert 5_000_000_000 < waited[0] < 5_001_000_000
+    assert waited[1] == 0
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
+def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
+    riders = pair()
+    list(riders.calibrate(never))
+    seen: list[Event] = []
+    for event in answer(riders, 1, request(drafting), Controls(drafts=lambda: len(steps(seen)) < 3), ticking()):
+        seen.append(event)
+
+    assert finished(seen).text == PLAIN
+    counts = drafted(seen)
+    assert counts[2] > 0
+    assert set(counts[2:]) == {counts[2]}
+    after = [step.drafting for step in steps(seen)[3:]]
+    assert {status.sentence for status in after if status} == {"off: you switched it off"}
+    # What was measured of the answer is still told, with the rounds since then in it.
+    told, last = after[-1], finished(seen).drafting
+    assert told is not None
+    assert last == told
+    assert told.verdict
+    assert told.speedup is not None
+    assert 0.5 < told.speedup < 2.0
+    assert finished(seen).plan.mode == ("auto" if isinstance(drafting, AutoDraft) else "fixed")
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
+def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -> None:
+    riders = pair()
+    # A pair that was never measured would be measured before an answer, not in its middle.
+    list(riders.calibrate(never))
+    seen: list[Event] = []
+    for event in answer(riders, 1, request(drafting), Controls(drafts=lambda: len(steps(seen)) >= 4), ticking()):
+        seen.append(event)
+
+    assert finished(seen).text == PLAIN
+    assert drafted(seen)[3] == 0
+    assert drafted(seen)[-1] > 0
+    read = [event.total for event in seen if isinstance(event, PromptProgressed) and event.drafting]
+    assert set(read) == {len(PROMPT) + 4}
+    assert finished(seen).plan.mode != "off"
+    assert riders.remembered == isinstance(drafting, AutoDraft)
+
+
+def test_what_was_plain_before_it_was_switched_on_belongs_to_the_answer() -> None:
+    told: list[list[float]] = []
+    long = replace(request(AutoDraft()), max_tokens=200)
+    for n_plain in (0, 100):
+        riders, rounds = pair(), iter(range(1000))
+        list(riders.calibrate(never))
+        drafts = functools.partial(lambda rounds, n: next(rounds) >= n, rounds, n_plain)
+        seen = list(answer(riders, 1, long, Controls(drafts=drafts), ticking()))
+        told.append([step.drafting.speedup for step in steps(seen) if step.drafting and step.drafting.speedup])
+
+    whole, second_half = told
+    assert whole[-1] != 1
+    # Half of it was as fast as plain decoding, for it was that.
+    assert abs(second_half[-1] - 1) < 0.7 * abs(whole[-1] - 1)
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
+def test_what_is_gained_is_told_with_the_drafts_reading_of_the_prompt(drafting: Drafting) -> None:
+    riders, now, spent = pair(), ticking(), [0]
+    list(riders.calibrate(never))
+    assert riders.drafter is not None
+    begin = riders.drafter.begin
+
+    def slowly(tokens: Sequence[int], cancelled: Callable[[], bool]) -> Iterator[int]:
+        spent[0] = 10_000_000
+        yield from begin(tokens, cancelled)
+
+    riders.drafter.begin = slowly  # type: ignore[method-assign]
+    long = replace(request(drafting), max_tokens=60)
+    seen = list(answer(riders, 1, long, clock=lambda: now() + spent[0]))
+    status, stats = finished(seen).drafting, finished(seen).stats
+
+    assert stats.draft_prompt_ns > 10_000_000
+    assert status is not None
+    assert status.speedup is not None
+    assert status.speedup < 0.5
+    assert stats.tokens_per_second is not None
+    assert stats.predicted_per_second is not None
+    assert stats.tokens_per_second < 0.1 * stats.predicted_per_second
+
+
+def test_off_and_on_again_catches_up() -> None:
+    rounds = iter(range(1000))
+    seen = events(pair(), FIXED, lambda: next(rounds) not in (2, 3, 4))
+
+    assert finished(seen).text == PLAIN
+    counts = drafted(seen)
+    assert counts[2] == counts[3] == counts[4] == counts[5] < counts[6]
+
+
+def test_what_the_draft_reads_later_is_not_the_rounds_time() -> None:
+    def spent(begins: int) -> int:
+        rounds = iter(range(1000))
+        return finished(events(pair(), FIXED, lambda: next(rounds) >= begins)).stats.predicted_ns
+
+    plain = finished(events(pair(), None, lambda: True)).stats.predicted_ns
+    assert spent(0) < spent(20) < plain
+
+
+@pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
+def test_what_the_draft_was_reading_when_it_was_stopped_took_its_time(drafting: Drafting) -> None:
+    draft = FakeModel(mixing(5))
+    riders = FakePair(FakeModel(mixing(5)), draft)
+    list(riders.calibrate(never))
+    draft.fail_at, draft.fail_with = 1, INTERRUPTED
+    seen = events(riders, drafting, lambda: True)
+
+    assert finished(seen).reason is FinishReason.CANCELLED
+    assert finished(seen).stats.draft_prompt_ns > 0
+
+
+class Slow(LookupIndex):
+    """An index that takes a second for every thousand tokens of a text that it has not seen yet."""
+
+    spent = 0
+
+    def follow(self, tokens: Sequence[int]) -> None:
+        known = len(self)
+        super().follow(tokens)
+        self.spent += 1_000_000 * (len(tokens) - known)
+
+
+def indexing(riders: FakePair, prompt: str, n_tokens: int) -> Finished:
+    index, ticks = riders.index, ticking()
+    assert isinstance(index, Slow)
+    asked = replace(request(AutoDraft(model=False)), messages=(Message(Role.USER, prompt),), max_tokens=n_tokens)
+    return finished(list(answer(riders, 1, asked, clock=lambda: ticks() + index.spent)))
+
+
+def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
+    riders = pair()
+    list(riders.calibrate(never))
+    riders.index = Slow()
+    before = riders.memory.costs.target_ns(1, 0) if riders.memory is not None else 0
+    first = indexing(riders, PROMPT * 20, 9)
+
+    # 100 tokens of the prompt, and the first that was written.
+    assert 101_000_000 < first.stats.predicted_ns < 102_000_000
+    assert first.stats.draft_prompt_ns == 0
+    assert riders.memory is not None
+    assert riders.memory.costs.target_ns(1, 0) < 10 * before
+
+
+def test_only_what_is_new_in_a_conversation_is_indexed() -> None:
+    riders = FakePair(FakeModel(mixing(5, n_vocab=27)))
+    list(riders.calibrate(never))
+    riders.index = Slow()
+    first = indexing(riders, PROMPT * 20, 9)
+    held = len(riders.index)
+
+    indexing(riders, PROMPT * 20 + first.text + "more", 1 + 1)
+    assert len(riders.index) == held + len("more") + 2
+    assert riders.index.spent == 1_000_000 * (100 + 1 + len("more") + 1)
+
+
+def test_what_was_answered_before_is_looked_up_and_changes_no_text() -> None:
+    riders = FakePair(FakeModel(mixing(5, n_vocab=27)))
+    list(riders.calibrate(never))
+    asked = replace(request(AutoDraft()), max_tokens=100)
+
+    def given(*beside: str) -> Finished:
+        return finished(list(answer(riders, 1, replace(asked, beside=beside), clock=ticking())))
+
+    first = given()
+    again, without = given("not this", first.text), given()
+
+    assert first.text == again.text == without.text
+    assert again.stats.draft_n_accepted > 60
+    assert first.stats.draft_n_accepted < 20
+    assert without.stats.draft_n_accepted < 20
+
+
+def test_no_more_is_laid_beside_than_is_indexed_in_no_time() -> None:
+    riders, laid, letters = pair(), list[int](), list[int]()
+    list(riders.calibrate(never))
+    tokenize = riders.tokenize
+
+    def counted(text: str) -> tuple[int, ...]:
+        letters.append(len(text))
+        return tokenize(text)
+
+    class Index(LookupIndex):
+        def lay_beside(self, texts: Iterable[Sequence[int]]) -> None:
+            laid.extend(len(text) for text in texts)
+
+    riders.tokenize, riders.index = counted, Index()  # type: ignore[method-assign]
+    texts = ("a" * 1000, "b" * 1_000_000, "c" * 10)
+    list(answer(riders, 1, replace(request(AutoDraft()), beside=texts), clock=ticking()))
+
+    assert laid == [1000, 3096]
+    assert max(letters) < 100_000
+
+
+def test_the_worker_lets_every_answer_know() -> None:
+    heard: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    worker = EngineWorker(heard.put)
+    worker.draft(False)
+    worker.load(lambda cancel, progress: pair())
+    worker.answer(request(FIXED))
+    seen: list[Event] = []
+    while not seen or not isinstance(seen[-1], Finished):
+        seen.append(heard.get(timeout=30))
+    assert finished(seen).stats.draft_n == 0
+    assert isinstance(seen[0], Loaded)
+
+    worker.draft(True)
+    worker.answer(request(FIXED))
+    seen = []
+    while not seen or not isinstance(seen[-1], Finished):
+        seen.append(heard.get(timeout=30))
+    assert finished(seen).stats.draft_n > 0
+    assert worker.close(30)
