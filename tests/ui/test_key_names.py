@@ -35,7 +35,7 @@ _LITERAL = {
     "ui/keys/own.py": {"ctrl+k", "f8"},
     "cli/settings/command.py": {"f8"},
     # This list takes its keys itself.
-    "ui/pairs/way_list.py": {"esc"},
+    "ui/models/way_list.py": {"esc"},
 }
 """Keys that cannot be remapped, by the files that name them."""
 

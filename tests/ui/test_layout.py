@@ -197,10 +197,10 @@ async def test_the_scrollbar_touches_neither_text_nor_line() -> None:
     async with open_chat(size=(80, 24)) as chat:
         messages = chat.screen.messages
         await chat.exchange("Count.", "x" * 80 * 30)
-        assert (messages.said.region.right, messages.vertical_scrollbar.region.x) == (78, 79)
+        bar = messages.vertical_scrollbar
+        await chat.until(lambda: (messages.said.region.right, bar.region.x) == (78, 79))
         await chat.pilot.resize_terminal(120, 24)
         await chat.until(lambda: chat.screen.panel.display)
-        bar = messages.vertical_scrollbar
         await chat.until(lambda: bar.region.right == messages.region.right - 1 == messages.said.region.right + 2)
 
 
