@@ -31,7 +31,7 @@ from app.llama.installed import computes_on_processors_only
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.settings.tree import NUMBERS
-from app.worker.events import Measuring, PromptProgressed, StepCompleted
+from app.worker.events import Measuring, PromptProgress, Step
 from app.worker.request import AnswerRequest, LoadedPair, with_seed
 
 _FIXED_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, "p_min": float}
@@ -167,9 +167,9 @@ def progress_line(event: RaceProgress, repeat: int) -> str | None:
     match event.event:
         case Measuring() as measuring:
             return f"{measuring.what.capitalize()} {measuring.share:4.0%}"
-        case PromptProgressed() as progress:
+        case PromptProgress() as progress:
             return f"{event.contender}, {turn}: {progress.line()}"
-        case StepCompleted(stats=stats):
+        case Step(stats=stats):
             return f"{event.contender}, {turn}: {pace(stats)}"
     return None
 

@@ -32,8 +32,8 @@ from app.worker.events import (
     LoadProgress,
     Measuring,
     Notice,
-    PromptProgressed,
-    StepCompleted,
+    PromptProgress,
+    Step,
 )
 from app.worker.request import AnswerRequest
 
@@ -111,11 +111,11 @@ class _Listener:
                 case Notice(text):
                     self._notices.append(text)
                     self._say(text)
-                case PromptProgressed():
+                case PromptProgress():
                     self._show(event.line())
                 case Measuring():
                     self._show(f"{event.what.capitalize()} {event.share:4.0%}")
-                case StepCompleted(segments=segments):
+                case Step(segments=segments):
                     if not self._as_one_object:
                         self._status.clear()
                         if self._prefill:

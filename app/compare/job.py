@@ -12,7 +12,7 @@ from app.compare.start import conversation_prefix, preserved_caches
 from app.compare.steps import Steps
 from app.core.errors import AppError, Interrupted
 from app.engine.interfaces import Cancelled
-from app.worker.events import Event, JobEnded, JobProgressed, Measuring, PromptProgressed, StepCompleted
+from app.worker.events import Event, JobEnded, JobProgressed, Measuring, PromptProgress, Step
 from app.worker.request import AnswerRequest, LoadedPair
 
 
@@ -129,7 +129,7 @@ class CompareJob:
                 turn = began
                 yield JobProgressed(number, began)
             # An answer's end and its notices are in the run.
-            if isinstance(event.event, Measuring | PromptProgressed | StepCompleted):
+            if isinstance(event.event, Measuring | PromptProgress | Step):
                 yield event.event
         if broken is not None and not steps.result:
             raise broken

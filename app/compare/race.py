@@ -20,7 +20,7 @@ from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, FinishReason
 from app.hardware.processors import others_seconds
-from app.worker.events import Event, Finished, Notice, StepCompleted
+from app.worker.events import Event, Finished, Notice, Step
 from app.worker.request import AnswerRequest, LoadedPair
 from app.worker.responder import answer
 
@@ -195,7 +195,7 @@ def in_process(
         began, theirs = clock(), others()
         for event in answer(tap, number, replace(request, drafting=drafting), Controls(cancelled)):
             match event:
-                case StepCompleted(stats=stats):
+                case Step(stats=stats):
                     if stats.verify_steps > before.verify_steps:
                         steps.append(_step(before, stats))
                     before = stats

@@ -10,7 +10,7 @@ from app.conversations.message import Message
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled
 from app.settings.thinking import AS_TRAINED, Thinking
-from app.worker.events import PromptProgressed
+from app.worker.events import PromptProgress
 from app.worker.request import LoadedPair, prompt_progress
 
 
@@ -49,7 +49,7 @@ def preserved_caches(pair: LoadedPair) -> Iterator[None]:
 
 def begin_from(
     pair: LoadedPair, prefix: Sequence[int], cancelled: Cancelled, number: int = 0
-) -> Iterator[PromptProgressed]:
+) -> Iterator[PromptProgress]:
     """Let both models have read these tokens and nothing else; what they have read of them already stays.
 
     Args:

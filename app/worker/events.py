@@ -83,7 +83,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class PromptProgressed:
+class PromptProgress:
     """Prompt tokens evaluated so far.
 
     Attributes:
@@ -131,8 +131,8 @@ class Measuring:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundDetails:
-    """What was drafted in one verify round and what the target made of it.
+class StepDetails:
+    """Describe the draft of one verify step and its outcome.
 
     Attributes:
         number: Of the round in its answer, from 1.
@@ -160,8 +160,8 @@ class RoundDetails:
 
 
 @dataclass(frozen=True, slots=True)
-class StepCompleted:
-    """One verify round.
+class Step:
+    """Report one verify step.
 
     Attributes:
         request: The answer it belongs to.
@@ -175,7 +175,7 @@ class StepCompleted:
     segments: tuple[Segment, ...]
     stats: GenerationStats
     drafting: DraftingStatus | None = None
-    details: RoundDetails | None = None
+    details: StepDetails | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +261,8 @@ Event = (
     | PairChanged
     | Notice
     | Measuring
-    | PromptProgressed
-    | StepCompleted
+    | PromptProgress
+    | Step
     | Finished
     | Failed
     | JobProgressed

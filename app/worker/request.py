@@ -13,7 +13,7 @@ from app.engine.text.reasoning import Place, ReasoningMarkup
 from app.engine.types import Drafting, SamplingParams
 from app.models.pair_info import PairInfo
 from app.settings.thinking import AS_TRAINED, Thinking
-from app.worker.events import PromptProgressed
+from app.worker.events import PromptProgress
 
 if TYPE_CHECKING:
     from app.engine.auto.memory import Memory
@@ -35,7 +35,7 @@ class AnswerRequest:
         beside: What was answered to the same prompt before, or to those in whose place it stands, the newest first. No
             model reads it, but much of it may come again, and look-ups find it.
         thinking: Whether the model is to think before it answers.
-        with_rounds: Whether every step says what was drafted in it and what became of it: that is for who looks, and
+        with_details: Whether every step says what was drafted in it and what became of it: that is for who looks, and
             takes time.
         stop_on_repeat: Whether a loop ends the answer; see `app.engine.repetition`.
     """
@@ -48,7 +48,7 @@ class AnswerRequest:
     begun: Begun | None = None
     beside: tuple[str, ...] = ()
     thinking: Thinking = AS_TRAINED
-    with_rounds: bool = False
+    with_details: bool = False
     stop_on_repeat: bool = False
 
 
@@ -155,10 +155,10 @@ class LoadedPair(Protocol):
     def close(self) -> None: ...
 
 
-def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, drafting: bool) -> PromptProgressed:
+def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, drafting: bool) -> PromptProgress:
     """Return the progress event of a model that reads a prompt, with the estimated time left."""
     cache = pair.drafter.cache if drafting and pair.drafter is not None else pair.target
-    return PromptProgressed(request, drafting, done, total, cache.seconds_to_read(total - done))
+    return PromptProgress(request, drafting, done, total, cache.seconds_to_read(total - done))
 
 
 def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingParams:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from app.conversations.message import Begun
 from app.core.errors import Interrupted
 from app.core.waking_clock import WakingClock
+from app.engine import types as engine
 from app.engine.auto.curve import CostModel
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.fixed import FixedDrafting
@@ -23,16 +24,13 @@ from app.engine.types import (
     AutoDraft,
     Drafting,
     DraftingStatus,
-    DraftLost,
     DraftParams,
     FinishReason,
     Origin,
-    PromptProgress,
     Source,
-    Step,
 )
 from app.models.context_limit import context_limit
-from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, RoundDetails, StepCompleted
+from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, Step, StepDetails
 from app.worker.overflow import refuse_overflow
 from app.worker.request import AnswerRequest, BuiltPrompt, LoadedPair, SeededSampler, prompt_progress
 
@@ -62,7 +60,7 @@ def answer(
         cpu_clock: Nanoseconds of CPU time of this process.
 
     Yields:
-        Prompt progress, one `StepCompleted` per verify round, notices, and `Finished` at the end.
+        Prompt progress, one `Step` per verify round, notices, and `Finished` at the end.
 
     Raises:
         AppError: The prompt does not fit, the template refuses, or the target failed.
@@ -171,12 +169,12 @@ class _Answering:
         for event in self._generator.run(asked):
             self._pair.yield_cpu()
             match event:
-                case PromptProgress(drafting, done, total):
+                case engine.PromptProgress(drafting, done, total):
                     yield prompt_progress(self._pair, self._id, done, total, drafting=drafting)
-                case Step(stats=stats, status=status):
-                    details = _details(self._pair, event) if self._request.with_rounds else None
-                    yield StepCompleted(self._id, self._collector.take(), stats, status, details)
-                case DraftLost(reason=why):
+                case engine.Step(stats=stats, status=status):
+                    details = _details(self._pair, event) if self._request.with_details else None
+                    yield Step(self._id, self._collector.take(), stats, status, details)
+                case engine.DraftLost(reason=why):
                     self._lost = why
                     yield Notice(f"The draft model failed, the answer goes on without it: {why}")
 
@@ -195,7 +193,7 @@ class _Answering:
                 memory.gain = self._gain
             self._pair.remember()
         if rest := collector.take():
-            yield StepCompleted(self._id, rest, generator.stats.snapshot(), status)
+            yield Step(self._id, rest, generator.stats.snapshot(), status)
         yield Finished(
             request=self._id,
             reason=reason,
@@ -215,7 +213,7 @@ class _Answering:
         return status if status is None or self._controls.drafts() else status.switched_off
 
 
-def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
+def _details(pair: LoadedPair, step: engine.Step) -> StepDetails | None:
     """A round in bytes instead of ids; None for the first token, which the prompt gave."""
     stats, seen = step.stats, step.inspection
     if not stats.verify_steps:
@@ -223,7 +221,7 @@ def _details(pair: LoadedPair, step: Step) -> RoundDetails | None:
     n_past = stats.cache_n + stats.prompt_n + stats.predicted_n - len(step.tokens)
     # Other programs would have slowed a single token by the same factor.
     slowdown = step.total_ns / step.work_ns if step.work_ns else 1.0
-    return RoundDetails(
+    return StepDetails(
         number=stats.verify_steps,
         drafted=tuple(pair.piece(token) for token in step.draft.tokens),
         n_model=step.draft.n_model,

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from app.conversations.message import Message, Role
 from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, SamplingParams
-from app.worker.events import Event, Finished, PromptProgressed, StepCompleted
+from app.worker.events import Event, Finished, PromptProgress, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.bench.fixed import Ours
@@ -98,7 +98,7 @@ class OwnLane:
         self._spent_ns += spent
         self._computed_ns += time.process_time_ns() - self._cpu_began_ns
         match event:
-            case StepCompleted(stats=stats):
+            case Step(stats=stats):
                 self.ns += spent if self.n_tokens else 0
                 # Text that was held back to the end comes without a round.
                 if stats.verify_steps > self._told.verify_steps:
@@ -106,7 +106,7 @@ class OwnLane:
                     draft_ns = stats.draft_ns - self._told.draft_ns
                     self.steps.append(StepTime(n_tokens, rows, spent - draft_ns, draft_ns))
                 self.n_tokens, self._told = stats.predicted_n, stats
-            case PromptProgressed(drafting=True):
+            case PromptProgress(drafting=True):
                 self.draft_prompt_ns += spent
             case Finished():
                 self.done = True

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
-from app.worker.events import StepCompleted
+from app.worker.events import Step
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import STATS
 from tests.ui.pictures import ANSWER
@@ -41,7 +41,7 @@ KINDS = {
 
 async def _update(chat: Chat, tokens: list[str]) -> None:
     segments = tuple(Segment(token, Origin.DRAFT if n % 4 else Origin.TARGET) for n, token in enumerate(tokens))
-    chat.engine.emit(StepCompleted(len(chat.engine.requests), segments, STATS))
+    chat.engine.emit(Step(len(chat.engine.requests), segments, STATS))
     await chat.screen.listener.listen()
     await chat.pilot.pause()
 

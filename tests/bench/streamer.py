@@ -10,7 +10,7 @@ from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, FinishReason, Origin
 from app.worker.engine_worker import Job, Loader
-from app.worker.events import AnswerPlan, Event, Finished, Loaded, StepCompleted
+from app.worker.events import AnswerPlan, Event, Finished, Loaded, Step
 from app.worker.request import AnswerRequest
 from tests.ui.fakes import PAIR
 
@@ -90,4 +90,4 @@ class Streamer:
         self._stats.observe_step(tokens, tokens - 1, tokens)
         self._stats.predicted_n += tokens
         drafting = DraftingStatus("model", "the draft model is right 82% of the time it goes on", "winning", 3.1)
-        self._emit(StepCompleted(1, (Segment(said, Origin.DRAFT),), self._stats.snapshot(), drafting))
+        self._emit(Step(1, (Segment(said, Origin.DRAFT),), self._stats.snapshot(), drafting))

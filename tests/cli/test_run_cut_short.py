@@ -14,7 +14,7 @@ from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
-from app.worker.events import Event, Failed, StepCompleted
+from app.worker.events import Event, Failed, Step
 
 STATS = GenerationStats(predicted_n=900, first_token_ns=10**8, predicted_ns=10**9)
 BEGAN = f"\r\x1b[K{LOADING}\r\x1b[K"
@@ -39,7 +39,7 @@ def test_why_an_answer_broke_off_stands_below_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("sys.stdout", both)
     monkeypatch.setattr("sys.stderr", both)
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    events.put(StepCompleted(1, (Segment("The sea", Origin.TARGET),), STATS))
+    events.put(Step(1, (Segment("The sea", Origin.TARGET),), STATS))
     events.put(Failed(1, AppError("The engine has died.")))
     with pytest.raises(AppError, match="died"):
         _Listener(Options.__new__(Options), "", as_one_object=False).listen(events)

@@ -15,10 +15,10 @@ from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Origin
 from app.models.pair_info import ModelInfo, PairInfo
-from app.worker.events import AnswerPlan, Event, Finished, Loaded, Measuring, Notice, PromptProgressed, StepCompleted
+from app.worker.events import AnswerPlan, Event, Finished, Loaded, Measuring, Notice, PromptProgress, Step
 
 STATS = GenerationStats(predicted_n=2, predicted_ns=10**9)
-DRAFT_READS = PromptProgressed(1, True, 36, 37)
+DRAFT_READS = PromptProgress(1, True, 36, 37)
 CLEAR = "\r\x1b[K"
 BEGAN = f"{CLEAR}{LOADING}{CLEAR}"
 
@@ -28,8 +28,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def text(piece: str, *, reasoning: bool = False) -> StepCompleted:
-    return StepCompleted(1, (Segment(piece, Origin.TARGET, reasoning=reasoning),), STATS)
+def text(piece: str, *, reasoning: bool = False) -> Step:
+    return Step(1, (Segment(piece, Origin.TARGET, reasoning=reasoning),), STATS)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, out: io.StringIO, err: io.StringIO, *said: Event) -> None:

@@ -17,7 +17,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError, DecodeError, UsageError
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Measuring, StepCompleted
+from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Measuring, Step
 from app.worker.request import AnswerRequest, with_seed
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
@@ -73,7 +73,7 @@ def test_each_side_runs_alone_and_the_order_turns(pair: FakePair) -> None:
             case JobProgressed(what=RunEnded(run=ended)):
                 assert ended.contender == open_
                 open_ = None
-            case StepCompleted() | Measuring():
+            case Step() | Measuring():
                 assert open_ is not None, "whose it is must be known"
     assert {e.request for e in events if not isinstance(e, JobEnded)} == {7}  # type: ignore[union-attr]
 
@@ -192,7 +192,7 @@ def test_a_stop_in_the_middle_keeps_whole_rounds(pair: FakePair) -> None:
     stopped, events = False, []
     for event in work:
         events.append(event)
-        if isinstance(event, StepCompleted) and turns(events)[-1] == (2, AUTOMATIC):
+        if isinstance(event, Step) and turns(events)[-1] == (2, AUTOMATIC):
             stopped = True
     raced = result(events)
     assert raced.stopped
@@ -282,7 +282,7 @@ def test_a_cancel_reaches_a_job() -> None:
     worker = EngineWorker(events.put)
     worker.load(lambda cancel, progress: FakePair(FakeModel(mixing(4), n_ctx=4096), FakeModel(mixing(4), n_ctx=4096)))
     worker.run(job(rounds=100_000))
-    while not isinstance(events.get(timeout=30), StepCompleted):
+    while not isinstance(events.get(timeout=30), Step):
         pass
     worker.cancel()
     while not isinstance(ended := events.get(timeout=30), JobEnded):

@@ -28,7 +28,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import ComputeError
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
-from app.worker.events import StepCompleted
+from app.worker.events import Step
 from app.worker.request import AnswerRequest
 from tests.fakes import END, FakeModel, mixing, script
 from tests.pairs import FakePair
@@ -179,7 +179,7 @@ def test_a_screen_can_tell_whose_text_it_is(pair: FakePair) -> None:
 
     shown: dict[str, str] = {}
     for e in events:
-        if isinstance(e, RaceEvent) and e.round == 1 and isinstance(e.event, StepCompleted):
+        if isinstance(e, RaceEvent) and e.round == 1 and isinstance(e.event, Step):
             text = "".join(s.text for s in e.event.segments)
             shown[e.contender] = shown.get(e.contender, "") + text
     assert shown == {name: rounds[0][name].text for name in ("plain", "fixed", "automatic")}

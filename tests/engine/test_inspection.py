@@ -10,22 +10,23 @@ import pytest
 
 from app.conversations.message import Message, Role
 from app.engine import inspection
+from app.engine import types as engine
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Controls, Logits, always
 from app.engine.probability import most_probable, probability_of
-from app.engine.types import DraftParams, FinishReason, Origin, Step
+from app.engine.types import DraftParams, FinishReason, Origin
 from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, StepCompleted
+from app.worker.events import Event, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import END, FakeModel, FakeSampler, Rule
 from tests.pairs import FakePair
 
 PROMPT = (5, 6, 7)
-ASKED = AnswerRequest((Message(Role.USER, "abc"),), drafting=DraftParams(4, 0, 0.0), max_tokens=15, with_rounds=True)
+ASKED = AnswerRequest((Message(Role.USER, "abc"),), drafting=DraftParams(4, 0, 0.0), max_tokens=15, with_details=True)
 
 
 def counting(sequence: Sequence[int]) -> dict[int, float]:
@@ -51,7 +52,7 @@ class Ticks:
 
 def run(
     inspected: Callable[[], bool], target: Rule = counting, draft: Rule = mistaken, stop_at: int | None = None
-) -> list[Step]:
+) -> list[engine.Step]:
     model, small = FakeModel(target), FakeModel(draft)
     drafter = ModelDrafter(TokenCache(small), small.n_vocab, lambda token: token == END)
     strategy = FixedDrafting(drafter, DraftParams(4, 0, 0.0))
@@ -61,7 +62,7 @@ def run(
         return FinishReason.STOP if token == stop_at else None
 
     request = Request(PROMPT, lambda token: token == END, 20, observe, Controls(inspected=inspected))
-    return [event for event in generator.run(request) if isinstance(event, Step)]
+    return [event for event in generator.run(request) if isinstance(event, engine.Step)]
 
 
 def test_the_probability_of_a_token_is_that_of_the_whole_vocabulary() -> None:
@@ -126,7 +127,7 @@ def test_it_can_be_turned_on_and_off_in_the_middle_of_an_answer() -> None:
 def test_details_carry_the_bytes_of_the_tokens_that_are_emitted() -> None:
     pair = FakePair(FakeModel(counting), FakeModel(mistaken))
     events = list(answer(pair, 1, ASKED, Controls(inspected=always)))
-    found = [e.details for e in events if isinstance(e, StepCompleted) and e.details is not None]
+    found = [e.details for e in events if isinstance(e, Step) and e.details is not None]
     assert [details.number for details in found] == list(range(1, len(found) + 1))
     for details in found:
         assert details.drafted[: details.n_accepted] == details.written[: details.n_accepted]
@@ -136,7 +137,7 @@ def test_details_carry_the_bytes_of_the_tokens_that_are_emitted() -> None:
 
 def test_rounds_are_told_to_whoever_comes_later_without_what_nobody_looked_at() -> None:
     pair = FakePair(FakeModel(counting), FakeModel(mistaken))
-    events = [e for e in answer(pair, 1, ASKED) if isinstance(e, StepCompleted)]
+    events = [e for e in answer(pair, 1, ASKED) if isinstance(e, Step)]
     assert events[0].details is None, "the first token comes from the prompt"
     rounds = [e.details for e in events if e.details is not None]
     assert [details.number for details in rounds] == list(range(1, rounds[-1].number + 1))
@@ -148,7 +149,7 @@ def test_rounds_are_told_to_whoever_comes_later_without_what_nobody_looked_at() 
 
 def test_rounds_are_told_to_nobody_who_has_not_asked_for_them() -> None:
     pair = FakePair(FakeModel(counting), FakeModel(mistaken))
-    events = [e for e in answer(pair, 1, replace(ASKED, with_rounds=False)) if isinstance(e, StepCompleted)]
+    events = [e for e in answer(pair, 1, replace(ASKED, with_details=False)) if isinstance(e, Step)]
     assert len(events) > 1
     assert {e.details for e in events} == {None}
 
@@ -161,7 +162,7 @@ def test_the_worker_looks_into_rounds_only_when_told_to(*, told: bool) -> None:
     worker.inspect(told)
     assert worker.answer(ASKED)
     assert _until_closed(worker)
-    seen = [event.details for event in events if isinstance(event, StepCompleted) and event.details is not None]
+    seen = [event.details for event in events if isinstance(event, Step) and event.details is not None]
     assert seen
     assert all(bool(details.chosen) is told for details in seen)
 

@@ -16,7 +16,7 @@ from app.llama.model import Model
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.llama.prompt import PromptBuilder
-from app.worker.events import Finished, StepCompleted
+from app.worker.events import Finished, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.llama.gguf_files import F32, I32, STRING, Array
@@ -46,7 +46,7 @@ def ask(
     stop, shown = CancelFlag(), ""
     request = AnswerRequest(MESSAGES, GREEDY, max_tokens=n_tokens, begun=begun)
     for event in answer(pair, 1, request, Controls(stop)):
-        if isinstance(event, StepCompleted):
+        if isinstance(event, Step):
             shown += "".join(segment.text for segment in event.segments)
             if event.stats.predicted_n == stop_after:
                 stop.set()

@@ -28,7 +28,7 @@ from app.engine.types import DraftParams, FinishReason, SamplingParams
 from app.llama.canary import Survivors
 from app.llama.fitting.does_not_fit import DoesNotFitError
 from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, PromptProgressed, StepCompleted
+from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
 from app.worker.isolated.engine import IsolatedEngine
 from app.worker.request import AnswerRequest
 from tests.llama.tiny_model import write_deadly_model
@@ -103,15 +103,15 @@ def test_a_cancel_arrives_in_the_middle_of_native_work(begin: Callable[..., Runn
     running = begin("--isolate", "--no-draft", "--ctx", "2048")
     running.until(Loaded)
     running.engine.answer(question("one two three four " * 400))
-    first = running.until(PromptProgressed)[-1]
+    first = running.until(PromptProgress)[-1]
     running.engine.cancel()
     *more, last = running.until(Finished, Failed)
 
     assert isinstance(last, Finished)
     assert last.reason is FinishReason.CANCELLED
-    assert isinstance(first, PromptProgressed)
+    assert isinstance(first, PromptProgress)
     # The batch that was being evaluated was not finished first.
-    assert all(isinstance(event, PromptProgressed) and event.done <= first.done < event.total for event in more)
+    assert all(isinstance(event, PromptProgress) and event.done <= first.done < event.total for event in more)
 
 
 def test_a_load_is_cancelled(begin: Callable[..., Running]) -> None:
@@ -129,7 +129,7 @@ def test_a_process_that_is_killed_for_memory_names_what_takes_less(begin: Callab
     running = begin("--isolate", "--ctx", "2048")
     running.until(Loaded)
     running.engine.answer(question("Count to a thousand."))
-    running.until(StepCompleted)
+    running.until(Step)
     running.child.kill()
     lost = running.until(Failed)[-1]
     running.engine.answer(question("Hello", 3))

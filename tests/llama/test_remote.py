@@ -27,7 +27,7 @@ from app.engine.types import FinishReason, SamplingParams
 from app.hardware.rpc import Endpoint, ask
 from app.llama import remote
 from app.llama.pair_params import PairParams
-from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, StepCompleted
+from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, Step
 from app.worker.isolated.engine import IsolatedEngine
 from app.worker.isolated.timeouts import Limits
 from app.worker.request import AnswerRequest
@@ -125,7 +125,7 @@ class Chat:
         assert isinstance(self.until(Loaded, Failed), Loaded)
         number = self.answer()
         for _ in range(3):
-            assert isinstance(self.until(StepCompleted, Failed), StepCompleted)
+            assert isinstance(self.until(Step, Failed), Step)
         return number
 
     def until(self, *kinds: type[Event]) -> Event:
@@ -142,8 +142,8 @@ class Chat:
 
     def goes_on(self, number: int) -> None:
         """See that an answer is written."""
-        step = self.until(StepCompleted, Failed)
-        assert isinstance(step, StepCompleted)
+        step = self.until(Step, Failed)
+        assert isinstance(step, Step)
         assert step.request == number
 
     def hurry(self, limits: Limits) -> None:
@@ -274,10 +274,10 @@ class TestFreeze:
         server.thaw()
         # It was not the end of the pair: whoever goes on after a while is answered by it.
         later = chat.answer()
-        seen = chat.until(LoadProgress, StepCompleted, Failed)
+        seen = chat.until(LoadProgress, Step, Failed)
 
         assert isinstance(cut, Finished)
         assert (cut.request, cut.reason) == (number, FinishReason.CANCELLED)
         assert cut.text
-        assert isinstance(seen, StepCompleted)
+        assert isinstance(seen, Step)
         assert seen.request == later

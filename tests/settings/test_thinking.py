@@ -24,7 +24,7 @@ from app.settings.model_file import Recommended
 from app.settings.thinking import AS_TRAINED, Heard, Thinking
 from app.ui.chat.session import ChatSession
 from app.ui.settings.chat_settings import ChatSettings
-from app.worker.events import Finished, StepCompleted
+from app.worker.events import Finished, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, script
@@ -146,7 +146,7 @@ def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
     *steps, finished = answer(pair, 1, request, Controls(lambda: False))
     assert isinstance(finished, Finished)
     assert (finished.reasoning, finished.text) == ("hm", "yes")
-    shown = [s for step in steps if isinstance(step, StepCompleted) for s in step.segments]
+    shown = [s for step in steps if isinstance(step, Step) for s in step.segments]
     assert "".join(s.text for s in shown if s.reasoning) == "hm"
     assert pair.asked == [request.thinking]
 

@@ -13,7 +13,7 @@ from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import AutoDraft, DraftParams, FinishReason, Origin, SamplingParams
 from app.ui.settings.chat_settings import ChatSettings
-from app.worker.events import JobEnded, JobProgressed, StepCompleted
+from app.worker.events import JobEnded, JobProgressed, Step
 from tests.ui.chat_driver import Chat, open_chat
 
 SETTINGS = ChatSettings("A pair", drafting=AutoDraft(), sampling=SamplingParams(temperature=0))
@@ -63,7 +63,7 @@ class Comparison:
 
     def writes(self, text: str, stats: GenerationStats, *, thinking: bool = False) -> None:
         segments = (Segment(text, Origin.TARGET, reasoning=thinking),)
-        self.engine.emit(StepCompleted(self.engine.job_number, segments, stats))
+        self.engine.emit(Step(self.engine.job_number, segments, stats))
 
     def ends(self, run: Run, round_: int = 1) -> None:
         self.engine.emit(JobProgressed(self.engine.job_number, RunEnded(round_, run)))

@@ -16,7 +16,7 @@ from app.ui.models.setups import Choice
 from app.ui.models.tuning import Tuning
 from app.ui.settings.chat_settings import ChatSettings
 from app.worker.engine_worker import CancelSwitch, Job, Loader, Progress
-from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress, PromptProgressed, StepCompleted
+from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
 from app.worker.request import AnswerRequest, LoadedPair
 
 TARGET = ModelInfo(
@@ -94,7 +94,7 @@ class FakeEngine:
         self.emit(Loaded(pair))
 
     def reads(self, done: int, total: int, left_s: float | None = 8.0, *, drafting: bool = False) -> None:
-        self.emit(PromptProgressed(len(self.requests), drafting, done, total, left_s))
+        self.emit(PromptProgress(len(self.requests), drafting, done, total, left_s))
 
     def says(
         self,
@@ -110,7 +110,7 @@ class FakeEngine:
         else:
             self._text += text
         segments = (Segment(text, Origin.DRAFT, reasoning=thinking),)
-        self.emit(StepCompleted(request or len(self.requests), segments, stats, drafting))
+        self.emit(Step(request or len(self.requests), segments, stats, drafting))
 
     def finishes(
         self,

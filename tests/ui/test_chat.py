@@ -11,7 +11,7 @@ from app.core.errors import AppError
 from app.engine.types import DraftingStatus, FinishReason
 from app.ui.chat.session import Phase
 from app.ui.settings.chat_settings import ChatSettings
-from app.worker.events import LoadProgress, Measuring, Notice, PromptProgressed
+from app.worker.events import LoadProgress, Measuring, Notice, PromptProgress
 from tests.ui.chat_driver import open_chat, said
 from tests.ui.fakes import PAIR
 
@@ -149,7 +149,7 @@ async def test_an_answer_says_that_its_pair_is_measured_first(
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3, again))
         await chat.shows(why)
-        chat.engine.emit(PromptProgressed(1, False, 0, 40))
+        chat.engine.emit(PromptProgress(1, False, 0, 40))
         await chat.until(lambda: why not in chat.text)
         chat.engine.says("word")
         await chat.shows("word")
@@ -166,7 +166,7 @@ async def test_a_second_look_that_is_over_at_once_is_not_told_of_below_the_answe
         assert answer is not None
         monkeypatch.setattr(answer, "note", lambda text, **_: noted.append(text))
         chat.engine.emit(Measuring(1, 0.3, again=True))
-        chat.engine.emit(PromptProgressed(1, False, 7, 40))
+        chat.engine.emit(PromptProgress(1, False, 7, 40))
         chat.engine.says("word")
         await chat.shows("word")
         assert not noted

@@ -9,7 +9,7 @@ import pytest
 from app.compare.difference import Difference
 from app.engine.types import AutoDraft, DraftParams
 from app.ui.screens.compare import CompareScreen
-from app.worker.events import Measuring, PromptProgressed
+from app.worker.events import Measuring, PromptProgress
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 from tests.ui.chat_driver import open_chat
@@ -130,7 +130,7 @@ async def test_text_that_came_before_the_draft_read_the_prompt_is_shown() -> Non
     async with open_comparison() as compare:
         compare.begins(AUTOMATIC)
         compare.writes("Quicksort.", made(AUTOMATIC, 0.1).stats)
-        compare.engine.emit(PromptProgressed(compare.engine.job_number, True, 40, 40))
+        compare.engine.emit(PromptProgress(compare.engine.job_number, True, 40, 40))
         await compare.chat.shows("Quicksort.")
 
 
@@ -139,7 +139,7 @@ async def test_what_goes_on_is_said() -> None:
         compare.begins(AUTOMATIC, 0)
         compare.engine.emit(Measuring(compare.engine.job_number, 0.5))
         await compare.chat.shows("measuring this pair: 50%")
-        compare.engine.emit(PromptProgressed(compare.engine.job_number, True, 10, 40))
+        compare.engine.emit(PromptProgress(compare.engine.job_number, True, 10, 40))
         await compare.chat.shows("warming up, automatic: Draft reading prompt: 10 of 40 tokens")
 
 

@@ -10,7 +10,7 @@ from textual import events
 from app.ui.chat.inspector import Inspector
 from app.ui.reading.rounds import round_rows
 from app.ui.text import MARK
-from app.worker.events import RoundDetails
+from app.worker.events import StepDetails
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.test_tokens import ROUND, D, says
 
@@ -68,7 +68,7 @@ async def test_the_mouse_chooses_a_round() -> None:
         await chat.until(lambda: listed(chat) == [">4", "3", "2"])
 
 
-def rows(chosen: int, *rounds: RoundDetails, width: int = 100) -> list[str]:
+def rows(chosen: int, *rounds: StepDetails, width: int = 100) -> list[str]:
     return [line.plain.rstrip().replace(MARK, ">") for line in round_rows(rounds, chosen, width)]
 
 

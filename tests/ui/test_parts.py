@@ -20,7 +20,7 @@ from app.ui.listening.pace import Pace
 from app.ui.names import draft_name, draft_text, model_name, names_of, quantisation
 from app.ui.terminal.stderr_guard import guarded_stderr
 from app.ui.text import sparkline, tokens
-from app.worker.events import Event, Loaded, LoadProgress, Notice, StepCompleted
+from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
 from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET
 
 
@@ -84,8 +84,8 @@ def test_unsafe_characters_are_dropped_and_tabs_stay() -> None:
     assert printable("a\x1b[0m\tb\x00\x85\u202e\u2028c\n") == "a[0m\tb\nc\n"
 
 
-def step(text: str) -> StepCompleted:
-    return StepCompleted(1, (Segment(text, Origin.DRAFT),), STATS)
+def step(text: str) -> Step:
+    return Step(1, (Segment(text, Origin.DRAFT),), STATS)
 
 
 def test_the_bridge_wakes_once_for_what_should_not_wait() -> None:

@@ -16,7 +16,7 @@ from app.ui.sidebar.groups import earlier_groups, in_a_line
 from app.ui.sidebar.numbers import Numbers, of_document
 from app.ui.sidebar.recent import Recent
 from app.ui.sidebar.state import Readouts
-from app.worker.events import AnswerPlan, Finished, LoadProgress, Measuring, PromptProgressed, StepCompleted
+from app.worker.events import AnswerPlan, Finished, LoadProgress, Measuring, PromptProgress, Step
 from tests.ui.fakes import PAIR, STATS
 from tests.ui.readouts_driver import SECOND, counted, shown
 
@@ -80,7 +80,7 @@ def test_everything_measured_is_said() -> None:
     drafting = DraftingStatus(
         "model", "the draft model is right 82% of the time it goes on", "winning", 3.1, measured=True
     )
-    readouts.follow(StepCompleted(1, (), stats, drafting))
+    readouts.follow(Step(1, (), stats, drafting))
     text = shown(readouts)
     for line in (
         "drafting    automatic",
@@ -106,11 +106,11 @@ def test_everything_measured_is_said() -> None:
 def test_how_fast_a_prompt_is_read_is_the_targets_own() -> None:
     stats = replace(STATS, first_token_ns=SECOND, prompt_ns=SECOND, draft_prompt_ns=3 * SECOND)
     readouts = Readouts()
-    readouts.follow(StepCompleted(1, (), stats))
+    readouts.follow(Step(1, (), stats))
     assert "prefill      1,700 tok/s" in shown(readouts)
 
     # An answer that goes on: the target has read everything but a token, its draft nothing.
-    readouts.follow(StepCompleted(1, (), replace(stats, cache_n=1699, prompt_n=1)))
+    readouts.follow(Step(1, (), replace(stats, cache_n=1699, prompt_n=1)))
     assert "prefill" not in shown(readouts)
 
 
@@ -129,7 +129,7 @@ def test_what_was_not_measured_is_not_shown() -> None:
     readouts = Readouts()
     readouts.source("no draft", drafting=False)
     readouts.ready(PAIR.n_ctx)
-    readouts.follow(StepCompleted(1, (), GenerationStats(predicted_n=1, first_token_ns=SECOND)))
+    readouts.follow(Step(1, (), GenerationStats(predicted_n=1, first_token_ns=SECOND)))
     text = shown(readouts)
     for word in (
         "tok/s",
@@ -149,7 +149,7 @@ def test_what_was_not_measured_is_not_shown() -> None:
 def test_whoever_asked_a_new_pair_has_waited_for_its_measuring_too() -> None:
     stats = replace(STATS, first_token_ns=SECOND, measuring_ns=5 * SECOND)
     readouts = Readouts()
-    readouts.follow(StepCompleted(1, (), stats))
+    readouts.follow(Step(1, (), stats))
     assert "TTFT          6.00 s" in shown(readouts)
     ended = Finished(1, FinishReason.STOP, "text", "", stats, AnswerPlan("auto", "model", None, None))
     assert of_document(numbers(ended)).first_s == 6.0
@@ -181,7 +181,7 @@ def test_a_second_measurement_is_told_of_only_where_it_keeps_waiting_and_then_qu
 def test_no_more_of_the_context_is_taken_than_there_is() -> None:
     readouts = Readouts()
     readouts.ready(512)
-    readouts.follow(StepCompleted(1, (), replace(STATS, cache_n=0, prompt_n=500, predicted_n=13)))
+    readouts.follow(Step(1, (), replace(STATS, cache_n=0, prompt_n=500, predicted_n=13)))
 
     assert readouts.used == 512
 
@@ -190,7 +190,7 @@ def test_no_more_of_the_context_is_taken_than_there_is() -> None:
 def test_the_numbers_of_another_pair_or_place_are_not_kept(forget: Callable[[Readouts], None]) -> None:
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)
-    readouts.follow(StepCompleted(1, (), STATS, DraftingStatus("model", "it is right", "winning", 3.1)))
+    readouts.follow(Step(1, (), STATS, DraftingStatus("model", "it is right", "winning", 3.1)))
     assert "acceptance" in shown(readouts)
 
     forget(readouts)
@@ -209,12 +209,12 @@ def test_the_last_answers_numbers_are_called_so_while_the_next_prompt_is_read() 
     assert "TTFT" in shown(readouts)
 
     readouts.begin()
-    readouts.follow(PromptProgressed(2, False, 1024, 4096))
+    readouts.follow(PromptProgress(2, False, 1024, 4096))
     whose, speed = (line for line in shown(readouts).splitlines() if "answer" in line or "speed " in line)
     assert (whose, speed) == ("the last answer", "speed          107 tok/s")
     assert "TTFT" not in shown(readouts)
 
-    readouts.follow(StepCompleted(2, (), stats))
+    readouts.follow(Step(2, (), stats))
     assert "the last answer" not in shown(readouts)
 
 
@@ -224,12 +224,12 @@ def test_what_holds_an_answer_up_in_its_middle_leaves_its_own_numbers_its_own() 
     stats = replace(STATS, first_token_ns=210_000_000, prompt_ns=SECOND)
     readouts.measured(replace(stats, first_token_ns=900_000_000), None, live=False)
     readouts.begin()
-    readouts.follow(PromptProgressed(2, False, 4096, 4096))
-    reads = PromptProgressed(2, True, 1024, 4096)
+    readouts.follow(PromptProgress(2, False, 4096, 4096))
+    reads = PromptProgress(2, True, 1024, 4096)
     held_up: tuple[Callable[[], None], ...] = (lambda: readouts.follow(reads), readouts.stopping)
     # The draft model reads once the first token is there, or later, where drafting is switched on in the middle.
     for token in (replace(stats, predicted_n=1, predicted_ns=0), stats):
-        readouts.follow(StepCompleted(2, (), token, DraftingStatus("model", "it is right", "winning", 3.1)))
+        readouts.follow(Step(2, (), token, DraftingStatus("model", "it is right", "winning", 3.1)))
         before = shown(readouts).splitlines()
         for happen in held_up:
             happen()
@@ -249,7 +249,7 @@ def test_an_answer_that_fails_before_its_first_token_leaves_the_numbers_the_last
     assert "the last answer" in shown(readouts)
 
     readouts.begin()
-    readouts.follow(StepCompleted(3, (), STATS))
+    readouts.follow(Step(3, (), STATS))
     readouts.in_vain()
     assert "the last answer" not in shown(readouts)
 
@@ -258,8 +258,8 @@ def test_drafting_that_is_switched_off_while_its_draft_reads_is_so_in_this_answe
     readouts = Readouts()
     readouts.source("automatic", drafting=True)
     readouts.begin()
-    readouts.follow(StepCompleted(2, (), STATS, DraftingStatus("model", "it is right", "winning", 3.1)))
-    readouts.follow(PromptProgressed(2, True, 1024, 4096))
+    readouts.follow(Step(2, (), STATS, DraftingStatus("model", "it is right", "winning", 3.1)))
+    readouts.follow(PromptProgress(2, True, 1024, 4096))
     readouts.source("draft off", drafting=False)
     assert "off: you switched it off" in shown(readouts)
     assert "numbers are the last" not in shown(readouts)
@@ -278,7 +278,7 @@ def test_what_takes_its_time_shows_how_far_it_is() -> None:
     readouts = Readouts()
     readouts.follow(LoadProgress("target", 0.5))
     assert "loading models 50%\n" + "━" * 30 in shown(readouts)
-    readouts.follow(PromptProgressed(1, True, 1024, 4096, 8.0))
+    readouts.follow(PromptProgress(1, True, 1024, 4096, 8.0))
     assert "Draft reading prompt: 1,024 of\n4,096 tokens, 8 s left" in shown(readouts).replace(" \n", "\n")
     assert readouts.share == 0.25
 
@@ -292,7 +292,7 @@ def reading(clock: list[float]) -> Readouts:
 def test_a_long_prompt_has_its_count_and_a_time_left_that_counts_down_between_events() -> None:
     now = [10.0]
     readouts = reading(now)
-    readouts.reading(PromptProgressed(1, False, 0, 4096, 9.5))
+    readouts.reading(PromptProgress(1, False, 0, 4096, 9.5))
     assert readouts.doing == readouts.reading_line == "Reading prompt: 0 of 4,096 tokens, 10 s left"
     now[0] = 12.0
     readouts.catch_up()
@@ -300,9 +300,9 @@ def test_a_long_prompt_has_its_count_and_a_time_left_that_counts_down_between_ev
     now[0] = 30.0
     readouts.catch_up()
     assert readouts.doing == "Reading prompt: 0 of 4,096 tokens"
-    readouts.reading(PromptProgressed(1, False, 1024, 4096, 300.0))
+    readouts.reading(PromptProgress(1, False, 1024, 4096, 300.0))
     assert readouts.doing == "Reading prompt: 1,024 of 4,096 tokens, 5 min left"
-    readouts.follow(StepCompleted(1, (), STATS))
+    readouts.follow(Step(1, (), STATS))
     assert readouts.doing == readouts.reading_line == ""
     now[0] = 60.0
     readouts.catch_up()
@@ -315,7 +315,7 @@ def test_a_short_prompt_has_no_count_that_would_be_gone_at_once(left_s: float | 
     now = [10.0]
     readouts = reading(now)
     now[0] = 20.0
-    readouts.reading(PromptProgressed(1, drafting, 0, 40, left_s))
+    readouts.reading(PromptProgress(1, drafting, 0, 40, left_s))
     now[0] = 20.9
     readouts.catch_up()
     assert (readouts.doing, readouts.reading_line) == ("reading prompt", "")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.engine.fixed import NEVER_MEASURED
 from app.engine.types import MODEL_OFF, DraftingStatus
 from app.ui.sidebar.state import Readouts
-from app.worker.events import StepCompleted
+from app.worker.events import Step
 from tests.ui.fakes import STATS
 from tests.ui.readouts_driver import SECOND, shown
 
@@ -18,14 +18,14 @@ LOOKS_UP = DraftingStatus("off", f"{MODEL_OFF}it is slow; look-up still runs", "
 def test_drafting_that_is_off_says_why() -> None:
     readouts = Readouts()
     drafting = DraftingStatus("off", "paused: system is busy", "break-even", 1.01, measured=True)
-    readouts.follow(StepCompleted(1, (), STATS, drafting))
+    readouts.follow(Step(1, (), STATS, drafting))
     assert "speedup     no speedup" in shown(readouts)
     assert "off: paused: system is busy\n" in shown(readouts)
 
 
 def test_a_draft_model_that_is_off_does_not_speak_for_the_look_up() -> None:
     readouts = Readouts()
-    readouts.follow(StepCompleted(1, (), STATS, DraftingStatus("off", f"{MODEL_OFF}it is slow; look-up still runs")))
+    readouts.follow(Step(1, (), STATS, DraftingStatus("off", f"{MODEL_OFF}it is slow; look-up still runs")))
     assert "\ndraft model off\n" in shown(readouts)
 
 
@@ -33,19 +33,19 @@ def test_drafting_that_was_switched_off_in_the_answer_is_the_reason_from_then_on
     readouts = Readouts()
     readouts.source("automatic", drafting=True)
     readouts.begin()
-    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
+    readouts.follow(Step(1, (), STATS, LOOKS_UP))
     assert "draft model off" in shown(readouts)
 
     readouts.source("draft off", drafting=False)
     assert SWITCHED_OFF in shown(readouts)
     # A round that was on its way still has the old status.
-    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
-    readouts.follow(StepCompleted(1, (), STATS))
+    readouts.follow(Step(1, (), STATS, LOOKS_UP))
+    readouts.follow(Step(1, (), STATS))
     assert SWITCHED_OFF in shown(readouts)
     assert "draft model off" not in shown(readouts)
 
     readouts.source("automatic", drafting=True)
-    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
+    readouts.follow(Step(1, (), STATS, LOOKS_UP))
     assert SWITCHED_OFF not in shown(readouts)
 
 
@@ -53,7 +53,7 @@ def test_what_was_measured_of_an_answer_stays_when_drafting_is_switched_off_in_i
     readouts = Readouts()
     readouts.source("automatic", drafting=True)
     readouts.begin()
-    readouts.follow(StepCompleted(1, (), STATS, LOOKS_UP))
+    readouts.follow(Step(1, (), STATS, LOOKS_UP))
     readouts.source("draft off", drafting=False)
     for live in (True, False):
         readouts.measured(STATS, LOOKS_UP.switched_off, live=live)
@@ -98,7 +98,7 @@ def test_drafting_that_comes_back_after_an_answer_is_for_the_next_one() -> None:
 def test_a_fixed_length_is_named_with_what_drafts_next() -> None:
     readouts = Readouts()
     readouts.source("model", drafting=True, n_max=7)
-    readouts.follow(StepCompleted(1, (), replace(STATS, drafted_steps=100)))
+    readouts.follow(Step(1, (), replace(STATS, drafted_steps=100)))
     assert "drafting    model, up to 7" in shown(readouts)
     assert "draft length   5.0 tokens" in shown(readouts)
 
@@ -116,7 +116,7 @@ def test_the_length_of_drafts_means_the_same_before_and_after_the_end() -> None:
 def test_of_two_drafters_neither_is_said_to_have_written_all_or_nothing() -> None:
     readouts = Readouts()
     stats = replace(STATS, draft_n=1000, draft_n_accepted=700, draft_n_model=998)
-    readouts.follow(StepCompleted(1, (), stats, None))
+    readouts.follow(Step(1, (), stats, None))
     assert [line.split() for line in shown(readouts).split("\n") if "%" in line and "━" not in line] == [
         ["source", ">99%", "draft", "model"],
         ["<1%", "n-gram"],
@@ -127,7 +127,7 @@ def test_fixed_drafting_says_what_it_gains_without_a_reason() -> None:
     readouts = Readouts()
     readouts.source("model", drafting=True, n_max=7)
     readouts.begin()
-    readouts.follow(StepCompleted(1, (), STATS, DraftingStatus("model", "", "losing", 0.8, measured=True)))
+    readouts.follow(Step(1, (), STATS, DraftingStatus("model", "", "losing", 0.8, measured=True)))
     assert "speedup       0.8×" in shown(readouts)
     assert "\ndraft model" not in shown(readouts)
 
@@ -136,6 +136,6 @@ def test_fixed_drafting_with_a_pair_that_nobody_measured_says_why_it_knows_no_ga
     readouts = Readouts()
     readouts.source("model", drafting=True, n_max=7)
     readouts.begin()
-    readouts.follow(StepCompleted(1, (), STATS, DraftingStatus("model", NEVER_MEASURED)))
+    readouts.follow(Step(1, (), STATS, DraftingStatus("model", NEVER_MEASURED)))
     assert "what it gains is not known" in shown(readouts)
     assert "speedup" not in shown(readouts)

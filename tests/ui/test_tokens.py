@@ -16,12 +16,12 @@ from app.ui.reading.origins import OriginDocument
 from app.ui.reading.pieces import visible
 from app.ui.reading.rounds import probability, round_lines
 from app.ui.transcript.token_view import TokenView
-from app.worker.events import RoundDetails, StepCompleted
+from app.worker.events import Step, StepDetails
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import STATS
 
 D, N, T = Origin.DRAFT, Origin.NGRAM, Origin.TARGET
-ROUND = RoundDetails(
+ROUND = StepDetails(
     number=41,
     drafted=(b" pivot", b" =", b" items", b" len", b"("),
     n_model=5,
@@ -35,9 +35,9 @@ ROUND = RoundDetails(
 )
 
 
-def says(chat: Chat, *tokens: tuple[str, Origin], details: RoundDetails | None = None) -> None:
+def says(chat: Chat, *tokens: tuple[str, Origin], details: StepDetails | None = None) -> None:
     segments = tuple(Segment(text, origin) for text, origin in tokens)
-    chat.engine.emit(StepCompleted(len(chat.engine.requests), segments, STATS, None, details))
+    chat.engine.emit(Step(len(chat.engine.requests), segments, STATS, None, details))
 
 
 def colours(chat: Chat) -> list[tuple[str, str]]:
@@ -145,7 +145,7 @@ async def test_left_and_right_step_through_the_rounds_and_leave_what_is_typed_al
 async def test_the_rounds_of_an_answer_that_has_ended_are_there_and_the_key_that_leaves(size: tuple[int, int]) -> None:
     async with open_chat(size=size) as chat:
         await chat.send("go")
-        assert chat.engine.requests[-1].with_rounds, "an engine tells rounds to nobody else"
+        assert chat.engine.requests[-1].with_details, "an engine tells rounds to nobody else"
         for number in (1, 2):
             unseen = replace(ROUND, number=number, chosen=(), declined=None)
             says(chat, (f"{number} ", D), details=unseen)
@@ -190,7 +190,7 @@ async def test_the_inspector_forgets_what_is_too_old_and_what_belongs_to_another
         assert inspector.details is None
 
 
-def lines(details: RoundDetails, width: int = 100) -> list[str]:
+def lines(details: StepDetails, width: int = 100) -> list[str]:
     return [line.plain.rstrip() for line in round_lines(details, width)]
 
 

@@ -15,7 +15,7 @@ from app.core.errors import DecodeError, Interrupted, ModelLoadError
 from app.engine.interfaces import Cancelled
 from app.engine.types import FinishReason, SamplingParams
 from app.worker.engine_worker import EngineWorker, Progress
-from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, StepCompleted
+from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Step
 from app.worker.request import AnswerRequest, LoadedPair
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
@@ -142,7 +142,7 @@ def test_everything_ends_once(moves: list[str]) -> None:
     assert all(sampler.closed for pair in life.pairs for sampler in pair.samplers)
     for event in events:
         if isinstance(event, Finished):
-            steps = [each for each in events if isinstance(each, StepCompleted) and each.request == event.request]
+            steps = [each for each in events if isinstance(each, Step) and each.request == event.request]
             said = "".join(part.text for step in steps for part in step.segments)
             assert event.text.strip() == said.strip()
             assert event.reason is not FinishReason.CANCELLED or event.request <= life.stopped_through

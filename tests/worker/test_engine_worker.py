@@ -29,7 +29,7 @@ from app.worker.events import (
     Measuring,
     Notice,
     PairChanged,
-    StepCompleted,
+    Step,
 )
 from app.worker.request import AnswerRequest, LoadedPair
 from tests.fakes import FakeModel, mixing, script
@@ -154,7 +154,7 @@ class TestCancel:
         pair = FakePair(FakeModel(mixing(1), n_ctx=100_000))
         harness.load(pair)
         harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))
-        harness.until(StepCompleted)
+        harness.until(Step)
         harness.worker.cancel()
 
         *_, finished = harness.until(Finished)
@@ -206,7 +206,7 @@ class TestCancel:
         pair = FakePair(FakeModel(mixing(1), n_ctx=100_000))
         harness.load(pair)
         harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))
-        harness.until(StepCompleted)
+        harness.until(Step)
 
         assert harness.worker.close(30)
         assert pair.closed

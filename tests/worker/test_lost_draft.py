@@ -9,7 +9,7 @@ import pytest
 from app.conversations.message import Message, Role
 from app.core.errors import DecodeError
 from app.engine.types import MODEL_FAILED, MODEL_OFF, AutoDraft, Drafting, DraftParams, SamplingParams
-from app.worker.events import Finished, Notice, StepCompleted
+from app.worker.events import Finished, Notice, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, Rule, mixing, script
@@ -49,7 +49,7 @@ class Ticking:
         return Ticking.now
 
 
-def answered(drafting: Drafting, rule: Rule, draft: Failing, n_tokens: int) -> tuple[list[StepCompleted], Finished]:
+def answered(drafting: Drafting, rule: Rule, draft: Failing, n_tokens: int) -> tuple[list[Step], Finished]:
     pair = FakePair(FakeModel(rule), draft)
     list(pair.calibrate(lambda: False))
     request = AnswerRequest((Message(Role.USER, PROMPT),), SamplingParams(temperature=0), drafting, n_tokens)
@@ -63,7 +63,7 @@ def answered(drafting: Drafting, rule: Rule, draft: Failing, n_tokens: int) -> t
     plain = list(answer(FakePair(FakeModel(rule)), 1, replace(request, drafting=None)))[-1]
     assert isinstance(plain, Finished)
     assert last.text == plain.text
-    return [e for e in seen if isinstance(e, StepCompleted)], last
+    return [e for e in seen if isinstance(e, Step)], last
 
 
 @pytest.mark.parametrize("fails_from", [1, FAILS_AT])

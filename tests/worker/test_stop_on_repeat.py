@@ -9,7 +9,7 @@ import pytest
 from app.conversations.message import Begun, Message, Role
 from app.engine.repetition import LEAST_SHORT_TOKENS
 from app.engine.types import AutoDraft, Drafting, FinishReason
-from app.worker.events import Event, Finished, StepCompleted
+from app.worker.events import Event, Finished, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, always
@@ -53,7 +53,7 @@ def test_a_continued_loop_counts_from_the_start() -> None:
 def test_a_loop_claims_no_speedup() -> None:
     pair = loop()
     told = events(pair, replace(REQUEST, drafting=AutoDraft()))
-    running = [event.drafting for event in told if isinstance(event, StepCompleted)]
+    running = [event.drafting for event in told if isinstance(event, Step)]
     last = told[-1]
     assert isinstance(last, Finished)
     assert last.drafting is not None

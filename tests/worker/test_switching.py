@@ -14,7 +14,7 @@ from app.engine.drafters import LookupIndex
 from app.engine.interfaces import Controls, never
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, SamplingParams
 from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, Finished, Loaded, Measuring, PromptProgressed, StepCompleted
+from app.worker.events import Event, Finished, Loaded, Measuring, PromptProgress, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import INTERRUPTED, FakeModel, mixing, script
@@ -41,8 +41,8 @@ def events(riders: FakePair, drafting: Drafting, drafts: Callable[[], bool]) -> 
     return list(answer(riders, 1, request(drafting), Controls(drafts=drafts), ticking()))
 
 
-def steps(seen: list[Event]) -> list[StepCompleted]:
-    return [event for event in seen if isinstance(event, StepCompleted)]
+def steps(seen: list[Event]) -> list[Step]:
+    return [event for event in seen if isinstance(event, Step)]
 
 
 def finished(seen: list[Event]) -> Finished:
@@ -66,7 +66,7 @@ def test_off_from_the_beginning_is_plain_decoding(drafting: Drafting) -> None:
     assert finished(seen).text == PLAIN
     assert (finished(seen).plan.mode, finished(seen).stats.draft_n, finished(seen).drafting) == ("off", 0, None)
     assert not any(isinstance(event, Measuring) for event in seen)
-    assert not any(isinstance(event, PromptProgressed) and event.drafting for event in seen)
+    assert not any(isinstance(event, PromptProgress) and event.drafting for event in seen)
     assert riders.remembered == 0
 
 
@@ -136,7 +136,7 @@ def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -
     assert finished(seen).text == PLAIN
     assert drafted(seen)[3] == 0
     assert drafted(seen)[-1] > 0
-    read = [event.total for event in seen if isinstance(event, PromptProgressed) and event.drafting]
+    read = [event.total for event in seen if isinstance(event, PromptProgress) and event.drafting]
     assert set(read) == {len(PROMPT) + 4}
     assert finished(seen).plan.mode != "off"
     assert riders.remembered == isinstance(drafting, AutoDraft)

@@ -79,7 +79,7 @@ class Asking:
         screen.status.begin()
         screen.attention.begin()
         # What was said in its place before may come again.
-        request = replace(request, beside=self._keeper.beside, with_rounds=True)
+        request = replace(request, beside=self._keeper.beside, with_details=True)
         # The inspector keeps the rounds of an answer: whoever opens it later goes back to them.
         self._session.started(self._engine.answer(request))
         screen.listener.begin()

@@ -12,7 +12,7 @@ from textual.widget import Widget
 from app.ui.key_names import key
 from app.ui.reading.origins import COLOURLESS, STYLES, legend
 from app.ui.reading.rounds import round_lines, round_rows
-from app.worker.events import RoundDetails
+from app.worker.events import StepDetails
 
 _MOST_ROUNDS = 2_000
 _NOTHING = (
@@ -34,7 +34,7 @@ class Inspector(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._rounds: deque[RoundDetails] = deque(maxlen=_MOST_ROUNDS)
+        self._rounds: deque[StepDetails] = deque(maxlen=_MOST_ROUNDS)
         self._chosen: int | None = None
         self._above = 0
         """Rows in sight above the chosen one."""
@@ -53,7 +53,7 @@ class Inspector(Widget):
         self._chosen, self._above = None, 0
         self._show()
 
-    def add(self, rounds: Iterable[RoundDetails]) -> None:
+    def add(self, rounds: Iterable[StepDetails]) -> None:
         """Take the rounds that have come."""
         self._rounds.extend(rounds)
         if self.display:
@@ -82,7 +82,7 @@ class Inspector(Widget):
         self.step(1)
 
     @property
-    def details(self) -> RoundDetails | None:
+    def details(self) -> StepDetails | None:
         """The round that is explained."""
         return self._rounds[self._at] if self._rounds else None
 

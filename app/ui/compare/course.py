@@ -22,8 +22,8 @@ from app.worker.events import (
     JobProgressed,
     LoadProgress,
     Measuring,
-    PromptProgressed,
-    StepCompleted,
+    PromptProgress,
+    Step,
 )
 
 if TYPE_CHECKING:
@@ -143,11 +143,11 @@ class Comparing:
                 doing = f"loading the models again: {percent(share)}"
             case Measuring() as measuring:
                 doing = f"{measuring.what}: {percent(measuring.share)}"
-            case PromptProgressed() as progress:
+            case PromptProgress() as progress:
                 doing += f": {progress.line()}"
         if self._turn.round != WARM_UP:
             # The draft may read its prompt behind the first token of the target.
-            stats = batch.latest.stats if isinstance(batch.latest, StepCompleted) else None
+            stats = batch.latest.stats if isinstance(batch.latest, Step) else None
             self._view.panes[self._turn.side].add(batch.segments, stats)
         self._tell(doing)
 

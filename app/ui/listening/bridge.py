@@ -23,12 +23,12 @@ from app.worker.events import (
     Measuring,
     Notice,
     PairChanged,
-    PromptProgressed,
-    RoundDetails,
-    StepCompleted,
+    PromptProgress,
+    Step,
+    StepDetails,
 )
 
-Paced = LoadProgress | Measuring | PromptProgressed | StepCompleted
+Paced = LoadProgress | Measuring | PromptProgress | Step
 """What comes many times a second."""
 Single = Loaded | PairChanged | Notice | Finished | Failed | JobProgressed | JobEnded
 """What comes once, and should not wait."""
@@ -40,7 +40,7 @@ class Batch:
 
     latest: Paced
     segments: list[Segment] = field(default_factory=list)
-    rounds: list[RoundDetails] = field(default_factory=list)
+    rounds: list[StepDetails] = field(default_factory=list)
 
 
 class EventBridge:
@@ -87,8 +87,8 @@ class EventBridge:
             if isinstance(event, Paced):
                 batch = batch or Batch(event)
                 batch.latest = event
-                batch.segments += event.segments if isinstance(event, StepCompleted) else ()
-                if isinstance(event, StepCompleted) and event.details is not None:
+                batch.segments += event.segments if isinstance(event, Step) else ()
+                if isinstance(event, Step) and event.details is not None:
                     batch.rounds.append(event.details)
                 continue
             if batch is not None:

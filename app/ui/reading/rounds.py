@@ -11,7 +11,7 @@ from app.engine.types import Origin
 from app.ui.reading.origins import STYLES
 from app.ui.reading.pieces import visible
 from app.ui.text import MARK
-from app.worker.events import RoundDetails
+from app.worker.events import StepDetails
 
 _DRAFT, _TARGET, _QUIET = "$draft", "$target", "$quiet"
 _PROBABILITIES = ("draft p", "target p")
@@ -48,12 +48,12 @@ def _piece(piece: bytes, style: str) -> Content:
     return Content.styled("[" + Content(visible(piece)).truncate(_LONGEST_PIECE, ellipsis=True).plain + "]", style)
 
 
-def _drafted_style(details: RoundDetails, depth: int) -> str:
+def _drafted_style(details: StepDetails, depth: int) -> str:
     """Return the style of an accepted drafted token."""
     return STYLES[Origin.DRAFT if depth < details.n_model else Origin.NGRAM]
 
 
-def _column(details: RoundDetails, depth: int) -> _Column:
+def _column(details: StepDetails, depth: int) -> _Column:
     none = Content("")
     drafted = draft_p = target = target_p = none
     accepted = depth < details.n_accepted
@@ -79,7 +79,7 @@ def _in_sight(columns: list[_Column], end: int, room: int) -> tuple[int, int]:
     return start, end
 
 
-def round_rows(rounds: Sequence[RoundDetails], chosen: int, width: int) -> Iterator[Content]:
+def round_rows(rounds: Sequence[StepDetails], chosen: int, width: int) -> Iterator[Content]:
     """Rounds as a row each, in columns: who drafted, what was accepted and what it took.
 
     Args:
@@ -106,14 +106,14 @@ def round_rows(rounds: Sequence[RoundDetails], chosen: int, width: int) -> Itera
         yield (line + more).truncate(width, ellipsis=True)
 
 
-def _head(details: RoundDetails, *, brief: bool) -> tuple[str, str, str, str]:
+def _head(details: StepDetails, *, brief: bool) -> tuple[str, str, str, str]:
     drafted, by_model = len(details.drafted), details.n_model
     sources = [name for name, count in (("model", by_model), ("n-gram", drafted - by_model)) if count]
     accepted = f"{'' if brief else 'accepted '}{details.n_accepted} of {drafted}" if drafted else ""
     return f"{details.number:,}", " and ".join(sources) or "no draft", accepted, f"{details.total_ns / 1e6:.1f} ms"
 
 
-def _cost(details: RoundDetails, room: int) -> Content:
+def _cost(details: StepDetails, room: int) -> Content:
     """What a round brought for its time, as far as it can be said."""
     n, plain_ns = len(details.written), details.plain_ns
     brought = f" for {n} tokens" if n > 1 else ""
@@ -122,13 +122,13 @@ def _cost(details: RoundDetails, room: int) -> Content:
     return Content.styled(whole, _QUIET)
 
 
-def _written(details: RoundDetails) -> Content:
+def _written(details: StepDetails) -> Content:
     styles = (_drafted_style(details, at) if at < details.n_accepted else _TARGET for at in range(len(details.written)))
     pieces = (Content.styled(visible(piece), style) for piece, style in zip(details.written, styles, strict=True))
     return Content(" ").join(pieces)
 
 
-def _disagreement(details: RoundDetails, width: int) -> Content:
+def _disagreement(details: StepDetails, width: int) -> Content:
     at = details.n_accepted
     if at >= min(len(details.written), len(details.drafted)):
         return Content("")
@@ -150,7 +150,7 @@ def _disagreement(details: RoundDetails, width: int) -> Content:
     return line.truncate(width, ellipsis=True)
 
 
-def round_lines(details: RoundDetails, width: int, *, brief: bool = False) -> Iterator[Content]:
+def round_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iterator[Content]:
     """What a round made of its draft, in so many cells.
 
     Args:

@@ -13,7 +13,7 @@ from app.ui.sidebar.numbers import Numbers, of_counters
 from app.ui.sidebar.recent import Recent
 from app.ui.sidebar.steady import Steady
 from app.ui.text import percent, tokens
-from app.worker.events import LoadProgress, Measuring, PromptProgressed, StepCompleted
+from app.worker.events import LoadProgress, Measuring, PromptProgress, Step
 
 _SWITCHED_OFF = f"off: {SWITCHED_OFF}"
 _UNKNOWN = "\N{EN DASH}"
@@ -67,7 +67,7 @@ class Readouts:
         self._measured_with = ("", False, 0)
         """Where drafts came from when the counters were taken."""
         self._began = 0.0
-        self._reading: PromptProgressed | None = None
+        self._reading: PromptProgress | None = None
         self._read_at = self._reading_began = 0.0
         self.reading_line = ""
         self._watchers: list[Callable[[], object]] = []
@@ -106,11 +106,11 @@ class Readouts:
         match event:
             case LoadProgress():
                 self.reading_models(event)
-            case PromptProgressed():
+            case PromptProgress():
                 self.reading(event)
             case Measuring():
                 self.measuring(event)
-            case StepCompleted(stats=stats, drafting=drafting):
+            case Step(stats=stats, drafting=drafting):
                 self.measured(stats, drafting, live=True)
 
     def reading_models(self, progress: LoadProgress | None = None) -> None:
@@ -172,7 +172,7 @@ class Readouts:
         """Whether measuring is worth a word: a second look mostly ends before anybody could read one."""
         return not progress.again or self._clock() - self._began >= _UNSAID_S
 
-    def reading(self, progress: PromptProgressed) -> None:
+    def reading(self, progress: PromptProgress) -> None:
         """The prompt is being evaluated: by the target before the answer, by its draft when that has begun."""
         now, before = self._clock(), self._reading
         if before is None or before.drafting is not progress.drafting:

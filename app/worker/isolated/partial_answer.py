@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason, Source
 from app.models.pair_info import PairInfo
-from app.worker.events import AnswerPlan, Event, Finished, StepCompleted
+from app.worker.events import AnswerPlan, Event, Finished, Step
 from app.worker.request import AnswerRequest
 
 
@@ -32,7 +32,7 @@ class PartialAnswer:
             event: What has come.
             pair: Who answers.
         """
-        if isinstance(event, StepCompleted):
+        if isinstance(event, Step):
             for segment in event.segments:
                 (self._reasoning if segment.reasoning else self._text).append(segment.text)
             self._stats, self._status = event.stats, event.drafting

@@ -20,8 +20,8 @@ from app.worker.events import (
     Measuring,
     Notice,
     PairChanged,
-    PromptProgressed,
-    StepCompleted,
+    PromptProgress,
+    Step,
 )
 from app.worker.isolated.partial_answer import PartialAnswer
 from app.worker.isolated.protocol import Answer, Load, RunJob
@@ -226,10 +226,10 @@ def _activity(event: Event) -> str:
     match event:
         case LoadProgress(what=what):
             return f"loading the {what} model"
-        case PromptProgressed():
+        case PromptProgress():
             return "reading the prompt"
         case Measuring():
             return "measuring the pair"
-        case StepCompleted():
+        case Step():
             return "writing the answer"
     return ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from app.worker.events import Event, LoadProgress, PromptProgressed, StepCompleted
+from app.worker.events import Event, LoadProgress, PromptProgress, Step
 
 CHUNK = 512
 """Most prompt tokens between two events: `app.llama.params.ContextParams.n_batch`, which a device reads at once."""
@@ -76,12 +76,12 @@ class AdaptiveTimeout:
                 self._phase = _Phase.LOADING
                 if before is _Phase.LOADING:
                     self._load_s = max(self._load_s, silence_s)
-            case PromptProgressed(done=done):
+            case PromptProgress(done=done):
                 self._phase = _Phase.PROMPT
                 if before is _Phase.PROMPT and self._done is not None and done > self._done:
                     self._prompt_s = max(self._prompt_s, silence_s / (done - self._done))
                 self._done = done
-            case StepCompleted():
+            case Step():
                 self._phase = _Phase.WRITING
                 if before is _Phase.WRITING:
                     self._step_s = max(self._step_s, silence_s)

@@ -121,7 +121,7 @@ def test_an_answer_gives_way_before_it_measures_and_in_every_round() -> None:
     request = AnswerRequest((Message(Role.USER, "hi"),), SamplingParams(), AutoDraft(), max_tokens=64)
     seen = [(type(event).__name__, pair.n_yields) for event in answer(pair, 1, request)]
     assert dict(seen)["Measuring"] == 1
-    rounds = [n_yields for name, n_yields in seen if name == "StepCompleted"]
+    rounds = [n_yields for name, n_yields in seen if name == "Step"]
     assert len(rounds) > 3
     assert dict(seen)["Finished"] >= len(rounds)
 

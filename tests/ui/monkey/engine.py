@@ -28,15 +28,15 @@ from app.worker.events import (
     LoadProgress,
     Measuring,
     Notice,
-    PromptProgressed,
-    RoundDetails,
-    StepCompleted,
+    PromptProgress,
+    Step,
+    StepDetails,
 )
 from app.worker.request import AnswerRequest
 from tests.ui.compare_driver import made
 from tests.ui.fakes import PAIR, STATS, no_loader
 
-_DETAILS = RoundDetails(
+_DETAILS = StepDetails(
     number=1,
     drafted=(b" pivot", b" =", b"\xff"),
     n_model=2,
@@ -148,12 +148,12 @@ class MonkeyEngine:
                 self._waiting.popleft()
             self.emit(event)
         elif what == "read":
-            self.emit(Measuring(now.number, 0.5) if len(text) % 2 else PromptProgressed(now.number, False, 512, 1700))
+            self.emit(Measuring(now.number, 0.5) if len(text) % 2 else PromptProgress(now.number, False, 512, 1700))
         elif text:
             (now.thought if what == "think" else now.text).append(text)
             details = _DETAILS if self._inspected else None
             segments = tuple(Segment(part, origin, reasoning=what == "think") for part, origin in _pieces(text))
-            self.emit(StepCompleted(now.number, segments, STATS, None, details))
+            self.emit(Step(now.number, segments, STATS, None, details))
 
     def _load(self, now: _Asked, what: str) -> None:
         if now.stopped or what in ("end", "fail", "cut", "die"):
@@ -203,7 +203,7 @@ def _comparison(job: CompareJob, number: int) -> Iterator[Event]:
         for side in job.sides:
             run = made(side.name, 2.0)
             yield JobProgressed(number, RunBegan(side.name, round_))
-            yield StepCompleted(number, (Segment(run.text, Origin.TARGET),), run.stats)
+            yield Step(number, (Segment(run.text, Origin.TARGET),), run.stats)
             yield JobProgressed(number, RunEnded(round_, run))
             runs[side.name] = run
         rounds.append(runs)

@@ -11,7 +11,7 @@ import psutil
 from app.conversations.message import Message, Role
 from app.core.child import python_command
 from app.engine.types import Drafting, SamplingParams
-from app.worker.events import Event, Failed, Finished, Loaded, PromptProgressed, StepCompleted
+from app.worker.events import Event, Failed, Finished, Loaded, PromptProgress, Step
 from app.worker.isolated.engine import IsolatedEngine, WaysOut
 from app.worker.isolated.watchdog import Watchdog
 from app.worker.request import AnswerRequest
@@ -24,7 +24,7 @@ GREEDY = SamplingParams(temperature=0)
 def question(
     text: str = "abc", max_tokens: int | None = 5, drafting: Drafting = None, stops: tuple[str, ...] = ()
 ) -> AnswerRequest:
-    return AnswerRequest((Message(Role.USER, text),), GREEDY, drafting, max_tokens, stops, with_rounds=True)
+    return AnswerRequest((Message(Role.USER, text),), GREEDY, drafting, max_tokens, stops, with_details=True)
 
 
 ENDLESS = question(max_tokens=None)
@@ -44,16 +44,16 @@ def finished(event: Event) -> Finished:
 
 def untimed(event: Event) -> Event:
     """The event without what a clock had a part in, or which files were already there to be counted."""
-    if isinstance(event, StepCompleted | Finished):
+    if isinstance(event, Step | Finished):
         stats = event.stats.snapshot()
         for name in stats.__slots__:
             if name.endswith("_ns"):
                 setattr(stats, name, 0)
         event = replace(event, stats=stats)
-        if isinstance(event, StepCompleted) and event.details is not None:
+        if isinstance(event, Step) and event.details is not None:
             event = replace(event, details=replace(event.details, total_ns=0))
         return event
-    if isinstance(event, PromptProgressed):
+    if isinstance(event, PromptProgress):
         return replace(event, left_s=None)
     if isinstance(event, Loaded):
         return replace(event, pair=replace(event.pair, memory=()))

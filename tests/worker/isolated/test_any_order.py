@@ -17,7 +17,7 @@ from app.core.errors import DecodeError, StoppedError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Origin
-from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, StepCompleted
+from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, Step
 from app.worker.isolated.engine import IsolatedEngine
 from app.worker.isolated.protocol import Answer, Begin, Cancel, Load, RunJob
 from app.worker.isolated.watchdog import Lost, Quiet
@@ -80,7 +80,7 @@ class Child:
         if what == "say" and not stopped:
             if isinstance(command, Answer) and self._has_pair:
                 self._text += "word "
-                self._say(StepCompleted(number, (Segment("word ", Origin.TARGET),), STATS))
+                self._say(Step(number, (Segment("word ", Origin.TARGET),), STATS))
             return
         self._waiting.popleft()
         text, self._text = self._text, ""
@@ -181,11 +181,11 @@ def live(moves: Sequence[str]) -> Life:
         for event in life.events:
             if isinstance(event, Finished):
                 before = life.events[: life.events.index(event)]
-                steps = [each for each in before if isinstance(each, StepCompleted) and each.request == event.request]
+                steps = [each for each in before if isinstance(each, Step) and each.request == event.request]
                 assert event.text == "".join(part.text for step in steps for part in step.segments)
         last = {event.request: at for at, event in enumerate(life.events) if isinstance(event, Finished | Failed)}
         for at, event in enumerate(life.events):
-            if isinstance(event, StepCompleted):
+            if isinstance(event, Step):
                 assert at < last[event.request], "an answer goes on after its end"
         for move in ("load", "answer"):
             life.do(move)

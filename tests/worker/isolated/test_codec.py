@@ -40,9 +40,9 @@ from app.worker.events import (
     Measuring,
     Notice,
     PairChanged,
-    PromptProgressed,
-    RoundDetails,
-    StepCompleted,
+    PromptProgress,
+    Step,
+    StepDetails,
 )
 from app.worker.isolated.codec import Codec
 from app.worker.isolated.protocol import Answer, Begin, Cancel, Drafts, Inspect, LastWords, Load, RunJob
@@ -64,7 +64,7 @@ OPTIONS = Options(
     Placement(ModelParams(devices=("CUDA0", "RPC0"), tensor_split=(1.0, 2.5))),
     Process(True, ("[::1]:5", "h:6")),
 )
-DETAILS = RoundDetails(1, (b"\xf0\x9f", b""), 1, (0.5, None), (b"\xff",), 0, (0.9,), 0.1, 7, None)
+DETAILS = StepDetails(1, (b"\xf0\x9f", b""), 1, (0.5, None), (b"\xff",), 0, (0.9,), 0.1, 7, None)
 VALUES = [
     Begin(7),
     Load(PairLoader(OPTIONS)),
@@ -77,11 +77,9 @@ VALUES = [
     Loaded(PairInfo(MODEL, None, 8, "CPU")),
     Notice("n"),
     Measuring(3, 0.1),
-    PromptProgressed(3, True, 1, 2),
-    StepCompleted(3, (Segment("a", Origin.DRAFT), Segment("b", Origin.TARGET, True)), STATS, STATUS),
-    StepCompleted(
-        3, (), STATS, None, RoundDetails(1, (b"\xf0\x9f", b""), 1, (0.5, None), (b"\xff",), 0, (0.9,), 0.1, 7, None)
-    ),
+    PromptProgress(3, True, 1, 2),
+    Step(3, (Segment("a", Origin.DRAFT), Segment("b", Origin.TARGET, True)), STATS, STATUS),
+    Step(3, (), STATS, None, StepDetails(1, (b"\xf0\x9f", b""), 1, (0.5, None), (b"\xff",), 0, (0.9,), 0.1, 7, None)),
     JobProgressed(3, RunBegan("plain", 1)),
     JobEnded(3, Raced((), {"auto": None}, False)),
     Inspect(True),

@@ -28,8 +28,8 @@ from app.worker.events import (
     Loaded,
     LoadProgress,
     Notice,
-    PromptProgressed,
-    StepCompleted,
+    PromptProgress,
+    Step,
 )
 from app.worker.isolated.process import Process
 from tests.worker.isolated.fake_process import MODULE, FakeJob, FakeLoader, FakeLook
@@ -169,7 +169,7 @@ class TestDeath:
         harness.engine.load(FakeLoader(waits_at=2))
         harness.until(Loaded)
         harness.engine.answer(question("a" * 40))
-        harness.until(PromptProgressed)
+        harness.until(PromptProgress)
         harness.child.kill()
 
         assert "while reading the prompt, by signal KILL" in failed(harness.until(Failed)[-1]).error.message
@@ -189,7 +189,7 @@ class TestDeath:
         again = harness.engine.answer(question())
         heard = harness.until(Finished, Failed)
 
-        assert [type(event) for event in shown if not isinstance(event, PromptProgressed)] == [StepCompleted] * 3
+        assert [type(event) for event in shown if not isinstance(event, PromptProgress)] == [Step] * 3
         assert "while writing the answer, by signal ABRT" in failed(last).error.message
         assert failed(last).error.hint == "Ask again: the models are loaded anew before the answer."
         assert failed(last).request == number
@@ -272,7 +272,7 @@ class TestCancel:
     def test_a_running_answer_keeps_its_text(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader(n_ctx=100_000))
         harness.engine.answer(ENDLESS)
-        harness.until(StepCompleted)
+        harness.until(Step)
         harness.engine.cancel()
 
         last = finished(harness.until(Finished)[-1])
@@ -283,7 +283,7 @@ class TestCancel:
     def test_a_waiting_answer_is_cancelled_with_it_and_a_later_one_is_not(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader(n_ctx=100_000))
         running, waiting = harness.engine.answer(ENDLESS), harness.engine.answer(ENDLESS)
-        harness.until(StepCompleted)
+        harness.until(Step)
         harness.engine.cancel()
         later = harness.engine.answer(question())
 
@@ -307,7 +307,7 @@ class TestEnd:
     def test_close_ends_the_process_whatever_it_does(self, harness: Harness, waits_at: int | str | None) -> None:
         harness.engine.load(FakeLoader(n_ctx=100_000, waits_at=waits_at))
         harness.engine.answer(ENDLESS)
-        harness.until(LoadProgress if waits_at == "loading" else PromptProgressed)
+        harness.until(LoadProgress if waits_at == "loading" else PromptProgress)
         child = harness.child
 
         assert harness.engine.close(30)
@@ -323,11 +323,11 @@ class TestEnd:
             import time
             from tests.worker.isolated.fake_process import FakeLoader
             from tests.worker.isolated.harness import ENDLESS, Harness
-            from app.worker.events import LoadProgress, PromptProgressed
+            from app.worker.events import LoadProgress, PromptProgress
             harness = Harness()
             harness.engine.load(FakeLoader(n_ctx=1_000_000, waits_at={waits_at!r}))
             harness.engine.answer(ENDLESS)
-            harness.until(LoadProgress if {waits_at!r} == "loading" else PromptProgressed)
+            harness.until(LoadProgress if {waits_at!r} == "loading" else PromptProgress)
             print(harness.child.pid, flush=True)
             time.sleep(3600)
         """

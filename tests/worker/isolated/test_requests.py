@@ -10,7 +10,7 @@ from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.models.pair_info import ModelInfo, PairInfo
 from app.worker.engine_worker import CancelSwitch, Progress
-from app.worker.events import Failed, Loaded, LoadProgress, Notice, PairChanged, StepCompleted
+from app.worker.events import Failed, Loaded, LoadProgress, Notice, PairChanged, Step
 from app.worker.isolated.protocol import Answer, Load, RunJob
 from app.worker.isolated.requests import PendingRequest, RequestQueue
 from app.worker.request import LoadedPair
@@ -59,7 +59,7 @@ def test_one_comes_after_another(requests: RequestQueue, turns: list[int]) -> No
 
     assert requests.follow(LOADED) == LOADED
     assert (requests.loader, requests.activity) == (PAIR, "reading the prompt")
-    requests.follow(StepCompleted(2, (), GenerationStats()))
+    requests.follow(Step(2, (), GenerationStats()))
     assert requests.activity == "writing the answer"
     failed = Failed(2, AppError("It went wrong."))
     assert requests.follow(failed) == failed
@@ -162,7 +162,7 @@ def test_what_was_stopped_is_not_asked_of_a_new_child(requests: RequestQueue) ->
     assert requests.current is not None
     requests.current.is_settled = True
     assert requests.is_stuck
-    assert requests.follow(StepCompleted(2, (), GenerationStats())) is None
+    assert requests.follow(Step(2, (), GenerationStats())) is None
     left = requests.unsettled()
     requests.clear()
 

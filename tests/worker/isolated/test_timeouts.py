@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from app.engine.stats import GenerationStats
-from app.worker.events import Event, JobProgressed, LoadProgress, Measuring, PromptProgressed, StepCompleted
+from app.worker.events import Event, JobProgressed, LoadProgress, Measuring, PromptProgress, Step
 from app.worker.isolated.timeouts import CHUNK, AdaptiveTimeout, Limits
 
 LIMITS = Limits(least=30, loading=300, unknown=600, stopped=10, noticed=20, factor=8)
-STEP = StepCompleted(1, (), GenerationStats())
+STEP = Step(1, (), GenerationStats())
 
 
 def after(*heard: tuple[Event, float], loading: bool = False) -> AdaptiveTimeout:
@@ -22,7 +22,7 @@ def after(*heard: tuple[Event, float], loading: bool = False) -> AdaptiveTimeout
 
 
 def prompt(done: int, *, drafting: bool = False) -> Event:
-    return PromptProgressed(1, drafting, done, 4000)
+    return PromptProgress(1, drafting, done, 4000)
 
 
 def test_what_nothing_is_known_of_gets_the_most() -> None:

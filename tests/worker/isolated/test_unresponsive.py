@@ -16,7 +16,7 @@ import pytest
 from app.conversations.message import Begun
 from app.core.errors import EngineLostError, StoppedError
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, SamplingParams
-from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, StepCompleted
+from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, Step
 from app.worker.isolated.watchdog import Finding, Lost, Quiet, Watchdog
 from tests.worker.isolated.fake_process import FakeJob, FakeLoader
 from tests.worker.isolated.harness import ENDLESS, Harness, failed, finished, question
@@ -68,7 +68,7 @@ def hang(unresponsive: Harness, mark: Path, until: str = "") -> int:
     unresponsive.until(Loaded)
     number = unresponsive.engine.answer(ENDLESS)
     for _ in range(4):
-        unresponsive.until(StepCompleted)
+        unresponsive.until(Step)
     appears(mark)
     return number
 
@@ -129,7 +129,7 @@ class TestStop:
             engine.until(Loaded)
             engine.engine.answer(asked)
             for _ in range(5):
-                engine.until(StepCompleted)
+                engine.until(Step)
             if waits_at is not None:
                 appears(mark)
             engine.engine.cancel()
@@ -239,7 +239,7 @@ class TestStop:
         numbers = []
         for _ in range(3):
             numbers.append(harness.engine.answer(ENDLESS))
-            harness.until(StepCompleted)
+            harness.until(Step)
             harness.engine.cancel()
             assert finished(harness.until(Finished, Failed)[-1]).request == numbers[-1]
         # Whoever came first, the child or the end of the wait: nothing is told twice.
@@ -254,8 +254,8 @@ class TestWatchdog:
         unresponsive.engine.answer(question(max_tokens=2))
         unresponsive.until(Finished)
 
-        told = [name for name in watchdog.told if name not in ("PromptProgressed", "Notice", "LoadProgress")]
-        assert told == ["load", "Loaded", "begin", "StepCompleted", "StepCompleted", "Finished", "idle"]
+        told = [name for name in watchdog.told if name not in ("PromptProgress", "Notice", "LoadProgress")]
+        assert told == ["load", "Loaded", "begin", "Step", "Step", "Finished", "idle"]
 
     def test_a_word_about_a_silence_passes_through(
         self, unresponsive: Harness, watchdog: FakeWatchdog, tmp_path: Path

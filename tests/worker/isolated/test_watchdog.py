@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from app.engine.stats import GenerationStats
-from app.worker.events import LoadProgress, PromptProgressed, StepCompleted
+from app.worker.events import LoadProgress, PromptProgress, Step
 from app.worker.isolated.timeouts import AdaptiveTimeout, Limits
 from app.worker.isolated.watchdog import Finding, Lost, Quiet, Watchdog
 
-STEP = StepCompleted(1, (), GenerationStats())
+STEP = Step(1, (), GenerationStats())
 LIMITS = Limits(least=30, loading=300, unknown=600, stopped=10, noticed=20, factor=8)
 
 
@@ -51,7 +51,7 @@ class Watched:
     def write(self) -> None:
         """An answer is written, quickly."""
         self.watchdog.begin(loading=False)
-        for event in (PromptProgressed(1, False, 0, 9), PromptProgressed(1, False, 9, 9), STEP, STEP):
+        for event in (PromptProgress(1, False, 0, 9), PromptProgress(1, False, 9, 9), STEP, STEP):
             self.now += 1 / 64
             self.watchdog.heard(event)
 
@@ -87,11 +87,11 @@ def test_a_word_in_time_begins_another_silence(watched: Watched) -> None:
 
 def test_a_slow_prompt_on_a_slow_server_is_waited_for(watched: Watched) -> None:
     watched.watchdog.begin(loading=False)
-    watched.watchdog.heard(PromptProgressed(1, False, 0, 4096))
+    watched.watchdog.heard(PromptProgress(1, False, 0, 4096))
     found = []
     for done in range(512, 4097, 512):
         found += watched.ticks(200)
-        watched.watchdog.heard(PromptProgressed(1, False, done, 4096))
+        watched.watchdog.heard(PromptProgress(1, False, done, 4096))
     found += watched.ticks(200)
 
     # The first time it is worth a word; then that is how it is.
