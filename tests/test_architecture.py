@@ -70,7 +70,7 @@ def test_every_command_of_the_parser_has_a_function() -> None:
 _FIRST_FRAME = """
 import app.cli.chat
 from app.ui.app import TandemApp
-from app.ui.settings.chat_settings import ChatSettings
+from app.session.chat_settings import ChatSettings
 
 TandemApp._after_first_frame = TandemApp._leave
 engine = type("Engine", (), {"cancel": lambda self: None})()

@@ -20,13 +20,13 @@ from app.models.catalog import Pair
 from app.models.pairing.texts import setup_command
 from app.models.registry import SetUp
 from app.models.source import HubModel
+from app.session.chat_settings import ChatSettings, applied
 from app.settings.layers import Layer, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
 from app.ui.key_names import key
 from app.ui.models.setups import Choice
 from app.ui.models.ways import NoRoomError, Way
-from app.ui.settings.chat_settings import ChatSettings, applied
 from app.worker.events import Event, Failed
 
 if TYPE_CHECKING:

@@ -1,256 +1,434 @@
-"""The conversation that goes on, with its branches, as the store keeps it."""
+"""The open conversation: its branches, the answer being written, and both in the store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from app.conversations.disk import StoreOpener
-from app.conversations.message import Role
-from app.conversations.tree import Node, Tree
-from app.session.kept import Opened, Place, place_in
-from app.session.shelf import Shelf
+from app.conversations.disk import SAVED
+from app.conversations.ending import Ending, ending_in, numbers_of, numbers_of_failure
+from app.conversations.message import Begun, Message, Role
+from app.conversations.tree import Document, Node, State, Tree, said
+from app.core.errors import AppError
+from app.engine.text.segments import Segment
+from app.engine.types import FinishReason
+from app.session.answer_numbers import answer_numbers
+from app.session.library import Library
+from app.worker.events import Finished
 
 if TYPE_CHECKING:
+    from app.conversations.journal import Journal
     from app.conversations.store import Store
 
-_T = TypeVar("_T")
-_BESIDE = 4
-"""Earlier answers in whose place another one comes that are looked at for it."""
+_ON_DISK_S = 1.0
+"""Shown text is on disk after at most this long."""
+_SLACK_S = 0.01
+_SIMILAR_ANSWERS = 4
+"""Earlier answers to the same prompt that n-gram drafting may search."""
+_COUNTING = (State.COMPLETE, State.STOPPED, State.CUT)
+"""States of answers that the conversation continues from."""
+_STATES = {
+    FinishReason.STOP: State.COMPLETE,
+    FinishReason.CANCELLED: State.STOPPED,
+    FinishReason.LENGTH: State.CUT,
+    FinishReason.CONTEXT: State.CUT,
+    FinishReason.REPETITION: State.CUT,
+}
 
 
-class Conversation(Shelf):
-    """Where the chat stands: in one of the conversations, and in which of its branches.
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The last prompt of the active branch.
 
-    Args:
-        open_store: Opens the store, called by `open_store`; None keeps nothing.
+    Attributes:
+        prompt: None without any.
+        is_answered: Whether the branch ends with its answer.
+        parent: Id of the message that the next prompt replies to.
     """
 
-    def __init__(self, open_store: StoreOpener | None = None) -> None:
-        super().__init__(open_store)
-        self._place = Place()
-        self._empty_draft = ""
-        self._unanswered: int | None = None
-        """The conversation left last in which nothing but a prompt was said."""
+    prompt: Node | None = None
+    is_answered: bool = False
+    parent: int | None = None
+
+    @classmethod
+    def of(cls, path: tuple[Node, ...]) -> Turn:
+        """Return the last turn; a prompt without a usable answer is not continued from."""
+        last = path[-1] if path else None
+        if last is None or last.role is Role.USER:
+            return cls(last, parent=last.parent if last is not None else None)
+        above = path[-2] if len(path) > 1 else None
+        prompt = above if last.role is Role.ASSISTANT and above is not None and above.role is Role.USER else None
+        if prompt is not None and not _counts(last):
+            return cls(prompt, parent=prompt.parent)
+        return cls(prompt, is_answered=prompt is not None, parent=last.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an answer ended.
+
+    Attributes:
+        ending: Why it ended.
+        prompt: What it was to answer.
+        thought: Whether it holds reasoning.
+        counts: Whether the conversation continues from it.
+        reverted: Whether the earlier answer, or the earlier end of this one, is active again.
+    """
+
+    ending: Ending
+    prompt: str
+    thought: bool = False
+    counts: bool = False
+    reverted: bool = False
+
+
+@dataclass(slots=True)
+class _Running:
+    """The answer being written; `fallback` is the leaf to return to if it fails."""
+
+    journal: Journal
+    fallback: int | None
+
+
+class Conversation:
+    """One conversation as a tree of messages with an active branch.
+
+    Args:
+        library: Stores it, and knows the id of the open one.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        library.on_lost = self._forget_draft
+        self.tree = Tree()
+        self.settings: Document = {}
+        """Settings of this conversation alone."""
+        self.draft = ""
+        """Stored text of the input line."""
+        self.models: Document = {}
+        """Names of the loaded models by role, stored with every answer."""
+        self._new_draft = ""
+        """Text typed where no prompt was sent yet."""
+        self._running: _Running | None = None
+        self._save_failed = False
+
+    # What it holds
 
     @property
-    def conversation(self) -> int | None:
-        """The id of the conversation that is going on; None while nothing was said in it."""
-        return self._place.conversation
+    def turn(self) -> Turn:
+        return Turn.of(self.tree.path)
 
     @property
-    def tree(self) -> Tree:
-        """What was said in it, with every branch."""
-        return self._place.tree
+    def messages(self) -> tuple[Node, ...]:
+        """The active branch with the running answer as far as it is written."""
+        path, running = self.tree.path, self._running
+        if running is None or not path or path[-1].id != running.journal.start.id:
+            return path
+        return (*path[:-1], running.journal.node)
 
     @property
-    def exchange(self) -> tuple[int | None, int | None]:
-        """The prompt that was put last and the answer to it, as far as they are kept."""
-        place = self._place
-        return place.asked.id if place.asked is not None else None, place.answered
+    def running(self) -> int | None:
+        """Id of the answer being written."""
+        return self._running.journal.start.id if self._running is not None else None
+
+    def messages_before(self, prompt: Node | None) -> tuple[Message, ...]:
+        """Return what the model reads before a prompt; for None, the whole branch."""
+        return said(self.tree.path_to(self.turn.parent if prompt is None else prompt.parent))
 
     @property
-    def is_beside_another(self) -> bool:
-        """Whether the prompt that was put last is a branch beside earlier ones."""
-        asked = self._place.asked
-        return asked is not None and len(self.tree.siblings(asked.id)) > 1
-
-    @property
-    def beside(self) -> tuple[str, ...]:
-        """What was answered before to the prompt that was put last, or to those beside it; the newest first."""
-        asked, tree = self._place.asked, self.tree
-        if asked is None:
+    def similar_answers(self) -> tuple[str, ...]:
+        """Earlier answers to the last prompt or its siblings, newest first."""
+        prompt, tree = self.turn.prompt, self.tree
+        if prompt is None:
             return ()
-        answers = [reply for prompt in tree.siblings(asked.id) for reply in tree.replies(prompt.id)]
+        answers = [reply for sibling in tree.siblings(prompt.id) for reply in tree.replies(sibling.id)]
         answers = sorted((reply for reply in answers if reply.id != tree.leaf), key=lambda reply: -reply.id)
-        texts = (text for reply in answers[:_BESIDE] for text in (reply.reasoning, reply.text))
+        texts = (text for reply in answers[:_SIMILAR_ANSWERS] for text in (reply.reasoning, reply.text))
         return tuple(text for text in texts if text.strip())
 
-    @property
-    def is_deleted(self) -> bool:
-        """Whether the conversation that is going on was deleted here; what others delete is gone on with."""
-        return self._place.is_deleted
+    # Answers
 
-    def delete(self, conversation: int) -> None:
-        super().delete(conversation)
-        if conversation == self._place.conversation:
-            self._place.is_deleted = True
-
-    def undelete(self) -> int | None:
-        conversation = super().undelete()
-        if conversation == self._place.conversation:
-            self._place.is_deleted = False
-        return conversation
-
-    def leave(self, draft: str = "") -> Opened:
-        """Begin an empty conversation; an answer on its way is stopped.
+    def ask(self, text: str, instead_of: int | None = None) -> bool:
+        """Add a prompt and begin its answer.
 
         Args:
-            draft: What is typed and not sent; it waits for the return.
+            text: The prompt; the unanswered last one is used again if it has the same text.
+            instead_of: Id of a prompt that gets this one as a branch beside it.
 
         Returns:
-            The empty conversation, with what was typed when it was left.
+            Whether the store took it.
         """
-        self._stop()
-        self.draft(draft)
-        if len(self.tree.nodes) == 1:
-            self._unanswered = self.conversation
-        self._place = Place()
-        return Opened(draft=self._empty_draft)
+        self._library.disk.open()
+        return self._library.do(lambda store: self._ask(store, text, instead_of)) is not None
 
-    def open(self, conversation: int, draft: str = "") -> Opened | None:
-        """Leave the conversation for another one, as `leave` does.
+    def _ask(self, store: Store, text: str, instead_of: int | None) -> Node:
+        replaced = self.tree.nodes.get(instead_of) if instead_of is not None else None
+        turn = self.turn if replaced is None else Turn(replaced, parent=replaced.parent)
+        number = self._library.conversation
+        if number is None:
+            number = self._create(store, turn.parent)
+            turn = self.turn
+        leaf, prompt = self.tree.leaf, turn.prompt
+        is_new = prompt is None or (prompt.text, prompt.parent) != (text, turn.parent)
+        if prompt is None or is_new:
+            prompt = store.add(number, Role.USER, text, parent=turn.parent)
+            self.tree = self.tree.with_node(prompt)
+            if len(self.tree.siblings(prompt.id)) > 1:
+                store.call_after(number, self.tree.opening)
+        if self.draft:
+            store.set_draft(number, "")
+            self.draft = ""
+        return self._begin(store, number, prompt.id, None if is_new else leaf)
 
-        Returns:
-            What to go on with; None if there is nothing, and the old conversation goes on.
+    def _create(self, store: Store, parent: int | None) -> int:
+        """Create the conversation; what the store has lost of it, down to a message, is added again."""
+        if self._new_draft:
+            store.keep_unsent("")
+            self._new_draft = ""
+        number, tree = store.create(self.settings), Tree()
+        for node in self.tree.path_to(parent):
+            tree = tree.with_node(store.add(number, node.role, node.text, node.reasoning, parent=tree.leaf))
+        self._library.conversation, self.tree = number, tree
+        return number
+
+    def regenerate(self, prompt: int) -> bool:
+        """Begin another answer to a prompt; return whether it began."""
+        node, number = self.tree.nodes.get(prompt), self._library.conversation
+        if number is None or node is None or node.role is not Role.USER:
+            return False
+        leaf = self.tree.leaf
+        return self._library.do(lambda store: self._begin(store, number, prompt, leaf)) is not None
+
+    def _begin(self, store: Store, number: int, prompt: int, fallback: int | None) -> Node:
+        journal = store.answer(number, prompt, models=self.models)
+        self._library.mark_restored(number)
+        self.tree = self.tree.with_node(journal.node)
+        self._running, self._save_failed = _Running(journal, fallback), False
+        return journal.node
+
+    def resume(self, answer: int) -> Begun | None:
+        """Continue an answer that ended early; return what it holds, None if it cannot."""
+        number = self._library.conversation
+        if number is None or answer not in self.tree.nodes:
+            return None
+        return self._library.do(lambda store: self._resume(store, number, answer))
+
+    def _resume(self, store: Store, number: int, answer: int) -> Begun | None:
+        # Another Tandem may have continued it.
+        now = store.load(number).tree.nodes.get(answer)
+        if now is None or not now.state.can_continue or now.parent is None:
+            return None
+        journal = store.resume(answer)
+        self._running, self._save_failed = _Running(journal, answer), False
+        self._library.mark_restored(number)
+        self.tree = replace(self.tree.with_node(journal.node), leaf=answer)
+        return Begun(now.text, now.reasoning)
+
+    def add(self, segments: Iterable[Segment]) -> None:
+        """Append shown text to the running answer."""
+        if self._running is not None:
+            for segment in segments:
+                self._running.journal.add(segment.text, reasoning=segment.reasoning)
+
+    def tick(self, next_s: float) -> None:
+        """Write text that has waited long enough.
+
+        Args:
+            next_s: Seconds until the next call.
         """
-        found = self._do(lambda store: store.load(conversation), conversation)
-        if found is None:
-            return None
-        self.leave(draft)
-        # Somebody has brought it back, or it could not be chosen.
-        self._is_back(conversation)
-        self._place = place_in(conversation, found.tree, found.draft, found.settings)
-        return self._place.opened()
+        if self._running is None:
+            return
+        from app.conversations.journal import WAIT_S
 
-    def look_again(self) -> Opened | None:
-        """Take in what another Tandem has said in the conversation since it was read.
+        journal = self._running.journal
+        if next_s + WAIT_S > _ON_DISK_S + _SLACK_S:
+            journal.flush()
+        else:
+            journal.tick()
+        self._report_saving(journal)
 
-        Returns:
-            What to go on with, at the end of the branch that goes on here; None if nothing was said in that one.
-        """
-        place = self._place
-        number, leaf = place.conversation, place.tree.leaf
-        standing = None if number is None else self._do(lambda store: store.standing(number))
-        # Without any it was removed, which is found out when there is something to keep.
-        if not standing or standing == {node.id: node.state for node in place.tree.nodes.values()}:
-            return None
-        found = self._do(lambda store: store.load(number or 0))
-        if found is None:
-            return None
-        tree = found.tree
-        if leaf is not None and leaf in tree.nodes:
-            tree = replace(tree, leaf=tree.newest_leaf(leaf))
-        if len(tree.path) == len(place.tree.path) and all(map(Node.says_as, tree.path, place.tree.path)):
-            place.tree = tree
-            return None
-        self._place = place_in(number or 0, tree, place.draft, place.settings)
-        return self._place.opened()
+    def finish(self, event: Finished) -> Outcome:
+        """Store an ended answer with its numbers, and those of the part it continued."""
+        stats: dict[str, Any] = {**answer_numbers(event), **self.models}
+        if self._running is not None and self._running.journal.continues:
+            stats |= self._earlier_numbers(self._running.journal.start.id)
+        why = numbers_of(event.reason, event.repeats, at_limit=event.at_limit)
+        kept = {"text": event.text or None, "reasoning": event.reasoning or None, "stats": stats}
+        outcome = self._end(_STATES[event.reason], why, **kept)
+        return replace(outcome, ending=Ending(event.reason, event.repeats, at_limit=event.at_limit))
 
-    def draft(self, text: str) -> None:
-        """Keep what was typed and not sent."""
-        place = self._place
-        if place.conversation is None:
-            self._keep_unsent(text)
-        elif text != place.draft:
-            number, bring_back = place.conversation, bool(text) and not self.is_deleted
-            self._do(lambda store: store.set_draft(number, text, bring_back=bring_back))
-            place.draft = text
-            if bring_back:
-                self._is_back(number)
-            if self._place.conversation is None:
-                # Another Tandem has removed the conversation.
-                self._keep_unsent(text)
+    def fail(self, error: AppError) -> Outcome:
+        """Store why an answer failed, with the text it has."""
+        why = numbers_of_failure(error)
+        if self._running is not None and self._running.journal.continues:
+            outcome = self._end(self._running.journal.start.state, {})
+            return replace(outcome, ending=ending_in(why), reverted=True)
+        return replace(self._end(State.FAILED, why, stats={**why, **self.models}), ending=ending_in(why))
 
-    def take_unsent(self) -> str:
-        """What the last run left typed in a conversation where nothing was said yet; empty if nothing."""
-        self._empty_draft = self._do(lambda store: store.take_unsent()) or ""
-        return self._empty_draft
+    def stop(self) -> None:
+        """End the running answer without waiting for the engine."""
+        self._end(State.STOPPED, numbers_of(FinishReason.CANCELLED))
 
-    def left_typed(self) -> str:
-        """The title of the last conversation where something was typed in it and not sent; "" where nothing was."""
-        return self._do(lambda store: store.left_typed()) or ""
+    def _end(self, state: State, why: Document, **stored: Any) -> Outcome:
+        running, self._running = self._running, None
+        if running is None:
+            return Outcome(Ending(), "")
+        journal, fallback = running.journal, running.fallback
+        parent = self.tree.nodes.get(journal.start.parent or 0)
+        text = stored.get("text") or journal.node.text
+        thought = bool((stored.get("reasoning") or journal.node.reasoning).strip())
+        outcome = Outcome(Ending(), parent.text if parent is not None else "", thought)
+        idle = journal.continues and journal.is_empty and state is not State.COMPLETE
+        if idle or not (text.strip() or thought):
+            self._discard(journal, fallback, why)
+            reverted = journal.continues or fallback not in (None, journal.start.parent)
+            return replace(outcome, reverted=reverted, counts=idle and _counts(journal.start))
+        node = self._library.do(lambda store: journal.finish(state, **stored)) or replace(journal.node, state=state)
+        self._report_saving(journal)
+        self.tree = self.tree.with_node(node)
+        if _counts(node):
+            return replace(outcome, counts=True)
+        if journal.continues or fallback in (None, node.parent):
+            return outcome
+        self._activate(fallback)
+        return replace(outcome, reverted=True)
 
-    def _keep_unsent(self, text: str) -> None:
-        if text != self._empty_draft:
-            self._empty_draft = text
-            self._do(lambda store: store.keep_unsent(text))
+    def _discard(self, journal: Journal, fallback: int | None, why: Document) -> None:
+        self._library.do(lambda store: journal.discard())
+        start = journal.start
+        if journal.continues:
+            self.tree = self.tree.with_node(start)
+            return
+        self.tree = self.tree.without(start.id, fallback if fallback is not None else start.parent)
+        prompt = self.tree.nodes.get(start.parent or 0)
+        if prompt is not None and not self.tree.has_replies(prompt.id):
+            self._library.do(lambda store: store.set_stats(prompt.id, why))
+            self.tree = self.tree.with_node(replace(prompt, ending=ending_in(why)))
 
-    def set_aside(self, text: str) -> None:
-        """Keep what was typed here and gave way to something else."""
-        self._do(lambda store: store.set_aside(text, self.conversation))
+    def _earlier_numbers(self, answer: int) -> dict[str, Any]:
+        old = dict(self._library.stats(answer))
+        parts = [*old.pop("earlier", []), *([old] if old else [])]
+        return {"earlier": parts} if parts else {}
 
-    def keep_settings(self, settings: Mapping[str, Any]) -> None:
-        """Keep the conversation's own settings; before anything was said in it, until something is."""
-        place = self._place
-        if settings != place.settings:
-            place.settings = settings
-            if place.conversation is not None:
-                self._do(lambda store: store.set_settings(place.conversation or 0, settings))
+    def _report_saving(self, journal: Journal) -> None:
+        """Report once that the answer cannot be saved, and once that it is saved again."""
+        failed_before, self._save_failed = self._save_failed, journal.trouble is not None
+        if journal.trouble is not None and not failed_before:
+            self._library.disk.tell(journal.trouble)
+        elif failed_before and not self._save_failed and self._library.is_on_disk:
+            self._library.say(SAVED)
 
-    def with_conversation(self, action: Callable[[Store, int], _T]) -> _T | None:
-        """What the store does with the conversation; None while nothing was said in it, or if the disk refuses."""
-        number = self._place.conversation
-        return None if number is None else self._do(lambda store: action(store, number))
+    # Branches
 
-    def with_store(self, action: Callable[[Store], _T]) -> _T | None:
-        """What the store finds over all conversations; None without one, or if the disk refuses."""
-        return self._do(action)
-
-    # Its branches
-
-    def switch(self, message: int) -> Opened | None:
-        """Make the branch through a message the active one; returns what to go on with, None if it is not there."""
-        place = self._place
-        if place.conversation is None or message not in place.tree.nodes:
-            return None
-        number, tree = place.conversation, place.tree.switched(message)
-        if tree.leaf is not None:
-            leaf = tree.leaf
-            self._do(lambda store: store.switch(number, leaf))
-        self._place = place_in(number, tree, place.draft, place.settings)
-        return self._place.opened()
-
-    def go_before(self, prompt: int) -> Opened | None:
-        """Go back to where a prompt was put: the next one is a branch beside it."""
-        place = self._place
-        asked = place.tree.nodes.get(prompt)
-        if asked is None:
-            return None
-        # The same words are no other prompt: their answer becomes a branch.
-        place.replied_to, place.asked, place.answered = asked.parent, asked, None
-        return place.opened()
-
-    def rewrite(self, answer: int, text: str) -> Opened | None:
-        """Put an answer of the user's own words beside one, and go on from it."""
-        place = self._place
-        old = place.tree.nodes.get(answer)
-        if old is None or place.conversation is None:
-            return None
-        number = place.conversation
-        node = self._do(lambda store: store.add(number, Role.ASSISTANT, text, parent=old.parent, state=old.state))
-        if node is None:
-            return None
-        self._is_back(number)
-        self._place = place_in(number, place.tree.with_node(node), place.draft, place.settings)
-        return self._place.opened()
-
-    # Behind it
-
-    def _take_up(self, store: Store, prompt: str) -> bool:
-        """Be where a prompt was put that nothing came of, if it is put again: the list is not to have it twice."""
-        number, settings = self._unanswered, self._place.settings
-        if number is None or number in self._deleted or not store.lists(number):
+    def switch(self, message: int) -> bool:
+        """Make the branch through a message the active one; return whether it exists."""
+        if message not in self.tree.nodes:
             return False
-        found = store.load(number)
-        if [node.text for node in found.tree.nodes.values()] != [prompt]:
-            return False
-        if found.draft.strip() not in ("", prompt.strip()):
-            # It would be taken for what is sent now.
-            return False
-        if settings != found.settings:
-            store.set_settings(number, settings)
-        self._place = place_in(number, found.tree, found.draft, settings)
+        tree = self.tree.switched(message)
+        if tree.leaf is not None and tree.leaf != self.tree.leaf:
+            self._activate(tree.leaf)
         return True
 
-    def _stop(self) -> None:
-        """An answer on its way counts as stopped; there is none here."""
+    def _activate(self, leaf: int) -> None:
+        self._library.with_conversation(lambda store, number: store.switch(number, leaf))
+        self.tree = replace(self.tree, leaf=leaf)
 
-    def _do(self, action: Callable[[Store], _T], conversation: int | None = None) -> _T | None:
-        """Let the store do something for a conversation; None for the one that is going on."""
-        return self._disk.do(action, self._place.conversation if conversation is None else conversation)
+    def rewrite(self, answer: int, text: str) -> bool:
+        """Add the user's own answer beside one and continue from it; return whether it was stored."""
+        old = self.tree.nodes.get(answer)
+        if old is None:
+            return False
+        node = self._library.with_conversation(
+            lambda store, number: store.add(number, Role.ASSISTANT, text, parent=old.parent, state=old.state)
+        )
+        if node is None:
+            return False
+        self.tree = self.tree.with_node(node)
+        if self._library.conversation is not None:
+            self._library.mark_restored(self._library.conversation)
+        return True
 
-    def _lose(self, conversation: int | None) -> None:
-        if conversation is None or conversation == self._place.conversation:
-            self._place = Place()
+    # Going from one conversation to another
+
+    def leave(self, draft: str = "") -> None:
+        """Begin an empty conversation; a running answer is stopped.
+
+        Args:
+            draft: Text of the input line, stored with the conversation that is left.
+        """
+        self.stop()
+        self.set_draft(draft)
+        self._library.conversation = None
+        self.tree, self.settings, self.draft = Tree(), {}, self._new_draft
+
+    def open(self, conversation: int, draft: str = "") -> bool:
+        """Leave for another conversation, as `leave` does; return whether it exists."""
+        found = self._library.do(lambda store: store.load(conversation), conversation)
+        if found is None:
+            return False
+        self.leave(draft)
+        self._library.mark_restored(conversation)
+        self._library.conversation = conversation
+        self.tree, self.settings, self.draft = found.tree, found.settings, found.draft
+        return True
+
+    def refresh(self) -> bool:
+        """Read what another Tandem wrote; return whether the active branch changed."""
+        before = self.tree
+        states = self._library.with_conversation(lambda store, number: store.standing(number))
+        if not states or states == {node.id: node.state for node in before.nodes.values()}:
+            return False
+        found = self._library.with_conversation(lambda store, number: store.load(number))
+        if found is None:
+            return False
+        tree = found.tree
+        if before.leaf is not None and before.leaf in tree.nodes:
+            tree = replace(tree, leaf=tree.newest_leaf(before.leaf))
+        self.tree = tree
+        return len(tree.path) != len(before.path) or not all(map(Node.says_as, tree.path, before.path))
+
+    # What is kept with it
+
+    def set_draft(self, text: str) -> None:
+        """Store the text of the input line."""
+        library, number = self._library, self._library.conversation
+        if number is not None and text != self.draft:
+            restores = bool(text) and not library.is_deleted
+            library.do(lambda store: store.set_draft(number, text, bring_back=restores))
+            self.draft = text
+            if restores:
+                library.mark_restored(number)
+        if library.conversation is None and text != self._new_draft:
+            self._new_draft = self.draft = text
+            library.with_store(lambda store: store.keep_unsent(text))
+
+    def take_draft(self) -> str:
+        """Return what an earlier run left in the input line of an empty conversation."""
+        self._new_draft = self.draft = self._library.with_store(lambda store: store.take_unsent()) or ""
+        return self._new_draft
+
+    def set_settings(self, settings: Mapping[str, Any]) -> None:
+        """Store the conversation's own settings, at its first prompt at the earliest."""
+        if settings != self.settings:
+            self.settings = settings
+            self._library.with_conversation(lambda store, number: store.set_settings(number, settings))
+
+    def close(self, draft: str | None = None) -> None:
+        """Close the store; a running answer counts as cut.
+
+        Args:
+            draft: Text of the input line; None leaves the stored one.
+        """
+        if draft is not None:
+            self.set_draft(draft)
+        self._running = None
+        self._library.disk.close()
+
+    def _forget_draft(self) -> None:
+        """The store no longer has the conversation: the next prompt stores the active branch again."""
+        self.draft = ""
+
+
+def _counts(node: Node) -> bool:
+    return bool(node.text.strip()) and node.state in _COUNTING

@@ -16,6 +16,8 @@ from textual.screen import Screen
 from app.conversations.disk import StoreOpener
 from app.conversations.titles import fit
 from app.core.errors import AppError
+from app.session.chat_settings import ChatSettings
+from app.session.engine import EngineFactory
 from app.session.keeper import Keeper
 from app.ui.chat.session import ChatSession
 from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
@@ -24,7 +26,6 @@ from app.ui.key_names import key, name_by, shown
 from app.ui.keys.in_turn import OrderlyApp
 from app.ui.keys.program_keys import PROGRAM_KEYS
 from app.ui.listening.bridge import EventBridge
-from app.ui.listening.engine import EngineFactory
 from app.ui.look.chosen import keep_theme, wear
 from app.ui.look.themes import DARK, LIGHT, our_names
 from app.ui.models.setups import Choice, PairService
@@ -32,7 +33,6 @@ from app.ui.models.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.on_top import OnTop
 from app.ui.screens.overlay import Overlay
-from app.ui.settings.chat_settings import ChatSettings
 from app.ui.sweeping import leave_old_objects
 from app.ui.terminal.copying import copy_text
 from app.ui.terminal.signals import end_politely

@@ -106,8 +106,8 @@ def _while_streaming(env: dict[str, str], kind: str, length: int, folder: str) -
 def _stream(kind: str, length: str, store: str) -> None:
     """The chat over the engine that only sleeps."""
     from app.conversations.store import Store
+    from app.session.chat_settings import ChatSettings
     from app.ui.app import TandemApp
-    from app.ui.settings.chat_settings import ChatSettings
     from tests.bench.streamer import Streamer
 
     def nothing(cancel: object, progress: object) -> object:

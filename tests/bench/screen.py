@@ -170,8 +170,8 @@ _looks = 0
 
 def _stream(result: Path) -> None:
     """The chat over the engine that only sleeps."""
+    from app.session.chat_settings import ChatSettings
     from app.ui.app import TandemApp
-    from app.ui.settings.chat_settings import ChatSettings
     from app.ui.sidebar.state import Readouts
 
     measured = Readouts.measured

@@ -24,7 +24,7 @@ _TEXT = (
 
 
 class Streamer:
-    """Satisfies `app.ui.listening.engine.Engine`.
+    """Satisfies `app.session.engine.Engine`.
 
     Args:
         emit: Receives its events.

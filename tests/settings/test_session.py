@@ -9,12 +9,12 @@ from app.conversations.message import Message, Role
 from app.engine.types import AutoDraft, DraftParams
 from app.models.catalog import Pair
 from app.models.source import parse_source
+from app.session.chat_settings import ChatSettings, applied
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings, Scope
 from app.settings.model_file import Recommended
 from app.ui.chat.session import ChatSession
-from app.ui.settings.chat_settings import ChatSettings, applied
 
 OWN = Message(Role.SYSTEM, "Own.")
 

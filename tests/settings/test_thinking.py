@@ -18,12 +18,12 @@ from app.engine.types import SamplingParams
 from app.llama.template import ChatTemplate
 from app.models.catalog import Pair
 from app.models.source import HubModel
+from app.session.chat_settings import ChatSettings
 from app.settings.build import thinking
 from app.settings.live import LiveSettings, Scope
 from app.settings.model_file import Recommended
 from app.settings.thinking import AS_TRAINED, Heard, Thinking
 from app.ui.chat.session import ChatSession
-from app.ui.settings.chat_settings import ChatSettings
 from app.worker.events import Finished, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer

@@ -10,10 +10,10 @@ from textual import events
 from textual.pilot import Pilot
 
 from app.conversations.disk import StoreOpener
+from app.session.chat_settings import ChatSettings
 from app.settings.live import LiveSettings
 from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
-from app.ui.settings.chat_settings import ChatSettings
 from app.ui.sidebar.status_line import StatusLine
 from app.ui.transcript.message import AnswerMessage
 from tests.ui.driver import Driver

@@ -12,7 +12,7 @@ from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import AutoDraft, DraftParams, FinishReason, Origin, SamplingParams
-from app.ui.settings.chat_settings import ChatSettings
+from app.session.chat_settings import ChatSettings
 from app.worker.events import JobEnded, JobProgressed, Step
 from tests.ui.chat_driver import Chat, open_chat
 

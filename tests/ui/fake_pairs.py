@@ -7,9 +7,9 @@ from dataclasses import replace
 from app.core.errors import AppError, HubError, PairError
 from app.engine.types import DraftParams
 from app.models.pairing.propose import Fit
+from app.session.chat_settings import ChatSettings
 from app.ui.models.inquiry import Inquiry, ModelReport, Report
 from app.ui.models.setups import Card, Choice, Download, Job, Stage, State
-from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.fakes import no_loader
 
 GB = 1_000_000_000

@@ -10,11 +10,11 @@ from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, DraftParams, FinishReason, Origin
 from app.models.pair_info import ModelInfo, PairInfo
+from app.session.chat_settings import ChatSettings
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
 from app.ui.models.setups import Choice
 from app.ui.models.tuning import Tuning
-from app.ui.settings.chat_settings import ChatSettings
 from app.worker.engine_worker import CancelSwitch, Job, Loader, Progress
 from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
 from app.worker.request import AnswerRequest, LoadedPair
@@ -37,7 +37,7 @@ STATS = GenerationStats(
 
 
 class FakeEngine:
-    """Satisfies `app.ui.listening.engine.Engine`. `load` and `answer` only take note; the test sends the events.
+    """Satisfies `app.session.engine.Engine`. `load` and `answer` only take note; the test sends the events.
 
     Args:
         emit: The screen's side.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.conversations.disk import StoreOpener
 from app.engine.types import AutoDraft
+from app.session.chat_settings import ChatSettings
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
@@ -18,7 +19,6 @@ from app.ui.models.setups import Choice
 from app.ui.models.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.settings import SettingsScreen
-from app.ui.settings.chat_settings import ChatSettings
 from app.worker.events import Event
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader

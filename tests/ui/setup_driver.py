@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from textual import events
 from textual.pilot import Pilot
 
+from app.session.chat_settings import ChatSettings
 from app.ui.app import TandemApp
 from app.ui.screens.add_pair import AddPairScreen
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.setup import SetupScreen
-from app.ui.settings.chat_settings import ChatSettings
 from app.worker.events import Event
 from tests.ui.chat_driver import Chat
 from tests.ui.driver import Driver

@@ -10,8 +10,8 @@ from textual import events
 
 from app.conversations.message import Role
 from app.engine.types import AutoDraft, SamplingParams
+from app.session.chat_settings import ChatSettings
 from app.ui.screens.chat import ChatScreen
-from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import (
     AUTOMATIC,

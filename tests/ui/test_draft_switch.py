@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.engine.types import AutoDraft, DraftParams
+from app.session.chat_settings import ChatSettings
 from app.settings.live import LiveSettings
-from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import open_chat
 from tests.ui.fakes import PAIR
 

@@ -10,9 +10,9 @@ import pytest
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.models.pair_info import PairInfo
+from app.session.chat_settings import ChatSettings
 from app.ui.chat.session import Phase
 from app.ui.models.setups import Choice
-from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat, said
 from tests.ui.fakes import PAIR, TARGET, no_loader
 from tests.ui.kept_driver import kept_chat

@@ -11,6 +11,7 @@ from app.conversations.message import Message, Role
 from app.conversations.store import Store
 from app.core.errors import AppError, SettingsError
 from app.engine.types import AutoDraft, DraftParams
+from app.session.chat_settings import ChatSettings
 from app.settings.file import SettingsFile
 from app.settings.model_file import Recommended
 from app.settings.thinking import Heard
@@ -18,7 +19,6 @@ from app.ui.chat.session import Phase
 from app.ui.models.setups import Choice
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.settings import SettingsScreen
-from app.ui.settings.chat_settings import ChatSettings
 from app.ui.settings.inputs import TextInput
 from app.ui.settings.line import SettingLine
 from app.worker.events import PairChanged

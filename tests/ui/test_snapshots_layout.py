@@ -10,8 +10,8 @@ from textual.pilot import Pilot
 
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftingStatus
+from app.session.chat_settings import ChatSettings
 from app.ui.conversations.picker import ConversationPicker
-from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import STATS, fake_app
 from tests.ui.pictures import ANSWER, PROMPT, SnapCompare, goes_faster

@@ -8,11 +8,11 @@ import pytest
 from textual.pilot import Pilot
 
 from app.engine.types import AutoDraft
+from app.session.chat_settings import ChatSettings
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
 from app.ui.models.tuning import Tuning
-from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader
 from tests.ui.pictures import SnapCompare

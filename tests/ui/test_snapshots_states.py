@@ -9,7 +9,7 @@ from textual.command import CommandInput
 from textual.pilot import Pilot
 
 from app.engine.types import AutoDraft
-from app.ui.settings.chat_settings import ChatSettings
+from app.session.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.conversations_driver import look
 from tests.ui.fakes import fake_app

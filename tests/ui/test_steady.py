@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftingStatus
-from app.ui.settings.chat_settings import ChatSettings
+from app.session.chat_settings import ChatSettings
 from app.ui.sidebar.steady import Steady
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import STATS

@@ -9,9 +9,9 @@ from textual.app import App
 from app.conversations.attached import Attachment, compose
 from app.conversations.store import Store
 from app.core.errors import AppError
+from app.session.chat_settings import ChatSettings
 from app.ui.chat.session import Phase
 from app.ui.screens.key_list import KeyListScreen
-from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import open_comparison
 from tests.ui.conversations_driver import fill, look

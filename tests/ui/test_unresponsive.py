@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from app.core.child import python_command
+from app.session.chat_settings import ChatSettings
 from app.ui.app import TandemApp
 from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
-from app.ui.settings.chat_settings import ChatSettings
 from app.ui.transcript.message import AnswerMessage
 from app.worker.events import Event
 from app.worker.isolated.engine import IsolatedEngine

@@ -8,11 +8,11 @@ import pytest
 from textual.widgets import Input
 
 from app.engine.types import DraftParams
+from app.session.chat_settings import ChatSettings
 from app.ui.chat.session import Phase
 from app.ui.models.setups import Choice
 from app.ui.models.way_list import WayLine, WayList
 from app.ui.models.ways import NoRoomError, Way
-from app.ui.settings.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import no_loader
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.conversations.attached import question_of
+from app.session.engine import Engine
 from app.session.keeper import Keeper
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.session import Phase
@@ -12,7 +13,6 @@ from app.ui.chat.tasks import Tasks
 from app.ui.chat.unsent import Unsent
 from app.ui.commands.table import COMMANDS
 from app.ui.key_names import CHOOSE, key
-from app.ui.listening.engine import Engine
 from app.worker.request import AnswerRequest
 
 

@@ -11,7 +11,7 @@ from app.worker.counting import CountJob
 from app.worker.events import Event, JobEnded
 
 if TYPE_CHECKING:
-    from app.ui.listening.engine import Engine
+    from app.session.engine import Engine
 
 
 class Counting:

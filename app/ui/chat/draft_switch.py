@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from app.ui.chat.bare_screen import BareChatScreen
 
 if TYPE_CHECKING:
-    from app.ui.listening.engine import Engine
+    from app.session.engine import Engine
 
 
 class DraftSwitch:

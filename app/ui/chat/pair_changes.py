@@ -8,7 +8,7 @@ from app.ui.chat.session import ChatSession, Phase
 from app.ui.models.setups import Choice
 
 if TYPE_CHECKING:
-    from app.ui.listening.engine import Engine
+    from app.session.engine import Engine
 
 
 class PairChanges:

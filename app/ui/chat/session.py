@@ -9,10 +9,10 @@ from app.conversations.message import Begun, Message, Role
 from app.engine.types import DraftParams
 from app.models.context_limit import context_limit, meant
 from app.models.pair_info import PairInfo
+from app.session.chat_settings import ChatSettings, applied
 from app.settings.live import LiveSettings
 from app.settings.tree import BY_NAME
 from app.ui.key_names import key
-from app.ui.settings.chat_settings import ChatSettings, applied
 from app.ui.sidebar.effects import Effects
 from app.worker.request import AnswerRequest
 

@@ -9,7 +9,7 @@ from app.ui.listening.bridge import Batch
 from app.ui.transcript.message import AnswerMessage
 
 if TYPE_CHECKING:
-    from app.ui.listening.engine import Engine
+    from app.session.engine import Engine
 
 
 class TokenMode:

@@ -27,9 +27,9 @@ from app.worker.events import (
 )
 
 if TYPE_CHECKING:
+    from app.session.engine import Engine
     from app.ui.compare.outcome import Outcome
     from app.ui.compare.side_pane import SidePane
-    from app.ui.listening.engine import Engine
 
 
 class ComparisonView(Protocol):

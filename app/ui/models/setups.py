@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.core.errors import AppError
 from app.models.pairing.propose import Fit, in_a_word
+from app.session.chat_settings import ChatSettings
 from app.ui.models.inquiry import Inquiry
-from app.ui.settings.chat_settings import ChatSettings
 
 if TYPE_CHECKING:
     from app.worker.engine_worker import Loader

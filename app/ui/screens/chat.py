@@ -10,6 +10,7 @@ from textual.binding import ActiveBinding, BindingType
 from textual.message import Message
 
 from app.conversations.attached import joined_as_it_stands
+from app.session.chat_settings import ChatSettings
 from app.session.keeper import Keeper
 from app.settings.live import LiveSettings
 from app.ui.chat.asking import Asking
@@ -44,7 +45,6 @@ from app.ui.listening.shared_ears import SharedEars
 from app.ui.models.setups import PairService
 from app.ui.models.way_list import WayList
 from app.ui.screens.sturdy import SturdyScreen
-from app.ui.settings.chat_settings import ChatSettings
 from app.ui.terminal.attention import Attention
 from app.ui.transcript.speech import Speech
 from app.ui.widgets.even import Even
@@ -52,8 +52,8 @@ from app.ui.widgets.hint import Hint
 from app.ui.widgets.near_draw import NearCompositor
 
 if TYPE_CHECKING:
+    from app.session.engine import Engine
     from app.ui.conversations.picker import ConversationPicker
-    from app.ui.listening.engine import Engine
 
 
 class ChatScreen(SturdyScreen[None], BareChatScreen, Even):

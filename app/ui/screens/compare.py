@@ -33,7 +33,7 @@ from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
-    from app.ui.listening.engine import Engine
+    from app.session.engine import Engine
 
 _SIDE = 50
 """Columns that a side needs to stand beside another one; below that they stand one above the other."""

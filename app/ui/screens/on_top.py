@@ -9,11 +9,11 @@ from textual.app import App
 from textual.command import CommandPalette
 from textual.screen import Screen
 
+from app.session.engine import Engine
 from app.session.keeper import Keeper
 from app.settings.live import LiveSettings
 from app.ui.chat.comparable import Comparable
 from app.ui.chat.session import Phase
-from app.ui.listening.engine import Engine
 from app.ui.models.setups import Choice, PairService
 from app.ui.screens.chat import ChatScreen
 

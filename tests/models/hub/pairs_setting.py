@@ -12,11 +12,11 @@ from app.models.pairing.propose import Room
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel
 from app.models.working_memory import Working
+from app.session.chat_settings import ChatSettings
 from app.ui.models.inquiry import Inquiry
 from app.ui.models.lookout import Surroundings
 from app.ui.models.service import Pairs
 from app.ui.models.setups import Card, Choice, Job
-from app.ui.settings.chat_settings import ChatSettings
 from app.worker.engine_worker import CancelSwitch, Progress
 from app.worker.request import LoadedPair
 from tests.models.hub.models import DRAFT, TARGET, tiny

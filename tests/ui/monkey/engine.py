@@ -12,9 +12,9 @@ from app.compare.race import RunEnded
 from app.core.errors import AppError, DecodeError, EngineLostError, ModelLoadError, StoppedError
 from app.engine.text.segments import Segment
 from app.engine.types import DraftParams, FinishReason, Origin
+from app.session.chat_settings import ChatSettings
 from app.ui.models.setups import Choice
 from app.ui.models.ways import NoRoomError, Way
-from app.ui.settings.chat_settings import ChatSettings
 from app.worker.counting import CountJob
 from app.worker.engine_worker import Job, Loader
 from app.worker.events import (
@@ -64,7 +64,7 @@ class _Asked:
 
 
 class MonkeyEngine:
-    """Satisfies `app.ui.listening.engine.Engine`.
+    """Satisfies `app.session.engine.Engine`.
 
     Args:
         emit: The screen's side.

@@ -16,10 +16,10 @@ from typing import Any
 
 from app.conversations.tree import Node
 from app.core.printable import printable
+from app.session.chat_settings import ChatSettings
 from app.ui.chat.session import Phase
 from app.ui.models.setups import Choice
 from app.ui.screens.chat import ChatScreen
-from app.ui.settings.chat_settings import ChatSettings
 from app.ui.transcript.absent import AbsentAnswer
 from app.ui.transcript.column import Entry
 from app.ui.transcript.message import AnswerMessage, UserMessage

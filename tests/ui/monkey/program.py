@@ -18,6 +18,7 @@ from app.conversations.store import Store
 from app.core.errors import PairError, StoreError
 from app.engine.text.segments import Segment
 from app.engine.types import AutoDraft
+from app.session.chat_settings import ChatSettings
 from app.session.keeper import Keeper
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
@@ -26,7 +27,6 @@ from app.ui.models.inquiry import Inquiry
 from app.ui.models.setups import Choice, Job, Stage
 from app.ui.models.tuning import Tuning
 from app.ui.screens.chat import ChatScreen
-from app.ui.settings.chat_settings import ChatSettings
 from app.ui.transcript.message import AnswerMessage
 from app.worker.events import Event
 from tests.ui.fake_pairs import CODER, FakePairs

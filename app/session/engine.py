@@ -1,4 +1,4 @@
-"""What the screens ask of the engine."""
+"""What a session asks of the worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """What the chat needs of `app.worker.engine_worker.EngineWorker`."""
+    """The commands of `app.worker.engine_worker.EngineWorker`."""
 
     def load(self, loader: Loader) -> None: ...
 

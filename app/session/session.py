@@ -1,0 +1,447 @@
+"""The one owner of a chat: commands and worker events in, a snapshot out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from app.conversations.disk import StoreOpener
+from app.conversations.message import Begun, Message, Role
+from app.conversations.tree import Node, State
+from app.engine.text.segments import Segment
+from app.models.context_limit import context_limit, meant
+from app.models.model_names import file_type, known_as
+from app.models.pair_info import PairInfo
+from app.session.chat_settings import ChatSettings, applied
+from app.session.conversation import Conversation, Outcome
+from app.session.engine import Engine
+from app.session.library import Library
+from app.session.snapshot import Blocked, DraftState, Phase, Snapshot
+from app.settings.kinds import Value
+from app.settings.live import LiveSettings
+from app.settings.tree import BY_NAME
+from app.worker.counting import CountJob
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
+from app.worker.request import AnswerRequest
+
+if TYPE_CHECKING:
+    from app.worker.engine_worker import Loader
+
+_WAITING_PROMPT, _WAITING_ANSWER = -1, -2
+"""Ids of messages that are in no conversation yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """A running count of a text's tokens."""
+
+    request: int
+    text: str
+    pair: PairInfo | None
+
+
+class Session:
+    """A chat with one pair and one open conversation.
+
+    Every command returns at once. Events come from the worker, in order, on the
+    thread that gives the commands.
+
+    Args:
+        engine: Loads pairs and writes answers.
+        settings: How answers are asked for at the start.
+        open_store: Opens the conversations; None keeps them in memory only.
+        live: Current settings; None leaves them as at the start.
+        is_loading: Whether the engine was told to load a pair.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: ChatSettings,
+        open_store: StoreOpener | None = None,
+        live: LiveSettings | None = None,
+        *,
+        is_loading: bool = True,
+    ) -> None:
+        self.engine = engine
+        self.library = Library(open_store)
+        self.conversation = Conversation(self.library)
+        self.phase = Phase.LOADING if is_loading else Phase.UNLOADED
+        self.pair: PairInfo | None = None
+        self.waiting: str | None = None
+        """A prompt sent while the models load."""
+        self.preparing: str | None = None
+        """Typed text whose files are being read; "" if it still stands in the input line."""
+        self.on_counted: Callable[[str, PairInfo, int], object] = lambda text, pair, n_tokens: None
+        """Receives the tokens of a text; see `count_tokens`."""
+        self._live = live
+        self._base = settings
+        self._mode = settings.drafting
+        self._drafting = settings.drafting is not None
+        self._request: int | None = None
+        self._can_switch = False
+        self._loads = self._n_loading = int(is_loading)
+        self._next: tuple[Loader, ChatSettings] | None = None
+        self._count: _Count | None = None
+
+    # What readers see
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return Snapshot(
+            phase=self.phase,
+            title=self._base.title,
+            loads=self._loads,
+            pair=self.pair,
+            conversation=self.library.conversation,
+            tree=self.conversation.tree,
+            messages=self.conversation.messages if self.waiting is None else self._with_waiting(self.waiting),
+            running=self.conversation.running,
+            waiting=self.waiting,
+            drafting=self.drafting,
+            blocked=self.blocked,
+            can_regenerate=self.can_regenerate,
+        )
+
+    def _with_waiting(self, text: str) -> tuple[Node, ...]:
+        turn, tree = self.conversation.turn, self.conversation.tree
+        path, prompt = tree.path_to(turn.parent), turn.prompt
+        if turn.is_answered or prompt is None or prompt.text != text:
+            prompt = Node(_WAITING_PROMPT, turn.parent, Role.USER, text)
+        return (*path, prompt, Node(_WAITING_ANSWER, prompt.id, Role.ASSISTANT, "", state=State.WRITING))
+
+    @property
+    def settings(self) -> ChatSettings:
+        """How the next answer is asked for."""
+        return applied(self._base, self._live.resolved()) if self._live is not None else self._base
+
+    @property
+    def drafting(self) -> DraftState:
+        return DraftState.of(self.settings.drafting, self.pair, switched_on=self._drafting)
+
+    @property
+    def can_switch_running(self) -> bool:
+        """Whether turning drafting on or off takes effect in the running answer."""
+        return self.phase is Phase.ANSWERING and self._can_switch
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a prompt was sent that has no answer yet."""
+        return self.phase is Phase.ANSWERING or self.waiting is not None or self.preparing is not None
+
+    @property
+    def blocked(self) -> Blocked | None:
+        if self.phase is Phase.ANSWERING:
+            return Blocked.ANSWERING
+        if self.phase is Phase.UNLOADED:
+            return Blocked.UNLOADED
+        if self.waiting is not None:
+            return Blocked.WAITING
+        return Blocked.PREPARING if self.preparing is not None else None
+
+    @property
+    def can_regenerate(self) -> bool:
+        has_prompt = self.conversation.turn.prompt is not None
+        return self.phase is Phase.READY and self.preparing is None and has_prompt
+
+    @property
+    def context_after_reload(self) -> int:
+        """The context in tokens that a set length brings with the next load; 0 where nothing changes."""
+        live, pair = self._live, self.pair
+        if live is None or pair is None or BY_NAME["model.ctx"] not in live.waiting:
+            return 0
+        n_ctx = meant(pair, cast("int | None", live.resolved()["model.ctx"]))
+        return n_ctx if n_ctx <= context_limit(pair).n_ctx else 0
+
+    @property
+    def lacks_draft(self) -> bool:
+        """Whether the draft model was left out after repeated failures; loading again may restore it."""
+        return self.pair is not None and self.pair.draft_failed
+
+    # Commands: answers
+
+    def send(self, text: str) -> bool:
+        """Ask a prompt, or let it wait for the models; return whether it was taken."""
+        if self.blocked is not None:
+            return False
+        if self.phase is Phase.LOADING:
+            self.waiting = text
+            return True
+        return self.conversation.ask(text) and self._start()
+
+    def take_back(self) -> str | None:
+        """Withdraw and return the prompt that waits for the models."""
+        text, self.waiting = self.waiting, None
+        return text
+
+    def edit(self, prompt: int, text: str) -> bool:
+        """Ask another text as a branch beside a prompt; the same text is answered again."""
+        if not self._can_answer:
+            return False
+        old = self.conversation.tree.nodes.get(prompt)
+        if old is None or old.role is not Role.USER:
+            return False
+        if old.text == text:
+            return self.regenerate(prompt)
+        return self.conversation.ask(text, instead_of=prompt) and self._start()
+
+    def regenerate(self, prompt: int | None = None) -> bool:
+        """Answer a prompt again, by default the last one."""
+        last = self.conversation.turn.prompt
+        number = prompt if prompt is not None or last is None else last.id
+        return self._can_answer and number is not None and self.conversation.regenerate(number) and self._start()
+
+    def resume(self, answer: int) -> bool:
+        """Continue an answer that ended early."""
+        if not self._can_answer or not self.conversation.switch(answer):
+            return False
+        begun = self.conversation.resume(answer)
+        return begun is not None and self._start(begun)
+
+    def stop(self) -> bool:
+        """Stop the running answer, whose text stays; return whether there is one."""
+        runs = self.phase is Phase.ANSWERING
+        if runs:
+            self.engine.cancel()
+        return runs
+
+    @property
+    def _can_answer(self) -> bool:
+        return self.phase is Phase.READY and self.blocked is None
+
+    def _start(self, begun: Begun | None = None) -> bool:
+        prompt = self.conversation.turn.prompt
+        assert prompt is not None
+        request = self._answer_request(
+            prompt.text,
+            self.conversation.messages_before(prompt),
+            begun=begun,
+            beside=self.conversation.similar_answers,
+            with_details=True,
+        )
+        self._can_switch = request.drafting is not None
+        self._request = self.engine.answer(request)
+        self.phase = Phase.ANSWERING
+        return True
+
+    def comparison_request(self, text: str = "") -> AnswerRequest | None:
+        """Return the request for a prompt, by default the last one, without asking it; None without any."""
+        turn = self.conversation.turn
+        if text:
+            return self._answer_request(text, self.conversation.messages_before(None))
+        if turn.prompt is None:
+            return None
+        return self._answer_request(turn.prompt.text, self.conversation.messages_before(turn.prompt))
+
+    def _answer_request(
+        self,
+        prompt: str,
+        before: tuple[Message, ...],
+        *,
+        begun: Begun | None = None,
+        beside: tuple[str, ...] = (),
+        with_details: bool = False,
+    ) -> AnswerRequest:
+        settings = self.settings
+        # An imported conversation may begin with a system message; templates take one, in front.
+        own = before[:1] if before and before[0].role is Role.SYSTEM else ()
+        system = (Message(Role.SYSTEM, settings.system),) if settings.system else own
+        system = own if own and settings.system_yields else system
+        turns = (message for message in before if message.role is not Role.SYSTEM)
+        return AnswerRequest(
+            messages=(*system, *turns, Message(Role.USER, prompt)),
+            sampling=settings.sampling,
+            drafting=settings.drafting,
+            max_tokens=settings.max_tokens,
+            stops=settings.stops,
+            begun=begun,
+            beside=beside,
+            thinking=settings.thinking,
+            with_details=with_details,
+            stop_on_repeat=settings.stop_on_repeat,
+        )
+
+    def count_tokens(self, text: str) -> None:
+        """Count a text's tokens and call `on_counted`; ignored while the engine is busy."""
+        if self.phase is Phase.READY and (self._count is None or self._count.pair is not self.pair):
+            self._count = _Count(self.engine.run(CountJob(text)), text, self.pair)
+
+    # Commands: conversations and branches
+
+    def switch(self, message: int) -> bool:
+        """Make the branch through a message the active one."""
+        return not self.is_busy and self.conversation.switch(message)
+
+    def rewrite(self, answer: int, text: str) -> bool:
+        """Add the user's own answer beside one."""
+        return not self.is_busy and self.conversation.rewrite(answer, text)
+
+    def new_conversation(self, draft: str = "") -> None:
+        """Begin an empty conversation; `draft` is stored with the one that is left."""
+        self.conversation.leave(draft)
+        self._enter()
+
+    def open_conversation(self, conversation: int, draft: str = "") -> bool:
+        """Open another conversation; return whether it exists."""
+        if not self.conversation.open(conversation, draft):
+            return False
+        self._enter()
+        return True
+
+    def _enter(self) -> None:
+        self.stop()
+        self._request = self.waiting = self.preparing = None
+        if self.phase is Phase.ANSWERING:
+            self.phase = Phase.READY
+        if self._live is not None:
+            for problem in self._live.enter(self.conversation.settings):
+                self.library.say(f"This conversation's settings: {problem.text}")
+            for problem in self._live.given_way:
+                self.library.say(problem.text)
+            self._apply_settings()
+        self._load_next()
+
+    def refresh(self) -> bool:
+        """Read what another Tandem wrote here; return whether the active branch changed."""
+        return not self.is_busy and self.conversation.refresh()
+
+    # Commands: settings and models
+
+    @property
+    def can_set(self) -> bool:
+        return self._live is not None
+
+    def set_setting(self, name: str, value: Value) -> None:
+        """Change a setting for this conversation alone; None removes it. Needs live settings."""
+        assert self._live is not None
+        self._live.set_own(name, value)
+        self.settings_changed()
+
+    def settings_changed(self) -> None:
+        """Use changed settings from the next answer on, and store the conversation's own."""
+        if self._live is not None:
+            self.conversation.set_settings(self._live.document)
+            self._apply_settings()
+
+    def _apply_settings(self) -> None:
+        mode = self.settings.drafting
+        if mode != self._mode:
+            self._mode, self._drafting = mode, mode is not None
+        if self.phase is not Phase.LOADING:
+            self.engine.draft(self.drafting.is_on)
+
+    def set_drafting(self, on: bool) -> None:
+        """Turn drafting on or off, also within the running answer."""
+        self._drafting = on
+        self.engine.draft(self.drafting.is_on)
+
+    def load(self, loader: Loader, settings: ChatSettings) -> None:
+        """Load another pair; a running answer is stopped first."""
+        self._next = loader, settings
+        if not self.stop():
+            self._load_next()
+
+    def _load_next(self) -> None:
+        if self._next is None:
+            return
+        (loader, settings), self._next = self._next, None
+        if self._n_loading:
+            self.engine.cancel()
+        self._base, self._mode = settings, settings.drafting
+        self.pair, self.phase, self._drafting = None, Phase.LOADING, settings.drafting is not None
+        self._n_loading += 1
+        self._loads += 1
+        self.engine.load(loader)
+
+    # Events of the worker
+
+    def expects(self, event: Event) -> bool:
+        """Whether an event belongs to this chat as it is now."""
+        request = getattr(event, "request", None)
+        return (
+            request is None or request == self._request or (self._count is not None and request == self._count.request)
+        )
+
+    @property
+    def expects_events(self) -> bool:
+        """Whether more events will come without a further command."""
+        return self.phase in (Phase.LOADING, Phase.ANSWERING)
+
+    def add(self, segments: Iterable[Segment]) -> None:
+        """Append text to the running answer."""
+        self.conversation.add(segments)
+
+    def tick(self, next_s: float) -> None:
+        """Save text that has waited long enough; call at least once a second while an answer runs.
+
+        Args:
+            next_s: Seconds until the next call.
+        """
+        self.conversation.tick(next_s)
+
+    def handle(self, event: Event) -> Outcome | None:
+        """Take an event other than text; return how an answer ended."""
+        match event:
+            case PairChanged(pair) | Loaded(pair) if not self._n_loading:
+                self._set_pair(pair)
+            case Loaded() | Failed(request=None) if self._is_overtaken():
+                pass
+            case Loaded(pair):
+                self._loaded(pair)
+            case Failed(request=None):
+                self.phase = Phase.UNLOADED
+            case JobEnded() | Failed() if self._count is not None and event.request == self._count.request:
+                self._counted(event)
+            case Finished():
+                return self._end(self.conversation.finish(event))
+            case Failed():
+                return self._end(self.conversation.fail(event.error))
+        return None
+
+    def _is_overtaken(self) -> bool:
+        """Count a load that has ended; return whether another one was begun since."""
+        self._n_loading = max(0, self._n_loading - 1)
+        return self._n_loading > 0
+
+    def _loaded(self, pair: PairInfo) -> None:
+        self.phase = Phase.READY
+        self._set_pair(pair)
+        self._drafting = self._drafting and self.drafting.is_available
+        self.engine.draft(self.drafting.is_on)
+        text, self.waiting = self.waiting, None
+        if text is not None and not self.send(text):
+            self.waiting = text
+
+    def _set_pair(self, pair: PairInfo) -> None:
+        self.pair = pair
+        self.conversation.models = model_names(pair)
+
+    def _end(self, outcome: Outcome) -> Outcome:
+        self.phase, self._request = Phase.READY, None
+        self._load_next()
+        return outcome
+
+    def _counted(self, event: JobEnded | Failed) -> None:
+        count, self._count = self._count, None
+        if (
+            count is not None
+            and count.pair is not None
+            and isinstance(event, JobEnded)
+            and isinstance(event.result, int)
+        ):
+            self.on_counted(count.text, count.pair, event.result)
+
+    def close(self, draft: str | None = None) -> None:
+        """Stop the answer and close the store; `draft` is the text of the input line."""
+        self.engine.cancel()
+        self.conversation.close(draft)
+
+
+def model_names(pair: PairInfo) -> dict[str, str]:
+    """Return both models by role, each with its quantization."""
+    models = {"target": pair.target} | ({"draft": pair.draft} if pair.draft is not None else {})
+    return {
+        role: f"{known_as(model.file, model.name)} {file_type(model.quantisation)}".strip()
+        for role, model in models.items()
+    }
