@@ -13,8 +13,8 @@ from app.conversations.tree import Document, State, Tree
 from app.core.errors import AppError
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
-from app.session.conversation import Conversation
 from app.session.kept import COUNTS, Opened, Place, numbers
+from app.session.stored_conversation import Conversation
 from app.worker.events import Finished
 
 if TYPE_CHECKING:
