@@ -10,6 +10,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+from app.ui.settings.chat_settings import ChatSettings
 from textual.pilot import Pilot
 
 from app.cli.loader import PairLoader
@@ -20,7 +21,6 @@ from app.llama.cancel import CancelFlag
 from app.ui.app import TandemApp
 from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
-from app.ui.settings.chat_settings import ChatSettings
 from app.worker.engine_worker import EngineWorker
 
 _HERE = Path(__file__).parent
