@@ -1,0 +1,229 @@
+"""Measure what each guard of automatic drafting is worth, by replay of the recorded traces.
+
+python -m tests.bench.ablation [--only NAME ...]
+
+Each guard is switched off alone. Every recorded answer is replayed on every recorded machine, with one memory for all
+answers of a machine, in five conditions: quiet; on a machine with noise and bursts of other work; after a calibration
+that took wide batches for too expensive, and for too cheap; with a draft model that is sure and wrong.
+
+Columns: the mean change in time without the guard (positive: the guard saves time), and the largest time lost against
+no draft by an answer that lost less with the guard. A guard stays if it is worth 0.5% in the mean of a condition or
+prevents a loss above 2%.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+from app.compare.replays.replay import Curve, plain_cost, replay
+from app.compare.replays.trace import Trace
+from app.engine.auto import backlog, curve, holding, plain_check, proposal, rule, stalls, strategy
+from app.engine.auto.backlog import Backlog
+from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.guard import Curiosity, Ledger, Trial
+from app.engine.auto.holding import Holding
+from app.engine.auto.memory import Memory
+from app.engine.auto.plain_check import PlainCheck
+from app.engine.auto.stalls import Stalls, Took
+from app.engine.auto.strategy import AutomaticDrafting
+from app.engine.drafters.lookup import LookupIndex
+from app.engine.interfaces import Clock, ModelDrafting, Strategy
+from app.engine.types import MAX_DRAFT
+from tests.replays import curves, other_traces, texts, traces
+
+WORTH, LOSS = 0.005, 0.02
+_TOKENS = 96
+
+Patch = tuple[object, str, object]
+
+
+def _true(*_: object, **__: object) -> bool:
+    return True
+
+
+def _false(*_: object, **__: object) -> bool:
+    return False
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return None
+
+
+def _all_counts(self: Stalls, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> Took:
+    return Took(total_ns - reading_ns, 0.0, reading_ns)
+
+
+GUARDS: dict[str, list[Patch]] = {
+    "impossibility": [(strategy, "impossibility", lambda *_: "")],
+    "trial": [(Trial, "wants_round", _true), (Trial, "observe_round", _nothing)],
+    "trial: probes at once": [(Trial, "FIRST_GAP", 256)],
+    "ledger": [(Ledger, "allows_any", True), (Ledger, "allows_model", True)],
+    "ledger: refill": [(Ledger, "REFILL", 5.0)],
+    "ledger: wealth": [(Ledger, "wealth", float("inf"))],
+    "ledger: reserve": [(Ledger, "allows_any", property(lambda self: not self.blocked))],
+    "curiosity": [(Curiosity, "wants_try", _false)],
+    "plain check": [(PlainCheck, "is_due", _false), (PlainCheck, "is_checking", False)],
+    "plain check: by chance": [(PlainCheck, "MOST", 0.0)],
+    "plain check: three": [(PlainCheck, "NOISE", 1e9)],
+    "plain check: far context": [(PlainCheck, "FAR", 1 << 40)],
+    "stalls": [(Stalls, "parts", _all_counts)],
+    "stalls: doubt": [(Stalls, "USUAL", 1e9)],
+    "holding: stretch": [(holding, "_FIRST_STRETCH", MAX_DRAFT)],
+    "holding: survival": [(Holding, "survival", 0.85)],
+    "backlog: worth reading": [(Backlog, "is_worth_reading", True)],
+    "backlog: wait": [(backlog, "_WAIT_SHARE", 0.0)],
+    "backlog: catch-up limit": [(Backlog, "may_be_read_again", _true)],
+    "backlog: read on in pieces": [(backlog, "_LITTLE", 1e9)],
+    "hope": [(Memory, "leave_out", _nothing)],
+    "document is kept": [(backlog, "_SAME_TEXT", 2.0)],
+    "curve: shift": [(CostModel, "_shift", lambda *_: 0.0)],
+    "curve: too fast": [(CostModel, "_speed_up", _nothing)],
+    "curve: width switch": [(curve, "_SWITCH_GAIN", 0.0)],
+    "curve: wide hope": [(curve, "_HOPE", 1.0)],
+    "curve: weight of calibration": [(curve, "_CALIBRATION_WEIGHT", 1e9)],
+    "n-gram: reach": [(proposal, "_FIRST_REACH", MAX_DRAFT)],
+    "n-gram: waits for the model": [(strategy, "_SURE", 0.0)],
+    "expected advantage": [(strategy, "_EXPECTED_SHARE", 0.0)],
+    "rule: look ahead": [(rule, "LOOK_AHEAD", 1)],
+    "no use of local rate": [(strategy.Pace, "rate", lambda self, plain_ns: 1.0 / plain_ns)],
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What differs from a replay on the recorded machine.
+
+    Attributes:
+        distort: Turns the true costs into what calibration found.
+        disturb: Makes the factor by which each cost looks longer.
+        pretend: Turns a trace into another.
+    """
+
+    distort: Callable[[CostProfile], CostProfile] = lambda profile: profile
+    disturb: Callable[[random.Random], Callable[[], float]] = lambda _: lambda: 1.0
+    pretend: Callable[[Trace], Trace] = lambda trace: trace
+
+
+def _noise(rng: random.Random) -> Callable[[], float]:
+    left, factor = 0, 1.0
+
+    def disturb() -> float:
+        nonlocal left, factor
+        left -= 1
+        if left < 0:
+            left, factor = (rng.randint(4, 30), rng.uniform(1.5, 4.0)) if rng.random() < 0.02 else (0, 1.0)
+        return factor * rng.lognormvariate(0.0, 0.08)
+
+    return disturb
+
+
+def _further(factor: float, draft: float) -> Callable[[CostProfile], CostProfile]:
+    def distort(profile: CostProfile) -> CostProfile:
+        one = profile.rows[1]
+        rows = {width: one + factor * (ns - one) for width, ns in profile.rows.items()}
+        return replace(profile, rows=rows, draft_ns=draft * profile.draft_ns)
+
+    return distort
+
+
+def _overconfident(trace: Trace) -> Trace:
+    rows = tuple(tuple(max(q, 0.96) for q in row) for row in trace.confidences)
+    return replace(trace, matches=tuple(min(m, n % 3 == 0) for n, m in enumerate(trace.matches)), confidences=rows)
+
+
+CONDITIONS = {
+    "quiet": Condition(),
+    "busy": Condition(disturb=_noise),
+    "too expensive": Condition(distort=_further(2.0, 2.0)),
+    "too cheap": Condition(distort=_further(0.5, 0.5)),
+    "overconfident": Condition(pretend=_overconfident),
+}
+
+
+def answers() -> list[tuple[Trace, bool]]:
+    """Return every recorded answer, and whether it was recorded with a draft model."""
+    with_model = [(_cut(trace), True) for trace in (*traces(), *other_traces())]
+    alone = [(Trace("", "", p, t[:_TOKENS], (0,) * len(t), ((),) * len(t)), False) for p, t in texts()]
+    return with_model + alone
+
+
+def _cut(trace: Trace) -> Trace:
+    if len(trace.text) <= _TOKENS:
+        return trace
+    return replace(
+        trace,
+        text=trace.text[:_TOKENS],
+        matches=trace.matches[: _TOKENS - 1],
+        confidences=trace.confidences[: _TOKENS - 1],
+        has_end=False,
+    )
+
+
+def times(some: list[tuple[Trace, bool]], machine: Curve, condition: Condition) -> Iterator[tuple[float, float]]:
+    """Yield the cost of each answer and its cost with no draft."""
+    memories = {with_model: Memory(CostModel(condition.distort(machine.profile()))) for with_model in (True, False)}
+    rng = random.Random(7)
+    for original, with_model in some:
+        trace = condition.pretend(original)
+        memory = memories[with_model]
+
+        def make(drafter: ModelDrafting, clock: Clock, memory: Memory = memory, model: bool = with_model) -> Strategy:
+            return AutomaticDrafting(memory, drafter if model else None, LookupIndex(), clock)
+
+        yield replay(trace, machine, make, condition.disturb(rng)).cost, plain_cost(trace, machine)
+
+
+def measure(name: str) -> list[tuple[float, float]]:
+    """Return cost and cost with no draft of every answer under one condition."""
+    some = answers()
+    return [pair for machine in curves().values() for pair in times(some, machine, CONDITIONS[name])]
+
+
+@contextmanager
+def without(patches: list[Patch]) -> Iterator[None]:
+    """Replace the parts of a guard."""
+    with ExitStack() as stack:
+        for owner, name, value in patches:
+            stack.enter_context(patch.object(owner, name, value))
+        yield
+
+
+def main() -> None:
+    """Print a line a guard."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=list(GUARDS))
+    args = parser.parse_args()
+    base: dict[str, list[tuple[float, float]]] = {name: measure(name) for name in CONDITIONS}
+    heads = " ".join(f"{name:>21}" for name in CONDITIONS)
+    print(f"{'guard':30} {heads}   verdict")
+    lows = " ".join(f"{_speedup(found):>13.3f} ({_low(found):.2f})" + " " for found in base.values())
+    print(f"{'(all guards: speedup, lowest)':30} {lows}")
+    for guard_name in args.only:
+        cells, keep = [], False
+        for name, before in base.items():
+            with without(GUARDS[guard_name]):
+                after = measure(name)
+            worth = statistics.mean(off / on - 1 for (off, _), (on, _) in zip(after, before, strict=True))
+            loss = max((off - max(on, plain)) / plain for (off, plain), (on, _) in zip(after, before, strict=True))
+            cells.append(f"{worth:+10.2%} {max(loss, 0):9.1%} ")
+            keep |= worth >= WORTH or loss >= LOSS
+        print(f"{guard_name:30} {' '.join(cells)}  {'stays' if keep else 'goes'}", flush=True)
+
+
+def _speedup(found: list[tuple[float, float]]) -> float:
+    return sum(plain / on for on, plain in found) / len(found)
+
+
+def _low(found: list[tuple[float, float]]) -> float:
+    return min(plain / on for on, plain in found)
+
+
+if __name__ == "__main__":
+    main()
