@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.compare.replays.replay import Curve
-from app.compare.replays.trace import FORMAT, Trace
+from app.compare.replay import FORMAT, Curve, Trace
 
 DATA = Path(__file__).parent / "data"
 _NS = 1e6

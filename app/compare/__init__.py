@@ -1,20 +1,11 @@
-"""Speed comparisons with and without drafts, on one loaded pair.
+"""Compare answers with and without drafts.
 
-    race        contenders take turns on one prompt; a generator of events, so that a screen can show both
-    start       the shared state at the start of a run
-    sides       the contenders as values
-    tap         records the tokens of an answer             steps         a generator that also returns a value
-    job         a whole comparison as a value for the worker
-    measure     medians, spreads and their words            figures       one side's numbers for a table
-    difference  the first differing token and the reason    difference_lines  the same in words
-    lossless    greedy answers token by token, sampled ones by a chi-square test     chisquare  the test
-    suite       built-in prompts by kind of text, and the user's     kinds  their names
-    benchmark   the suite as races                          bound         upper bound of the speedup
-    server      a running llama-server as a contender       completion    its requests and responses
-    history     results per machine and pair, and reasons for a slowdown     time_left  estimate of the time left
-    report      races and benchmarks in words and as JSON
-    card        a result as Markdown and as a picture       note          one comparison as Markdown, with the texts
-    recording   traces of real answers                      replays       any strategy on a trace, without a model
-
-Nothing here imports a native library or a screen; models come as an `app.worker.request.LoadedPair`.
+    race         contenders answer one prompt in turns; `tap` makes the loaded pair one of them, `server` llama-server
+    job          one comparison as a job of the worker (f2, `tandem compare`)
+    measure      speeds, spreads, and when a difference is more than noise
+    difference   the first different token of two answers, and why
+    lossless     tests that drafts do not change the distribution
+    suite        prompts by kind of text; `benchmark` races them all, `bound` adds the upper bound
+    replay       any strategy on a recorded answer; `recording` records one, `advice` tries every fixed setting
+    report       tables, JSON; `note` and `card` for sharing; `history` of earlier results on this machine
 """

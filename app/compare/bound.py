@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from app.compare.race import Round
-from app.compare.replays.replay import Curve, oracle_cost, plain_cost
-from app.compare.replays.trace import Trace, teacher_forced
+from app.compare.replay import Curve, Trace, oracle_cost, plain_cost, teacher_forced
 from app.compare.suite import Prompt
 from app.core.errors import DecodeError, Interrupted
 from app.engine.interfaces import Cancelled
@@ -33,7 +32,7 @@ def reckon_oracle(
 
     The first contender's answer is followed by the draft model if it takes part. Both times, with the best drafts and
     without any, are reckoned from the same costs: those that were measured first, as all answers until now have
-    corrected them, also those that are raced. See `app.compare.replays.replay.oracle_cost`.
+    corrected them, also those that are raced. See `app.compare.replay.oracle_cost`.
 
     Args:
         pair: Whose costs and draft are reckoned with.

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from app.compare.benchmark import Row
-from app.compare.figures import figures_of
-from app.compare.measure import NOISE, UNCLEAR, UNDRAFTED, Measured, Spread, factor, in_figures, outcome
+from app.compare.measure import NOISE, UNCLEAR, UNDRAFTED, Measured, Spread, factor, figures_of, in_figures, outcome
 from app.core.printable import printable
 
 # The two colours of the house: the draft's and the target's; the rest is quiet.

@@ -9,6 +9,7 @@ tokens of those batches are unknown; the rows that matter come before them and c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from app.compare.race import Run, VerifyStep
-from app.compare.start import hold
+from app.compare.tap import hold
 from app.core.errors import Interrupted
 from app.engine.cache import common_prefix
 from app.engine.interfaces import Cancelled, Logits
@@ -240,3 +241,45 @@ def _choose(pair: LoadedPair, sampler: SeededSampler, row: int) -> tuple[Logits,
 
 def _number(value: float) -> str:
     return f"{value:.3g}"
+
+
+_MOST_DECIMALS = 4
+_SPACE = "·"
+
+
+def difference_lines(difference: Difference | None, run: Run) -> list[str]:
+    """Whether an answer is that of plain decoding, and if not, where and why.
+
+    Args:
+        difference: What `app.compare.difference.explain` found.
+        run: The answer with drafts.
+    """
+    if difference is not None:
+        return parting_lines(difference)
+    n = len(run.tokens)
+    return [f"the same {n} token{'s' if n != 1 else ''} as without drafts"]
+
+
+def parting_lines(difference: Difference) -> list[str]:
+    """Which token each side chose, how probable the model found it against the other one, and why they differ."""
+    d = difference
+    plain, drafted = _token(d.plain_text, d.plain), _token(d.drafted_text, d.drafted)
+    alone = batched = ""
+    if d.p_alone is not None and d.p_batched is not None:
+        decimals = max(_decimals(d.p_alone), _decimals(d.p_batched))
+        alone = f" ({d.p_alone[0]:.{decimals}%} against {d.p_alone[1]:.{decimals}%})"
+        batched = f" ({d.p_batched[1]:.{decimals}%} against {d.p_batched[0]:.{decimals}%})"
+    return [f"differs from token {d.index + 1} on: {plain} without drafts{alone}, {drafted} with{batched}", d.why]
+
+
+def _decimals(both: tuple[float, float]) -> int:
+    """So many that tell two probabilities apart, if a few do."""
+    few = (n for n in range(1, _MOST_DECIMALS) if f"{both[0]:.{n}%}" != f"{both[1]:.{n}%}")
+    return next(few, _MOST_DECIMALS)
+
+
+def _token(text: str, token: int | None) -> str:
+    if token is None:
+        return "the end"
+    # The space that most tokens begin with is seen, and no line is broken there.
+    return json.dumps(text, ensure_ascii=False).replace(" ", _SPACE) if text else f"control token {token}"

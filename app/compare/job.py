@@ -6,10 +6,9 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 
 from app.compare.difference import Difference, explain, first_difference
-from app.compare.race import WARM_UP_TOKENS, RaceBroken, Round, RunEnded, in_process, race
+from app.compare.race import WARM_UP_TOKENS, RaceBroken, Round, RunEnded, Steps, in_process, race
 from app.compare.sides import Side, check_sides
-from app.compare.start import conversation_prefix, preserved_caches
-from app.compare.steps import Steps
+from app.compare.tap import conversation_prefix, preserved_caches
 from app.core.errors import AppError, Interrupted
 from app.engine.interfaces import Cancelled
 from app.worker.events import Event, JobEnded, JobProgressed, Measuring, PromptProgress, Step

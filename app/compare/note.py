@@ -7,8 +7,7 @@ from itertools import count
 from pathlib import Path
 
 from app.compare.card import escaped
-from app.compare.figures import figures_of
-from app.compare.measure import in_figures, verdict
+from app.compare.measure import figures_of, in_figures, verdict
 from app.compare.report import Comparison, crowded, how, pair_title, remarks, seen, start, unsteady
 from app.core import atomic
 from app.core.errors import AppError

@@ -9,12 +9,11 @@ everybody; and the draft model's reading of the prompt counts against drafting.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
-from app.compare.start import begin_from
-from app.compare.steps import Steps
-from app.compare.tap import Tap
+from app.compare.tap import Tap, begin_from
 from app.core.errors import AppError, ComputeError, Interrupted
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
@@ -304,3 +303,27 @@ def _step(before: GenerationStats, after: GenerationStats) -> VerifyStep:
         accepted=after.draft_n_accepted - before.draft_n_accepted,
         ns=after.predicted_ns - before.predicted_ns,
     )
+
+
+StepT = TypeVar("StepT")
+ResultT = TypeVar("ResultT")
+
+
+class Steps(Generic[StepT, ResultT]):
+    """The steps of a piece of work, for a `for` loop, and its result after the last of them.
+
+    Args:
+        work: Is run as far as it is iterated over.
+    """
+
+    def __init__(self, work: Generator[StepT, None, ResultT]) -> None:
+        self._work = work
+        self._result: ResultT
+
+    def __iter__(self) -> Iterator[StepT]:
+        self._result = yield from self._work
+
+    @property
+    def result(self) -> ResultT:
+        """What the work has returned; there is none before its end."""
+        return self._result

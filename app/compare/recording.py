@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from app.compare.replays.trace import Trace, teacher_forced
+from app.compare.replay import Trace, teacher_forced
 from app.conversations.message import Message
 from app.core.errors import Interrupted, UsageError
 from app.engine.generator import Generator as AnswerGenerator

@@ -8,11 +8,9 @@ from typing import Any
 
 from app.compare.benchmark import Row
 from app.compare.card import drafted
-from app.compare.difference import Difference, first_difference
-from app.compare.difference_lines import difference_lines, parting_lines
-from app.compare.figures import figures_of
+from app.compare.difference import Difference, difference_lines, first_difference, parting_lines
 from app.compare.lossless import Checks, statement
-from app.compare.measure import UNCLEAR, Measured, factor, in_figures, measure, verdict
+from app.compare.measure import UNCLEAR, Measured, factor, figures_of, in_figures, measure, verdict
 from app.compare.race import Round, Run
 from app.compare.suite import Prompt
 from app.conversations.message import Role

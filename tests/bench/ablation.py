@@ -19,17 +19,16 @@ import statistics
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 from unittest.mock import patch
 
-from app.compare.replays.replay import Curve, plain_cost, replay
-from app.compare.replays.trace import Trace
-from app.engine.auto import backlog, curve, holding, plain_check, proposal, rule, stalls, strategy
+from app.compare.replay import Curve, Trace, plain_cost, replay
+from app.engine.auto import backlog, curve, holding, proposal, rule, strategy
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.guard import Curiosity, Ledger, Trial
 from app.engine.auto.holding import Holding
 from app.engine.auto.memory import Memory
+from app.engine.auto.pace import Pace
 from app.engine.auto.plain_check import PlainCheck
 from app.engine.auto.stalls import Stalls, Took
 from app.engine.auto.strategy import AutomaticDrafting
@@ -93,7 +92,7 @@ GUARDS: dict[str, list[Patch]] = {
     "n-gram: waits for the model": [(strategy, "_SURE", 0.0)],
     "expected advantage": [(strategy, "_EXPECTED_SHARE", 0.0)],
     "rule: look ahead": [(rule, "LOOK_AHEAD", 1)],
-    "no use of local rate": [(strategy.Pace, "rate", lambda self, plain_ns: 1.0 / plain_ns)],
+    "no use of local rate": [(Pace, "rate", lambda self, plain_ns: 1.0 / plain_ns)],
 }
 
 

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from app.compare.replays.replay import Curve, oracle_cost, plain_cost
-from app.compare.replays.trace import Trace
+from app.compare.replay import Curve, Trace, oracle_cost, plain_cost
 from app.conversations.message import Message, Role
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Logits

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from app.compare.replays.replay import Curve, StrategyFactory, best_fixed, fixed, oracle_cost, plain_cost, replay
+from app.compare.replay import Curve, StrategyFactory, best_fixed, fixed, oracle_cost, plain_cost, replay
 from app.engine.auto.curve import CostModel
 from app.engine.auto.memory import Memory
 from app.engine.auto.strategy import AutomaticDrafting

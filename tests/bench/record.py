@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from app.compare.recording import record
-from app.compare.replays.trace import Trace
+from app.compare.replay import Trace
 from app.conversations.message import Message, Role
 from app.hardware.cpu import default_threads
 from app.llama.cancel import CancelFlag

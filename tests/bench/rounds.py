@@ -14,8 +14,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from app.compare.replays.replay import Curve, replay
-from app.compare.replays.trace import Trace
+from app.compare.replay import Curve, Trace, replay
 from app.engine.auto.curve import CostModel
 from app.engine.auto.memory import Memory
 from app.engine.auto.strategy import AutomaticDrafting

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.compare.replays.replay import oracle_cost, plain_cost, replay
-from app.compare.replays.trace import Trace
+from app.compare.replay import Trace, oracle_cost, plain_cost, replay
 from tests.bench.foresight import Odds, foresight_cost
 from tests.bench.policies import automatic, memory_for
 from tests.replays import curves, traces

@@ -19,6 +19,7 @@ from app.compare.benchmark import (
     Progress,
     Raced,
     Row,
+    TimeLeft,
     benchmark,
     figures,
     n_whole,
@@ -27,15 +28,13 @@ from app.compare.benchmark import (
 )
 from app.compare.bound import DEPTH, reckon_oracle
 from app.compare.card import Card, markdown, svg
-from app.compare.chisquare import chi_square_p, homogeneity
 from app.compare.history import Facts, History, Result, changes, remark, slower, speedups
 from app.compare.kinds import KINDS
+from app.compare.lossless import chi_square_p, homogeneity
 from app.compare.measure import Spread, measure, spread
-from app.compare.race import Contender, Round, Run, in_process
+from app.compare.race import Contender, Round, Run, Steps, in_process
 from app.compare.report import round_json, table_lines
-from app.compare.steps import Steps
 from app.compare.suite import Prompt, choose, load_suite
-from app.compare.time_left import TimeLeft
 from app.core.errors import UsageError
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.memory import Memory

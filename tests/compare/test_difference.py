@@ -10,8 +10,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from app.compare.difference import Difference, explain
-from app.compare.difference_lines import parting_lines
+from app.compare.difference import Difference, explain, parting_lines
 from app.compare.lossless import (
     EVERYTHING,
     Checks,

@@ -12,7 +12,7 @@ import pytest
 from app.compare.job import CompareJob, Explaining, Raced, RunBegan
 from app.compare.race import WARM_UP, RunEnded
 from app.compare.sides import AUTOMATIC, PLAIN, Side, fixed_name, sides_of
-from app.compare.start import conversation_prefix
+from app.compare.tap import conversation_prefix
 from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError, DecodeError, UsageError
 from app.engine.types import AutoDraft, DraftParams, SamplingParams

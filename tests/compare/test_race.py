@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -19,11 +19,11 @@ from app.compare.race import (
     Round,
     Run,
     RunEnded,
+    Steps,
     in_process,
     race,
 )
 from app.compare.report import crowded, run_json
-from app.compare.steps import Steps
 from app.conversations.message import Message, Role
 from app.core.errors import ComputeError
 from app.engine.stats import GenerationStats
@@ -446,3 +446,31 @@ def test_of_eleven_runs_the_interval_is_the_sign_tests() -> None:
 def test_nothing_measured_is_said_so() -> None:
     assert outcome(None) == "unknown"
     assert verdict(None) == "not measured: the answers are too short"
+
+
+def work(done: list[str]) -> Generator[int, None, str]:
+    try:
+        yield 1
+        yield 2
+    finally:
+        done.append("closed")
+    return "three"
+
+
+def test_the_result_comes_after_the_last_step() -> None:
+    steps = Steps(work([]))
+
+    assert list(steps) == [1, 2]
+    assert steps.result == "three"
+
+
+def test_a_loop_that_is_left_ends_the_work() -> None:
+    done: list[str] = []
+    steps = Steps(work(done))
+    for _ in steps:
+        break
+    with pytest.raises(AttributeError):
+        _ = steps.result
+    del steps
+
+    assert done == ["closed"]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.compare.replays.replay import Curve, PlayedDraft, fixed, replay
-from app.compare.replays.trace import Trace
+from app.compare.replay import Curve, PlayedDraft, Trace, fixed, replay
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.memory import Memory
 from app.engine.auto.strategy import AutomaticDrafting

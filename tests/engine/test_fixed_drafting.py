@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from app.cli.report import summary
-from app.compare.replays.replay import PlayedDraft
-from app.compare.replays.trace import Trace
+from app.compare.replay import PlayedDraft, Trace
 from app.conversations.message import Message, Role
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.fixed import NEVER_MEASURED, FixedDrafting

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.compare.lossless import EVERYTHING, SampledCheck, check_sampled
-from app.compare.steps import Steps
+from app.compare.race import Steps
 from app.conversations.message import Message, Role
 from app.engine import generator
 from app.engine.types import Draft, SamplingParams

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from app.cli.options import options_of
-from app.compare.completion import body_of
-from app.compare.start import conversation_prefix
+from app.compare.server import body_of
 from app.compare.suite import Prompt, refuse_overlong
+from app.compare.tap import conversation_prefix
 from app.conversations.message import Message, Role
 from app.conversations.tree import Node, said
 from app.engine.interfaces import Controls

@@ -23,11 +23,10 @@ from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, n_w
 from app.compare.card import Card
 from app.compare.history import Facts
 from app.compare.measure import UNDRAFTED, factor, measure
-from app.compare.race import RaceBroken, Round
+from app.compare.race import RaceBroken, Round, Steps
 from app.compare.report import crowded, how, pair_title, round_json, table_lines
 from app.compare.server import Server, contender
 from app.compare.sides import PLAIN, sides_of
-from app.compare.steps import Steps
 from app.compare.suite import Prompt, refuse_overlong
 from app.core.errors import INTERRUPTED, AppError
 from app.core.printable import printable

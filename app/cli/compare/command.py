@@ -30,10 +30,9 @@ from app.cli.streams import read_input
 from app.compare.difference import Difference, explain
 from app.compare.history import Facts
 from app.compare.measure import speeds
-from app.compare.race import Contender, RaceBroken, Round, race
+from app.compare.race import Contender, RaceBroken, Round, Steps, race
 from app.compare.report import compared, comparison_json, comparison_lines, crowded, how, pair_title
 from app.compare.sides import PLAIN
-from app.compare.steps import Steps
 from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, AppError, Interrupted, UsageError
 from app.core.printable import escape_unprintable, printable

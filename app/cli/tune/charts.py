@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.compare.replays.advice import HeatMap, break_even
+from app.compare.advice import HeatMap, break_even
 from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import PLAUSIBLE_ACCEPTANCE, ceiling
 from app.engine.auto.threads import ThreadTimes

@@ -16,10 +16,10 @@ from app.cli.prose import for_reading
 from app.cli.race_session import Session, with_pair
 from app.cli.result_file import append, check_writable
 from app.cli.tune.charts import Drafters, best_setting, cost_lines, heat_map_lines, thread_lines, verdict
+from app.compare.advice import HeatMap, heat_map
+from app.compare.race import Steps
 from app.compare.recording import record
-from app.compare.replays.advice import HeatMap, heat_map
-from app.compare.replays.trace import Trace
-from app.compare.steps import Steps
+from app.compare.replay import Trace
 from app.conversations.message import Message, Role
 from app.core.errors import Interrupted, PairError, UsageError
 from app.engine.auto.threads import ThreadTimes

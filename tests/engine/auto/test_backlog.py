@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.compare.replays.replay import PlayedDraft
+from app.compare.replay import PlayedDraft
 from app.engine.auto.backlog import Backlog
 from app.engine.interfaces import AnswerStart
 from app.engine.types import NO_DRAFT, Draft, Round

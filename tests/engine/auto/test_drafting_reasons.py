@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.compare.replays.replay import PlayedDraft
-from app.compare.replays.trace import Trace
+from app.compare.replay import PlayedDraft, Trace
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.memory import Memory
 from app.engine.auto.strategy import AutomaticDrafting

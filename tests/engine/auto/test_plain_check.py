@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.compare.replays.replay import plain_cost, replay
+from app.compare.replay import plain_cost, replay
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.memory import Memory
 from app.engine.auto.plain_check import PlainCheck

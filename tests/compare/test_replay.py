@@ -14,17 +14,28 @@ from random import Random
 
 import pytest
 
-from app.compare.replays.replay import Curve, PlayedDraft, best_fixed, fixed, oracle_cost, plain_cost, replay
-from app.compare.replays.trace import Trace
+from app.compare.replay import (
+    Curve,
+    PlayedDraft,
+    Trace,
+    best_fixed,
+    fixed,
+    oracle_cost,
+    plain_cost,
+    replay,
+    teacher_forced,
+)
 from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Ledger
 from app.engine.auto.memory import Memory
 from app.engine.auto.strategy import AutomaticDrafting
+from app.engine.cache import TokenCache
 from app.engine.drafters.lookup import LookupIndex
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, Strategy
 from app.engine.plain import PlainDecoding
 from app.engine.types import NO_DRAFT, Draft, DraftParams, Round
 from tests.bench.policies import automatic, memory_for
+from tests.fakes import N_VOCAB, FakeModel, mixing, script
 from tests.replays import curves, other_traces, texts, traces
 
 PAYING = ["ada", "m1_ultra", "deepseek_v3", "cpu_q4_0", "cpu_bf16"]
@@ -577,3 +588,27 @@ def test_a_short_answer_loses_next_to_nothing_to_a_look_up_that_is_wrong() -> No
 
     assert min(ratios) >= 0.98
     assert len(ratios) / sum(1 / ratio for ratio in ratios) >= 1.09
+
+
+PROMPT = (1, 2, 3)
+TEXT = (10, 11, 12, 13, 14, 15)
+
+
+def test_the_draft_looks_no_further_than_its_context() -> None:
+    # The answer ended because a context of eight was full: its last token was chosen and never evaluated.
+    draft = TokenCache(FakeModel(script(TEXT, len(PROMPT)), n_ctx=8))
+    views = list(teacher_forced(draft, N_VOCAB, PROMPT, TEXT, depth=4))
+
+    assert [matches for matches, _ in views] == [4, 4, 3, 2, 1]
+    assert [len(confidences) for _, confidences in views] == [4, 4, 3, 2, 1]
+
+
+def test_what_was_drafted_before_leaves_no_trace() -> None:
+    wrong = TokenCache(FakeModel(mixing(7)))
+    alone = [
+        list(teacher_forced(TokenCache(FakeModel(mixing(7))), N_VOCAB, PROMPT, TEXT, depth))[2] for depth in (1, 5)
+    ]
+
+    deep = list(teacher_forced(wrong, N_VOCAB, PROMPT, TEXT, depth=5))
+    assert deep[2] == alone[1]
+    assert deep[2][1][:1] == alone[0][1]

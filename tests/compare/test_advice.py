@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from app.cli.tune.charts import Drafters, best_setting, cost_lines, heat_map_lines, verdict
-from app.compare.replays.advice import break_even, heat_map
-from app.compare.replays.trace import Trace
+from app.compare.advice import break_even, heat_map
+from app.compare.replay import Trace
 from app.engine.auto.curve import CostModel, CostProfile
 from tests.replays import curves, traces
 

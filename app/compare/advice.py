@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.compare.replays.replay import GRID_N_MAX, GRID_P_MIN, Curve, fixed, oracle_cost, plain_cost, replay
-from app.compare.replays.trace import Trace
+from app.compare.replay import GRID_N_MAX, GRID_P_MIN, Curve, Trace, fixed, oracle_cost, plain_cost, replay
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.memory import Memory
 from app.engine.auto.strategy import AutomaticDrafting
