@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from app.conversations.message import Begun, Message
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.cache import TokenCache
-from app.engine.drafters import LookupIndex, ModelDrafter
+from app.engine.drafters import ModelDrafter, NgramIndex
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.text.reasoning import THINK, Place, ReasoningMarkup
 from app.engine.types import SamplingParams
@@ -43,7 +43,7 @@ class FakePair:
         self.target = TokenCache(target)
         self._model = target
         self.drafter: ModelDrafter | None = None
-        self.index = LookupIndex()
+        self.index = NgramIndex()
         if draft is not None:
             self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.is_end)
         most = most_drafted if can_draft else 0
@@ -52,13 +52,13 @@ class FakePair:
         self.n_threads = 1
         self.samplers: list[FakeSampler] = []
         self.closed = False
-        self.memory: Memory | None = None
+        self.memory: PairStatistics | None = None
         self.remembered = 0
         self.n_yields = 0
 
     def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
         yield 0.5
-        self.memory = Memory(CostModel(CostProfile({1: 1000.0, 64: 2000.0}, draft_ns=10.0)))
+        self.memory = PairStatistics(CostModel(CostProfile({1: 1000.0, 64: 2000.0}, draft_ns=10.0)))
 
     def remember(self) -> None:
         self.remembered += 1

@@ -11,7 +11,7 @@ from app.cli.placing import asked_here, placed_here
 from app.compare.history import speedups
 from app.core.errors import AppError
 from app.core.paths import benchmarks_dir
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import Speedup
 from app.hardware.device_room import DeviceRoom
 from app.hardware.machine import processor_name
@@ -28,7 +28,7 @@ from app.models.source import LocalModel
 from app.settings.model_file import Recommended
 
 _ENOUGH = 128
-"""Judged tokens after which `Memory.gain` has nearly forgotten what it began with."""
+"""Judged tokens after which `PairStatistics.gain` has nearly forgotten what it began with."""
 _TYPICAL_DRAFT = 0.5
 """Of a plain token's time; a draft that costs more tells of itself, not of the target's weights."""
 _MOST_SAVED = 0.99
@@ -105,7 +105,7 @@ def seen_of(measured: Measured, quant: str) -> Seen:
     )
 
 
-def of_memory(memory: Memory, *, with_draft: bool, benchmarked: float | None = None) -> Measured:
+def of_memory(memory: PairStatistics, *, with_draft: bool, benchmarked: float | None = None) -> Measured:
     """Return a memory as sums and speeds.
 
     Args:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from app.compare.replay import GRID_N_MAX, GRID_P_MIN, Curve, Trace, fixed, oracle_cost, plain_cost, replay
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.drafters.lookup import LookupIndex
+from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
 from app.engine.types import MIN_MATCH, DraftParams
 
@@ -102,10 +102,10 @@ def heat_map(
     speedups = tuple(
         tuple(plain / replay(trace, curve, fixed(DraftParams(n, 0, p))).cost for p in p_min) for n in n_max
     )
-    memory = Memory(CostModel(curve.profile()))
+    memory = PairStatistics(CostModel(curve.profile()))
 
     def automatic(drafter: ModelDrafting, clock: Clock) -> Strategy:
-        return AutomaticDrafting(memory, drafter, LookupIndex(min_match) if lookup else None, clock)
+        return AutomaticDrafting(memory, drafter, NgramIndex(min_match) if lookup else None, clock)
 
     return HeatMap(
         len(trace.text),

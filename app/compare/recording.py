@@ -10,7 +10,7 @@ from app.core.errors import Interrupted, UsageError
 from app.engine.generator import Generator as AnswerGenerator
 from app.engine.generator import Request
 from app.engine.interfaces import Cancelled, Controls
-from app.engine.plain import PlainDecoding
+from app.engine.no_draft import NoDrafting
 from app.engine.types import FinishReason, Origin, SamplingParams, Step
 from app.settings.thinking import AS_TRAINED, Thinking
 from app.worker.request import LoadedPair
@@ -57,7 +57,7 @@ def record(
 
     sampler = pair.new_sampler(SamplingParams(temperature=0))
     try:
-        answer = AnswerGenerator(pair.target, PlainDecoding(), sampler)
+        answer = AnswerGenerator(pair.target, NoDrafting(), sampler)
         for event in answer.run(Request(tokens, pair.is_end, n_tokens, observe, Controls(cancelled))):
             if isinstance(event, Step):
                 yield 0.5 * len(text) / n_tokens

@@ -13,11 +13,11 @@ from typing import Any
 from app.engine.auto.curve import MAX_ROWS, CostProfile
 from app.engine.auto.interpolation import envelope, expand
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.drafters.lookup import LookupIndex
+from app.engine.drafters.ngram import NgramIndex
 from app.engine.fixed import FixedDrafting
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, Strategy, Verdict
 from app.engine.probability import most_probable
-from app.engine.types import MIN_MATCH, Draft, DraftParams, Round
+from app.engine.types import MIN_MATCH, Draft, DraftParams, StepResult
 
 _WRONG = -1
 GRID_N_MAX = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15)
@@ -75,7 +75,7 @@ class Replay:
 
     tokens: int
     cost: float
-    rounds: tuple[Round, ...]
+    rounds: tuple[StepResult, ...]
 
 
 class PlayedDraft:
@@ -175,11 +175,11 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
         ahead = trace.text[len(sequence) - len(trace.prompt) :]
         accepted = common_prefix(draft.tokens, ahead)
         tokens = ahead[: accepted + 1]
-        round_ = Round(
+        result = StepResult(
             len(sequence) - 1, draft, tokens, min(accepted, len(tokens)), round(now - started), round(drafted_in)
         )
-        strategy.observe(round_)
-        rounds.append(round_)
+        strategy.observe(result)
+        rounds.append(result)
         sequence.extend(tokens)
     return Replay(len(trace.text) - 1, spent, tuple(rounds))
 
@@ -223,7 +223,7 @@ def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, min_match: 
 
 def _lookup_matches(trace: Trace, min_match: int) -> list[int]:
     """How far a look-up is right at every place of the answer."""
-    index = LookupIndex(min_match)
+    index = NgramIndex(min_match)
     index.grow(trace.prompt)
     out = [0] * (len(trace.text) + 1)
     for place, token in enumerate(trace.text):

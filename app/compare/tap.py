@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from app.conversations.message import Begun, Message
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.drafters import LookupIndex, ModelDrafter
+from app.engine.drafters import ModelDrafter, NgramIndex
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.types import SamplingParams
 from app.models.pair_info import PairInfo
@@ -82,11 +82,11 @@ class Tap:
         return self._pair.drafter
 
     @property
-    def index(self) -> LookupIndex:
+    def index(self) -> NgramIndex:
         return self._pair.index
 
     @property
-    def memory(self) -> Memory | None:
+    def memory(self) -> PairStatistics | None:
         return self._pair.memory
 
     def calibrate(self, cancelled: Cancelled) -> Iterator[float]:

@@ -7,11 +7,11 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.curve import CostModel
-from app.engine.auto.pace import Pace
 from app.engine.auto.stalls import Stalls
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, Verdict
-from app.engine.types import MODEL_FAILED, NO_DRAFT, Draft, DraftingStatus, DraftParams, Round
+from app.engine.types import MODEL_FAILED, NO_DRAFT, Draft, DraftingStatus, DraftParams, StepResult
 
 _RECENT_STEPS = 15
 """Number of recent steps that give the current speed of the machine."""
@@ -42,7 +42,7 @@ class FixedDrafting:
         self.params = params
         self._costs = costs
         self._clock = clock
-        self._pace = Pace()
+        self._speed = AnswerSpeed()
         self._stalls = Stalls()
         self._slowness: deque[float] = deque(maxlen=_RECENT_STEPS)
 
@@ -51,13 +51,13 @@ class FixedDrafting:
         return self._drafter.native_ns
 
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
-        self._pace.went_before(start.plain_so_far_ns)
+        self._speed.went_before(start.plain_so_far_ns)
         if self.params.n_max > 0:
             started = self._clock()
             try:
                 yield from self._drafter.begin(start.sequence, cancelled)
             finally:
-                self._pace.get_ready(self._clock() - started)
+                self._speed.get_ready(self._clock() - started)
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         limit = min(limit, self.params.n_max)
@@ -75,26 +75,26 @@ class FixedDrafting:
         """Asked before a token is taken, so that an unlikely first one is not drafted either."""
         return Verdict.TAKE if probability >= self.params.p_min else Verdict.DROP
 
-    def observe(self, round_: Round) -> None:
+    def observe(self, result: StepResult) -> None:
         if self._drafting:
-            self._drafter.accept(round_.n_accepted)
+            self._drafter.accept(result.n_accepted)
         if self._costs is not None:
-            self._account(round_, self._costs)
+            self._account(result, self._costs)
 
-    def _account(self, round_: Round, costs: CostModel) -> None:
+    def _account(self, result: StepResult, costs: CostModel) -> None:
         """Compare a step with the predicted time without drafts, scaled by the recent slowdown."""
-        rows, n_past = len(round_.draft) + 1, round_.n_past
-        measured_ns, batch_ns = costs.target_ns(rows, n_past), round_.total_ns - round_.draft_ns
+        rows, n_past = len(result.draft) + 1, result.n_past
+        measured_ns, batch_ns = costs.target_ns(rows, n_past), result.total_ns - result.draft_ns
         self._slowness.append(batch_ns / measured_ns)
-        slower = self._pace.slowdown = statistics.median(self._slowness)
+        slower = self._speed.slowdown = statistics.median(self._slowness)
         # The time of a draft model that failed is no part of a step without drafts.
-        drafting_ns, in_vain_ns = (round_.draft_ns, 0) if self._drafting else (0, round_.draft_ns)
+        drafting_ns, in_vain_ns = (result.draft_ns, 0) if self._drafting else (0, result.draft_ns)
         expected_ns = slower * measured_ns + drafting_ns
-        took = self._stalls.parts(round_.total_ns, in_vain_ns, expected_ns, drafted=self._drafting)
+        took = self._stalls.parts(result.total_ns, in_vain_ns, expected_ns, drafted=self._drafting)
         predicted_ns = costs.target_ns(1, n_past)
         single_ns = batch_ns if rows == 1 else None
-        n_tokens = len(round_.tokens)
-        self._pace.observe(
+        n_tokens = len(result.tokens)
+        self._speed.observe(
             n_tokens, took, slower * predicted_ns, predicted_ns, drafted=self._drafting, single_ns=single_ns
         )
 
@@ -103,8 +103,8 @@ class FixedDrafting:
         """What it gains, by measured time of this answer, or why nobody knows; None where nothing may be drafted."""
         if self.params.n_max == 0:
             return None
-        pace = self._pace
+        speed = self._speed
         why = MODEL_FAILED if self._has_failed else NEVER_MEASURED if self._costs is None else ""
         return DraftingStatus(
-            "off" if self._has_failed else "model", why, pace.verdict, pace.speedup, pace.holds, pace.measured
+            "off" if self._has_failed else "model", why, speed.verdict, speed.speedup, speed.holds, speed.measured
         )

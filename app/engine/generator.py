@@ -14,7 +14,7 @@ from app.core.errors import AppError, ContextOverflowError, Interrupted
 from app.engine.cache import TokenCache
 from app.engine.inspection import inspect_round
 from app.engine.interfaces import UNCONTROLLED, AnswerStart, Clock, Controls, IsEnd, Sampler, Strategy
-from app.engine.plain import PlainDecoding
+from app.engine.no_draft import NoDrafting
 from app.engine.stats import GenerationStats
 from app.engine.types import (
     NO_DRAFT,
@@ -24,8 +24,8 @@ from app.engine.types import (
     GenerationEvent,
     Origin,
     PromptProgress,
-    Round,
     Step,
+    StepResult,
 )
 from app.engine.verify import Observe, verify
 
@@ -72,7 +72,7 @@ class Generator:
         work_clock: Clock | None = None,
     ) -> None:
         self._target = target
-        self._strategy: Strategy = PlainDecoding()
+        self._strategy: Strategy = NoDrafting()
         self._waiting: Strategy | None = strategy
         self._sampler = sampler
         self._clock = clock
@@ -182,7 +182,7 @@ class Generator:
             round_ns, round_started = ended - round_started, ended
             worked = self._work_clock()
             work_ns, work_started = worked - work_started, worked
-            self._strategy.observe(Round(n_past, draft, step.tokens, step.n_accepted, work_ns, draft_work_ns))
+            self._strategy.observe(StepResult(n_past, draft, step.tokens, step.n_accepted, work_ns, draft_work_ns))
             stats.observe_step(len(draft), step.n_accepted, draft.n_model)
             stats.draft_ns += draft_ns
             stats.predicted_ns = self._clock() - started

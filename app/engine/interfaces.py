@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from app.engine.types import Draft, DraftingStatus, Round
+from app.engine.types import Draft, DraftingStatus, StepResult
 
 if TYPE_CHECKING:
     # NumPy takes a tenth of the time to the first frame, and the screen never sees a row.
@@ -233,7 +233,7 @@ class Strategy(Protocol):
         After a `propose` that failed the round goes on without a draft, and `observe` is told of it.
         """
 
-    def observe(self, round_: Round) -> None:
+    def observe(self, result: StepResult) -> None:
         """Learn what became of the last proposal."""
 
     @property

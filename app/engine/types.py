@@ -241,7 +241,7 @@ NO_DRAFT = Draft()
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class StepResult:
     """A finished round of draft and verify, as a strategy learns from it.
 
     Attributes:

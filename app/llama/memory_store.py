@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from app.core import json_file
-from app.engine.auto.acceptance import SUPPORT_PRIOR, AcceptanceTable, lookup_table, model_table
+from app.engine.auto.acceptance import SUPPORT_PRIOR, AcceptanceTable, model_table, ngram_table
 from app.engine.auto.attribution import CONTEXT_WIDTHS
 from app.engine.auto.curve import MAX_ROWS, CostModel, CostProfile
 from app.engine.auto.guard import Ledger, Trial
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 
 FORMAT = 1
 _LONGEST_NS = 1e13
@@ -26,7 +26,7 @@ log = logging.getLogger("tandem.memory")
 log.addHandler(logging.NullHandler())
 
 
-def save(path: Path, memory: Memory) -> OSError | None:
+def save(path: Path, memory: PairStatistics) -> OSError | None:
     """Write a memory in one step; a disk that refuses is told, and costs the next run a measurement."""
     # Today's clock and load are folded in, so that the next run starts from what was seen last.
     profile = memory.costs.snapshot()
@@ -58,12 +58,12 @@ def save(path: Path, memory: Memory) -> OSError | None:
     return None
 
 
-def load(path: Path) -> Memory | None:
+def load(path: Path) -> PairStatistics | None:
     """Read a memory; None if there is none that can be used."""
     return json_file.read(path, FORMAT, _memory)
 
 
-def _memory(raw: dict[str, Any]) -> Memory:
+def _memory(raw: dict[str, Any]) -> PairStatistics:
     rows = {int(width): _positive(ns) for width, ns in raw["rows"].items()}
     if 1 not in rows or not all(1 <= width <= MAX_ROWS for width in rows):
         raise ValueError("its cost curve is not one")
@@ -75,14 +75,14 @@ def _memory(raw: dict[str, Any]) -> Memory:
         draft_prompt_ns=_number(raw["draft_prompt_ns"]),
         widest=max(1, min(MAX_ROWS, int(_number(raw.get("widest", MAX_ROWS))))),
     )
-    return Memory(
+    return PairStatistics(
         costs=CostModel(profile),
         model=_table(model_table, raw["model"]),
         lookup=_lookup(raw["lookup"]),
         trial=Trial(on=bool(raw["trial"]["on"])),
         gain=None if raw["gain"] is None else min(1.0, _number(raw["gain"])),
         hope=min(1.0, _number(raw.get("hope", 0))),
-        may_catch_up=min(Memory.MOST_SAVED, _number(raw.get("may_catch_up", 0))),
+        may_catch_up=min(PairStatistics.MOST_SAVED, _number(raw.get("may_catch_up", 0))),
         ledger=Ledger(balance=min(Ledger.CAP, _number(raw.get("balance", Ledger.START)))),
         idle_answers=int(_number(raw.get("idle_answers", 0))),
         n_looks=min(_MOST_LOOKS, int(_number(raw.get("n_looks", 0)))),
@@ -102,7 +102,7 @@ def _cells(raw: dict[str, Any], plain_ns: float) -> dict[int, float]:
 
 def _lookup(counts: Any) -> AcceptanceTable:
     """What was learned of look-ups; nothing where another version counted it in other classes."""
-    return _table(lookup_table, counts) if all(len(p) == len(SUPPORT_PRIOR) for p in counts) else lookup_table()
+    return _table(ngram_table, counts) if all(len(p) == len(SUPPORT_PRIOR) for p in counts) else ngram_table()
 
 
 def _table(make: Callable[[list[list[list[float]]]], AcceptanceTable], counts: Any) -> AcceptanceTable:

@@ -13,11 +13,11 @@ from app.core.errors import DamagedFileError, Interrupted, ModelLoadError
 from app.engine.auto.calibrate import calibrate
 from app.engine.auto.cpu_yield import CpuYield
 from app.engine.auto.curve import MAX_ROWS, CostModel
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import Threads, ThreadTimes, measure_threads
 from app.engine.auto.work_clock import WorkClock
 from app.engine.cache import TokenCache
-from app.engine.drafters import LookupIndex, ModelDrafter
+from app.engine.drafters import ModelDrafter, NgramIndex
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility, known_to
@@ -82,7 +82,7 @@ class NativePair:
         self.notices: list[str] = list(params.notices)
         self.drafter: ModelDrafter | None = None
         self._draft: Model | None = None
-        self.index = LookupIndex()
+        self.index = NgramIndex()
         self.unkept: OSError | None = None
         """Why the disk refused what was measured, the last time that it did."""
         self._params = params
@@ -237,7 +237,7 @@ class NativePair:
         )
         self.memory = self._remembered()
 
-    def _remembered(self) -> Memory | None:
+    def _remembered(self) -> PairStatistics | None:
         """What earlier runs have measured of what is loaded."""
         file = memory_file(self._params, self._files)
         return memory_store.load(file) if file is not None else None
@@ -267,7 +267,7 @@ class NativePair:
             self.target, draft, text, clock, budget_ns=budget_ns, cancelled=stopped, passes=passes
         )
         if self.memory is None:
-            self.memory = Memory(CostModel(profile))
+            self.memory = PairStatistics(CostModel(profile))
         else:
             self.memory.remeasure(profile)
         if self._cpu_yield is not None:

@@ -16,9 +16,9 @@ from app.settings.thinking import AS_TRAINED, Thinking
 from app.worker.events import PromptProgress
 
 if TYPE_CHECKING:
-    from app.engine.auto.memory import Memory
+    from app.engine.auto.pair_statistics import PairStatistics
     from app.engine.cache import TokenCache
-    from app.engine.drafters import LookupIndex, ModelDrafter
+    from app.engine.drafters import ModelDrafter, NgramIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +102,11 @@ class LoadedPair(Protocol):
         """The draft model, or None if there is none or it does not fit."""
 
     @property
-    def index(self) -> LookupIndex:
+    def index(self) -> NgramIndex:
         """What was said last, for look-ups: of the next turn only what is new is indexed."""
 
     @property
-    def memory(self) -> Memory | None:
+    def memory(self) -> PairStatistics | None:
         """What automatic drafting knows about the pair; None before the first calibration."""
 
     def calibrate(self, cancelled: Cancelled) -> Iterator[float]:

@@ -15,7 +15,7 @@ from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import UNCONTROLLED, Cancelled, Clock, Controls, Strategy
-from app.engine.plain import PlainDecoding
+from app.engine.no_draft import NoDrafting
 from app.engine.repetition import RepetitionDetector
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
@@ -183,7 +183,7 @@ class _Answering:
         generator, collector, info = self._generator, self._collector, self._pair.info
         reason = generator.finish or FinishReason.STOP
         collector.flush(ended=reason is FinishReason.STOP)
-        strategy = self._strategy if generator.has_begun_drafting else PlainDecoding()
+        strategy = self._strategy if generator.has_begun_drafting else NoDrafting()
         status = self._status(strategy)
         is_loop = reason is FinishReason.REPETITION
         if is_loop and status is not None:
@@ -249,7 +249,7 @@ def _strategy(pair: LoadedPair, drafting: Drafting, beside: Sequence[str], clock
         # What one answer teaches with drafts that nobody weighs is not for automatic drafting to learn.
         costs = CostModel(pair.memory.costs.snapshot()) if pair.memory is not None else None
         return FixedDrafting(drafter, drafting, costs, clock)
-    return PlainDecoding(pair.info.why_plain(drafting))
+    return NoDrafting(pair.info.why_plain(drafting))
 
 
 def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]]:

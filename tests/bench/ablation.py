@@ -23,16 +23,16 @@ from unittest.mock import patch
 
 from app.compare.replay import Curve, Trace, plain_cost, replay
 from app.engine.auto import backlog, curve, holding, proposal, rule, strategy
+from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.guard import Curiosity, Ledger, Trial
-from app.engine.auto.holding import Holding
-from app.engine.auto.memory import Memory
-from app.engine.auto.pace import Pace
-from app.engine.auto.plain_check import PlainCheck
+from app.engine.auto.pair_statistics import PairStatistics
+from app.engine.auto.run_length import RunLength
+from app.engine.auto.single_token_check import SingleTokenCheck
 from app.engine.auto.stalls import Stalls, Took
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.drafters.lookup import LookupIndex
+from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
 from app.engine.types import MAX_DRAFT
 from tests.replays import curves, other_traces, texts, traces
@@ -69,19 +69,19 @@ GUARDS: dict[str, list[Patch]] = {
     "ledger: wealth": [(Ledger, "wealth", float("inf"))],
     "ledger: reserve": [(Ledger, "allows_any", property(lambda self: not self.blocked))],
     "curiosity": [(Curiosity, "wants_try", _false)],
-    "plain check": [(PlainCheck, "is_due", _false), (PlainCheck, "is_checking", False)],
-    "plain check: by chance": [(PlainCheck, "MOST", 0.0)],
-    "plain check: three": [(PlainCheck, "NOISE", 1e9)],
-    "plain check: far context": [(PlainCheck, "FAR", 1 << 40)],
+    "plain check": [(SingleTokenCheck, "is_due", _false), (SingleTokenCheck, "is_checking", False)],
+    "plain check: by chance": [(SingleTokenCheck, "MOST", 0.0)],
+    "plain check: three": [(SingleTokenCheck, "NOISE", 1e9)],
+    "plain check: far context": [(SingleTokenCheck, "FAR", 1 << 40)],
     "stalls": [(Stalls, "parts", _all_counts)],
     "stalls: doubt": [(Stalls, "USUAL", 1e9)],
     "holding: stretch": [(holding, "_FIRST_STRETCH", MAX_DRAFT)],
-    "holding: survival": [(Holding, "survival", 0.85)],
+    "holding: survival": [(RunLength, "survival", 0.85)],
     "backlog: worth reading": [(Backlog, "is_worth_reading", True)],
     "backlog: wait": [(backlog, "_WAIT_SHARE", 0.0)],
     "backlog: catch-up limit": [(Backlog, "may_be_read_again", _true)],
     "backlog: read on in pieces": [(backlog, "_LITTLE", 1e9)],
-    "hope": [(Memory, "leave_out", _nothing)],
+    "hope": [(PairStatistics, "leave_out", _nothing)],
     "document is kept": [(backlog, "_SAME_TEXT", 2.0)],
     "curve: shift": [(CostModel, "_shift", lambda *_: 0.0)],
     "curve: too fast": [(CostModel, "_speed_up", _nothing)],
@@ -92,7 +92,7 @@ GUARDS: dict[str, list[Patch]] = {
     "n-gram: waits for the model": [(strategy, "_SURE", 0.0)],
     "expected advantage": [(strategy, "_EXPECTED_SHARE", 0.0)],
     "rule: look ahead": [(rule, "LOOK_AHEAD", 1)],
-    "no use of local rate": [(Pace, "rate", lambda self, plain_ns: 1.0 / plain_ns)],
+    "no use of local rate": [(AnswerSpeed, "rate", lambda self, plain_ns: 1.0 / plain_ns)],
 }
 
 
@@ -168,14 +168,18 @@ def _cut(trace: Trace) -> Trace:
 
 def times(some: list[tuple[Trace, bool]], machine: Curve, condition: Condition) -> Iterator[tuple[float, float]]:
     """Yield the cost of each answer and its cost with no draft."""
-    memories = {with_model: Memory(CostModel(condition.distort(machine.profile()))) for with_model in (True, False)}
+    memories = {
+        with_model: PairStatistics(CostModel(condition.distort(machine.profile()))) for with_model in (True, False)
+    }
     for number, (original, with_model) in enumerate(some):
         rng = random.Random(number)
         trace = condition.pretend(original)
         memory = memories[with_model]
 
-        def make(drafter: ModelDrafting, clock: Clock, memory: Memory = memory, model: bool = with_model) -> Strategy:
-            return AutomaticDrafting(memory, drafter if model else None, LookupIndex(), clock)
+        def make(
+            drafter: ModelDrafting, clock: Clock, memory: PairStatistics = memory, model: bool = with_model
+        ) -> Strategy:
+            return AutomaticDrafting(memory, drafter if model else None, NgramIndex(), clock)
 
         yield replay(trace, machine, make, condition.disturb(rng)).cost, plain_cost(trace, machine)
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from random import Random
 
 from app.conversations.message import Message, Role
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.hardware.cpu import default_threads
 from app.hardware.processors import others_seconds
@@ -56,7 +56,7 @@ def _measure(args: argparse.Namespace) -> None:
     for setting in args.fixed:
         n_max, p_min = setting.split(",")
         drafting[f"n{n_max} p{p_min}"] = DraftParams(int(n_max), 0, float(p_min))
-    memory: Memory | None = None
+    memory: PairStatistics | None = None
     results: dict[str, dict[str, float]] = {}
     races: list[Race] = []
     followed: list[Followed] = []
@@ -94,7 +94,7 @@ def _keep(file: Path, results: Mapping[str, Mapping[str, float]], races: list[Ra
     file.write_text(json.dumps(told))
 
 
-def _knowing(ours: Ours, memory: Memory | None) -> Memory:
+def _knowing(ours: Ours, memory: PairStatistics | None) -> PairStatistics:
     """Give it what answers have taught, or else what it measures now, and say what that was."""
     if memory is None:
         for _ in ours.pair.calibrate(lambda: False):
@@ -106,7 +106,7 @@ def _knowing(ours: Ours, memory: Memory | None) -> Memory:
     return ours.pair.memory
 
 
-def _kept(args: argparse.Namespace) -> Memory | None:
+def _kept(args: argparse.Namespace) -> PairStatistics | None:
     """Return the memory that an earlier run saved under another load; None without one."""
     return memory_store.load(args.history) if args.history else None
 
@@ -221,7 +221,7 @@ def _line(ratios: dict[str, float]) -> str:
     return "  ".join(f"{name} {ratio:.3f}" for name, ratio in ratios.items())
 
 
-def _describe(memory: Memory) -> str:
+def _describe(memory: PairStatistics) -> str:
     profile = memory.costs.profile
     plain = profile.rows[1]
     rows = _staircase({n: ns / plain for n, ns in profile.rows.items()})

@@ -13,24 +13,24 @@ from pathlib import Path
 
 from app.compare.replay import Curve, StrategyFactory, best_fixed, fixed, oracle_cost, plain_cost, replay
 from app.engine.auto.curve import CostModel
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.drafters.lookup import LookupIndex
+from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
 from tests.bench.foresight import Odds, foresight_cost
 from tests.replays import curves, load_traces, traces
 
 
-def memory_for(curve: Curve) -> Memory:
+def memory_for(curve: Curve) -> PairStatistics:
     """What a first calibration of that machine would have found."""
-    return Memory(CostModel(curve.profile()))
+    return PairStatistics(CostModel(curve.profile()))
 
 
-def automatic(memory: Memory, *, model: bool = True, lookup: bool = True) -> StrategyFactory:
+def automatic(memory: PairStatistics, *, model: bool = True, lookup: bool = True) -> StrategyFactory:
     """Automatic drafting over one memory."""
 
     def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
-        return AutomaticDrafting(memory, drafter if model else None, LookupIndex() if lookup else None, clock)
+        return AutomaticDrafting(memory, drafter if model else None, NgramIndex() if lookup else None, clock)
 
     return make
 

@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 
 from app.compare.replay import Curve, Trace, replay
 from app.engine.auto.curve import CostModel
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.drafters.lookup import LookupIndex
+from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import AnswerStart, Cancelled, Strategy
-from app.engine.types import Draft, DraftingStatus, Round
+from app.engine.types import Draft, DraftingStatus, StepResult
 from tests.replays import curves, texts, traces
 
 _LENGTH = 300
@@ -61,9 +61,9 @@ class Timed:
         self._ns = time.perf_counter_ns() - started
         return draft
 
-    def observe(self, round_: Round) -> DraftingStatus | None:
+    def observe(self, result: StepResult) -> DraftingStatus | None:
         started = time.perf_counter_ns()
-        self._strategy.observe(round_)
+        self._strategy.observe(result)
         status = self._strategy.status
         self.rounds.append(self._ns + time.perf_counter_ns() - started)
         return status
@@ -105,13 +105,13 @@ def _text(prompt: Sequence[int], text: Sequence[int]) -> Trace:
 
 def _run(some: Sequence[Trace], curve: Curve, with_model: bool, digest: hashlib._Hash | None) -> list[int]:
     rounds: list[int] = []
-    memory = Memory(CostModel(curve.profile()))
+    memory = PairStatistics(CostModel(curve.profile()))
     for trace in some:
         made: list[Timed] = []
 
         def make(drafter: object, clock: Callable[[], int], made: list[Timed] = made) -> Timed:
             model = drafter if with_model else None
-            made.append(Timed(AutomaticDrafting(memory, model, LookupIndex(), clock)))  # type: ignore[arg-type]
+            made.append(Timed(AutomaticDrafting(memory, model, NgramIndex(), clock)))  # type: ignore[arg-type]
             return made[0]
 
         played = replay(trace, curve, make)  # type: ignore[arg-type]

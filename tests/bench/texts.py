@@ -16,7 +16,7 @@ from pathlib import Path
 
 from app.conversations.message import Message, Role
 from app.engine.auto.acceptance import SUPPORT_EDGES, SUPPORT_PRIOR
-from app.engine.drafters.lookup import LookupIndex
+from app.engine.drafters.ngram import NgramIndex
 from app.hardware.cpu import default_threads
 from tests.bench.fixed import Ours
 from tests.replays import other_traces, texts, traces
@@ -151,7 +151,7 @@ def right_by_support(all_texts: Sequence[tuple[Sequence[int], Sequence[int]]]) -
 
 
 def _judged(prompt: Sequence[int], text: Sequence[int]) -> Iterator[tuple[float, bool]]:
-    index = LookupIndex()
+    index = NgramIndex()
     index.grow(prompt)
     index.grow(text[:1])
     for place in range(1, len(text)):

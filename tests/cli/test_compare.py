@@ -39,7 +39,7 @@ from app.compare.server import Server
 from app.compare.suite import Prompt
 from app.core.errors import AppError, ContextOverflowError, DecodeError, UsageError
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
 from app.hardware.busy import Busy
@@ -625,7 +625,7 @@ def test_where_costs_are_known_the_time_is_told_at_once(
 ) -> None:
     prompts = tmp_path / "p.txt"
     prompts.write_text("abc\n")
-    pair.memory = Memory(CostModel(CostProfile({1: 1e9, 64: 1e9})))
+    pair.memory = PairStatistics(CostModel(CostProfile({1: 1e9, 64: 1e9})))
     assert tandem("bench", "--prompts", str(prompts), "--repeat", "2") == 0
     told = capsys.readouterr().err.splitlines()
     assert told[0].endswith(": 6 answers of 8 tokens at most, about 32 s.")

@@ -14,7 +14,7 @@ from app.cli.doctor.pair import look_at_pair
 from app.cli.options import read_options
 from app.core.paths import settings_file
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import ThreadTimes
 from app.hardware.cpu import thread_candidates
 from app.hardware.device_room import DeviceRoom
@@ -82,7 +82,7 @@ def answered(args: argparse.Namespace) -> PairParams:
     params = loading.pair_params(read_options(args))
     kept = memory_file(params)
     assert kept is not None
-    memory = Memory(CostModel(CostProfile({1: 10.0, 2: 11.0, 64: 30.0}, draft_ns=1.0)))
+    memory = PairStatistics(CostModel(CostProfile({1: 10.0, 2: 11.0, 64: 30.0}, draft_ns=1.0)))
     memory.model.counts[0][0] = [150.0, 200.0]
     memory_store.save(kept, memory)
     return params

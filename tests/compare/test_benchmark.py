@@ -37,7 +37,7 @@ from app.compare.report import round_json, table_lines
 from app.compare.suite import Prompt, choose, load_suite
 from app.core.errors import UsageError
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
 from app.worker.request import AnswerRequest
@@ -349,11 +349,11 @@ def test_the_oracle_is_reckoned_from_the_answer_and_the_costs() -> None:
     assert plain_ns is not None
     # A batch costs as much as a token and drafts cost nothing: seven tokens in one round.
     profile = CostProfile({1: plain_ns, 64: plain_ns}, draft_ns=0.0)
-    pair.memory = Memory(CostModel(profile))
+    pair.memory = PairStatistics(CostModel(profile))
     assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False, BOTH) == pytest.approx(7.0)
     assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: True, BOTH) is None
     # Where two drafted tokens are all that can be taken back: two rounds of three, and one token.
-    pair.memory = Memory(CostModel(replace(profile, widest=3)))
+    pair.memory = PairStatistics(CostModel(replace(profile, widest=3)))
     assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False, BOTH) == pytest.approx(7 / 3)
 
 
@@ -362,7 +362,7 @@ def test_the_oracle_has_the_drafts_of_those_that_take_part() -> None:
     _, done = run_bench(pair, repeat=1)
     plain = done[0].rounds[0]["plain"]
     assert plain.ns_per_token is not None
-    pair.memory = Memory(CostModel(CostProfile({1: plain.ns_per_token, 64: plain.ns_per_token}, draft_ns=0.0)))
+    pair.memory = PairStatistics(CostModel(CostProfile({1: plain.ns_per_token, 64: plain.ns_per_token}, draft_ns=0.0)))
     assert reckon_oracle(pair, PROMPTS[0], {"plain": plain}, lambda: False, ["look-up"]) == pytest.approx(1.0)
     said_before = replace(plain, prompt=(*plain.prompt, *plain.tokens, *plain.prompt))
     looked_up = reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["look-up"])
@@ -379,7 +379,7 @@ def test_a_curve_that_is_wrong_about_plain_tokens_is_not_reckoned_with() -> None
     _, done = run_bench(pair, repeat=1)
     plain_ns = done[0].rounds[0]["plain"].ns_per_token
     assert plain_ns is not None
-    pair.memory = Memory(CostModel(CostProfile({1: 9 * plain_ns, 64: 9 * plain_ns}, draft_ns=0.0)))
+    pair.memory = PairStatistics(CostModel(CostProfile({1: 9 * plain_ns, 64: 9 * plain_ns}, draft_ns=0.0)))
     assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False, BOTH) is None
 
 

@@ -27,13 +27,13 @@ from app.compare.replay import (
 )
 from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Ledger
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
-from app.engine.drafters.lookup import LookupIndex
+from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, Strategy
-from app.engine.plain import PlainDecoding
-from app.engine.types import NO_DRAFT, Draft, DraftParams, Round
+from app.engine.no_draft import NoDrafting
+from app.engine.types import NO_DRAFT, Draft, DraftParams, StepResult
 from tests.bench.policies import automatic, memory_for
 from tests.fakes import N_VOCAB, FakeModel, mixing, script
 from tests.replays import curves, other_traces, texts, traces
@@ -54,7 +54,7 @@ def auto_costs(curve: Curve, *, order: int = 0, model: bool = True) -> dict[str,
 
 class TestReplayer:
     def test_plain_decoding_costs_one_row_a_token(self) -> None:
-        assert replay(TINY, LINE, lambda drafter, clock: PlainDecoding()).cost == plain_cost(TINY, LINE) == 40.0
+        assert replay(TINY, LINE, lambda drafter, clock: NoDrafting()).cost == plain_cost(TINY, LINE) == 40.0
 
     def test_fixed_drafting_is_played_as_it_runs(self) -> None:
         played = replay(TINY, LINE, fixed(DraftParams(2, 0, 0.0)))
@@ -78,7 +78,7 @@ class TestReplayer:
         short = Curve.of(replace(LINE, widest=2).profile())
 
         rounds = replay(TINY, short, fixed(DraftParams(4, 0, 0.0))).rounds
-        assert [len(round_.draft) for round_ in rounds] == [1, 1]
+        assert [len(result.draft) for result in rounds] == [1, 1]
         # One drafted and right in a batch of two, twice.
         assert oracle_cost(TINY, short) == 2 * (1.0 + 11.0)
 
@@ -125,7 +125,7 @@ def test_a_draft_model_that_recovers_is_seen_to_be_right_before_anything_is_subm
     # Two drafts fail at the beginning, which costs more than a dozen steps bring; then 100 tokens are foretold.
     played = replay(trace, curve, automatic(memory_for(curve), lookup=False))
 
-    assert [round_.n_accepted < len(round_.draft) for round_ in played.rounds[:2]] == [True, True]
+    assert [result.n_accepted < len(result.draft) for result in played.rounds[:2]] == [True, True]
     assert plain_cost(trace, curve) / played.cost > 1.2
 
 
@@ -155,7 +155,7 @@ def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
     make = automatic(memory_for(curve))
     for trace in traces():
         played = replay(trace, curve, make)
-        widest = max(round_.total_ns for round_ in played.rounds)
+        widest = max(result.total_ns for result in played.rounds)
         assert played.cost <= plain_cost(trace, curve) * (1 + Ledger.INTEREST) + Ledger.CAP * plain + widest
 
 
@@ -168,7 +168,7 @@ def test_a_look_up_that_is_hardly_sure_waits_for_the_draft_models_word() -> None
 
     rounds = replay(trace, curve, automatic(memory_for(curve))).rounds
 
-    assert all(round_.draft.n_model > 0 for round_ in rounds if round_.draft.tokens)
+    assert all(result.draft.n_model > 0 for result in rounds if result.draft.tokens)
 
 
 class TestCuriosity:
@@ -326,14 +326,14 @@ class TestLongPrompts:
                 return super().draft(tokens, limit, judge)
 
         def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
-            return AutomaticDrafting(memory, Reader(trace, curve.draft, drafter._advance), LookupIndex(), clock)  # type: ignore[attr-defined]
+            return AutomaticDrafting(memory, Reader(trace, curve.draft, drafter._advance), NgramIndex(), clock)  # type: ignore[attr-defined]
 
         played = replay(trace, curve, make)
 
         if kind == "edit":
             assert pieces == []
         else:
-            first = next(i for i, round_ in enumerate(played.rounds) if round_.draft.n_model)
+            first = next(i for i, result in enumerate(played.rounds) if result.draft.n_model)
             # A tenth of a step a token: 40 tokens a piece, after a tenth of the time that all of it takes.
             assert pieces == pytest.approx([40] * math.ceil(len(trace.prompt) / 40), abs=2)
             assert first >= len(trace.prompt) * 0.1 / 10
@@ -341,7 +341,7 @@ class TestLongPrompts:
     def test_a_copy_is_never_read_and_other_text_is_at_once(self) -> None:
         curve = curves()["cpu_bf16"]
         by_model = {
-            trace.name: [round_.draft.n_model for round_ in replay(trace, curve, automatic(memory_for(curve))).rounds]
+            trace.name: [result.draft.n_model for result in replay(trace, curve, automatic(memory_for(curve))).rounds]
             for trace in traces()
         }
 
@@ -368,7 +368,7 @@ class TestLongPrompts:
             draft = strategy.propose(sequence, 8)
             drafted.append(draft.n_model > 0)
             plain = round(curve.costs()[1])
-            strategy.observe(Round(len(sequence) - 1, NO_DRAFT, (token,), 0, plain, 0))
+            strategy.observe(StepResult(len(sequence) - 1, NO_DRAFT, (token,), 0, plain, 0))
 
         assert any(drafted) == tried
 
@@ -436,7 +436,7 @@ class TestReadingThatIsDear:
         memory = memory_for(curve)
         memory.gain, memory.trial.on = gain, False
         code = next(trace for trace in traces() if trace.kind == "code")
-        drafted = [round_.draft.n_model for round_ in replay(code, curve, automatic(memory)).rounds]
+        drafted = [result.draft.n_model for result in replay(code, curve, automatic(memory)).rounds]
 
         assert any(drafted) == (gain > 0)
 
@@ -447,13 +447,13 @@ class TestDocuments:
     CURVE = Curve("card", {1: 100.0, 2: 103.0, 4: 109.0, 8: 121.0, 16: 180.0, 32: 200.0}, draft=10.0, reading=2.0)
     DOCUMENT = tuple(range(10_000, 13_000))
 
-    def answers(self, memory: Memory, documents: Sequence[tuple[int, ...]]) -> list[int]:
+    def answers(self, memory: PairStatistics, documents: Sequence[tuple[int, ...]]) -> list[int]:
         """Tokens that the draft model drafted in each of them."""
         trace = next(trace for trace in traces() if trace.kind == "code")
         return [
             sum(
-                round_.draft.n_model
-                for round_ in replay(
+                result.draft.n_model
+                for result in replay(
                     replace(trace, prompt=(*document, *trace.prompt)), self.CURVE, automatic(memory, lookup=False)
                 ).rounds
             )
@@ -506,7 +506,7 @@ class TestStretch:
         def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
             return AutomaticDrafting(memory_for(curve), drafter, None, clock)
 
-        return [len(round_.draft) for round_ in replay(trace, curve, make).rounds]
+        return [len(result.draft) for result in replay(trace, curve, make).rounds]
 
     def test_the_first_draft_is_short_where_it_is_wrong(self) -> None:
         assert max(self.drafted(3)) <= 12

@@ -10,7 +10,7 @@ from app.engine.drafters import ModelDrafter
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Controls, Strategy
-from app.engine.plain import PlainDecoding
+from app.engine.no_draft import NoDrafting
 from app.engine.types import (
     DraftParams,
     FinishReason,
@@ -46,7 +46,7 @@ class Bench:
     def generator(self) -> Generator:
         self.sampler = FakeSampler(self.target, self.seed)
         clock = iter(range(0, 10**9, 1000))
-        strategy: Strategy = FixedDrafting(self.drafter, self.params) if self.drafter else PlainDecoding()
+        strategy: Strategy = FixedDrafting(self.drafter, self.params) if self.drafter else NoDrafting()
         return Generator(self.cache, strategy, self.sampler, lambda: next(clock))
 
     def run(

@@ -8,13 +8,13 @@ import pytest
 
 from app.compare.replay import Curve, PlayedDraft, Trace, fixed, replay
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
-from app.engine.drafters.lookup import LookupIndex
+from app.engine.drafters.ngram import NgramIndex
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import AnswerStart, Judge, Verdict
-from app.engine.types import Draft, DraftParams, Round, Step
+from app.engine.types import Draft, DraftParams, Step, StepResult
 from tests.bench.policies import automatic
 from tests.fakes import END, FakeModel, FakeSampler, script
 
@@ -49,14 +49,14 @@ class Saying(PlayedDraft):
         return Draft(tuple(drafted), (0.99,) * len(drafted), len(drafted))
 
 
-def memory(rows: dict[int, float] = CHEAP) -> Memory:
-    return Memory(CostModel(CostProfile(dict(rows), draft_ns=10.0, draft_prompt_ns=1.0)))
+def memory(rows: dict[int, float] = CHEAP) -> PairStatistics:
+    return PairStatistics(CostModel(CostProfile(dict(rows), draft_ns=10.0, draft_prompt_ns=1.0)))
 
 
 def begun(
-    sequence: Sequence[int], drafter: Saying | None = None, *, lookup: bool = True, known: Memory | None = None
+    sequence: Sequence[int], drafter: Saying | None = None, *, lookup: bool = True, known: PairStatistics | None = None
 ) -> AutomaticDrafting:
-    index = LookupIndex() if lookup else None
+    index = NgramIndex() if lookup else None
     strategy = AutomaticDrafting(known or memory(), drafter, index, lambda: 0)
     for _ in strategy.begin(AnswerStart(sequence, 256, is_end), lambda: False):
         pass
@@ -93,7 +93,7 @@ def test_whether_the_end_was_foretold_rightly_is_learned_all_the_same() -> None:
     known = memory()
     strategy = begun([1, 2, 3], Saying(30, END), lookup=False, known=known)
     draft = strategy.propose([1, 2, 3], ROOM)
-    strategy.observe(Round(2, draft, (30, END), 1, 1000, 20))
+    strategy.observe(StepResult(2, draft, (30, END), 1, 1000, 20))
 
     assert draft.tokens == (30,)
     assert [sum(seen for _, seen in place) for place in known.model.counts] == [1.0, 1.0]
@@ -120,7 +120,7 @@ def test_an_end_fills_a_batch_up_to_a_width_that_costs_less() -> None:
 def test_the_answer_tells_what_ends_it() -> None:
     conversation = [*TURN, 30, 31, *SAID] * 3 + TURN[:-1]
     target = FakeModel(script([TURN[-1], 30, 31], len(conversation)), n_batch=64)
-    strategy = AutomaticDrafting(memory(), None, LookupIndex(), lambda: 0)
+    strategy = AutomaticDrafting(memory(), None, NgramIndex(), lambda: 0)
     answer = Generator(TokenCache(target), strategy, FakeSampler(target), lambda: 0)
     asked = Request(conversation, is_end, None, lambda *_: None)
     steps = [event for event in answer.run(asked) if isinstance(event, Step)]
@@ -142,8 +142,8 @@ class TestReplays:
         assert played.draft.tokens == (5, 6, 7, 8, END)
 
     def test_automatic_drafting_stops_in_front_of_the_end(self) -> None:
-        make = automatic(Memory(CostModel(self.FLAT.profile())), lookup=False)
+        make = automatic(PairStatistics(CostModel(self.FLAT.profile())), lookup=False)
         rounds = replay(self.ENDED, self.FLAT, make).rounds
 
-        assert [round_.draft.tokens for round_ in rounds] == [(5, 6, 7, 8)]
+        assert [result.draft.tokens for result in rounds] == [(5, 6, 7, 8)]
         assert rounds[0].tokens == (5, 6, 7, 8, END)

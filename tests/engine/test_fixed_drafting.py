@@ -12,7 +12,7 @@ from app.conversations.message import Message, Role
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.fixed import NEVER_MEASURED, FixedDrafting
 from app.engine.interfaces import AnswerStart, Clock, Judge
-from app.engine.types import NO_DRAFT, Draft, DraftParams, Round, SamplingParams
+from app.engine.types import NO_DRAFT, Draft, DraftParams, SamplingParams, StepResult
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
@@ -38,29 +38,29 @@ def fixed(params: DraftParams = FIXED, clock: Clock = lambda: 0) -> FixedDraftin
     return FixedDrafting(Ready(), params, CostModel(CostProfile({1: 1000.0, 4: 1600.0, 64: 20_000.0})), clock)
 
 
-def observed(strategy: FixedDrafting, *rounds: Round) -> tuple[str, float]:
+def observed(strategy: FixedDrafting, *rounds: StepResult) -> tuple[str, float]:
     """Verdict and speed-up, 0 for none."""
-    for round_ in rounds:
+    for result in rounds:
         strategy.propose([1, 2, 3], 8)
-        strategy.observe(round_)
+        strategy.observe(result)
     assert strategy.status is not None
     return strategy.status.verdict, round(strategy.status.speedup or 0.0, 3)
 
 
 def test_drafts_that_hold_win_by_what_was_measured() -> None:
-    held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
+    held = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
 
     assert observed(fixed(), *[held] * 8) == ("", 2.0)
 
 
 def test_drafts_that_fail_lose_by_what_was_measured() -> None:
-    failed = Round(0, DRAFTED, (9,), 0, total_ns=2000, draft_ns=400)
+    failed = StepResult(0, DRAFTED, (9,), 0, total_ns=2000, draft_ns=400)
 
     assert observed(fixed(), *[failed] * 8) == ("", 0.5)
 
 
 def test_drafts_that_are_not_submitted_were_drafted_all_the_same() -> None:
-    unsure = Round(0, Draft(), (9,), 0, total_ns=1400, draft_ns=400)
+    unsure = StepResult(0, Draft(), (9,), 0, total_ns=1400, draft_ns=400)
 
     assert observed(fixed(), *[unsure] * 8) == ("losing", 0.714)
 
@@ -69,27 +69,27 @@ def test_the_drafts_reading_of_the_prompt_counts() -> None:
     now = iter((0, 16_000))
     strategy = fixed(clock=lambda: next(now))
     assert list(strategy.begin(AnswerStart([1, 2, 3], 60), lambda: False)) == [3]
-    held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
+    held = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
 
     assert observed(strategy, *[held] * 8) == ("", 1.0)
 
 
 @pytest.mark.parametrize("slower", [0.5, 1.5, 3.0])
 def test_a_machine_that_is_as_much_slower_at_everything_gains_the_same(slower: float) -> None:
-    held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=round(slower * 2000), draft_ns=round(slower * 400))
+    held = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=round(slower * 2000), draft_ns=round(slower * 400))
     assert observed(fixed(), *[held] * 8) == ("", 2.0)
 
 
 def test_single_rows_tell_best_what_plain_decoding_takes() -> None:
     """Four rows were measured too dear."""
     strategy = fixed()
-    held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=1200, draft_ns=400)
-    alone = Round(0, NO_DRAFT, (1,), 0, total_ns=1000, draft_ns=0)
+    held = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=1200, draft_ns=400)
+    alone = StepResult(0, NO_DRAFT, (1,), 0, total_ns=1000, draft_ns=0)
     assert observed(strategy, *[alone, held] * 40)[1] == pytest.approx(5000 / 2200, rel=0.05)
 
 
 def test_after_too_few_rounds_nothing_is_said() -> None:
-    held = Round(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
+    held = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
 
     assert observed(fixed(), held) == ("", 0.0)
 

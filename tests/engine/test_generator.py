@@ -12,7 +12,7 @@ from app.core.errors import ContextOverflowError
 from app.engine.cache import TokenCache
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import AnswerStart, Cancelled
-from app.engine.plain import PlainDecoding
+from app.engine.no_draft import NoDrafting
 from app.engine.types import (
     DraftParams,
     FinishReason,
@@ -202,7 +202,7 @@ class TestEnds:
     ) -> None:
         told: list[int] = []
 
-        class Told(PlainDecoding):
+        class Told(NoDrafting):
             def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
                 told.append(start.most_tokens)
                 return super().begin(start, cancelled)

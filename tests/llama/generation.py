@@ -12,7 +12,7 @@ from app.engine.drafters import ModelDrafter
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Cancelled, Controls, Logits
-from app.engine.plain import PlainDecoding
+from app.engine.no_draft import NoDrafting
 from app.engine.types import DraftParams, FinishReason, SamplingParams, Step
 from app.llama.context import Context
 from app.llama.model import Model
@@ -61,7 +61,7 @@ class Machine:
         run = Run()
         chain = _Counting(SamplerChain(self.context, sampling))
         plain = self.drafter is None or drafting is None
-        strategy = PlainDecoding() if plain else FixedDrafting(self.drafter, drafting)  # type: ignore[arg-type]
+        strategy = NoDrafting() if plain else FixedDrafting(self.drafter, drafting)  # type: ignore[arg-type]
         generator = Generator(self.target, strategy, chain)
         request = Request(prompt, is_end or self.model.is_end, max_tokens, lambda *_: None, Controls(cancelled))
         for event in generator.run(request):

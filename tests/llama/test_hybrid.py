@@ -15,13 +15,13 @@ import pytest
 
 from app.core.errors import DecodeError, Interrupted
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
-from app.engine.drafters.lookup import LookupIndex
+from app.engine.drafters.ngram import NgramIndex
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Strategy
-from app.engine.plain import PlainDecoding
+from app.engine.no_draft import NoDrafting
 from app.engine.types import AutoDraft, Draft, DraftParams, SamplingParams, Step
 from app.hardware.device_room import main_memory_room
 from app.llama.cancel import CancelFlag
@@ -290,7 +290,7 @@ def test_a_model_that_can_be_cut_keeps_no_state(new_context: NewContext) -> None
 # Drafts
 
 
-class Foretold(PlainDecoding):
+class Foretold(NoDrafting):
     """Drafts what plain decoding wrote, with every third token wrong, as far as it may."""
 
     def __init__(self, prompt: Sequence[int], text: Sequence[int]) -> None:
@@ -366,10 +366,10 @@ def test_automatic_drafts_of_a_look_up_are_no_longer_than_what_can_be_taken_back
 ) -> None:
     plain = Machine(new_context(of=kept)).answer(PROMPT[:40], 48, is_end=never)
     context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
-    index = LookupIndex(2)
+    index = NgramIndex(2)
     index.follow([*PROMPT[:40], *plain.tokens])
     # Rows cost nothing, so that drafts are as long as they may be.
-    memory = Memory(CostModel(CostProfile({1: 1e9, 64: 1.01e9}, draft_ns=0.0)))
+    memory = PairStatistics(CostModel(CostProfile({1: 1e9, 64: 1.01e9}, draft_ns=0.0)))
     strategy = AutomaticDrafting(memory, None, index, lambda: 0)
     tokens, steps = drafted_answer(context, TokenCache(context), strategy)
 

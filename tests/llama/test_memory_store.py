@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.llama import memory_store
 
 
-def learned() -> Memory:
-    memory = Memory(CostModel(CostProfile({1: 10e6, 2: 12e6, 8: 20e6}, draft_ns=1e6, switch_ns=5.0)))
+def learned() -> PairStatistics:
+    memory = PairStatistics(CostModel(CostProfile({1: 10e6, 2: 12e6, 8: 20e6}, draft_ns=1e6, switch_ns=5.0)))
     memory.costs.scale = 2.0
     memory.model.observe([(0.9, 0, True), (0.5, 1, False)])
     memory.trial.on, memory.tells_least = False, True
@@ -122,7 +122,7 @@ def test_look_ups_that_were_counted_otherwise_are_forgotten_alone(tmp_path: Path
     back = memory_store.load(file)
     assert back is not None
     assert back.model.counts == memory.model.counts
-    assert back.lookup.counts == Memory(memory.costs).lookup.counts
+    assert back.lookup.counts == PairStatistics(memory.costs).lookup.counts
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", "3", '{"format": 1}'])

@@ -11,7 +11,7 @@ import pytest
 from app.conversations.message import Message, Role
 from app.core.errors import Interrupted, ModelFileError, UsageError
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
@@ -87,7 +87,7 @@ def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, c
 def test_what_was_learned_is_kept_of_files_that_are_gone_meanwhile(tiny: Callable[..., Path], tmp_path: Path) -> None:
     target, away = tiny(), tmp_path / "away.gguf"
     pair = load(target, None, memory_dir=tmp_path / "memory", n_ctx=256)
-    pair.memory = Memory(CostModel(CostProfile({1: 1e6}, draft_ns=0.0)))
+    pair.memory = PairStatistics(CostModel(CostProfile({1: 1e6}, draft_ns=0.0)))
     target.rename(away)
     pair.remember()
     pair.close()
@@ -103,7 +103,7 @@ def test_a_draft_that_is_set_aside_is_freed_and_its_target_answers(
     tiny: Callable[..., Path], tmp_path: Path, counted: dict[str, int]
 ) -> None:
     pair = load(tiny(), tiny(), memory_dir=tmp_path / "memory", n_ctx=256, gives_way=True)
-    pair.memory = Memory(CostModel(CostProfile({1: 1e6}, draft_ns=1e5)))
+    pair.memory = PairStatistics(CostModel(CostProfile({1: 1e6}, draft_ns=1e5)))
     n_notices = len(pair.notices)
     pair.set_draft_aside()
     pair.set_draft_aside()
@@ -150,7 +150,7 @@ def test_a_second_look_takes_a_part_of_the_time_unless_the_first_was_held_up(
         pair.memory.measured_ns = then * 1e6
         assert list(pair.calibrate(lambda: False)) == [1.0]
 
-    look_ns, least_ns = Memory.LOOK_ROWS * 40_000_000, Memory.LEAST_LOOK_NS
+    look_ns, least_ns = PairStatistics.LOOK_ROWS * 40_000_000, PairStatistics.LEAST_LOOK_NS
     assert budgets == [CALIBRATION_NS, look_ns, least_ns, CALIBRATION_NS, CALIBRATION_NS]
     assert least_ns < look_ns < CALIBRATION_NS
 

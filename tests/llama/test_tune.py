@@ -17,7 +17,7 @@ from app.cli.tune import command
 from app.conversations.message import Message, Role
 from app.core.paths import settings_file
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.llama.pair import NativePair
 from app.settings.thinking import Thinking
 from tests.replays import load_traces
@@ -56,7 +56,7 @@ def test_threads_are_adapted_while_batches_are_measured(quickly: Quickly, monkey
         yield 0.5
         assert len(adapted) == 1
         yield 1.0
-        pair.memory = Memory(CostModel(CostProfile({1: 1e6, 64: 2e6})))
+        pair.memory = PairStatistics(CostModel(CostProfile({1: 1e6, 64: 2e6})))
 
     monkeypatch.setattr(NativePair, "calibrate", calibrate)
     monkeypatch.setattr(NativePair, "yield_cpu", lambda pair: adapted.append(pair))
@@ -85,9 +85,9 @@ def test_what_a_context_costs_is_not_taken_for_measured_where_it_was_not(
 ) -> None:
     def calibrate(pair: NativePair, cancelled: object, **_: object) -> Iterator[float]:
         yield 1.0
-        pair.memory = Memory(CostModel(CostProfile({1: 1e6, 64: 2e6}, cells=cells)))
+        pair.memory = PairStatistics(CostModel(CostProfile({1: 1e6, 64: 2e6}, cells=cells)))
 
-    known = Memory(CostModel(CostProfile({1: 1e6, 64: 2e6}, cells=CELLS)))
+    known = PairStatistics(CostModel(CostProfile({1: 1e6, 64: 2e6}, cells=CELLS)))
     monkeypatch.setattr("app.llama.memory_store.load", lambda file: known)
     monkeypatch.setattr(NativePair, "calibrate", calibrate)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from app.conversations.message import Message, Role
-from app.engine.drafters import LookupIndex
+from app.engine.drafters import NgramIndex
 from app.engine.interfaces import Controls, never
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, SamplingParams
 from app.worker.engine_worker import EngineWorker
@@ -213,7 +213,7 @@ def test_what_the_draft_was_reading_when_it_was_stopped_took_its_time(drafting: 
     assert finished(seen).stats.draft_prompt_ns > 0
 
 
-class Slow(LookupIndex):
+class Slow(NgramIndex):
     """An index that takes a second for every thousand tokens of a text that it has not seen yet."""
 
     spent = 0
@@ -283,7 +283,7 @@ def test_no_more_is_laid_beside_than_is_indexed_in_no_time() -> None:
         letters.append(len(text))
         return tokenize(text)
 
-    class Index(LookupIndex):
+    class Index(NgramIndex):
         def lay_beside(self, texts: Iterable[Sequence[int]]) -> None:
             laid.extend(len(text) for text in texts)
 

@@ -84,6 +84,6 @@ def model_table(counts: list[list[list[float]]] | None = None) -> AcceptanceTabl
     return AcceptanceTable(CONFIDENCE_EDGES, CONFIDENCE_PRIOR, counts or [])
 
 
-def lookup_table(counts: list[list[list[float]]] | None = None) -> AcceptanceTable:
+def ngram_table(counts: list[list[list[float]]] | None = None) -> AcceptanceTable:
     """A table by the votes for a look-up's tokens."""
     return AcceptanceTable(SUPPORT_EDGES, SUPPORT_PRIOR, counts or [])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.cache import common_prefix
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting
-from app.engine.types import Round
+from app.engine.types import StepResult
 
 _USUAL_ANSWER = 256
 """Tokens that an answer is taken to go on for when a text must be read for it; one that is longer already goes on for
@@ -27,7 +27,7 @@ _SMALLEST_CHUNK = 32
 _CATCH_UP_SHARE = 0.02
 _CATCH_UP_START = 2.0
 """Of the time of all answers, and in plain steps at the start of each, that a draft model which is off may take to
-read what it has missed, only to be tried again; `Memory.MOST_SAVED` at most."""
+read what it has missed, only to be tried again; `PairStatistics.MOST_SAVED` at most."""
 
 
 class Backlog:
@@ -42,7 +42,7 @@ class Backlog:
         unread: Tokens of a long text that wait to be read piece by piece; 0 if a draft can begin at once.
     """
 
-    def __init__(self, memory: Memory, drafter: ModelDrafting | None, clock: Clock) -> None:
+    def __init__(self, memory: PairStatistics, drafter: ModelDrafting | None, clock: Clock) -> None:
         self._memory = memory
         self._drafter = drafter
         self._clock = clock
@@ -55,7 +55,7 @@ class Backlog:
         self._gain = 0.0
         self._was_used = False
         self._earned_here = _CATCH_UP_START
-        """Plain steps of this answer alone; `Memory.may_catch_up` is that of all."""
+        """Plain steps of this answer alone; `PairStatistics.may_catch_up` is that of all."""
 
     def begin(self, start: AnswerStart, *, patient: bool) -> None:
         """Look at a prompt, which waits if it is long and `patient`, because something else can draft meanwhile."""
@@ -144,14 +144,14 @@ class Backlog:
             self._earned_here -= steps
         memory.costs.observe_reading(n_tokens, ns)
 
-    def observe(self, round_: Round, *, used_model: bool) -> None:
+    def observe(self, result: StepResult, *, used_model: bool) -> None:
         """Count a finished round: without the draft model the answer has gone on without it.
 
         What it misses too much of is read like a long prompt.
         """
-        n = len(round_.tokens)
+        n = len(result.tokens)
         self._n_tokens += n
-        self._n_past = round_.n_past + n
+        self._n_past = result.n_past + n
         memory = self._memory
         memory.may_catch_up = min(memory.MOST_SAVED, memory.may_catch_up + _CATCH_UP_SHARE * n)
         self._earned_here += _CATCH_UP_SHARE * n
@@ -160,13 +160,13 @@ class Backlog:
             return
         if self.unread:
             self._go_on_without(n)
-        hit = round_.n_accepted
+        hit = result.n_accepted
         # A long hit tells that a look-up may finish the text, short ones here and there do not.
         self._plain_tokens = max(0, self._plain_tokens - hit) if hit else self._plain_tokens + n
         self._behind += n
         if self._behind > max(_SMALLEST_CHUNK, _LITTLE * self._tokens_a_step(self._n_past)) and not self.unread:
             self.unread, self._behind = self._behind, 0
-            self._wait = _WAIT_SHARE * self.unread / self._tokens_a_step(round_.n_past)
+            self._wait = _WAIT_SHARE * self.unread / self._tokens_a_step(result.n_past)
 
     def _go_on_without(self, n_tokens: int) -> None:
         """Count an answer's tokens that come without the draft model; a long answer counts as often as short ones."""

@@ -8,9 +8,9 @@ from itertools import accumulate, islice
 from operator import mul
 
 from app.engine.auto.acceptance import AcceptanceTable
-from app.engine.drafters.lookup import NOTHING, Continuation, LookupIndex
+from app.engine.drafters.ngram import NOTHING, Continuation, NgramIndex
 from app.engine.interfaces import AnswerStart, IsEnd, never_ends
-from app.engine.types import MAX_DRAFT, Draft, Round
+from app.engine.types import MAX_DRAFT, Draft, StepResult
 
 _FIRST_REACH = 24
 """Tokens of a look-up that are believed at first; a continuation that stops fitting stops for all that follow, so
@@ -59,7 +59,7 @@ class Proposal:
         return Draft(tuple(self.tokens[:n]), tuple(self.products[:n]), sum(by_model), tuple(confidences))
 
 
-class LookupSource:
+class NgramSource:
     """What was said before, as a source of drafts: it is asked in every round and learns from every one.
 
     Args:
@@ -67,7 +67,7 @@ class LookupSource:
         table: How often it is right; updated in place.
     """
 
-    def __init__(self, index: LookupIndex | None, table: AcceptanceTable) -> None:
+    def __init__(self, index: NgramIndex | None, table: AcceptanceTable) -> None:
         self._index = index
         self._table = table
         self._is_end: IsEnd = never_ends
@@ -113,19 +113,19 @@ class LookupSource:
         support = found.support[: len(tokens)]
         proposal.look_up(tokens, self._table.probabilities(support, len(proposal.tokens)), support)
 
-    def learn(self, round_: Round) -> None:
+    def learn(self, result: StepResult) -> None:
         """Take a round's tokens as labels of what was heard, and as text to look up later."""
-        n_looked = len(round_.draft) - round_.draft.n_model
-        if n_looked and round_.n_accepted == len(round_.draft):
+        n_looked = len(result.draft) - result.draft.n_model
+        if n_looked and result.n_accepted == len(result.draft):
             self._reach = min(MAX_DRAFT, max(self._reach, 2 * n_looked))
         elif n_looked:
-            self._reach = max(_FIRST_REACH, round_.n_accepted - round_.draft.n_model)
+            self._reach = max(_FIRST_REACH, result.n_accepted - result.draft.n_model)
         labels: list[tuple[float, int, bool]] = []
-        heard = zip(self._heard.tokens, self._heard.support, round_.tokens, strict=False)
+        heard = zip(self._heard.tokens, self._heard.support, result.tokens, strict=False)
         for depth, (said, support, token) in enumerate(heard):
             labels.append((support, depth, said == token))
             if said != token:
                 break
         self._table.observe(labels)
         if self._index is not None:
-            self._index.grow(round_.tokens)
+            self._index.grow(result.tokens)

@@ -7,9 +7,9 @@ from typing import Literal
 
 from app.engine.auto.attempt import Attempt
 from app.engine.auto.backlog import Backlog
-from app.engine.auto.holding import Holding
-from app.engine.auto.memory import Memory
-from app.engine.auto.proposal import LookupSource
+from app.engine.auto.pair_statistics import PairStatistics
+from app.engine.auto.proposal import NgramSource
+from app.engine.auto.run_length import RunLength
 from app.engine.types import MODEL_FAILED, MODEL_OFF, Source
 
 Reason = tuple[Source | Literal["off"], str]
@@ -35,9 +35,9 @@ class Reasons:
         has_failed: Whether it failed in this answer.
     """
 
-    memory: Memory
-    holding: Holding
-    lookup: LookupSource
+    memory: PairStatistics
+    holding: RunLength
+    lookup: NgramSource
     backlog: Backlog
     has_model: bool
     has_failed: bool = False

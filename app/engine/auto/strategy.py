@@ -12,19 +12,19 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.attempt import Attempt
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.guard import impossibility
-from app.engine.auto.holding import Holding
-from app.engine.auto.memory import Memory
-from app.engine.auto.pace import Pace
-from app.engine.auto.proposal import LookupSource
+from app.engine.auto.pair_statistics import PairStatistics
+from app.engine.auto.proposal import NgramSource
 from app.engine.auto.reasons import HELD_UP, LOOKING, Reason, Reasons
 from app.engine.auto.rule import Rule
+from app.engine.auto.run_length import RunLength
 from app.engine.auto.stalls import Stalls
-from app.engine.drafters.lookup import LookupIndex
+from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, ModelDrafting, Verdict, never_ends
-from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus, Round, Source, taking_part
+from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus, Source, StepResult, taking_part
 
 _EXPECTED_SHARE = 0.8
 """How much of a round's advantage is taken from what was expected of it; luck averages out sooner that way."""
@@ -47,20 +47,20 @@ class AutomaticDrafting:
 
     def __init__(
         self,
-        memory: Memory,
+        memory: PairStatistics,
         drafter: ModelDrafting | None,
-        index: LookupIndex | None,
+        index: NgramIndex | None,
         clock: Clock = time.perf_counter_ns,
     ) -> None:
         self.memory = memory
         self._drafter = self._began_with = drafter
-        self._lookup = LookupSource(index, memory.lookup)
+        self._lookup = NgramSource(index, memory.lookup)
         self._backlog = Backlog(memory, drafter, clock)
-        self._pace = Pace()
+        self._speed = AnswerSpeed()
         self._stalls = Stalls()
         self._clock = clock
         self._is_end: IsEnd = never_ends
-        self._holding = Holding()
+        self._holding = RunLength()
         self._all_foretold = False
         self._attempt = Attempt()
         self._reasons = Reasons(memory, self._holding, self._lookup, self._backlog, drafter is not None)
@@ -80,7 +80,7 @@ class AutomaticDrafting:
 
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
-        self._pace.went_before(start.plain_so_far_ns)
+        self._speed.went_before(start.plain_so_far_ns)
         started = self._clock()
         n_past = len(start.sequence) - 1
         if self._drafter is not None:
@@ -93,7 +93,7 @@ class AutomaticDrafting:
             if not self._backlog.is_put_off and self._may_try(n_past):
                 yield from self._backlog.read_all(start.sequence, cancelled)
         finally:
-            self._pace.get_ready(self._clock() - started)
+            self._speed.get_ready(self._clock() - started)
 
     # One round
 
@@ -108,7 +108,7 @@ class AutomaticDrafting:
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
         self._lookup.hear(limit)
-        if limit > 0 and self.memory.plain_check.is_due(n_past):
+        if limit > 0 and self.memory.single_token_check.is_due(n_past):
             self._told = self._told or LOOKING
         if self._told or not self.memory.ledger.allows_any:
             return NO_DRAFT
@@ -172,14 +172,14 @@ class AutomaticDrafting:
     # Prices
 
     def _rate(self, n_past: int) -> float:
-        return self._pace.rate(self.memory.costs.target_ns(1, n_past))
+        return self._speed.rate(self.memory.costs.target_ns(1, n_past))
 
     def _model_wanted(self, n_past: int) -> bool:
         if self._drafter is None or not self.memory.trial.wants_round() or not self.memory.ledger.allows_model:
             return False
         if not self._backlog.is_worth_reading:
             return False
-        n_rounds = self._pace.n_rounds
+        n_rounds = self._speed.n_rounds
         if n_rounds and n_rounds % _RECONSIDER == 0:
             # Sixty-four lengths take longer to weigh than a small model's whole overhead, and costs move slowly.
             self._impossible = impossibility(self.memory.costs, n_past, MAX_DRAFT)
@@ -195,26 +195,26 @@ class AutomaticDrafting:
 
     # What became of it
 
-    def observe(self, round_: Round) -> None:
+    def observe(self, result: StepResult) -> None:
         """Learn costs, acceptance and verdicts from a finished round."""
         memory, costs, attempt = self.memory, self.memory.costs, self._attempt
-        rows = len(round_.draft) + 1
-        target_ns = round_.total_ns - round_.draft_ns
-        expected_ns = costs.target_ns(rows, round_.n_past) + attempt.n_drafted * costs.draft_ns(round_.n_past)
-        predicted_ns = costs.target_ns(1, round_.n_past)
-        memory.observe_batch(rows, round_.n_past, target_ns, switched=rows != attempt.last_rows)
+        rows = len(result.draft) + 1
+        target_ns = result.total_ns - result.draft_ns
+        expected_ns = costs.target_ns(rows, result.n_past) + attempt.n_drafted * costs.draft_ns(result.n_past)
+        predicted_ns = costs.target_ns(1, result.n_past)
+        memory.observe_batch(rows, result.n_past, target_ns, switched=rows != attempt.last_rows)
         drafted = rows > 1 or attempt.used_model
-        besides_ns = round_.draft_ns if attempt.has_failed else attempt.catch_up_ns
-        took = self._stalls.parts(round_.total_ns, besides_ns, expected_ns, drafted=drafted)
+        besides_ns = result.draft_ns if attempt.has_failed else attempt.catch_up_ns
+        took = self._stalls.parts(result.total_ns, besides_ns, expected_ns, drafted=drafted)
         cost = took.counted_ns
         # A single row has told itself what a plain step takes here; what was thought of it before is no loss of drafts.
-        plain_ns = min(target_ns, cost) if rows == 1 else costs.target_ns(1, round_.n_past)
-        rate = self._rate(round_.n_past)
+        plain_ns = min(target_ns, cost) if rows == 1 else costs.target_ns(1, result.n_past)
+        rate = self._rate(result.n_past)
         attempt.n_rows = rows
-        self._label(round_)
+        self._label(result)
         if self._drafter is not None and attempt.used_model:
-            self._drafter.accept(round_.n_accepted)
-        n = len(round_.tokens)
+            self._drafter.accept(result.n_accepted)
+        n = len(result.tokens)
         if attempt.used_model:
             saved = max(-1.0, 1.0 - cost / (n * plain_ns))
             memory.observe_gain(saved, min(0.5, _GAIN_MEMORY * n))
@@ -222,15 +222,15 @@ class AutomaticDrafting:
             memory.trial.observe_round(_EXPECTED_SHARE * attempt.expected + (1 - _EXPECTED_SHARE) * realised)
         else:
             memory.trial.observe_plain(n)
-        self._backlog.observe(round_, used_model=attempt.used_model)
+        self._backlog.observe(result, used_model=attempt.used_model)
         memory.ledger.observe(n, cost - took.doubtful_ns, plain_ns, drafted=drafted)
         memory.curiosity.observe(n, cost, plain_ns, drafted=drafted)
-        plain_now = costs.target_ns(1, round_.n_past)
+        plain_now = costs.target_ns(1, result.n_past)
         single_ns = target_ns if rows == 1 else None
-        self._pace.observe(n, took, plain_now, predicted_ns, drafted=drafted, single_ns=single_ns)
-        self._lookup.learn(round_)
+        self._speed.observe(n, took, plain_now, predicted_ns, drafted=drafted, single_ns=single_ns)
+        self._lookup.learn(result)
 
-    def _label(self, round_: Round) -> None:
+    def _label(self, result: StepResult) -> None:
         """Turn what the target chose into labels: accepted, rejected, and silence about what came after."""
         proposal = self._attempt.proposal
         labels: list[tuple[float, int, bool]] = []
@@ -238,16 +238,16 @@ class AutomaticDrafting:
         behind_right, self._all_foretold = self._all_foretold, False
         for depth, (by_model, confidence) in enumerate(proposal.features):
             # Behind the submitted tokens the target's own one still judges the first that was held back.
-            if depth >= len(round_.tokens):
+            if depth >= len(result.tokens):
                 break
-            accepted = proposal.tokens[depth] == round_.tokens[depth]
+            accepted = proposal.tokens[depth] == result.tokens[depth]
             if by_model:
                 labels.append((confidence, depth, accepted))
                 if depth > 0 or behind_right:
                     self._holding.observe_token(accepted=accepted)
             if not accepted:
                 break
-            self._all_foretold = by_model and depth == len(round_.tokens) - 1
+            self._all_foretold = by_model and depth == len(result.tokens) - 1
         self.memory.model.observe(labels)
         self._holding.observe_draft(self._attempt.n_drafted, [accepted for *_, accepted in labels])
 
@@ -257,5 +257,5 @@ class AutomaticDrafting:
     def status(self) -> DraftingStatus:
         """What is being done, why, and whether it pays, by measured time of this answer."""
         source, reason = self._told or self._reasons.of(self._attempt, self._impossible)
-        pace = self._pace
-        return DraftingStatus(source, reason, pace.verdict, pace.speedup, pace.holds, pace.measured)
+        speed = self._speed
+        return DraftingStatus(source, reason, speed.verdict, speed.speedup, speed.holds, speed.measured)

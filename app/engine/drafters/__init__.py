@@ -1,6 +1,6 @@
 """Sources of drafts: a small model, and what was already said."""
 
-from app.engine.drafters.lookup import LookupIndex
 from app.engine.drafters.model import ModelDrafter
+from app.engine.drafters.ngram import NgramIndex
 
-__all__ = ["LookupIndex", "ModelDrafter"]
+__all__ = ["ModelDrafter", "NgramIndex"]

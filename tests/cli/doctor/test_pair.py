@@ -17,7 +17,7 @@ from app.cli.parser import build_parser
 from app.core.errors import ModelLoadError
 from app.core.paths import config_dir, conversations_file, pairs_file
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.hardware.checks import Facts, Line, Section, worst
 from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.fit import Need, Placed, Wishes, plan
@@ -168,9 +168,9 @@ def test_a_device_that_the_processor_plays_is_no_card(demo_target: Path) -> None
 def test_what_earlier_answers_have_measured_is_known(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
 
-    def load(file: Path) -> Memory:
+    def load(file: Path) -> PairStatistics:
         asked.append(file)
-        return Memory(CostModel(CostProfile({1: 1e6, 4: 2e6})))
+        return PairStatistics(CostModel(CostProfile({1: 1e6, 4: 2e6})))
 
     monkeypatch.setattr("app.llama.memory_store.load", load)
     _, situation = look(target=str(demo_target))

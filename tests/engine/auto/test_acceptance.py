@@ -11,8 +11,8 @@ from app.engine.auto.acceptance import (
     CONFIDENCE_PRIOR,
     SUPPORT_PRIOR,
     AcceptanceTable,
-    lookup_table,
     model_table,
+    ngram_table,
 )
 from tests.bench.texts import right_by_support
 from tests.replays import other_traces, texts, traces
@@ -80,7 +80,7 @@ def test_more_confidence_never_means_less(labels: list[tuple[float, int, bool]])
 
 
 def test_a_look_up_with_more_votes_is_trusted_more() -> None:
-    table = lookup_table()
+    table = ngram_table()
 
     assert table.probability(-2, 0) < table.probability(3, 0) < table.probability(8, 0) < table.probability(40, 0)
 

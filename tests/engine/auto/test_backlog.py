@@ -7,7 +7,7 @@ import pytest
 from app.compare.replay import PlayedDraft
 from app.engine.auto.backlog import Backlog
 from app.engine.interfaces import AnswerStart
-from app.engine.types import NO_DRAFT, Draft, Round
+from app.engine.types import NO_DRAFT, Draft, StepResult
 from tests.bench.policies import memory_for
 from tests.replays import curves, traces
 
@@ -33,6 +33,6 @@ def test_short_hits_of_a_look_up_put_reading_off_and_long_ones_leave_it_out(
     for _ in range(8):
         for n_accepted in (*[0] * n_plain, hit):
             draft = Draft((7,) * n_accepted, (0.9,) * n_accepted, 0, (0.9,) * n_accepted) if n_accepted else NO_DRAFT
-            backlog.observe(Round(n_past, draft, (7,) * (n_accepted + 1), n_accepted, 10, 0), used_model=False)
+            backlog.observe(StepResult(n_past, draft, (7,) * (n_accepted + 1), n_accepted, 10, 0), used_model=False)
             n_past += n_accepted + 1
     assert backlog.is_due is expected

@@ -8,11 +8,11 @@ import pytest
 
 from app.compare.replay import PlayedDraft, Trace
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.drafters.lookup import LookupIndex
+from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import AnswerStart, Judge, Verdict
-from app.engine.types import NO_DRAFT, Draft, Round
+from app.engine.types import NO_DRAFT, Draft, StepResult
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
 PROMPT = list(range(1, 200))
@@ -46,11 +46,11 @@ class Ahead(PlayedDraft):
         return Draft(tuple(drafted), (self._confidence,) * len(drafted), len(drafted))
 
 
-def memory(rows: dict[int, float] = CHEAP, draft_ns: float = 10.0) -> Memory:
-    return Memory(CostModel(CostProfile(dict(rows), draft_ns=draft_ns, draft_prompt_ns=100.0)))
+def memory(rows: dict[int, float] = CHEAP, draft_ns: float = 10.0) -> PairStatistics:
+    return PairStatistics(CostModel(CostProfile(dict(rows), draft_ns=draft_ns, draft_prompt_ns=100.0)))
 
 
-def automatic(known: Memory, drafter: Ahead | None, index: LookupIndex | None) -> AutomaticDrafting:
+def automatic(known: PairStatistics, drafter: Ahead | None, index: NgramIndex | None) -> AutomaticDrafting:
     """Its drafts take no time, however busy the machine is."""
     return AutomaticDrafting(known, drafter, index, lambda: 0)
 
@@ -65,13 +65,13 @@ def round_of(strategy: AutomaticDrafting, text: list[int], *, accepted: bool) ->
     """One round, in which the target takes the whole draft or none of it."""
     draft = strategy.propose(text, ROOM)
     tokens = (*draft.tokens, 5000 + len(text)) if accepted else (5000 + len(text),)
-    strategy.observe(Round(len(text) - 1, draft, tokens, len(tokens) - 1, 1000, 10 * draft.n_model))
+    strategy.observe(StepResult(len(text) - 1, draft, tokens, len(tokens) - 1, 1000, 10 * draft.n_model))
     text.extend(tokens)
 
 
 @pytest.mark.parametrize("prompt", [PROMPT, PROMPT[:90] * 2], ids=["new", "repeating"])
 def test_a_draft_model_that_was_left_out_is_not_said_to_be_missing(prompt: list[int]) -> None:
-    strategy = begun(automatic(memory({1: 1000.0, 64: 64_000.0}), None, LookupIndex()), prompt)
+    strategy = begun(automatic(memory({1: 1000.0, 64: 64_000.0}), None, NgramIndex()), prompt)
     assert strategy.propose(prompt, ROOM) == NO_DRAFT
 
     # Where something was said before, it is only not worth checking.
@@ -86,7 +86,7 @@ def test_where_nobody_can_draft_it_says_so() -> None:
 
 
 def test_a_long_prompt_that_the_draft_model_has_not_read() -> None:
-    strategy = begun(automatic(memory(), Ahead(unread=198), LookupIndex()))
+    strategy = begun(automatic(memory(), Ahead(unread=198), NgramIndex()))
 
     assert strategy.status.sentence == (
         "draft model off: the draft model has not read all of the text yet, and reads on only where look-up finds "
@@ -95,8 +95,8 @@ def test_a_long_prompt_that_the_draft_model_has_not_read() -> None:
 
 
 def test_an_answer_that_went_on_without_the_draft_model_is_not_called_a_prompt() -> None:
-    strategy = begun(automatic(memory(), Ahead(), LookupIndex()))
-    strategy.observe(Round(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
+    strategy = begun(automatic(memory(), Ahead(), NgramIndex()))
+    strategy.observe(StepResult(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
 
     assert "has not read all of the text yet" in strategy.status.reason
     assert "prompt" not in strategy.status.reason
@@ -104,9 +104,9 @@ def test_an_answer_that_went_on_without_the_draft_model_is_not_called_a_prompt()
 
 def test_what_is_behind_because_it_lost_is_said_to_have_lost() -> None:
     known = memory()
-    strategy = begun(automatic(known, Ahead(), LookupIndex()))
+    strategy = begun(automatic(known, Ahead(), NgramIndex()))
     known.trial.on = False
-    strategy.observe(Round(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
+    strategy.observe(StepResult(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
 
     assert "drafts cost more than they brought; tried again from time to time" in strategy.status.reason
 
@@ -125,7 +125,7 @@ def test_the_odds_of_the_draft_model_are_told_when_they_were_seen_here() -> None
 def test_a_plain_step_after_a_round_that_was_held_up_says_why_it_is_plain() -> None:
     strategy, text = begun(automatic(memory(), Ahead(), None)), [*PROMPT]
     draft = strategy.propose(text, ROOM)
-    strategy.observe(Round(len(text) - 1, draft, (*draft.tokens, 5000), len(draft), 90_000, 10 * draft.n_model))
+    strategy.observe(StepResult(len(text) - 1, draft, (*draft.tokens, 5000), len(draft), 90_000, 10 * draft.n_model))
     text += [*draft.tokens, 5000]
     round_of(strategy, text, accepted=True)
     plain = strategy.status
@@ -143,7 +143,7 @@ def test_a_draft_that_was_not_submitted_is_no_success() -> None:
         unsure.model.observe([(0.01, 0, False)])
     strategy = begun(automatic(unsure, Ahead(confidence=0.01), None))
     draft = strategy.propose(PROMPT, ROOM)
-    strategy.observe(Round(len(PROMPT) - 1, draft, (7,), 0, 1000, 1))
+    strategy.observe(StepResult(len(PROMPT) - 1, draft, (7,), 0, 1000, 1))
 
     assert draft == NO_DRAFT
     assert strategy.status.sentence == "model: the draft model was not sure enough for its draft to be worth checking"
@@ -151,7 +151,7 @@ def test_a_draft_that_was_not_submitted_is_no_success() -> None:
 
 def test_look_up_alone_speaks_of_no_draft_model() -> None:
     known = memory()
-    strategy = begun(automatic(known, None, LookupIndex()))
+    strategy = begun(automatic(known, None, NgramIndex()))
     known.ledger.blocked = True
 
     assert strategy.status.sentence == "off: drafts cost more than they brought lately"
@@ -163,7 +163,7 @@ def test_the_last_token_that_there_is_room_for_says_nothing_of_drafting() -> Non
         round_of(strategy, text, accepted=True)
     before = strategy.status.sentence
     assert strategy.propose(text, 0) == NO_DRAFT
-    strategy.observe(Round(len(text) - 1, NO_DRAFT, (1,), 0, 1000, 0))
+    strategy.observe(StepResult(len(text) - 1, NO_DRAFT, (1,), 0, 1000, 0))
 
     assert strategy.status.sentence == before != ""
 

@@ -14,7 +14,7 @@ from app.cli.tune.charts import Drafters, verdict
 from app.core.shell import command
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.guard import PLAUSIBLE_ACCEPTANCE, ceiling
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.types import MAX_DRAFT
 from app.hardware.busy import Busy
 from app.hardware.conditions import Conditions, conditions, resident_share
@@ -256,7 +256,7 @@ def test_tune_and_doctor_say_the_same_of_a_pair(profile: CostProfile) -> None:
 
 
 def test_a_memory_gives_its_figures() -> None:
-    memory = Memory(CostModel(CostProfile({1: 10.0, 2: 12.0}, draft_ns=3.0), scale=2.0))
+    memory = PairStatistics(CostModel(CostProfile({1: 10.0, 2: 12.0}, draft_ns=3.0), scale=2.0))
     memory.model.observe([(0.9, 0, True), (0.9, 1, False), (0.3, 0, True)])
     memory.keep_least()
     assert memory.least_ns == 0, "no single row was seen"

@@ -12,7 +12,7 @@ from app.cli.measured_pairs import of_memory, seen_of
 from app.core.sizes import GB
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.guard import Trial
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import RETRIED, Speedup
 from app.hardware.conditions import Conditions
 from app.hardware.pair_view import PairView
@@ -103,14 +103,16 @@ def test_the_kind_of_weights_is_told_by_the_name_of_the_quantisation() -> None:
     assert weights_kind("MXFP4") == ""
 
 
-def memory(*, judged: int = 0, gain: float = 0.2, draft_ns: float = 1.0, on: bool = True, dear: bool = False) -> Memory:
+def memory(
+    *, judged: int = 0, gain: float = 0.2, draft_ns: float = 1.0, on: bool = True, dear: bool = False
+) -> PairStatistics:
     rows = {1: 10.0, 2: 20.0, 64: 640.0} if dear else {1: 10.0, 2: 10.5, 64: 30.0}
-    found = Memory(CostModel(CostProfile(rows, draft_ns=draft_ns)), gain=gain, trial=Trial(on=on))
+    found = PairStatistics(CostModel(CostProfile(rows, draft_ns=draft_ns)), gain=gain, trial=Trial(on=on))
     found.model.counts[0][0] = [judged / 2, float(judged)]
     return found
 
 
-def seen(found: Memory, benchmarked: float | None = None) -> Seen:
+def seen(found: PairStatistics, benchmarked: float | None = None) -> Seen:
     return seen_of(of_memory(found, with_draft=True, benchmarked=benchmarked), "Q4_0")
 
 
@@ -129,7 +131,7 @@ def test_a_memory_tells_that_drafting_is_off_and_why_others_are_not_judged_by_it
 
 
 @pytest.mark.parametrize("lost", [memory(on=False), memory(dear=True)])
-def test_a_draft_model_that_benchmarks_found_faster_is_not_said_to_cost_more(lost: Memory) -> None:
+def test_a_draft_model_that_benchmarks_found_faster_is_not_said_to_cost_more(lost: PairStatistics) -> None:
     assert seen(lost, benchmarked=1.5).drafting == "speedup 1.5×"
     assert seen(lost, benchmarked=0.9).drafting.startswith("draft model off: ")
 
@@ -140,7 +142,7 @@ def test_a_benchmark_counts_before_what_answers_let_expect() -> None:
 
 @pytest.mark.parametrize("benchmarked", [None, 0.9, 1.5])
 @pytest.mark.parametrize("found", [memory(), memory(judged=500), memory(on=False), memory(dear=True)])
-def test_the_list_of_pairs_and_doctor_say_the_same(found: Memory, benchmarked: float | None) -> None:
+def test_the_list_of_pairs_and_doctor_say_the_same(found: PairStatistics, benchmarked: float | None) -> None:
     measured = of_memory(found, with_draft=True, benchmarked=benchmarked)
     told = seen_of(measured, "Q4_0")
     room = replace(PROCESSOR, measured={"mine": told.tokens_per_second})

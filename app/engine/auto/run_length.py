@@ -15,7 +15,7 @@ _PRIOR = (0.85, 6.0)
 _FORGETTING = 0.98
 
 
-class Holding:
+class RunLength:
     """What the drafts of this answer were like.
 
     Attributes:

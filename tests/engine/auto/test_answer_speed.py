@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from app.engine.auto.pace import Pace
+from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.stalls import Took
 
 
-def single(pace: Pace, took: float = 1.0) -> None:
+def single(pace: AnswerSpeed, took: float = 1.0) -> None:
     pace.observe(1, Took(took * 1e6), 1e6, 1e6, drafted=False, single_ns=took * 1e6)
 
 
-def drafted(pace: Pace, tokens: int, took: float) -> None:
+def drafted(pace: AnswerSpeed, tokens: int, took: float) -> None:
     pace.observe(tokens, Took(took * 1e6), 1e6, 1e6, drafted=True, single_ns=None)
 
 
 def test_one_lucky_draft_among_few_steps_makes_no_verdict_that_holds() -> None:
-    pace = Pace()
+    pace = AnswerSpeed()
     drafted(pace, 5, 1.3)
     for _ in range(7):
         single(pace)
@@ -26,7 +26,7 @@ def test_one_lucky_draft_among_few_steps_makes_no_verdict_that_holds() -> None:
 
 
 def test_many_winning_drafts_make_a_verdict_that_holds() -> None:
-    pace = Pace()
+    pace = AnswerSpeed()
     for _ in range(50):
         drafted(pace, 5, 1.3)
         single(pace)
@@ -35,7 +35,7 @@ def test_many_winning_drafts_make_a_verdict_that_holds() -> None:
 
 
 def test_without_single_token_steps_the_speedup_is_an_estimate_and_no_verdict() -> None:
-    pace = Pace()
+    pace = AnswerSpeed()
     for _ in range(8):
         drafted(pace, 1, 1.5)
     assert pace.speedup == pytest.approx(1 / 1.5)
@@ -43,7 +43,7 @@ def test_without_single_token_steps_the_speedup_is_an_estimate_and_no_verdict() 
 
 
 def test_single_token_steps_of_long_ago_do_not_count_as_measured() -> None:
-    pace = Pace()
+    pace = AnswerSpeed()
     for _ in range(4):
         single(pace)
     assert pace.measured
@@ -54,7 +54,7 @@ def test_single_token_steps_of_long_ago_do_not_count_as_measured() -> None:
 
 @pytest.mark.parametrize("actual", [0.6, 1.5])
 def test_the_speedup_is_corrected_by_the_single_token_steps_of_this_answer(actual: float) -> None:
-    pace = Pace()
+    pace = AnswerSpeed()
     for _ in range(20):
         drafted(pace, 4, 2.0)
         single(pace, actual)
@@ -62,7 +62,7 @@ def test_the_speedup_is_corrected_by_the_single_token_steps_of_this_answer(actua
 
 
 def test_reading_the_prompt_counts_against_the_speedup_but_makes_no_loss_that_holds() -> None:
-    pace = Pace()
+    pace = AnswerSpeed()
     pace.get_ready(5_000_000)
     single(pace)
     single(pace)
@@ -73,7 +73,7 @@ def test_reading_the_prompt_counts_against_the_speedup_but_makes_no_loss_that_ho
 
 
 def test_nothing_is_said_where_nothing_was_drafted() -> None:
-    pace = Pace()
+    pace = AnswerSpeed()
     for _ in range(20):
         single(pace)
     assert (pace.speedup, pace.verdict, pace.holds) == (None, "", False)

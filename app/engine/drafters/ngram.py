@@ -138,7 +138,7 @@ class _Text:
         return n
 
 
-class LookupIndex:
+class NgramIndex:
     """Every place of a growing token sequence, findable by the tokens before it; other texts may lie beside it.
 
     It holds what it was last given: of the next turn of a conversation only what is new need be indexed.

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from app.engine.auto.acceptance import AcceptanceTable, lookup_table, model_table
+from app.engine.auto.acceptance import AcceptanceTable, model_table, ngram_table
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.guard import Curiosity, Ledger, Trial, gain_at
-from app.engine.auto.plain_check import PlainCheck
+from app.engine.auto.single_token_check import SingleTokenCheck
 from app.engine.types import MAX_DRAFT
 
 
 @dataclass(slots=True)
-class Memory:
+class PairStatistics:
     """What automatic drafting knows about a pair, kept from answer to answer and on disk.
 
     Attributes:
@@ -26,7 +26,7 @@ class Memory:
         trial: Whether the draft model is on.
         ledger: What may still be lost.
         curiosity: When to try what is thought too dear.
-        plain_check: When to take a plain step only to see what it takes.
+        single_token_check: When to take a plain step only to see what it takes.
         gain: Share of plain decoding's time that rounds with the draft model have saved; None before the first.
         hope: What they are taken to save at least, because they were left out for long; 0 right after they were not.
         may_catch_up: Plain steps that a draft model which is off may take to read what it has missed.
@@ -42,11 +42,11 @@ class Memory:
 
     costs: CostModel
     model: AcceptanceTable = field(default_factory=model_table)
-    lookup: AcceptanceTable = field(default_factory=lookup_table)
+    lookup: AcceptanceTable = field(default_factory=ngram_table)
     trial: Trial = field(default_factory=Trial)
     ledger: Ledger = field(default_factory=Ledger)
     curiosity: Curiosity = field(default_factory=Curiosity)
-    plain_check: PlainCheck = field(default_factory=PlainCheck)
+    single_token_check: SingleTokenCheck = field(default_factory=SingleTokenCheck)
     gain: float | None = None
     hope: float = 0.0
     may_catch_up: float = 0.0
@@ -129,14 +129,14 @@ class Memory:
             return
         self.costs.observe_target(rows, n_past, ns, switched=switched)
         if rows > 1:
-            self.plain_check.pass_by(self.costs.scale)
+            self.single_token_check.pass_by(self.costs.scale)
 
     def _was_check(self, n_past: int, ns: float, *, switched: bool) -> bool:
         """Learn from a single row what one costs by itself, and whether it was taken to tell that and nothing else."""
         costs = self.costs
         expected_ns = costs.target_ns(1, n_past, switched=switched)
-        was_checking = self.plain_check.is_checking
-        factor = self.plain_check.observe(n_past, ns, expected_ns)
+        was_checking = self.single_token_check.is_checking
+        factor = self.single_token_check.observe(n_past, ns, expected_ns)
         # Where most of the time goes into the context, the rest says little about the row.
         is_short = costs.target_ns(1, n_past) < self._LITTLE_CONTEXT * costs.target_ns(1, 0)
         self.tells_least |= is_short
@@ -154,9 +154,9 @@ class Memory:
         self.hope = self.likely_gain
         self.hope += self._HOPING * max(0.0, gain_at(max(self._USUAL), self.costs, MAX_DRAFT) - self.hope)
 
-    def measured_anew(self, costs: CostModel) -> Memory:
+    def measured_anew(self, costs: CostModel) -> PairStatistics:
         """Other costs with what was learned of the models' agreement, and of the context if nothing newer is known."""
-        return Memory(self._with_context(costs), self.model, self.lookup)
+        return PairStatistics(self._with_context(costs), self.model, self.lookup)
 
     def _with_context(self, costs: CostModel) -> CostModel:
         profile, old = costs.profile, self.costs.snapshot()
@@ -176,7 +176,7 @@ class Memory:
         if self.was_held_up:
             self.costs = self._with_context(CostModel(profile))
             self.measured_ns = profile.rows[1]
-            self.plain_check = PlainCheck()
+            self.single_token_check = SingleTokenCheck()
             self.n_measured_anew += 1
             return
         while self.idle_answers >= self.LOOK_GROWTH**self.n_looks:

@@ -25,7 +25,7 @@ _SURE = 2.0
 
 
 @dataclass(slots=True)
-class Pace:
+class AnswerSpeed:
     """Recent and total tokens and time of one answer. Times are nanoseconds by the work clock.
 
     The cost of a step is counted in single-token steps of the same moment: a machine that slows down must not make

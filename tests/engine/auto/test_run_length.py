@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.engine.auto.holding import Holding
+from app.engine.auto.run_length import RunLength
 
 
 def test_a_draft_that_held_lets_the_next_be_twice_as_long() -> None:
-    holding = Holding()
+    holding = RunLength()
     first = holding.stretch
     holding.observe_draft(first, [True] * first)
 
@@ -14,7 +14,7 @@ def test_a_draft_that_held_lets_the_next_be_twice_as_long() -> None:
 
 
 def test_one_that_broke_off_makes_it_shorter() -> None:
-    holding = Holding()
+    holding = RunLength()
     holding.observe_draft(16, [True] * 16)
     holding.observe_draft(20, [True, False])
 
@@ -22,7 +22,7 @@ def test_one_that_broke_off_makes_it_shorter() -> None:
 
 
 def test_what_was_not_judged_is_no_failure() -> None:
-    holding = Holding()
+    holding = RunLength()
     holding.observe_draft(16, [True] * 16)
     for _ in range(20):
         # Two were drafted and none submitted: the target's own token has judged the first.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.engine.drafters.lookup import MAX_CANDIDATES, MAX_MATCH, NOTHING, LookupIndex
+from app.engine.drafters.ngram import MAX_CANDIDATES, MAX_MATCH, NOTHING, NgramIndex
 from app.engine.types import MIN_MATCH
 
 TOKENS = st.lists(st.integers(0, 3), max_size=60)
 
 
-def index(*tokens: int) -> LookupIndex:
-    out = LookupIndex()
+def index(*tokens: int) -> NgramIndex:
+    out = NgramIndex()
     out.grow(tokens)
     return out
 
@@ -32,7 +32,7 @@ def test_one_common_token_is_chance() -> None:
 
 
 def test_fewer_common_tokens_than_asked_for_say_nothing() -> None:
-    strict = LookupIndex(min_match=3)
+    strict = NgramIndex(min_match=3)
     strict.grow((1, 2, 4, 9, 1, 2))
 
     assert strict.continuation((), 4).tokens == ()
@@ -74,7 +74,7 @@ def test_the_common_past_is_measured_up_to_its_bound() -> None:
 
 @given(TOKENS, TOKENS)
 def test_following_another_text_is_the_same_as_starting_with_it(a: list[int], b: list[int]) -> None:
-    moved, fresh = LookupIndex(), LookupIndex()
+    moved, fresh = NgramIndex(), NgramIndex()
     moved.follow(a)
     moved.follow(b)
     fresh.follow(b)
@@ -142,8 +142,8 @@ def test_another_number_of_common_tokens_forgets_what_was_indexed_by_the_old_one
     assert moved.continuation((), 4).tokens == ()
 
 
-def beside(own: tuple[int, ...], *others: tuple[int, ...]) -> LookupIndex:
-    out = LookupIndex()
+def beside(own: tuple[int, ...], *others: tuple[int, ...]) -> NgramIndex:
+    out = NgramIndex()
     out.lay_beside(others)
     out.follow(own)
     return out

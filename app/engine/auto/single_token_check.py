@@ -14,7 +14,7 @@ from typing import ClassVar
 
 
 @dataclass(slots=True)
-class PlainCheck:
+class SingleTokenCheck:
     """Counts what went by without a single row.
 
     Attributes:

@@ -9,7 +9,7 @@ import pytest
 
 from app.conversations.message import Message, Role
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.memory import Memory
+from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.interfaces import AnswerStart
 from app.engine.types import AutoDraft, SamplingParams
@@ -24,8 +24,8 @@ CELLS = {1: 2.0, 8: 3.0, 64: 4.0}
 GOOD = {1: 1000.0, 2: 1100.0, 4: 1200.0, 8: 1500.0}
 
 
-def memory(rows: dict[int, float]) -> Memory:
-    return Memory(CostModel(CostProfile(dict(rows), draft_ns=100.0, cells=CELLS)))
+def memory(rows: dict[int, float]) -> PairStatistics:
+    return PairStatistics(CostModel(CostProfile(dict(rows), draft_ns=100.0, cells=CELLS)))
 
 
 def test_a_second_measurement_counts_where_it_is_lower() -> None:
@@ -73,7 +73,7 @@ class TestAMeasurementThatWasHeldUp:
 
     ODD: ClassVar = {1: 3e9, 2: 8e9, 4: 3e9, 8: 30e9}
 
-    def slow(self) -> Memory:
+    def slow(self) -> PairStatistics:
         known = memory(self.ODD)
         assert not known.wants_second_look
         known.costs.scale = 0.01
@@ -96,7 +96,7 @@ class TestAMeasurementThatWasHeldUp:
 
     def test_is_not_repeated_for_ever(self) -> None:
         known = self.slow()
-        for _ in range(Memory.MOST_ANEW):
+        for _ in range(PairStatistics.MOST_ANEW):
             assert known.wants_second_look
             known.remeasure(CostProfile(dict(self.ODD)))
             known.costs.scale = 0.01
@@ -116,12 +116,12 @@ class TestAMeasurementThatWasHeldUp:
             assert not known.wants_second_look
 
 
-def begin_answer(known: Memory, pair: FakePair) -> None:
+def begin_answer(known: PairStatistics, pair: FakePair) -> None:
     for _ in AutomaticDrafting(known, pair.drafter, None, lambda: 0).begin(AnswerStart([1, 2, 3], 10), lambda: False):
         pass
 
 
-def new_pair(known: Memory | None = None) -> FakePair:
+def new_pair(known: PairStatistics | None = None) -> FakePair:
     target, draft = (FakeModel(always(3), n_ctx=4096, n_batch=4096) for _ in range(2))
     pair = FakePair(target, draft)
     pair.memory = known
@@ -162,7 +162,7 @@ def test_where_drafting_can_pay_nothing_is_checked_but_only_drafts_that_did_clea
 
 def test_what_cannot_pay_behind_a_long_context_is_checked_too() -> None:
     profile = CostProfile({1: 10.0, 2: 11.0, 4: 13.0, 8: 17.0, 64: 73.0}, draft_ns=1.0, cells={1: 0.0, 8: 0.1, 64: 0.8})
-    known, pair = Memory(CostModel(profile)), new_pair()
+    known, pair = PairStatistics(CostModel(profile)), new_pair()
     for length, idle in ((3, 0), (3000, 1)):
         start = AnswerStart([1] * length, 10)
         for _ in AutomaticDrafting(known, pair.drafter, None, lambda: 0).begin(start, lambda: False):
@@ -172,7 +172,7 @@ def test_what_cannot_pay_behind_a_long_context_is_checked_too() -> None:
 
 def test_the_least_is_taken_only_from_rows_that_tell_it() -> None:
     profile = CostProfile({1: 10.0, 2: 11.0}, cells={1: 0.01, 8: 0.01, 64: 0.01})
-    known = Memory(CostModel(profile))
+    known = PairStatistics(CostModel(profile))
     known.observe_batch(1, 10_000, 60.0, switched=False)
     known.keep_least()
     assert known.least_ns == 0
@@ -187,9 +187,9 @@ def test_the_least_is_taken_only_from_rows_that_tell_it() -> None:
 
 @pytest.mark.parametrize(("n_past", "corrected"), [(10, True), (10_000, False)])
 def test_a_check_behind_a_long_context_says_nothing_of_the_row(n_past: int, corrected: bool) -> None:
-    known = Memory(CostModel(CostProfile({1: 10.0, 4: 15.0}, cells={1: 0.01, 8: 0.01, 64: 0.01})))
-    for _ in range(known.plain_check.EVERY):
-        known.plain_check.pass_by(1.0)
+    known = PairStatistics(CostModel(CostProfile({1: 10.0, 4: 15.0}, cells={1: 0.01, 8: 0.01, 64: 0.01})))
+    for _ in range(known.single_token_check.EVERY):
+        known.single_token_check.pass_by(1.0)
 
     known.observe_batch(1, n_past, 1.08 * known.costs.target_ns(1, n_past), switched=False)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from app.engine.interfaces import AnswerStart, Cancelled
-from app.engine.types import NO_DRAFT, Draft, DraftingStatus, Round
+from app.engine.types import NO_DRAFT, Draft, DraftingStatus, StepResult
 
 
-class PlainDecoding:
+class NoDrafting:
     """Proposes nothing, holds nothing, costs nothing.
 
     Args:
@@ -29,5 +29,5 @@ class PlainDecoding:
     def lose_model(self) -> None:
         pass
 
-    def observe(self, round_: Round) -> None:
+    def observe(self, result: StepResult) -> None:
         pass
