@@ -25,8 +25,7 @@ from app.models.pairing.gain import Seen
 from app.models.pairing.propose import USUAL_CONTEXT, Room
 from app.models.registry import SetUp
 from app.models.source import HubModel
-from app.ui.models.setups import PairService
-from app.ui.models.tuning import Tuning
+from app.ui.models.state import PairService, Tuning
 
 if TYPE_CHECKING:
     from app.conversations.store import Store

@@ -25,8 +25,8 @@ from app.settings.layers import Layer, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
 from app.ui.key_names import key
-from app.ui.models.setups import Choice
-from app.ui.models.ways import NoRoomError, Way
+from app.ui.models.fit_options import FitOption, NoRoomError
+from app.ui.models.state import LoadRequest
 from app.worker.events import Event, Failed
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Opener:
         """The pair that was asked for last, and what was set up for it; None while none was."""
         return (self._pair, self._files) if self._is_asked_for else None
 
-    def open(self, pair: Pair, files: SetUp | None) -> Choice:
+    def open(self, pair: Pair, files: SetUp | None) -> LoadRequest:
         """Take another pair from here on.
 
         Raises:
@@ -76,7 +76,7 @@ class Opener:
         self._is_asked_for = True
         return choice
 
-    def again(self) -> Choice:
+    def again(self) -> LoadRequest:
         """The same pair, as the settings are now; what in the file cannot be meant together does not count.
 
         Raises:
@@ -88,7 +88,7 @@ class Opener:
             self.live.leave_placement_out(error.message)
             options = self._options(self.live.resolved(), self._pair, self._files, self.live.model)
         self.live.loading()
-        return Choice(PairLoader(options), applied(ChatSettings(options.pair.title), self.live.resolved()))
+        return LoadRequest(PairLoader(options), applied(ChatSettings(options.pair.title), self.live.resolved()))
 
     def with_flags(self, flags: Sequence[str]) -> Options:
         """What these flags would mean behind those that are given; flags that name models take the place of the pair.
@@ -100,7 +100,7 @@ class Opener:
         model = self.live.model if pair is self._pair else of_file(pair, files)
         return self._options(self.live.given(layer, of_entry(pair), model), pair, files, model)
 
-    def take(self, flags: Sequence[str]) -> Choice:
+    def take(self, flags: Sequence[str]) -> LoadRequest:
         """Take these flags as well, from here on; see `with_flags`."""
         self.with_flags(flags)
         layer, pair, files = self._meant(flags)
@@ -136,7 +136,7 @@ class Opener:
             hint = f"Ask again when there is room for it; {other}"
         return replace(event, error=NoRoomError(event.error.message, ways, hint))
 
-    def way(self, offer: Offer) -> Way:
+    def way(self, offer: Offer) -> FitOption:
         """An offer as the chat shows it."""
         gain = f"frees about {gigabytes(offer.gain_bytes)}" + ("" if offer.suffices else ", not enough alone")
         try:
@@ -145,11 +145,11 @@ class Opener:
             # Such as a pair whose files have gone since.
             taken = None
         if taken is None:
-            return Way(offer.what, gain, offer.cost)
+            return FitOption(offer.what, gain, offer.cost)
         if not _is_here(taken):
             brings = setup_command(taken.pair, by_name="--pair" in offer.flags)
-            return Way(offer.what, gain, offer.cost, command=brings)
-        return Way(offer.what, gain, offer.cost, lambda: self.take(offer.flags))
+            return FitOption(offer.what, gain, offer.cost, command=brings)
+        return FitOption(offer.what, gain, offer.cost, lambda: self.take(offer.flags))
 
 
 def _is_here(options: Options) -> bool:

@@ -17,6 +17,7 @@ Imports run downward only (`tool.importlinter` in pyproject.toml enforces it):
     keys           key bindings and where they are shown
     listening      worker events at the screen's pace
     terminal       clipboard, signals, notifications
+    base_screen    base classes of all screens
     widgets        widgets that several screens use
     reading        rows of text that grows at its end
     aside          background work

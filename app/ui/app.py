@@ -19,6 +19,7 @@ from app.core.errors import AppError
 from app.session.chat_settings import ChatSettings
 from app.session.engine import EngineFactory
 from app.session.keeper import Keeper
+from app.ui.base_screen import SubScreen
 from app.ui.chat.session import ChatSession
 from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.commands.palette import chat_commands
@@ -28,11 +29,9 @@ from app.ui.keys.program_keys import PROGRAM_KEYS
 from app.ui.listening.bridge import EventBridge
 from app.ui.look.chosen import keep_theme, wear
 from app.ui.look.themes import DARK, LIGHT, our_names
-from app.ui.models.setups import Choice, PairService
-from app.ui.models.tuning import Tuning
+from app.ui.models.state import LoadRequest, PairService, Tuning
 from app.ui.screens.chat import ChatScreen
-from app.ui.screens.on_top import OnTop
-from app.ui.screens.overlay import Overlay
+from app.ui.screens.navigation import Navigation
 from app.ui.sweeping import leave_old_objects
 from app.ui.terminal.copying import copy_text
 from app.ui.terminal.signals import end_politely
@@ -106,7 +105,7 @@ class TandemApp(OrderlyApp):
             loads=self._has_pair,
             live=self._tuning.live if self._tuning is not None else None,
         )
-        self._on_top = OnTop(self, self._chat)
+        self._navigation = Navigation(self, self._chat)
         return self._chat
 
     def get_css_variables(self) -> dict[str, str]:
@@ -155,7 +154,7 @@ class TandemApp(OrderlyApp):
         """Put the user's keys in place; returns which cannot be, in sentences. Loads every screen if there are any."""
         if not wishes:
             return []
-        from app.ui.screens.own_keys import take_keys
+        from app.ui.screens.keymap import take_keys
 
         return take_keys(self, wishes)
 
@@ -172,9 +171,9 @@ class TandemApp(OrderlyApp):
     @on(PairsWanted)
     def _open_pairs(self) -> None:
         if self._pairs is not None:
-            self._on_top.pairs(self._pairs, self._take_pair, can_leave=self._has_pair)
+            self._navigation.pairs(self._pairs, self._take_pair, can_leave=self._has_pair)
 
-    async def _take_pair(self, choice: Choice | None) -> None:
+    async def _take_pair(self, choice: LoadRequest | None) -> None:
         if choice is not None:
             self._has_pair = True
             await self._chat.pair_loading.change(choice)
@@ -186,20 +185,20 @@ class TandemApp(OrderlyApp):
 
     @on(ConversationsWanted)
     def _open_conversations(self) -> None:
-        self._on_top.conversations(self._keeper)
+        self._navigation.conversations(self._keeper)
 
     @on(ComparisonWanted)
     def _open_comparison(self, event: ComparisonWanted) -> None:
-        self._on_top.comparison(self.engine, event.what)
+        self._navigation.comparison(self.engine, event.what)
 
     def action_keys(self) -> None:
         """Show every key of what is on the screen."""
-        self._on_top.keys()
+        self._navigation.keys()
 
     @on(SettingsWanted)
     def _open_settings(self) -> None:
         if self._tuning is not None:
-            self._on_top.settings(self._tuning.live, self._wear_settings, self._take_settings)
+            self._navigation.settings(self._tuning.live, self._wear_settings, self._take_settings)
 
     def _wear_settings(self) -> None:
         """Settings were changed: at once, for whoever quits from there comes back to them."""
@@ -226,11 +225,11 @@ class TandemApp(OrderlyApp):
 
     def action_command_palette(self) -> None:
         """Let the user look for a command."""
-        self._on_top.commands()
+        self._navigation.commands()
 
     def search_themes(self) -> None:
         """Let the user choose a theme."""
-        self._on_top.themes()
+        self._navigation.themes()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield SystemCommand("Keys", "Show every key", self.action_keys)
@@ -259,7 +258,7 @@ class TandemApp(OrderlyApp):
             self.notify("ctrl+c again quits")
             return
         screen = self.screen
-        stops = screen.stop_work() if isinstance(screen, Overlay) else ""
+        stops = screen.stop_work() if isinstance(screen, SubScreen) else ""
         stops = stops or ("The answer" if self._chat.asking.stop() else "")
         for hint in hints:
             hint.say(f"{f'{stops} stops; ' if stops else ''}ctrl+c again quits")
@@ -273,7 +272,7 @@ class TandemApp(OrderlyApp):
         self._bridge.close()
         self.engine.cancel()
         for screen in self.screen_stack:
-            if isinstance(screen, Overlay):
+            if isinstance(screen, SubScreen):
                 screen.put_down()
         self._keeper.close(self._chat.unsent if self._chat.is_mounted else None)
         self._chat.reading.give_up()

@@ -20,8 +20,8 @@ from app.models.catalog import Pair
 from app.models.source import LocalModel, parse_source
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings
-from app.ui.models.setups import Choice
-from app.ui.models.ways import NoRoomError
+from app.ui.models.fit_options import NoRoomError
+from app.ui.models.state import LoadRequest
 from app.worker.events import Failed
 from tests.llama.gguf_files import header, tiny, write
 
@@ -29,7 +29,7 @@ PAIR = Pair("a", "A", parse_source("/a.gguf"), parse_source("/b.gguf"))
 OTHER = replace(PAIR, name="other", drafting=DraftParams(16, 5, 0.0))
 
 
-def loaded(choice: Choice) -> str:
+def loaded(choice: LoadRequest) -> str:
     assert isinstance(choice.loader, PairLoader)
     return choice.loader.options.pair.name
 
@@ -88,7 +88,7 @@ def test_what_fails_an_answer_says_what_to_do_also_where_nothing_can_be_taken_an
     )
     for event in (of_a_load, of_an_answer):
         assert isinstance(event.error, NoRoomError)
-        assert [way.what for way in event.error.ways] == ["no draft"]
+        assert [way.what for way in event.error.options] == ["no draft"]
 
 
 def model(folder: Path, name: str, **values: Any) -> LocalModel:
@@ -96,7 +96,7 @@ def model(folder: Path, name: str, **values: Any) -> LocalModel:
     return LocalModel(write(folder / f"{name}.gguf", header(tiny(**keys))))
 
 
-def options(choice: Choice) -> Options:
+def options(choice: LoadRequest) -> Options:
     assert isinstance(choice.loader, PairLoader)
     return choice.loader.options
 

@@ -24,7 +24,7 @@ from app.llama.pair_params import PairParams
 from app.models.source import HubModel
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
-from app.ui.models.ways import NoRoomError, Way
+from app.ui.models.fit_options import FitOption, NoRoomError
 from app.worker.events import Failed, Notice
 
 pytestmark = pytest.mark.native
@@ -88,7 +88,7 @@ def test_taken_in_the_chat_it_is_loaded(rooms: Give, args: argparse.Namespace) -
     assert isinstance(told.error, NoRoomError)
     assert chat.with_ways(Notice("a")) == Notice("a")
 
-    way = next(way for way in told.error.ways if way.what.startswith("a context"))
+    way = next(way for way in told.error.options if way.what.startswith("a context"))
     assert way.take is not None
     choice = way.take()
     assert choice.settings == first.settings
@@ -112,7 +112,7 @@ def test_what_must_be_downloaded_comes_with_the_command(rooms: Give, args: argpa
     assert f"--draft {args.draft}" in other.command
 
 
-def _ways(hub: Options, here: Options) -> tuple[Way, ...]:
+def _ways(hub: Options, here: Options) -> tuple[FitOption, ...]:
     params: PairParams = wanted_params(here)
     with pytest.raises(DoesNotFitError) as caught:
         fitted(params, (hub.pair.target, here.pair.draft), ())

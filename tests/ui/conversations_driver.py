@@ -7,8 +7,8 @@ from pathlib import Path
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.ui.conversations.picker import ConversationPicker
+from app.ui.conversations.screen import ConversationsScreen
 from app.ui.screens.chat import ChatScreen
-from app.ui.screens.conversations import ConversationsScreen
 from tests.ui.chat_driver import Chat
 
 NOW = 1_700_000_000.0

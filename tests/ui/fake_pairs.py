@@ -8,15 +8,24 @@ from app.core.errors import AppError, HubError, PairError
 from app.engine.types import DraftParams
 from app.models.pairing.propose import Fit
 from app.session.chat_settings import ChatSettings
-from app.ui.models.inquiry import Inquiry, ModelReport, Report
-from app.ui.models.setups import Card, Choice, Download, Job, Stage, State
+from app.ui.models.state import (
+    Download,
+    LoadRequest,
+    ModelReport,
+    PairCard,
+    PairCheck,
+    PairReport,
+    PairsState,
+    SetupProgress,
+    Stage,
+)
 from tests.ui.fakes import no_loader
 
 GB = 1_000_000_000
 MACHINE = "NVIDIA RTX 4090, 22.8 GB of 24.0 GB free for models · 16 cores · 64.0 GB memory"
 ON_CARD = "to spare on RTX 4090"
 
-CODER = Card(
+CODER = PairCard(
     name="coder-32b",
     title="Qwen2.5 Coder 32B with 0.5B, code in 24 GB",
     target="Qwen2.5-Coder-32B Q4_K_M",
@@ -29,7 +38,7 @@ CODER = Card(
     licence="apache-2.0",
     tested_with="1.9x on an RTX 3090 with 24 GB (r/LocalLLaMA 1gzm93o)",
 )
-GENERAL = Card(
+GENERAL = PairCard(
     name="qwen3-32b",
     title="Qwen3 32B with 0.6B, thinks before it answers",
     target="Qwen3-32B Q4_K_M",
@@ -41,7 +50,7 @@ GENERAL = Card(
     good_at="reasoning, mathematics, general questions, code",
     licence="apache-2.0",
 )
-SMALL = Card(
+SMALL = PairCard(
     name="llama-8b",
     title="Llama 3.1 8B with Llama 3.2 1B, an all-rounder",
     target="Meta-Llama-3.1-8B Q4_K_M",
@@ -53,7 +62,7 @@ SMALL = Card(
     good_at="chat, general questions, code",
     licence="llama3.1; draft: llama3.2",
 )
-DEMO = Card(
+DEMO = PairCard(
     name="demo",
     title="SmolLM2 135M, for trying Tandem without a download",
     target="SmolLM2-135M",
@@ -65,7 +74,7 @@ DEMO = Card(
     licence="apache-2.0",
     here=True,
 )
-ALONE = Card(
+ALONE = PairCard(
     name="nemo-12b",
     title="Mistral Nemo 12B alone, drafts by looking up",
     target="Mistral-Nemo-2407 Q4_K_M",
@@ -76,7 +85,7 @@ ALONE = Card(
     good_at="chat, prose, summaries and edits of given text",
     licence="apache-2.0",
 )
-HUGE = Card(
+HUGE = PairCard(
     name="llama-70b",
     title="Llama 3.3 70B with Llama 3.2 1B, the large all-rounder",
     target="Llama-3.3-70B Q4_K_M",
@@ -89,7 +98,7 @@ HUGE = Card(
     licence="llama3.3; draft: llama3.2",
 )
 CARDS = (DEMO, CODER, GENERAL, SMALL, ALONE, HUGE)
-BEGUN = Job(
+BEGUN = SetupProgress(
     Stage.DOWNLOADING,
     (
         Download("target", 12_400_000_000, 19_852_000_000, came=12_400_000_000),
@@ -99,7 +108,7 @@ BEGUN = Job(
     82.0,
 )
 OFFLINE = HubError("huggingface.co cannot be found.", "This machine seems to be offline.")
-REPORT = Report(
+REPORT = PairReport(
     models=(
         ModelReport("target", "Big One", "Q4_K_M", 20 * GB),
         ModelReport("draft", "Small One", "Q8_0", GB, here=True),
@@ -115,7 +124,7 @@ REPORT = Report(
 
 
 class FakePairs:
-    """Satisfies `app.ui.models.setups.PairService`.
+    """Satisfies `app.ui.models.state.PairService`.
 
     Attributes:
         state: What `look` gives; a test replaces it.
@@ -123,8 +132,8 @@ class FakePairs:
         refuses: Raised by the next call that may fail.
     """
 
-    def __init__(self, *cards: Card, machine: str = MACHINE) -> None:
-        self.state = State(machine=machine, cards=cards or CARDS, busy=True)
+    def __init__(self, *cards: PairCard, machine: str = MACHINE) -> None:
+        self.state = PairsState(machine=machine, cards=cards or CARDS, busy=True)
         self.calls: list[tuple[str, ...]] = []
         self.refuses: AppError | None = None
         self.looks = 0
@@ -134,13 +143,13 @@ class FakePairs:
         cards = tuple(replace(c, **changes) if c.name == name else c for c in self.state.cards)  # type: ignore[arg-type]
         self.state = replace(self.state, cards=cards)
 
-    def goes(self, name: str, job: Job) -> None:
+    def goes(self, name: str, job: SetupProgress) -> None:
         """Say how the set-up of a pair goes."""
         self.state = replace(self.state, jobs={**self.state.jobs, name: job})
         if job.stage is Stage.READY:
             self.change(name, here=True, set_up=True, to_come=0)
 
-    def answers(self, inquiry: Inquiry) -> None:
+    def answers(self, inquiry: PairCheck) -> None:
         """Say what came of the question."""
         self.state = replace(self.state, inquiry=inquiry)
 
@@ -151,13 +160,13 @@ class FakePairs:
     def begin(self) -> None:
         self.calls.append(("begin",))
 
-    def look(self) -> State:
+    def look(self) -> PairsState:
         self.looks += 1
         return self.state
 
     def start(self, name: str, *, agreed: bool = False) -> None:
         self.calls.append(("start", name, *(["agreed"] if agreed else [])))
-        self.goes(name, Job(Stage.CHECKING))
+        self.goes(name, SetupProgress(Stage.CHECKING))
 
     def cancel(self, name: str) -> None:
         self.calls.append(("cancel", name))
@@ -171,7 +180,7 @@ class FakePairs:
 
     def ask(self, target: str, draft: str) -> None:
         self.calls.append(("ask", target, draft))
-        self.answers(Inquiry())
+        self.answers(PairCheck())
 
     def drop(self) -> None:
         self.calls.append(("drop",))
@@ -180,17 +189,17 @@ class FakePairs:
     def add(self) -> str:
         self._refuse()
         self.calls.append(("add",))
-        added = Card("added", "owner/big + owner/small", "Big Q4_K_M", "Small Q8_0", size="2.0 GB")
+        added = PairCard("added", "owner/big + owner/small", "Big Q4_K_M", "Small Q8_0", size="2.0 GB")
         self.state = replace(self.state, cards=(added, *self.state.cards))
-        self.goes("added", Job(Stage.DOWNLOADING))
+        self.goes("added", SetupProgress(Stage.DOWNLOADING))
         return "added"
 
-    def choose(self, name: str) -> Choice:
+    def choose(self, name: str) -> LoadRequest:
         self._refuse()
         if not next(card for card in self.state.cards if card.name == name).set_up:
             raise PairError(f"{name} is not here.")
         self.calls.append(("choose", name))
-        return Choice(no_loader, ChatSettings(f"Title of {name}", drafting=DraftParams()))
+        return LoadRequest(no_loader, ChatSettings(f"Title of {name}", drafting=DraftParams()))
 
     def close(self, timeout: float | None = None) -> bool:
         self.calls.append(("close",))

@@ -13,8 +13,7 @@ from app.models.pair_info import ModelInfo, PairInfo
 from app.session.chat_settings import ChatSettings
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
-from app.ui.models.setups import Choice
-from app.ui.models.tuning import Tuning
+from app.ui.models.state import LoadRequest, Tuning
 from app.worker.engine_worker import CancelSwitch, Job, Loader, Progress
 from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
 from app.worker.request import AnswerRequest, LoadedPair
@@ -155,6 +154,6 @@ def fake_app(
         engines.append(FakeEngine(emit, closes=closes))
         return engines[0]
 
-    tuning = Tuning(live, lambda: Choice(no_loader, settings)) if live is not None else None
+    tuning = Tuning(live, lambda: LoadRequest(no_loader, settings)) if live is not None else None
     app = TandemApp(factory, no_loader, settings, store=store, tuning=tuning)
     return app, engines[0]

@@ -15,10 +15,9 @@ from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
 from app.ui.app import TandemApp
-from app.ui.models.setups import Choice
-from app.ui.models.tuning import Tuning
+from app.ui.models.state import LoadRequest, Tuning
 from app.ui.screens.chat import ChatScreen
-from app.ui.screens.settings import SettingsScreen
+from app.ui.settings.screen import SettingsScreen
 from app.worker.events import Event
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader
@@ -80,9 +79,9 @@ async def open_panel(
         engines.append(FakeEngine(emit))
         return engines[0]
 
-    def reopen() -> Choice:
+    def reopen() -> LoadRequest:
         live.loading()
-        return Choice(no_loader, ChatSettings("Anew"))
+        return LoadRequest(no_loader, ChatSettings("Anew"))
 
     live.loading()
     app = TandemApp(

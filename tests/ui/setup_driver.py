@@ -10,9 +10,9 @@ from textual.pilot import Pilot
 
 from app.session.chat_settings import ChatSettings
 from app.ui.app import TandemApp
-from app.ui.screens.add_pair import AddPairScreen
+from app.ui.models.add_pair_screen import AddPairScreen
+from app.ui.models.setup_screen import SetupScreen
 from app.ui.screens.chat import ChatScreen
-from app.ui.screens.setup import SetupScreen
 from app.worker.events import Event
 from tests.ui.chat_driver import Chat
 from tests.ui.driver import Driver

@@ -9,8 +9,8 @@ import pytest
 
 from app.core.errors import HubError
 from app.models.pairing.way_out import WayOut
-from app.ui.models.inquiry import Inquiry
-from app.ui.screens.add_pair import AddPairScreen
+from app.ui.models.add_pair_screen import AddPairScreen
+from app.ui.models.state import PairCheck
 from tests.ui.fake_pairs import REPORT
 from tests.ui.setup_driver import Window, open_setup
 
@@ -24,9 +24,9 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
         window.type("owner/small", "enter")
         await window.until(lambda: window.pairs.names("ask") == [["owner/big:Q4_K_M", "owner/small"]])
         await window.shows("nothing is downloaded yet")
-        window.pairs.answers(Inquiry(looking="Looking at big.gguf: 1.2 MB of its header"))
+        window.pairs.answers(PairCheck(looking="Looking at big.gguf: 1.2 MB of its header"))
         await window.shows("Looking at big.gguf: 1.2 MB of its header")
-        window.pairs.answers(Inquiry(report=REPORT))
+        window.pairs.answers(PairCheck(report=REPORT))
         await window.shows("They can ride together; enter brings them.")
         for text in (
             "Big One Q4_K_M",
@@ -64,7 +64,7 @@ async def test_two_that_cannot_ride_together_are_not_brought(way_out: WayOut, to
         window.type("c/d", "enter")
         await window.until(lambda: window.pairs.names("ask"))
         problems = ('Token 5 is "x" in one and "y" in the other.',)
-        window.pairs.answers(Inquiry(report=replace(REPORT, problems=problems, way_out=way_out)))
+        window.pairs.answers(PairCheck(report=replace(REPORT, problems=problems, way_out=way_out)))
         await window.shows('Token 5 is "x" in one')
         await window.press("enter")
         await window.shows(told)
@@ -83,7 +83,7 @@ async def test_a_repository_that_cannot_be_had_says_why_and_can_be_asked_again()
         await window.shows("Name the target first.")
         window.type("a/b", "enter", "enter")
         await window.until(lambda: window.pairs.names("ask") == [["a/b", ""]])
-        window.pairs.answers(Inquiry(error=HubError("a/b wants its terms accepted.", "Accept them on its page.")))
+        window.pairs.answers(PairCheck(error=HubError("a/b wants its terms accepted.", "Accept them on its page.")))
         await window.shows("a/b wants its terms accepted.")
         assert "Accept them on its page." in window.text
         await window.press("enter")
@@ -100,7 +100,7 @@ async def test_an_error_moves_the_cursor_to_the_model_that_it_is_about(role: str
         window.type("a/b", "enter")
         window.type("c/d", "enter")
         await window.until(lambda: window.pairs.names("ask"))
-        window.pairs.answers(Inquiry(error=HubError("There is no such repository."), error_role=role))
+        window.pairs.answers(PairCheck(error=HubError("There is no such repository."), error_role=role))
         await window.until(lambda: focused(window) == role)
         window.type("e", "enter")
         await window.until(lambda: len(window.pairs.names("ask")) == 2)

@@ -8,7 +8,7 @@ import pytest
 
 from app.compare.difference import Difference
 from app.engine.types import AutoDraft, DraftParams
-from app.ui.screens.compare import CompareScreen
+from app.ui.compare.screen import CompareScreen
 from app.worker.events import Measuring, PromptProgress
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair

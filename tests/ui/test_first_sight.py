@@ -17,10 +17,10 @@ from app.conversations.store import Store
 from app.core.errors import AppError
 from app.engine.types import Origin
 from app.ui.app import TandemApp
+from app.ui.models.add_pair_screen import report_lines
 from app.ui.models.downloads import DownloadBars
 from app.ui.reading.origins import COLOURLESS, OriginDocument
 from app.ui.reading.rounds import round_lines, round_rows
-from app.ui.screens.add_pair import report_lines
 from app.ui.widgets.words import Word, Words
 from tests.ui.chat_driver import open_chat, said
 from tests.ui.fake_pairs import BEGUN, REPORT

@@ -10,7 +10,7 @@ from textual.widgets import TextArea
 from app.ui.keys.chat_keys import KEYS
 from app.ui.keys.editing import in_words
 from app.ui.keys.listing import Key, keys_of
-from app.ui.screens.own_keys import places
+from app.ui.screens.keymap import places
 
 
 def test_two_things_on_one_key_are_one_row() -> None:

@@ -17,7 +17,7 @@ from app.engine.types import FinishReason
 from app.ui import key_names
 from app.ui.chat.ways_out import Situation, with_keys
 from app.ui.key_names import key, name_by, shown
-from app.ui.screens.own_keys import places
+from app.ui.screens.keymap import places
 from app.ui.transcript.ended import in_words
 
 _PROGRAM = Path(app.__file__).parent

@@ -6,7 +6,7 @@ import pytest
 from textual.binding import Binding, BindingType
 
 from app.ui.keys.own import granted
-from app.ui.screens.own_keys import places
+from app.ui.screens.keymap import places
 
 HERE: list[list[BindingType]] = [
     [Binding("ctrl+q", "quit", id="app.quit"), Binding("ctrl+r", "again", id="a"), Binding("ctrl+d,f2", "b", id="b")],

@@ -7,7 +7,7 @@ from dataclasses import replace
 from textual import events
 
 from app.ui.models.card import models_text
-from app.ui.models.setups import Job, Stage
+from app.ui.models.state import SetupProgress, Stage
 from tests.ui.fake_pairs import CARDS, CODER, DEMO, GENERAL, HUGE, MACHINE, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 
@@ -154,7 +154,7 @@ async def test_what_grows_stays_in_view_but_does_not_bring_back_whoever_scrolled
 
         async def warn(*warnings: str) -> None:
             height = pairs.virtual_size.height
-            window.pairs.goes(name, Job(Stage.STOPPED, warnings=warnings))
+            window.pairs.goes(name, SetupProgress(Stage.STOPPED, warnings=warnings))
             await window.until(lambda: pairs.virtual_size.height > height)
             await window.pilot.pause()
 

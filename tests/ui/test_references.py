@@ -17,9 +17,9 @@ from app.ui.commands.table import COMMANDS
 from app.ui.composer.completion import Completion, Kind
 from app.ui.composer.including import gather
 from app.ui.composer.inclusion import included
-from app.ui.composer.path_completion import MOST, PathCompletion
 from app.ui.composer.references import completed, reference_at, references
 from app.ui.text import size
+from app.ui.widgets.path_completion import MOST, PathCompletion
 
 
 def estimate(question: str, pastes: Sequence[Attachment], base: Path, n_ctx: int | None) -> str:

@@ -11,8 +11,8 @@ from textual.selection import SELECT_ALL
 
 from app.conversations.titles import in_brief
 from app.core.errors import AppError
-from app.ui.models.inquiry import ModelReport, Report
-from app.ui.screens.add_pair import report_lines
+from app.ui.models.add_pair_screen import report_lines
+from app.ui.models.state import ModelReport, PairReport
 from app.ui.text import cut, side_by_side
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.rows_view import RowsView
@@ -59,7 +59,7 @@ def test_of_two_models_the_sizes_stand_below_each_other_whatever_they_are_called
         ModelReport("target", "とても大きな日本語のモデルとその長い名前", "Q4_K_M", 19_851_000_000),
         ModelReport("draft", "Small", "Q8_0", 675_710_848, here=True),
     )
-    big, small = list(report_lines(Report(models), 40))[:2]
+    big, small = list(report_lines(PairReport(models), 40))[:2]
     assert big.cell_length <= 40
     assert big.cell_length + len("  here") == small.cell_length
     assert big.plain.endswith("19.9 GB")

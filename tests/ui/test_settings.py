@@ -16,11 +16,11 @@ from app.settings.file import SettingsFile
 from app.settings.model_file import Recommended
 from app.settings.thinking import Heard
 from app.ui.chat.session import Phase
-from app.ui.models.setups import Choice
+from app.ui.models.state import LoadRequest
 from app.ui.screens.chat import ChatScreen
-from app.ui.screens.settings import SettingsScreen
 from app.ui.settings.inputs import TextInput
 from app.ui.settings.line import SettingLine
+from app.ui.settings.screen import SettingsScreen
 from app.worker.events import PairChanged
 from tests.ui.fakes import PAIR, no_loader
 from tests.ui.settings_driver import open_panel
@@ -190,7 +190,7 @@ async def test_a_load_that_failed_is_tried_again_though_nothing_has_changed(file
         assert "ctrl+r" not in panel.chat.text
         await panel.press("ctrl+r")
         await panel.close()
-        await panel.chat.screen.pair_loading.change(Choice(no_loader, ChatSettings("Another")))
+        await panel.chat.screen.pair_loading.change(LoadRequest(no_loader, ChatSettings("Another")))
         engine.fails_to_load(AppError("There is no room."))
         await panel.chat.until(lambda: panel.chat.screen.session.phase is Phase.UNLOADED)
         await panel.open()

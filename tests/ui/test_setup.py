@@ -8,8 +8,7 @@ import pytest
 
 from app.core.errors import AppError, CacheError
 from app.ui.chat.session import Phase
-from app.ui.models.inquiry import Inquiry, ModelReport
-from app.ui.models.setups import Download, Job, Stage
+from app.ui.models.state import Download, ModelReport, PairCheck, SetupProgress, Stage
 from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, MACHINE, OFFLINE, REPORT, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 
@@ -68,9 +67,11 @@ async def test_waiting_is_explained() -> None:
     async with open_setup() as window:
         await window.press("down", "enter", "enter")
         stuck = Download("target", GB, 2 * GB, "The hub asks to slow down.", 7)
-        window.pairs.goes("coder-32b", Job(Stage.DOWNLOADING, (stuck,)))
+        window.pairs.goes("coder-32b", SetupProgress(Stage.DOWNLOADING, (stuck,)))
         await window.shows("The hub asks to slow down, again in 7 s")
-        window.pairs.goes("coder-32b", Job(Stage.DOWNLOADING, (Download("target", 0, GB, "It is busy", 1.0),)))
+        window.pairs.goes(
+            "coder-32b", SetupProgress(Stage.DOWNLOADING, (Download("target", 0, GB, "It is busy", 1.0),))
+        )
         await window.shows("It is busy")
         assert "again in" not in window.text, "it is asked again all the time"
 
@@ -78,7 +79,9 @@ async def test_waiting_is_explained() -> None:
 async def test_how_headers_come_is_told() -> None:
     async with open_setup(size=(80, 24)) as window:
         await window.press("down", "enter", "enter")
-        window.pairs.goes("coder-32b", Job(Stage.CHECKING, looking="Looking at big.gguf: 1.2 MB of its header"))
+        window.pairs.goes(
+            "coder-32b", SetupProgress(Stage.CHECKING, looking="Looking at big.gguf: 1.2 MB of its header")
+        )
         await window.shows("Looking at big.gguf: 1.2 MB of its header")
         window.pairs.goes("coder-32b", BEGUN)
         await window.until(lambda: "of its header" not in window.text)
@@ -87,7 +90,7 @@ async def test_how_headers_come_is_told() -> None:
 async def test_what_is_typed_behind_a_set_up_that_failed_filters_again() -> None:
     async with open_setup() as window:
         await window.press("enter")
-        window.pairs.goes("demo", Job(Stage.FAILED, error=AppError("It broke.", "Mend it.")))
+        window.pairs.goes("demo", SetupProgress(Stage.FAILED, error=AppError("It broke.", "Mend it.")))
         await window.shows("It broke.")
         window.type("llama")
         await window.until(lambda: "coder-32b" not in window.text)
@@ -97,7 +100,9 @@ async def test_a_wait_is_told_in_one_line_beside_as_much_of_a_bar_as_there_is_ro
     async with open_setup(size=(80, 24)) as window:
         await window.press("down", "enter", "enter")
         for said, has_bar in (("The hub asks to slow down.", True), (f"The connection to {'h' * 20} broke.", False)):
-            window.pairs.goes("coder-32b", Job(Stage.DOWNLOADING, (Download("target", GB, 2 * GB, said, 60),)))
+            window.pairs.goes(
+                "coder-32b", SetupProgress(Stage.DOWNLOADING, (Download("target", GB, 2 * GB, said, 60),))
+            )
             whole = f"{said[:-1]}, again in 60 s"
             await window.shows(whole)
             [row] = [row for row in window.text.splitlines() if whole in row]
@@ -121,13 +126,13 @@ async def test_ctrl_x_stops_and_enter_goes_on() -> None:
 async def test_without_a_hub_the_failure_is_on_the_card_and_the_demo_works() -> None:
     async with open_setup(size=(80, 24)) as window:
         await window.press("down", "enter", "enter")
-        window.pairs.goes("coder-32b", Job(Stage.FAILED, error=OFFLINE))
+        window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=OFFLINE))
         await window.shows("huggingface.co cannot be found.")
         assert "This machine seems to be offline." in window.text
         await window.shows("Without the hub: demo, the first line, needs no download")
         window.type("", "up", "enter")
         await window.until(lambda: window.pairs.names("start") == [["coder-32b", "agreed"], ["demo"]])
-        window.pairs.goes("demo", Job(Stage.READY))
+        window.pairs.goes("demo", SetupProgress(Stage.READY))
         await window.until(lambda: window.in_chat)
         assert window.pairs.names("choose") == [["demo"]]
         await window.chat.load()
@@ -162,9 +167,9 @@ async def test_a_size_that_only_the_hub_knows_is_asked_about_when_it_is_known() 
         await window.shows("enter asks the hub how large it is")
         await window.press("enter")
         assert window.pairs.names("start") == [["coder-32b"]]
-        window.pairs.goes("coder-32b", Job(Stage.ASKING, to_come=20 * GB, free=100 * GB))
+        window.pairs.goes("coder-32b", SetupProgress(Stage.ASKING, to_come=20 * GB, free=100 * GB))
         await window.shows("Enter again downloads 20.0 GB; 100.0 GB of disk are free.")
-        window.pairs.goes("coder-32b", Job(Stage.ASKING, to_come=15 * GB, came=5 * GB, free=100 * GB))
+        window.pairs.goes("coder-32b", SetupProgress(Stage.ASKING, to_come=15 * GB, came=5 * GB, free=100 * GB))
         await window.shows("Enter again downloads 15.0 GB, 5.0 GB are here already; 100.0 GB of disk are free.")
         await window.press("enter")
         assert window.pairs.names("start")[1:] == [["coder-32b", "agreed"]]
@@ -178,7 +183,7 @@ async def test_what_an_earlier_download_has_left_is_told() -> None:
 async def test_a_full_disk_is_no_reason_to_do_without_the_hub() -> None:
     async with open_setup(size=(80, 24)) as window:
         await window.press("down", "enter", "enter")
-        window.pairs.goes("coder-32b", Job(Stage.FAILED, error=CacheError("The disk is full.", "Make room.")))
+        window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=CacheError("The disk is full.", "Make room.")))
         await window.shows("Make room.")
         assert "Without the hub" not in window.text
 
@@ -247,7 +252,7 @@ async def test_texts_from_outside_are_only_text(markup: str) -> None:
     async with open_setup(FakePairs(card, machine=evil), first_run=False, size=(200, 60)) as window:
         assert window.text.count(markup) >= 6
         await window.press("enter", "enter")
-        job = Job(Stage.FAILED, warnings=(evil,), error=AppError(evil, evil))
+        job = SetupProgress(Stage.FAILED, warnings=(evil,), error=AppError(evil, evil))
         window.pairs.goes("evil", job)
         await window.until(lambda: window.text.count(markup) >= 9)
         await window.press("ctrl+a")
@@ -255,7 +260,7 @@ async def test_texts_from_outside_are_only_text(markup: str) -> None:
         await window.until(lambda: window.pairs.names("ask"))
         model = ModelReport("target", evil, evil, GB)
         window.pairs.answers(
-            Inquiry(
+            PairCheck(
                 report=replace(REPORT, models=(model,), problems=(evil,), warnings=(evil,), reason=evil, licence=evil)
             )
         )

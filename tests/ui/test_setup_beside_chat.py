@@ -11,8 +11,8 @@ from app.core.errors import AppError
 from app.engine.types import DraftParams, FinishReason
 from app.ui.chat.session import Phase
 from app.ui.models.downloads import line_text
-from app.ui.models.setups import Job, Stage
-from app.ui.screens.setup import SetupScreen
+from app.ui.models.setup_screen import SetupScreen
+from app.ui.models.state import SetupProgress, Stage
 from tests.ui.chat_driver import open_chat
 from tests.ui.fake_pairs import BEGUN, CODER, OFFLINE, FakePairs
 from tests.ui.setup_driver import open_setup
@@ -54,7 +54,7 @@ async def test_a_download_that_fails_behind_the_chat_says_so() -> None:
     async with open_setup(first_run=False) as window:
         await window.press("down", "enter", "enter", "escape")
         await window.until(lambda: window.in_chat)
-        window.pairs.goes("coder-32b", Job(Stage.FAILED, error=OFFLINE))
+        window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=OFFLINE))
         await window.shows("coder-32b: huggingface.co cannot be found. f6 tells more")
 
 
@@ -69,7 +69,7 @@ async def test_of_two_downloads_behind_the_chat_both_are_told_to_their_end() -> 
         await window.shows("qwen3-32b  target 62%")
         window.pairs.goes("qwen3-32b", replace(BEGUN, stage=Stage.READY))
         await window.shows("qwen3-32b is set up; f6 opens it")
-        window.pairs.goes("coder-32b", Job(Stage.FAILED, error=OFFLINE))
+        window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=OFFLINE))
         await window.shows("coder-32b: huggingface.co cannot be found. f6 tells more")
         assert "qwen3-32b is set up; f6 opens it" in window.text
 
@@ -196,7 +196,7 @@ async def test_an_error_from_outside_is_only_text_in_the_chats_line() -> None:
     async with open_setup(first_run=False) as window:
         await window.press("down", "enter", "enter", "escape")
         await window.until(lambda: window.in_chat)
-        window.pairs.goes("coder-32b", Job(Stage.FAILED, error=AppError("[b]bad\x1b[2J")))
+        window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=AppError("[b]bad\x1b[2J")))
         await window.shows("coder-32b: [b]bad[2J")
 
 
@@ -215,10 +215,10 @@ def test_a_download_behind_the_chat_is_told_as_far_as_there_is_room(width: int, 
 
 def test_how_headers_come_is_told_behind_the_chat() -> None:
     looking = "Looking at big.gguf: 1.2 MB of its header"
-    assert line_text("coder-32b", Job(Stage.CHECKING), 80).plain == "coder-32b  looking"
-    assert line_text("coder-32b", Job(Stage.CHECKING, looking=looking), 80).plain == f"coder-32b  {looking}"
+    assert line_text("coder-32b", SetupProgress(Stage.CHECKING), 80).plain == "coder-32b  looking"
+    assert line_text("coder-32b", SetupProgress(Stage.CHECKING, looking=looking), 80).plain == f"coder-32b  {looking}"
 
 
 def test_a_failure_behind_the_chat_always_says_where_there_is_more() -> None:
-    failed = Job(Stage.FAILED, error=AppError("The connection was lost, and lost again."))
+    failed = SetupProgress(Stage.FAILED, error=AppError("The connection was lost, and lost again."))
     assert line_text("coder-32b", failed, 40).plain == "coder-32b: The connection… f6 tells more"

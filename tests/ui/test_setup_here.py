@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.core.errors import AppError, PairError
 from app.engine.types import DraftParams
 from app.models.pairing.propose import Fit
-from app.ui.models.setups import Download, Job, Stage
+from app.ui.models.state import Download, SetupProgress, Stage
 from tests.ui.fake_pairs import BEGUN, CODER, DEMO, GB, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup
 
@@ -47,7 +47,7 @@ async def test_what_is_typed_behind_enter_on_a_pair_that_is_here_is_for_its_prom
         window.type("", "enter")
         await window.shows("It is on its way")
         assert window.pairs.names("start") == [["demo"]]
-        window.pairs.goes("demo", Job(Stage.READY))
+        window.pairs.goes("demo", SetupProgress(Stage.READY))
         await window.until(lambda: window.in_chat)
         await window.until(lambda: window.chat.prompt == "Why is it?")
 
@@ -58,7 +58,7 @@ async def test_what_was_here_and_is_looked_at_opens_beside_a_chat_with_what_was_
         window.type("Why is it?")
         await window.until(lambda: window.pairs.names("start"))
         looked_at = (Download("target", GB, GB), Download("draft", GB, GB))
-        window.pairs.goes("demo", Job(Stage.READY, looked_at, note="It was mended."))
+        window.pairs.goes("demo", SetupProgress(Stage.READY, looked_at, note="It was mended."))
         await window.until(lambda: window.in_chat)
         await window.until(lambda: window.chat.prompt == "Why is it?")
         await window.shows("It was mended.")
@@ -68,7 +68,7 @@ async def test_the_first_pair_becomes_the_default_and_that_is_said() -> None:
     async with open_setup() as window:
         await window.press("down", "enter", "enter")
         window.pairs.change("coder-32b", is_default=True)
-        window.pairs.goes("coder-32b", Job(Stage.READY))
+        window.pairs.goes("coder-32b", SetupProgress(Stage.READY))
         await window.until(lambda: window.in_chat)
         await window.shows("Tandem opens with coder-32b from now on.")
 
@@ -83,7 +83,7 @@ async def test_a_later_pair_does_not_and_the_key_for_it_is_named() -> None:
         pairs.change("coder-32b", set_up=False, here=False, to_come=GB)
         await window.until(lambda: window.chosen == "demo")
         await window.press("down", "enter", "enter")
-        pairs.goes("coder-32b", Job(Stage.READY))
+        pairs.goes("coder-32b", SetupProgress(Stage.READY))
         await window.until(lambda: window.in_chat)
         await window.shows("Tandem still opens with demo; f6, then ctrl+d on coder-32b")
 
@@ -125,7 +125,7 @@ async def test_the_open_pair_is_loaded_anew_where_its_draft_was_left_out() -> No
 
 async def test_a_pair_that_was_set_up_and_opened_just_now_is_not_offered_to_be_opened() -> None:
     async with open_setup(FakePairs(replace(DEMO, is_open=True)), first_run=False) as window:
-        window.pairs.goes("demo", Job(Stage.READY, warnings=("The draft is large.",)))
+        window.pairs.goes("demo", SetupProgress(Stage.READY, warnings=("The draft is large.",)))
         await window.shows("The draft is large.")
         assert "The chat has this pair." in window.text
         assert "enter opens it" not in window.text

@@ -11,7 +11,7 @@ from textual.widget import Widget
 from app.conversations.store import Store
 from app.conversations.tree import Summary
 from app.ui.chat.token_mode import TokenMode
-from app.ui.screens.conversations import ConversationsScreen
+from app.ui.conversations.screen import ConversationsScreen
 from app.ui.transcript.list import MessageList
 from tests.ui.chat_driver import WIDE, open_chat
 from tests.ui.conversations_driver import chosen, fill, filled, texts

@@ -11,10 +11,10 @@ import pytest
 from app.conversations.attached import Attachment, compose
 from app.conversations.store import Store
 from app.ui.commands import table
+from app.ui.compare.screen import CompareScreen
 from app.ui.composer.completion import Completion
 from app.ui.composer.including import gather
 from app.ui.conversations.picker import ConversationPicker
-from app.ui.screens.compare import CompareScreen
 from app.worker.events import Notice
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.kept_driver import kept_chat

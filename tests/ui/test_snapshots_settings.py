@@ -12,7 +12,7 @@ from app.session.chat_settings import ChatSettings
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
-from app.ui.models.tuning import Tuning
+from app.ui.models.state import Tuning
 from tests.ui.chat_driver import Chat
 from tests.ui.fakes import FakeEngine, no_loader
 from tests.ui.pictures import SnapCompare

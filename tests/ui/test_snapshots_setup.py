@@ -10,8 +10,7 @@ from textual.pilot import Pilot
 
 from app.core.errors import HubError
 from app.models.pairing.propose import Fit
-from app.ui.models.inquiry import Inquiry, ModelReport, Report
-from app.ui.models.setups import Job, Stage
+from app.ui.models.state import ModelReport, PairCheck, PairReport, SetupProgress, Stage
 from tests.ui.fake_pairs import BEGUN, FakePairs
 from tests.ui.pictures import SIZES, THEMES, SnapCompare
 from tests.ui.setup_driver import Window, setup_app
@@ -51,7 +50,7 @@ async def offline(window: Window) -> None:
         "huggingface.co cannot be found.", "This machine seems to be offline, or its name service does not answer."
     )
     await window.press("down")
-    window.pairs.goes("coder-32b", Job(Stage.FAILED, error=error))
+    window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=error))
     await window.shows("seems to be offline")
 
 
@@ -76,7 +75,7 @@ async def adding(window: Window) -> None:
         ModelReport("target", "Qwen2.5 Coder 32B Instruct", "Q4_K_M", 19_851_000_000),
         ModelReport("draft", "Qwen2.5 Coder 0.5B Instruct", "Q8_0", 675_710_848, here=True),
     )
-    report = Report(
+    report = PairReport(
         models,
         warnings=("The draft was trained for 4,096 tokens of context, the target for 32,768.",),
         fit=Fit.FITS,
@@ -86,7 +85,7 @@ async def adding(window: Window) -> None:
         download_bytes=19_851_000_000,
         free_bytes=310_000_000_000,
     )
-    window.pairs.answers(Inquiry(report=report))
+    window.pairs.answers(PairCheck(report=report))
     await window.shows("ride together")
 
 

@@ -9,7 +9,7 @@ from textual import events
 from textual.command import CommandPalette
 
 from app.conversations.store import Store
-from app.ui.screens.add_pair import AddPairScreen
+from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.transcript.message import UserMessage
 from tests.ui.chat_driver import Chat, open_chat

@@ -10,28 +10,31 @@ from textual.widgets import Input
 from app.engine.types import DraftParams
 from app.session.chat_settings import ChatSettings
 from app.ui.chat.session import Phase
-from app.ui.models.setups import Choice
-from app.ui.models.way_list import WayLine, WayList
-from app.ui.models.ways import NoRoomError, Way
+from app.ui.models.fit_options import FitOption, FitOptionLine, FitOptionList, NoRoomError
+from app.ui.models.state import LoadRequest
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import no_loader
 
 
-def choice(title: str) -> Callable[[], Choice]:
-    return lambda: Choice(no_loader, ChatSettings(title, drafting=DraftParams()))
+def choice(title: str) -> Callable[[], LoadRequest]:
+    return lambda: LoadRequest(no_loader, ChatSettings(title, drafting=DraftParams()))
 
 
 WAYS = (
-    Way("a context of 4,096 tokens", "frees about 1.2 GB", "conversations of 50% of the length", choice("Shorter")),
-    Way("Q3_K_M of Big", "frees about 4.1 GB", "another download", None, "tandem setup --target owner/big:Q3_K_M"),
-    Way("no draft", "frees about 0.6 GB, not enough alone", "plain decoding", choice("Without")),
+    FitOption(
+        "a context of 4,096 tokens", "frees about 1.2 GB", "conversations of 50% of the length", choice("Shorter")
+    ),
+    FitOption(
+        "Q3_K_M of Big", "frees about 4.1 GB", "another download", None, "tandem setup --target owner/big:Q3_K_M"
+    ),
+    FitOption("no draft", "frees about 0.6 GB, not enough alone", "plain decoding", choice("Without")),
 )
 ERROR = NoRoomError("Big with Small does not fit: it takes 25.1 GB on CUDA0, where 23.3 GB are free for it.", WAYS)
 
 
 async def refuse(chat: Chat) -> None:
     chat.engine.fails_to_load(ERROR)
-    await chat.until(lambda: chat.screen.session.phase is Phase.UNLOADED and chat.screen.query(WayLine))
+    await chat.until(lambda: chat.screen.session.phase is Phase.UNLOADED and chat.screen.query(FitOptionLine))
 
 
 async def test_the_ways_are_shown_with_their_keys() -> None:
@@ -55,7 +58,7 @@ async def test_one_key_loads_the_pair_that_way(key: str, title: str) -> None:
         await chat.shows(title)
         await chat.shows("Taken: ")
         assert chat.screen.session.phase is Phase.LOADING
-        assert not chat.screen.query(WayList)
+        assert not chat.screen.query(FitOptionList)
         assert chat.prompt == ""
         await chat.load()
         await chat.send("Hello")
@@ -64,7 +67,7 @@ async def test_one_key_loads_the_pair_that_way(key: str, title: str) -> None:
 async def test_a_click_takes_one_too() -> None:
     async with open_chat(loaded=False) as chat:
         await refuse(chat)
-        await chat.pilot.click(list(chat.screen.query(WayLine))[2])
+        await chat.pilot.click(list(chat.screen.query(FitOptionLine))[2])
 
         await chat.until(lambda: chat.engine.loads == 2)
         await chat.shows("Without")
@@ -73,7 +76,7 @@ async def test_a_click_takes_one_too() -> None:
 async def test_one_that_needs_a_download_is_not_taken() -> None:
     async with open_chat(loaded=False) as chat:
         await refuse(chat)
-        await chat.pilot.click(list(chat.screen.query(WayLine))[1])
+        await chat.pilot.click(list(chat.screen.query(FitOptionLine))[1])
         await chat.pilot.press("3")
 
         await chat.until(lambda: chat.prompt == "3")

@@ -8,8 +8,7 @@ import pytest
 
 from app.core.errors import AppError
 from app.ui.chat.session import Phase
-from app.ui.models.way_list import WayLine, WayList
-from app.ui.models.ways import NoRoomError
+from app.ui.models.fit_options import FitOptionLine, FitOptionList, NoRoomError
 from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.message import Problem
 from app.worker.events import Failed, Notice
@@ -28,7 +27,7 @@ TOLD = [
 async def lose(chat: Chat) -> None:
     """The pair has no room any more, and was to be loaded anew for an answer."""
     chat.engine.fails(LOST)
-    await chat.until(lambda: chat.screen.query(WayLine))
+    await chat.until(lambda: chat.screen.query(FitOptionLine))
     await chat.ready()
 
 
@@ -67,7 +66,7 @@ async def test_the_offer_goes_when_something_is_asked_again(keys: list[str]) -> 
         await chat.until(lambda: len(chat.engine.requests) == 2)
         await chat.until(lambda: "What would make it fit:" not in chat.text)
         await answered(chat, "So.")
-        await chat.until(lambda: not chat.screen.query(WayList))
+        await chat.until(lambda: not chat.screen.query(FitOptionList))
 
 
 async def test_another_answer_that_had_no_room_leaves_the_one_before_it_and_the_offer() -> None:
@@ -93,7 +92,7 @@ async def test_of_several_tries_without_room_the_last_offer_stands() -> None:
             # What is heard after it is shown after it.
             chat.engine.emit(Notice(heard))
             await chat.shows(heard)
-            assert len(chat.screen.query(WayList)) == 1
+            assert len(chat.screen.query(FitOptionList)) == 1
         assert said(chat)[:4] == ["You", "Why?", "Answer", "So."]
 
 
@@ -101,7 +100,7 @@ async def test_a_comparison_says_where_to_choose_and_offers_nothing_that_it_coul
     async with open_comparison() as compare:
         compare.engine.emit(Failed(compare.engine.job_number, LOST))
         await compare.chat.shows("When there is room for it m tries again; f6 in the chat chooses another")
-        assert not compare.chat.pilot.app.screen.query(WayList)
+        assert not compare.chat.pilot.app.screen.query(FitOptionList)
         await compare.chat.pilot.press("m")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
         assert not compare.chat.pilot.app.screen.query(Problem)
@@ -126,7 +125,7 @@ async def test_why_there_is_no_pair_is_said_in_whatever_conversation_is_shown(fi
         await chat.shows("1 or 2, or a click, takes one")
         await chat.until(lambda: len(chat.screen.query(Problem)) == 1)
 
-        await chat.pilot.click(chat.screen.query(WayLine).first())
+        await chat.pilot.click(chat.screen.query(FitOptionLine).first())
         await chat.until(lambda: chat.engine.loads == 2)
         await chat.load()
         await chat.pilot.press("ctrl+n")

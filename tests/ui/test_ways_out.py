@@ -12,12 +12,11 @@ from app.models.pair_info import ModelInfo, PairInfo
 from app.models.pairing.propose import Fit
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.ways_out import Situation, in_chat, with_keys
-from app.ui.models.roomier import roomier
-from app.ui.models.setups import Card
+from app.ui.models.state import PairCard, PairsState
 
 PAIR = PairInfo(ModelInfo("Big", "big.gguf", "Q4_K_M", 1000, 100, n_ctx_train=8192), None, 4096, "CPU")
 FULL = replace(PAIR, n_ctx=8192)
-ROOMY = Card("roomy", "A pair", "Another", context=32768, set_up=True)
+ROOMY = PairCard("roomy", "A pair", "Another", context=32768, set_up=True)
 TRAINED = "Big was trained for 8,192 tokens"
 ANEW = "ctrl+n begins a new conversation"
 EARLIER = f"{ANEW}, ctrl+up and e change an earlier prompt"
@@ -83,19 +82,19 @@ def test_any_other_failure_is_told_as_it_is() -> None:
     assert with_keys(error, Situation(PAIR)) is error
 
 
-def test_the_pair_that_is_offered_can_hold_it_and_if_any_can_at_once() -> None:
+def _offered(*cards: PairCard) -> PairCard | None:
+    return PairsState(cards=cards).with_longer_context(9000)
+
+
+def test_offers_a_pair_with_a_longer_context_ready_and_fast_ones_first() -> None:
     short, large = replace(ROOMY, name="short", context=4096), replace(ROOMY, name="large", fit=Fit.TOO_BIG)
     to_come = replace(ROOMY, name="to come", set_up=False)
     is_open = replace(ROOMY, name="open", is_open=True)
 
-    assert roomier([short, large, is_open, to_come, ROOMY], 9000) is ROOMY
-    assert roomier([short, large, is_open, to_come], 9000) is to_come
-    assert roomier([short, large, is_open, replace(ROOMY, context=9000)], 9000) is None
+    assert _offered(short, large, is_open, to_come, ROOMY) is ROOMY
+    assert _offered(short, large, is_open, to_come) is to_come
+    assert _offered(short, large, is_open, replace(ROOMY, context=9000)) is None
 
-
-def test_a_slow_pair_is_offered_only_where_there_is_no_other() -> None:
-    slow, fast = replace(ROOMY, name="slow", set_up=False, slow=True), replace(ROOMY, name="fast", set_up=False)
-
-    assert roomier([slow, fast], 9000) is fast
-    assert roomier([slow], 9000) is slow
-    assert roomier([fast, replace(slow, set_up=True)], 9000) == replace(slow, set_up=True)
+    slow, fast = replace(to_come, slow=True), to_come
+    assert _offered(slow, fast) is fast
+    assert _offered(slow) is slow

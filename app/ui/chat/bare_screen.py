@@ -19,8 +19,7 @@ from app.ui.conversations.sidebar import Sidebar
 from app.ui.keys.bar import KeyBar
 from app.ui.listening.listener import Listener
 from app.ui.models.downloads import DownloadLines
-from app.ui.models.roomier import roomier
-from app.ui.models.setups import Card, PairService
+from app.ui.models.state import PairCard, PairService
 from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.sidebar.state import Readouts
 from app.ui.sidebar.status_line import StatusLine
@@ -80,9 +79,9 @@ class BareChatScreen(Screen[None]):
         """Whether there are pairs to choose from."""
         return self._pairs is not None
 
-    def roomier_pair(self, n_tokens: int) -> Card | None:
+    def roomier_pair(self, n_tokens: int) -> PairCard | None:
         """A pair whose context would hold so many tokens, other than the open one; None where none is known."""
-        return roomier(self._pairs.look().cards, n_tokens) if self._pairs is not None else None
+        return self._pairs.look().with_longer_context(n_tokens) if self._pairs is not None else None
 
     def tell_included(self) -> None:
         """Say what the prompt includes, for the pair that is loaded."""

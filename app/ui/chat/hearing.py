@@ -17,7 +17,7 @@ from app.ui.chat.session import Phase
 from app.ui.chat.token_mode import TokenMode
 from app.ui.chat.ways_out import in_chat
 from app.ui.listening.bridge import Batch, Single
-from app.ui.models.ways import NoRoomError
+from app.ui.models.fit_options import NoRoomError
 from app.ui.names import names_of
 from app.ui.sweeping import REST_S, sweep
 from app.ui.transcript.ended import in_vain
@@ -198,9 +198,9 @@ class Hearing:
         if self._session.phase is not Phase.READY:
             return
         self._screen.status.in_vain()
-        if isinstance(error, NoRoomError) and error.ways:
+        if isinstance(error, NoRoomError) and error.options:
             # They hold for now and here; what is kept of the answer says so by itself.
-            await self._screen.messages.offer(error.ways)
+            await self._screen.messages.offer(error.options)
             if is_idle:
                 self._pair_loading.show_ways()
 

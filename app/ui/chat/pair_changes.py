@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.ui.chat.session import ChatSession, Phase
-from app.ui.models.setups import Choice
+from app.ui.models.state import LoadRequest
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
@@ -24,10 +24,10 @@ class PairChanges:
         self._engine = engine
         self._session = session
         self._n_loading = int(loads)
-        self._next: Choice | None = None
+        self._next: LoadRequest | None = None
         session.phase = Phase.LOADING if loads else Phase.UNLOADED
 
-    def want(self, choice: Choice) -> None:
+    def want(self, choice: LoadRequest) -> None:
         """Take another pair, at the next `begin`."""
         self._next = choice
 

@@ -7,9 +7,8 @@ from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.pair_changes import PairChanges
 from app.ui.chat.session import Phase
 from app.ui.models.downloads import DownloadLines
-from app.ui.models.setups import Choice
-from app.ui.models.way_list import WayList
-from app.ui.models.ways import Way
+from app.ui.models.fit_options import FitOption, FitOptionList
+from app.ui.models.state import LoadRequest
 
 
 class PairLoading:
@@ -26,7 +25,7 @@ class PairLoading:
         self._changes = changes
         self._asking = asking
 
-    async def change(self, choice: Choice) -> None:
+    async def change(self, choice: LoadRequest) -> None:
         """Load another pair; a running answer is stopped first."""
         self._changes.want(choice)
         if self._screen.session.phase is Phase.ANSWERING:
@@ -49,10 +48,10 @@ class PairLoading:
 
     def show_ways(self) -> None:
         """Let keys take a way out of a pair that does not fit, if there is one."""
-        for ways in self._screen.query(WayList):
+        for ways in self._screen.query(FitOptionList):
             ways.focus()
 
-    async def take(self, way: Way, choice: Choice) -> None:
+    async def take(self, way: FitOption, choice: LoadRequest) -> None:
         """Go a way out of a pair that does not fit."""
         self._screen.prompt.focus()
         await self._screen.messages.notice(f"Taken: {way.what}.")

@@ -11,8 +11,8 @@ from app.models.context_limit import enough_for, roomy
 from app.models.pair_info import PairInfo
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.key_names import CHOOSE, key
-from app.ui.models.setups import Card
-from app.ui.models.ways import NoRoomError
+from app.ui.models.fit_options import NoRoomError
+from app.ui.models.state import PairCard
 from app.worker.overflow import or_longer
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Situation:
     pair: PairInfo | None = None
     asked: str = ""
     ctx_to_come: int = 0
-    roomier: Card | None = None
+    roomier: PairCard | None = None
 
 
 def in_chat(error: AppError, screen: BareChatScreen, asked: str = "") -> AppError:

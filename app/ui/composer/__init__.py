@@ -2,7 +2,7 @@
 
 input         the prompt itself                    suggestions     the list above it
 editor        its text, on which the others work
-completing    what the text at the cursor could become: completion finds it, path_completion on the disk
+completing    what the text at the cursor could become: completion finds it
 recalling     what was asked before: past_prompts, alike
 pastes        long pastes, as one short mark
 references    `@path` in a text                    including       the files they name, read

@@ -8,9 +8,9 @@ from enum import Enum, auto
 from pathlib import Path
 
 from app.ui.commands.command import Command, Commands, Takes
-from app.ui.composer.path_completion import PathCompletion
 from app.ui.composer.references import completed, reference_at
 from app.ui.composer.suggestions import Suggestion
+from app.ui.widgets.path_completion import PathCompletion
 
 
 class Kind(Enum):

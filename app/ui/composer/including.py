@@ -11,8 +11,8 @@ from app.conversations.textfile import MAX_BYTES, FolderNamed, MissingFile, mark
 from app.conversations.token_estimate import estimated_tokens, in_tokens
 from app.core.errors import AppError, ContextOverflowError
 from app.models.source import home_expanded
-from app.ui.composer.path_completion import PathCompletion
 from app.ui.composer.references import Reference, references
+from app.ui.widgets.path_completion import PathCompletion
 
 _FEWEST_BYTES_A_TOKEN = 8
 """More than that no ordinary text has; whether a smaller one fits is for the tokenizer to say."""

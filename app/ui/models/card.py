@@ -17,7 +17,7 @@ from app.core.printable import printable
 from app.models.pairing.propose import Fit
 from app.ui.key_names import key
 from app.ui.models.section import before_start, without_hub
-from app.ui.models.setups import Card, Job, Stage
+from app.ui.models.state import PairCard, SetupProgress, Stage
 from app.ui.text import MARK, percent, side_by_side
 
 ADD = ""
@@ -67,11 +67,11 @@ class PairLine(Widget):
     def __init__(self, pair: str) -> None:
         super().__init__()
         self.pair = pair
-        self._card: Card | None = None
-        self._job: Job | None = None
+        self._card: PairCard | None = None
+        self._job: SetupProgress | None = None
         self._columns = Columns()
 
-    def show(self, card: Card | None, job: Job | None, columns: Columns) -> None:
+    def show(self, card: PairCard | None, job: SetupProgress | None, columns: Columns) -> None:
         """Say something else, if it is something else."""
         if (card, job, columns) != (self._card, self._job, self._columns):
             self._card, self._job, self._columns = card, job, columns
@@ -108,7 +108,7 @@ class PairLine(Widget):
 class PairDetails(Static):
     """What more there is to say about the chosen pair."""
 
-    def show(self, card: Card | None, job: Job | None, question: str = "", ready: str = "") -> None:
+    def show(self, card: PairCard | None, job: SetupProgress | None, question: str = "", ready: str = "") -> None:
         """Say it.
 
         Args:
@@ -133,7 +133,7 @@ def _is_of_the_hub(error: AppError | None) -> bool:
 _ADDING = [Content.styled("Any two GGUF models of one family, from the hub or from this machine.", "$quiet")]
 
 
-def models_text(card: Card, *, coloured: bool, room: int | None = None) -> Content:
+def models_text(card: PairCard, *, coloured: bool, room: int | None = None) -> Content:
     """Both models; in their two colours, or quiet.
 
     Args:
@@ -150,7 +150,7 @@ def models_text(card: Card, *, coloured: bool, room: int | None = None) -> Conte
     return Content.styled(target, "$target" if coloured else "$quiet") + rest
 
 
-def state_text(card: Card, job: Job | None, *, full: bool) -> str:
+def state_text(card: PairCard, job: SetupProgress | None, *, full: bool) -> str:
     """How it stands with a pair, in a word or, where there is room, with the reason."""
     if job is not None and job.stage is not Stage.READY and not card.set_up:
         if job.stage is Stage.DOWNLOADING:
@@ -165,7 +165,7 @@ def state_text(card: Card, job: Job | None, *, full: bool) -> str:
     return printable(f"{card.word}, {card.reason}" if full and card.reason else card.word)
 
 
-def default_text(cards: Sequence[Card], name: str) -> str:
+def default_text(cards: Sequence[PairCard], name: str) -> str:
     """Which pair Tandem opens with, now that this one is set up, as a sentence."""
     default = next((card.name for card in cards if card.is_default), None)
     if default is None:
@@ -176,7 +176,7 @@ def default_text(cards: Sequence[Card], name: str) -> str:
     return printable(f"Tandem still opens with {default}; {pairs}, then {make} on {name} changes that.")
 
 
-def _details(card: Card, job: Job | None, question: str, *, room: int, full: bool) -> Iterator[Content]:
+def _details(card: PairCard, job: SetupProgress | None, question: str, *, room: int, full: bool) -> Iterator[Content]:
     name = Content(printable(card.name))
     if name.cell_length > LONGEST_NAME:
         yield name
@@ -208,7 +208,7 @@ def _details(card: Card, job: Job | None, question: str, *, room: int, full: boo
             yield Content.styled(printable(fact), "$quiet")
 
 
-def _news(card: Card, job: Job) -> Iterator[Content]:
+def _news(card: PairCard, job: SetupProgress) -> Iterator[Content]:
     """What came of a set-up."""
     enter = key("pairs.choose", "enter")
     if job.error is not None:

@@ -12,7 +12,7 @@ from app.core.printable import printable
 from app.core.sizes import GB
 from app.models.pairing.texts import duration, speed
 from app.ui.key_names import key
-from app.ui.models.setups import Download, Job, PairService, Stage
+from app.ui.models.state import Download, PairService, SetupProgress, Stage
 from app.ui.text import cut, percent
 
 LOOK_S = 0.125
@@ -36,9 +36,9 @@ class DownloadBars(Static):
 
     def __init__(self) -> None:
         super().__init__()
-        self._job: Job | None = None
+        self._job: SetupProgress | None = None
 
-    def show(self, job: Job | None) -> None:
+    def show(self, job: SetupProgress | None) -> None:
         """Show a set-up, or nothing."""
         if job != self._job:
             self._job = job
@@ -98,7 +98,7 @@ class DownloadLines(Static):
         self.update(Content("\n").join(line_text(name, job, width) for name, job in told.items()))
 
 
-def line_text(name: str, job: Job, width: int) -> Content:
+def line_text(name: str, job: SetupProgress, width: int) -> Content:
     """A set-up in one line of so many cells."""
     name, pairs = printable(name), key("chat.pairs", "f6")
     if job.stage is Stage.READY:
@@ -115,7 +115,7 @@ def line_text(name: str, job: Job, width: int) -> Content:
     return Content(_GAP).join(parts).truncate(width, ellipsis=True)
 
 
-def _line_parts(name: str, job: Job) -> list[Content]:
+def _line_parts(name: str, job: SetupProgress) -> list[Content]:
     """What there is to say, that which can be spared last."""
     parts = [Content.styled(name, "$quiet")]
     parts += [Content.styled(f"{one.role} {percent(one.share):>3}", f"${one.role}") for one in job.downloads]
@@ -127,7 +127,7 @@ def _line_parts(name: str, job: Job) -> list[Content]:
     return parts
 
 
-def _pace(job: Job) -> list[str]:
+def _pace(job: SetupProgress) -> list[str]:
     """Speed and time left, as far as they are known."""
     if not job.running:
         return [job.stage.value]

@@ -17,8 +17,7 @@ from app.models.catalog import Pair
 from app.models.pairing.propose import Room, weigh
 from app.models.pairing.texts import pair_name, title_of
 from app.models.source import parse_source
-from app.ui.models.inquiry import Inquiry, ModelReport, Report
-from app.ui.models.setups import Download, Job, Stage
+from app.ui.models.state import Download, ModelReport, PairCheck, PairReport, SetupProgress, Stage
 
 if TYPE_CHECKING:
     from app.models.pairing.prepared import Prepared
@@ -105,7 +104,7 @@ class SetupJob(_Task):
         self.agreed = agreed
         self.files: SetUp | None = None
         """What was set up, also where that cannot be remembered."""
-        self.job = Job(Stage.CHECKING)
+        self.job = SetupProgress(Stage.CHECKING)
 
     def cancel(self) -> None:
         super().cancel()
@@ -146,7 +145,7 @@ class SetupJob(_Task):
     def _failed(self, error: AppError) -> None:
         self._tell(replace(_ended(self.job, Stage.FAILED), error=error))
 
-    def _tell(self, job: Job) -> None:
+    def _tell(self, job: SetupProgress) -> None:
         if self._cancelled.is_set():
             raise Interrupted
         self.job = job
@@ -166,7 +165,7 @@ class Question(_Task):
         super().__init__(make_setup)
         self._target, self._draft = target, draft
         self._room = room
-        self.inquiry = Inquiry()
+        self.inquiry = PairCheck()
         self.prepared: Prepared | None = None
         """What `SetupJob` can go on with."""
 
@@ -179,22 +178,22 @@ class Question(_Task):
         draft = parse_source(self._draft) if self._draft.strip() else None
         prepared = setup.prepare(Pair(pair_name(target), title_of(target, draft), target, draft), self._looks)
         self.prepared = prepared
-        self.inquiry = Inquiry(report=_report(prepared, self._room))
+        self.inquiry = PairCheck(report=_report(prepared, self._room))
 
     def _looks(self, now: Looking) -> None:
-        self.inquiry = Inquiry(looking=now.line)
+        self.inquiry = PairCheck(looking=now.line)
 
     def _failed(self, error: AppError) -> None:
-        self.inquiry = Inquiry(error=error, error_role=self._setup.current_role if self._setup is not None else "")
+        self.inquiry = PairCheck(error=error, error_role=self._setup.current_role if self._setup is not None else "")
 
 
-def _ended(job: Job, stage: Stage) -> Job:
+def _ended(job: SetupProgress, stage: Stage) -> SetupProgress:
     """A set-up that does not go on: nothing comes any more, and nobody waits for it to come."""
     downloads = tuple(replace(one, waiting="", wait_s=0.0) for one in job.downloads)
     return replace(job, stage=stage, looking="", downloads=downloads, bytes_per_s=0.0, left_s=None)
 
 
-def _progressed(job: Job, progress: Progress) -> Job:
+def _progressed(job: SetupProgress, progress: Progress) -> SetupProgress:
     return replace(
         job,
         downloads=tuple(Download(f.role, f.done, f.total, f.waiting, f.wait_s, f.came) for f in progress.files),
@@ -203,7 +202,7 @@ def _progressed(job: Job, progress: Progress) -> Job:
     )
 
 
-def _report(prepared: Prepared, room: Room | None) -> Report:
+def _report(prepared: Prepared, room: Room | None) -> PairReport:
     facts = {"target": prepared.check.target, "draft": prepared.check.draft}
     models = tuple(
         ModelReport(role, one.name, files.quant, files.size, here=files.path is not None)
@@ -211,7 +210,7 @@ def _report(prepared: Prepared, room: Room | None) -> Report:
         if (one := facts[role]) is not None
     )
     proposal = weigh(prepared.sized, room) if room is not None else None
-    return Report(
+    return PairReport(
         models=models,
         problems=prepared.check.problems,
         way_out=prepared.check.way_out,

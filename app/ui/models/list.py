@@ -13,7 +13,7 @@ from textual.widget import Widget
 from app.core.printable import printable
 from app.ui.models.card import ADD, LONGEST_NAME, Columns, PairDetails, PairLine, models_text
 from app.ui.models.section import PairSection
-from app.ui.models.setups import Card, Job, State
+from app.ui.models.state import PairCard, PairsState, SetupProgress
 
 
 class PairList(VerticalScroll, can_focus=False):
@@ -27,10 +27,10 @@ class PairList(VerticalScroll, can_focus=False):
 
     def __init__(self) -> None:
         super().__init__()
-        self._cards: dict[str, Card] = {}
-        self._seen: Sequence[Card] | None = None
+        self._cards: dict[str, PairCard] = {}
+        self._seen: Sequence[PairCard] | None = None
         self._looking = False
-        self._jobs: Mapping[str, Job] = {}
+        self._jobs: Mapping[str, SetupProgress] = {}
         self._lines: dict[str, PairLine] = {}
         self._sections: list[PairSection] = []
         self._question = ""
@@ -42,7 +42,7 @@ class PairList(VerticalScroll, can_focus=False):
         """Where the list was scrolled to when the chosen line was brought into view."""
 
     @property
-    def card(self) -> Card | None:
+    def card(self) -> PairCard | None:
         """The chosen pair; None if it is the line that adds one, or there is none."""
         return self._cards.get(self._chosen or ADD)
 
@@ -51,7 +51,7 @@ class PairList(VerticalScroll, can_focus=False):
         """Whether the chosen line is the one that adds a pair."""
         return self._chosen == ADD
 
-    async def show(self, state: State) -> None:
+    async def show(self, state: PairsState) -> None:
         """Show these pairs and how it stands with them; the chosen one stays so.
 
         Which pairs are the best to download depends on the machine. Until that is known they are left out: a line that
@@ -130,7 +130,7 @@ class PairList(VerticalScroll, can_focus=False):
         text = " ".join((name, card.title, card.target, card.draft, card.good_at, card.licence)).lower()
         return all(word in text for word in self._words)
 
-    async def _arrange(self, cards: dict[str, Card]) -> None:
+    async def _arrange(self, cards: dict[str, PairCard]) -> None:
         before, self._cards = self._cards, cards
         wanted = [*cards, ADD]
         if wanted != list(self._lines) or any(is_here(cards[name]) != is_here(one) for name, one in before.items()):
@@ -153,7 +153,7 @@ class PairList(VerticalScroll, can_focus=False):
     def _is_open(self, name: str) -> bool:
         return name in self._cards and self._cards[name].is_open
 
-    def _stays(self, before: Mapping[str, Card]) -> bool:
+    def _stays(self, before: Mapping[str, PairCard]) -> bool:
         """Whether the chosen line is still meant: taken by the user, or a pair that is as near as it was."""
         was, now = before.get(self._chosen or ADD), self.card
         return self._moved or (was is not None and now is not None and is_here(now) >= is_here(was))
@@ -197,6 +197,6 @@ class PairList(VerticalScroll, can_focus=False):
             self._details.show(self.card, self._jobs.get(self._chosen or ADD), self._question, ready)
 
 
-def is_here(card: Card) -> bool:
+def is_here(card: PairCard) -> bool:
     """Whether a pair can be chatted with without a download, or is."""
     return card.here or card.set_up or card.is_open

@@ -17,7 +17,7 @@ from app.models.pairing.propose import USUAL_CONTEXT, Room
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.ui.models.opened import Current
-from app.ui.models.setups import Choice
+from app.ui.models.state import LoadRequest
 
 log = logging.getLogger("tandem.pairs")
 
@@ -53,7 +53,7 @@ class Surroundings:
     machine: Callable[[], tuple[str, Room]]
     demo_file: Callable[[str], Path]
     demo_is_installed: Callable[[], bool]
-    open_pair: Callable[[Pair, SetUp], Choice]
+    open_pair: Callable[[Pair, SetUp], LoadRequest]
     is_cached: Callable[[HubModel], bool] = lambda _: False
     came: Callable[[HubModel], int] = lambda _: 0
     seen: Callable[[], Mapping[str, Seen]] = dict

@@ -12,7 +12,7 @@ from app.core.sizes import gigabytes
 from app.models.pairing.propose import Fit
 from app.models.pairing.weight import NO_FILE
 from app.ui.key_names import key
-from app.ui.models.setups import Card, Job, Stage
+from app.ui.models.state import PairCard, SetupProgress, Stage
 
 _LOOKING = "To download: seeing what this machine can run …"
 
@@ -42,7 +42,7 @@ class PairSection(Static):
         self.update("On this machine" if self.here else to_come)
 
 
-def question(card: Card, job: Job | None) -> str:
+def question(card: PairCard, job: SetupProgress | None) -> str:
     """What has to be agreed to before a pair is set up; "" for nothing, or where it was said already."""
     if card.here or job is not None:
         return ""
@@ -52,7 +52,7 @@ def question(card: Card, job: Job | None) -> str:
     return f"{_enter().capitalize()} again {what}, {key('pairs.leave', 'esc')} does not." if card.to_come else ""
 
 
-def before_start(card: Card, job: Job | None) -> Iterator[Content]:
+def before_start(card: PairCard, job: SetupProgress | None) -> Iterator[Content]:
     """What enter would do with a pair that is not set up yet."""
     if job is not None and job.stage is Stage.ASKING:
         to_come, free = gigabytes(job.to_come), gigabytes(job.free)

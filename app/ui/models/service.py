@@ -1,4 +1,4 @@
-"""The pairs of the catalogue and of this machine, for the screens: implements `app.ui.models.setups.PairService`.
+"""The pairs of the catalogue and of this machine, for the screens: implements `app.ui.models.state.PairService`.
 
 Called from the screen's thread only; what takes time is in `app.ui.models.jobs`.
 """
@@ -25,7 +25,7 @@ from app.ui.key_names import key
 from app.ui.models.jobs import Question, SetupJob
 from app.ui.models.lookout import Lookout, Surroundings
 from app.ui.models.opened import Opened
-from app.ui.models.setups import Card, Choice, Stage, State
+from app.ui.models.state import LoadRequest, PairCard, PairsState, Stage
 
 if TYPE_CHECKING:
     from app.models.pairing.prepared import Prepared
@@ -46,7 +46,7 @@ class Pairs:
         self._known = self._lookout.found
         """Of what was found that which the cards were made of."""
         self._stale = True
-        self._cards: tuple[Card, ...] = ()
+        self._cards: tuple[PairCard, ...] = ()
         self._troubles: list[AppError] = []
         self._pairs: dict[str, Pair] = {}
         self._added: dict[str, Prepared] = {}
@@ -67,7 +67,7 @@ class Pairs:
         sources = (source for pair in self._pairs.values() for source in pair.sources)
         self._lookout.begin(frozenset(source for source in sources if isinstance(source, HubModel)))
 
-    def look(self) -> State:
+    def look(self) -> PairsState:
         # Asked before anything is read: what ends in between is then seen at the next look.
         lookout = self._lookout
         busy = lookout.is_looking or lookout.is_provisional or self._is_asking or self._is_setting_up
@@ -77,7 +77,7 @@ class Pairs:
         if self._opened.look() or self._stale:
             self._stale = False
             self._read()
-        return State(
+        return PairsState(
             machine=self._known.machine,
             cards=self._cards,
             jobs={name: one.job for name, one in self._jobs.items()},
@@ -137,7 +137,7 @@ class Pairs:
         self._start(pair, prepared, agreed=True)
         return pair.name
 
-    def choose(self, name: str) -> Choice:
+    def choose(self, name: str) -> LoadRequest:
         files = self._files(name)
         if files is None:
             enter = key("pairs.choose", "enter")
@@ -242,11 +242,11 @@ class Pairs:
         files, prepared = self._files(name), self._prepared(name)
         return prepared.sized if files is None and prepared is not None else with_files(self._pairs[name], files)
 
-    def _card(self, one: Standing, proposed: Sequence[Proposal]) -> Card:
+    def _card(self, one: Standing, proposed: Sequence[Proposal]) -> PairCard:
         pair, proposal, name = one.pair, one.proposal, one.pair.name
         files = self._files(name)
         target, draft = pair_texts(pair, files)
-        return Card(
+        return PairCard(
             name=name,
             title=pair.title,
             target=target,

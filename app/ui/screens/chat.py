@@ -13,6 +13,7 @@ from app.conversations.attached import joined_as_it_stands
 from app.session.chat_settings import ChatSettings
 from app.session.keeper import Keeper
 from app.settings.live import LiveSettings
+from app.ui.base_screen import BaseScreen
 from app.ui.chat.asking import Asking
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.counting import Counting
@@ -42,9 +43,8 @@ from app.ui.keys.order import in_order
 from app.ui.listening.bridge import EventBridge
 from app.ui.listening.listener import Ears, Listener
 from app.ui.listening.shared_ears import SharedEars
-from app.ui.models.setups import PairService
-from app.ui.models.way_list import WayList
-from app.ui.screens.sturdy import SturdyScreen
+from app.ui.models.fit_options import FitOptionList
+from app.ui.models.state import PairService
 from app.ui.terminal.attention import Attention
 from app.ui.transcript.speech import Speech
 from app.ui.widgets.even import Even
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
 
 
-class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
+class ChatScreen(BaseScreen[None], BareChatScreen, Even):
     """One conversation with one pair.
 
     Args:
@@ -268,12 +268,12 @@ class ChatScreen(SturdyScreen[None], BareChatScreen, Even):
     def action_settings(self) -> None:
         self.post_message(SettingsWanted())
 
-    @on(WayList.Taken)
-    async def _take_way(self, event: WayList.Taken) -> None:
-        await self.pair_loading.take(event.way, event.choice)
+    @on(FitOptionList.Taken)
+    async def _take_way(self, event: FitOptionList.Taken) -> None:
+        await self.pair_loading.take(event.option, event.request)
 
-    @on(WayList.Left)
-    def _leave_ways(self, event: WayList.Left) -> None:
+    @on(FitOptionList.Left)
+    def _leave_ways(self, event: FitOptionList.Left) -> None:
         self.prompt.focus()
         self.prompt.insert(event.text)
 

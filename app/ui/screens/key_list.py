@@ -11,16 +11,16 @@ from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from app.ui.base_screen import SubScreen
 from app.ui.keys.bar import KeyBar
 from app.ui.keys.listing import Key
 from app.ui.keys.table import KeyTable
-from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine
 
 _Group = tuple[str, Sequence[Key]]
 
 
-class KeyListScreen(Overlay[None]):
+class KeyListScreen(SubScreen[None]):
     """Which key does what; nothing else happens here.
 
     Args:

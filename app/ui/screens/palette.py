@@ -5,11 +5,11 @@ from __future__ import annotations
 from textual.command import Command, CommandInput, CommandList, CommandPalette, SearchIcon
 from textual.theme import ThemeProvider
 
-from app.ui.screens.overlay import Overlay
+from app.ui.base_screen import SubScreen
 from app.ui.text import MARK
 
 
-class Palette(CommandPalette, Overlay[None]):
+class Palette(CommandPalette, SubScreen[None]):
     """Textual's own, as quiet as the rest of the program; it bears keys that come before its list was laid out."""
 
     CSS_PATH = "palette.tcss"

@@ -9,8 +9,7 @@ from textual.widget import Widget
 from app.conversations.tree import Node, Tree
 from app.core.errors import AppError
 from app.core.printable import printable
-from app.ui.models.way_list import WayList
-from app.ui.models.ways import Way
+from app.ui.models.fit_options import FitOption, FitOptionList
 from app.ui.reading.rows import Row
 from app.ui.transcript.absent import Absent, AbsentAnswer, AbsentPrompt, absents
 from app.ui.transcript.attempt import Attempt
@@ -71,7 +70,7 @@ class MessageList(Exchange, can_focus=False):
         async with self._changing():
             self._failure = await self._put(Problem(error))
 
-    async def offer(self, ways: tuple[Way, ...]) -> None:
+    async def offer(self, ways: tuple[FitOption, ...]) -> None:
         """Offer the ways out of what failed the answer above, until `end_failure`, another answer or another offer."""
         async with self._changing():
             # That of an earlier try is there again with the answer that was; its keys are this one's.
@@ -83,7 +82,7 @@ class MessageList(Exchange, can_focus=False):
         async with self._changing():
             self._failure = None
             await self._take_out(self._offers)
-            await self.query(WayList).remove()
+            await self.query(FitOptionList).remove()
 
     async def _put(self, widget: Widget, before: Entry | None = None) -> Entry:
         entry = Entry(widget=widget)

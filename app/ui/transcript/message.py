@@ -17,8 +17,7 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.text.segments import Segment
 from app.ui.key_names import key
-from app.ui.models.way_list import WayList
-from app.ui.models.ways import NoRoomError, Way
+from app.ui.models.fit_options import FitOption, FitOptionList, NoRoomError
 from app.ui.transcript.absent import AbsentAnswer, AbsentPrompt
 from app.ui.transcript.ended import as_error, in_words, is_final
 from app.ui.transcript.folded import FoldedText
@@ -84,7 +83,7 @@ class Problem(VerticalGroup):
     def compose(self) -> ComposeResult:
         yield Passage(printable(self._error.message), "what")
         if isinstance(self._error, NoRoomError):
-            yield WayList(self._error.ways)
+            yield FitOptionList(self._error.options)
         if self._error.hint:
             yield Passage(printable(self._error.hint), "way-out")
 
@@ -96,7 +95,7 @@ class Problem(VerticalGroup):
 class Offer(Problem):
     """The ways out of a failure that is told already, where they can be taken."""
 
-    def __init__(self, ways: tuple[Way, ...]) -> None:
+    def __init__(self, ways: tuple[FitOption, ...]) -> None:
         super().__init__(NoRoomError("What would make it fit:", ways))
 
 

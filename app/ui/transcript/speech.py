@@ -209,7 +209,7 @@ class Speech(VerticalGroup, Stack, Even, can_focus=True):
         self.post_message(self.Wished(self, event.wish))
 
     def on_blur(self) -> None:
-        # It stays chosen while another window is in front; see `app.ui.screens.sturdy`.
+        # It stays chosen while another window is in front; see `app.ui.base_screen`.
         if self.app.app_focus and self.screen.focused is not self:
             self.choose(False)
 

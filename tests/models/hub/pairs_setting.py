@@ -13,10 +13,9 @@ from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel
 from app.models.working_memory import Working
 from app.session.chat_settings import ChatSettings
-from app.ui.models.inquiry import Inquiry
 from app.ui.models.lookout import Surroundings
 from app.ui.models.service import Pairs
-from app.ui.models.setups import Card, Choice, Job
+from app.ui.models.state import LoadRequest, PairCard, PairCheck, SetupProgress
 from app.worker.engine_worker import CancelSwitch, Progress
 from app.worker.request import LoadedPair
 from tests.models.hub.models import DRAFT, TARGET, tiny
@@ -74,19 +73,19 @@ class Setting:
             assert time.monotonic() < end, self.service.look()
             time.sleep(0.01)
 
-    def card(self, name: str) -> Card:
+    def card(self, name: str) -> PairCard:
         return next(card for card in self.service.look().cards if card.name == name)
 
-    def job(self, name: str) -> Job:
+    def job(self, name: str) -> SetupProgress:
         return self.service.look().jobs[name]
 
-    def set_up(self, name: str) -> Job:
+    def set_up(self, name: str) -> SetupProgress:
         """Start and wait for the end."""
         self.service.start(name, agreed=True)
         self.until(lambda: not self.job(name).running)
         return self.job(name)
 
-    def ask(self, target: str, draft: str = "") -> Inquiry:
+    def ask(self, target: str, draft: str = "") -> PairCheck:
         """Ask and wait for the answer."""
         self.service.ask(target, draft)
         self.until(lambda: not self.service.look().busy)
@@ -99,10 +98,10 @@ class Setting:
             raise CatalogError("models.toml cannot be read.", "Mend it.")
         return self.pairs, self.trouble
 
-    def _open(self, pair: Pair, files: SetUp) -> Choice:
+    def _open(self, pair: Pair, files: SetUp) -> LoadRequest:
         self.opened.append((pair, files))
         self.current = pair, files
-        return Choice(_no_loader, ChatSettings(pair.title))
+        return LoadRequest(_no_loader, ChatSettings(pair.title))
 
 
 def _no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:

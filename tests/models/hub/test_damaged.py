@@ -19,7 +19,7 @@ from app.models.pairing.resolve import Resolved
 from app.models.pairing.setup import Ready, Setup
 from app.models.registry import SetUp
 from app.models.source import HubModel
-from app.ui.models.setups import Stage
+from app.ui.models.state import Stage
 from tests.models.hub.faults import Corrupt, EditJson, Status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import BOTH, RETRY, TARGET, no_demo

@@ -9,7 +9,7 @@ import pytest
 
 from app.core.errors import PairError
 from app.models.source import LocalModel
-from app.ui.models.setups import Stage
+from app.ui.models.state import Stage
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET, tiny

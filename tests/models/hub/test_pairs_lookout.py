@@ -16,7 +16,7 @@ from app.models.source import HubModel, LocalModel
 from app.models.working_memory import Working
 from app.ui.models.lookout import Lookout
 from app.ui.models.service import Pairs
-from app.ui.models.setups import Stage
+from app.ui.models.state import Stage
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET, sha256, tiny

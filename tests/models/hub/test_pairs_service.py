@@ -16,7 +16,7 @@ from app.models.registry import Registry, SetUp
 from app.models.source import HubModel, LocalModel
 from app.ui.models.jobs import SetupJob
 from app.ui.models.service import Pairs
-from app.ui.models.setups import Download, Job, Stage
+from app.ui.models.state import Download, SetupProgress, Stage
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import TARGET
@@ -89,7 +89,7 @@ def test_how_headers_come_is_told_until_all_is_known(setting: Setting, hub: Loop
 
 
 def test_a_set_up_that_has_ended_waits_for_nothing(setting: Setting) -> None:
-    waiting = Job(Stage.DOWNLOADING, (Download("target", 1, 2, "The connection broke.", 5.0),), 1e6, 1.0)
+    waiting = SetupProgress(Stage.DOWNLOADING, (Download("target", 1, 2, "The connection broke.", 5.0),), 1e6, 1.0)
     ended = replace(waiting, downloads=(Download("target", 1, 2),), bytes_per_s=0.0, left_s=None)
 
     def no_setup() -> NoReturn:
@@ -282,7 +282,7 @@ def test_closing_does_not_wait_for_a_network_that_does_not_answer(setting: Setti
 
 def test_the_screens_do_not_load_the_hubs_client() -> None:
     code = (
-        "import sys, app.ui.app, app.ui.screens.setup, app.ui.models.service\n"
+        "import sys, app.ui.app, app.ui.models.setup_screen, app.ui.models.service\n"
         "print(*[m for m in sys.modules if m.startswith(('huggingface_hub', 'httpx2', 'app.models.hub'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

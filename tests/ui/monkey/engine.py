@@ -13,8 +13,8 @@ from app.core.errors import AppError, DecodeError, EngineLostError, ModelLoadErr
 from app.engine.text.segments import Segment
 from app.engine.types import DraftParams, FinishReason, Origin
 from app.session.chat_settings import ChatSettings
-from app.ui.models.setups import Choice
-from app.ui.models.ways import NoRoomError, Way
+from app.ui.models.fit_options import FitOption, NoRoomError
+from app.ui.models.state import LoadRequest
 from app.worker.counting import CountJob
 from app.worker.engine_worker import Job, Loader
 from app.worker.events import (
@@ -211,6 +211,9 @@ def _comparison(job: CompareJob, number: int) -> Iterator[Event]:
 
 
 def _no_room() -> NoRoomError:
-    smaller = Choice(no_loader, ChatSettings("A smaller one", drafting=DraftParams()))
-    ways = (Way("a smaller context", "frees 2 GB", "less is remembered", lambda: smaller), Way("buy", "all", "money"))
+    smaller = LoadRequest(no_loader, ChatSettings("A smaller one", drafting=DraftParams()))
+    ways = (
+        FitOption("a smaller context", "frees 2 GB", "less is remembered", lambda: smaller),
+        FitOption("buy", "all", "money"),
+    )
     return NoRoomError("It does not fit.", ways, "Take another one.")

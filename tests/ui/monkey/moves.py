@@ -10,7 +10,7 @@ from random import Random
 from textual.binding import Binding
 from textual.widgets import Input, TextArea
 
-from app.ui.screens.own_keys import places
+from app.ui.screens.keymap import places
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from app.conversations.tree import Node
 from app.core.printable import printable
 from app.session.chat_settings import ChatSettings
 from app.ui.chat.session import Phase
-from app.ui.models.setups import Choice
+from app.ui.models.state import LoadRequest
 from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.absent import AbsentAnswer
 from app.ui.transcript.column import Entry
@@ -141,7 +141,7 @@ async def _must_work(program: Program) -> None:
     _must_show_the_tree(program)
     _must_have_the_words(program)
     if session.phase is Phase.UNLOADED:
-        await program.chat.pair_loading.change(Choice(no_loader, ChatSettings("Another")))
+        await program.chat.pair_loading.change(LoadRequest(no_loader, ChatSettings("Another")))
         await _do(program, Engine("end"))
         _must_be_ready(program, "a pair was loaded")
     await _must_answer(program)

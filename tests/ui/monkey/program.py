@@ -23,9 +23,7 @@ from app.session.keeper import Keeper
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
-from app.ui.models.inquiry import Inquiry
-from app.ui.models.setups import Choice, Job, Stage
-from app.ui.models.tuning import Tuning
+from app.ui.models.state import LoadRequest, PairCheck, SetupProgress, Stage, Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.message import AnswerMessage
 from app.worker.events import Event
@@ -108,9 +106,9 @@ class Program:
         live.loading()
         settings = ChatSettings("A pair", drafting=AutoDraft())
 
-        def reopen() -> Choice:
+        def reopen() -> LoadRequest:
             live.loading()
-            return Choice(no_loader, replace(settings, title="Anew"))
+            return LoadRequest(no_loader, replace(settings, title="Anew"))
 
         def factory(emit: Callable[[Event], None]) -> MonkeyEngine:
             self.engine = MonkeyEngine(emit)
@@ -255,10 +253,10 @@ class Program:
     def _change_pairs(self, what: str) -> None:
         match what:
             case "ready":
-                self.pairs.goes(CODER.name, Job(Stage.READY))
+                self.pairs.goes(CODER.name, SetupProgress(Stage.READY))
             case "fails":
-                self.pairs.goes(CODER.name, Job(Stage.FAILED, error=PairError("It is not what it was.")))
+                self.pairs.goes(CODER.name, SetupProgress(Stage.FAILED, error=PairError("It is not what it was.")))
             case "asked":
-                self.pairs.answers(Inquiry())
+                self.pairs.answers(PairCheck())
             case "refuses":
                 self.pairs.refuses = PairError("It cannot be chosen now.", "Choose another one.")

@@ -8,20 +8,20 @@ from typing import Any
 from textual.app import App
 from textual.dom import DOMNode
 
+from app.ui.compare.screen import CompareScreen
 from app.ui.composer.input import PromptInput
 from app.ui.conversations.picker import ConversationPicker
+from app.ui.conversations.screen import ConversationsScreen
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.conversations.title_input import TitleInput
 from app.ui.keys.own import Places, granted
 from app.ui.keys.program_keys import PROGRAM_KEYS
-from app.ui.screens.add_pair import AddPairScreen
+from app.ui.models.add_pair_screen import AddPairScreen
+from app.ui.models.setup_screen import SetupScreen
 from app.ui.screens.chat import ChatScreen
-from app.ui.screens.compare import CompareScreen
-from app.ui.screens.conversations import ConversationsScreen
 from app.ui.screens.key_list import KeyListScreen
-from app.ui.screens.settings import SettingsScreen
-from app.ui.screens.setup import SetupScreen
 from app.ui.settings.inputs import SettingFilter
+from app.ui.settings.screen import SettingsScreen
 from app.ui.transcript.speech import Speech
 from app.ui.widgets.filter_input import PairFilter, SearchInput, SourceInput
 

@@ -17,15 +17,15 @@ from textual.widgets import Input, Static
 
 from app.core.errors import AppError
 from app.core.printable import printable
+from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
+from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.card import default_text
 from app.ui.models.downloads import LOOK_S, DownloadBars
 from app.ui.models.list import PairList
 from app.ui.models.section import question
-from app.ui.models.setups import Card, Choice, Job, PairService, Stage, State
-from app.ui.screens.add_pair import AddPairScreen
-from app.ui.screens.overlay import Overlay
+from app.ui.models.state import LoadRequest, PairCard, PairService, PairsState, SetupProgress, Stage
 from app.ui.text import MARK, side_by_side
 from app.ui.widgets.filter_input import FilterInput, PairFilter
 from app.ui.widgets.header import HeaderLine
@@ -36,7 +36,7 @@ _BETWEEN = " · "
 """Between what is said of the machine."""
 
 
-class SetupScreen(Overlay[Choice | None]):
+class SetupScreen(SubScreen[LoadRequest | None]):
     """Choose a pair; the result is how to load it, or None to go on as before.
 
     Args:
@@ -66,7 +66,7 @@ class SetupScreen(Overlay[Choice | None]):
         super().__init__()
         self._pairs = pairs
         self._can_leave = can_leave
-        self._state = State()
+        self._state = PairsState()
         self._looking = False
         self._wanted: str | None = None
         self._asked: str | None = None
@@ -197,18 +197,18 @@ class SetupScreen(Overlay[Choice | None]):
     # What comes of it
 
     @property
-    def _job(self) -> Job | None:
+    def _job(self) -> SetupProgress | None:
         """The set-up of the chosen pair."""
         return self._state.jobs.get(self.pairs.card.name) if self.pairs.card is not None else None
 
     @property
-    def _job_to_show(self) -> Job | None:
+    def _job_to_show(self) -> SetupProgress | None:
         """The chosen pair's set-up if it has downloads, else one that goes on."""
         if self._job is not None and self._job.downloads and self._job.stage is not Stage.READY:
             return self._job
         return next((job for job in reversed(list(self._state.jobs.values())) if job.running and job.downloads), None)
 
-    def _start(self, card: Card, *, agreed: bool) -> None:
+    def _start(self, card: PairCard, *, agreed: bool) -> None:
         self._wanted, self._asked = card.name, None
         self._opens = card.here
         if card.here:
@@ -247,7 +247,7 @@ class SetupScreen(Overlay[Choice | None]):
         if state.busy:
             self._watch()
 
-    async def _show(self, state: State) -> None:
+    async def _show(self, state: PairsState) -> None:
         self._state = state
         try:
             await self.pairs.show(state)

@@ -20,16 +20,15 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.sizes import gigabytes
 from app.models.pairing.way_out import WayOut
-from app.ui.composer.path_completion import PathCompletion
+from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
 from app.ui.models.downloads import LOOK_S
-from app.ui.models.inquiry import Inquiry, Report
-from app.ui.models.setups import PairService
-from app.ui.screens.overlay import Overlay
+from app.ui.models.state import PairCheck, PairReport, PairService
 from app.ui.widgets.filter_input import SourceInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.path_completion import PathCompletion
 
 _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or a .gguf file"
 _ROLE, _SIZE = 8, 11
@@ -43,7 +42,7 @@ _WAYS_OUT = {
 _NO_DRAFT = "none: drafts are looked up in what was said"
 
 
-class AddPairScreen(Overlay[str | None]):
+class AddPairScreen(SubScreen[str | None]):
     """Name two models, see what they are, take them; the result is the name of the new pair.
 
     Args:
@@ -68,7 +67,7 @@ class AddPairScreen(Overlay[str | None]):
         super().__init__()
         self._pairs = pairs
         self._asked: tuple[str, str] | None = None
-        self._inquiry: Inquiry | None = None
+        self._inquiry: PairCheck | None = None
         self._looking = False
         self._at_draft = False
         """Whether the user was asked for a draft; the focus itself moves a moment later."""
@@ -124,7 +123,7 @@ class AddPairScreen(Overlay[str | None]):
     def _ask(self) -> None:
         self._asked, self._at_draft = self._texts, True
         self._pairs.ask(*self._texts)
-        self._inquiry = Inquiry()
+        self._inquiry = PairCheck()
         self._show()
         if not self._looking:
             self._looking = True
@@ -142,7 +141,7 @@ class AddPairScreen(Overlay[str | None]):
         elif self._inquiry is not None and (role := self._inquiry.role_to_correct):
             self.query_one(f"#{role}", SourceInput).focus()
 
-    def _take(self, report: Report) -> None:
+    def _take(self, report: PairReport) -> None:
         if report.way_out is not None:
             self.hint.say(_WAYS_OUT[report.way_out])
             return
@@ -180,7 +179,7 @@ class ModelFileSuggester(Suggester):
         return await asyncio.to_thread(self._paths.continued, value)
 
 
-def report_lines(report: Report, room: int) -> Iterator[Content]:
+def report_lines(report: PairReport, room: int) -> Iterator[Content]:
     """What was found out: the models, the verdict, and what speaks for and against it, in so many cells."""
     names = [Content(printable(f"{model.name} {model.quant}".strip())) for model in report.models]
     width = min(max(name.cell_length for name in names), max(0, room - _ROLE - _SIZE - len(_HERE)))
@@ -204,7 +203,7 @@ def report_lines(report: Report, room: int) -> Iterator[Content]:
         yield Content.styled(printable(warning), "$quiet")
 
 
-def _verdict(report: Report) -> Iterator[Content]:
+def _verdict(report: PairReport) -> Iterator[Content]:
     if report.problems:
         yield from (Content(printable(problem)) for problem in report.problems)
     else:

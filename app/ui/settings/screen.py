@@ -20,9 +20,9 @@ from app.settings.kinds import Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings
 from app.settings.tree import Setting
+from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
-from app.ui.screens.overlay import Overlay
 from app.ui.settings.changing import Changing
 from app.ui.settings.field import Field
 from app.ui.settings.inputs import SettingFilter, TextInput
@@ -47,7 +47,7 @@ from app.ui.widgets.hint import Hint
 _PAGE = 8
 
 
-class SettingsScreen(Overlay[bool]):
+class SettingsScreen(SubScreen[bool]):
     """See and change the settings; the result is whether the models are to be loaded anew.
 
     Args:
@@ -62,7 +62,7 @@ class SettingsScreen(Overlay[bool]):
 
     BINDING_GROUP_TITLE = "Settings"
     AUTO_FOCUS = "SettingFilter"
-    CSS_PATH = "settings.tcss"
+    CSS_PATH = "screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", key_display="esc", id="settings.leave", tooltip="Back to the chat"),
         Binding("tab", "scope", "for whom", id="settings.scope", tooltip="For all, or for this one", priority=True),

@@ -14,11 +14,11 @@ from app.session.keeper import Keeper
 from app.settings.live import LiveSettings
 from app.ui.chat.comparable import Comparable
 from app.ui.chat.session import Phase
-from app.ui.models.setups import Choice, PairService
+from app.ui.models.state import LoadRequest, PairService
 from app.ui.screens.chat import ChatScreen
 
 
-class OnTop:
+class Navigation:
     """Opens each of them once: a key that is pressed twice asks twice before the first screen is seen.
 
     Args:
@@ -33,25 +33,25 @@ class OnTop:
     # Over the chat alone: what is on top of it already leads back there
 
     def pairs(
-        self, pairs: PairService, take: Callable[[Choice | None], Awaitable[None]], *, can_leave: bool = True
+        self, pairs: PairService, take: Callable[[LoadRequest | None], Awaitable[None]], *, can_leave: bool = True
     ) -> None:
         """Let the user choose another pair."""
         if self._is_at_chat:
-            from app.ui.screens.setup import SetupScreen
+            from app.ui.models.setup_screen import SetupScreen
 
             self._app.push_screen(SetupScreen(pairs, can_leave=can_leave), take)
 
     def conversations(self, keeper: Keeper) -> None:
         """Let the user choose another conversation."""
         if keeper.is_open and self._is_at_chat:
-            from app.ui.screens.conversations import ConversationsScreen
+            from app.ui.conversations.screen import ConversationsScreen
 
             self._app.push_screen(ConversationsScreen(keeper), self._chat.whereabouts.open_found)
 
     def comparison(self, engine: Engine, what: Comparable) -> None:
         """Answer a prompt with and without the draft; the conversation stays as it is."""
         if self._is_at_chat:
-            from app.ui.screens.compare import CompareScreen
+            from app.ui.compare.screen import CompareScreen
 
             self._app.push_screen(CompareScreen(engine, what, self._chat.lend_ears))
 
@@ -60,7 +60,7 @@ class OnTop:
     ) -> None:
         """Let the user change the settings."""
         if self._is_at_chat:
-            from app.ui.screens.settings import SettingsScreen
+            from app.ui.settings.screen import SettingsScreen
 
             session, themes = self._chat.session, sorted(self._app.available_themes)
             measured, typed = session.effects.lines(), self._chat.own_settings.unfinished

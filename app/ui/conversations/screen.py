@@ -11,15 +11,15 @@ from textual.binding import Binding, BindingType
 from textual.getters import query_one
 
 from app.session.keeper import Keeper
+from app.ui.base_screen import SubScreen
 from app.ui.conversations.list import ConversationList
 from app.ui.conversations.picker import ConversationPicker
 from app.ui.keys.bar import KeyBar
-from app.ui.screens.overlay import Overlay
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 
-class ConversationsScreen(Overlay[ConversationPicker.Chosen | None]):
+class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
     """Choose a conversation; the result is what was chosen, or None to go on as before.
 
     Args:
@@ -27,7 +27,7 @@ class ConversationsScreen(Overlay[ConversationPicker.Chosen | None]):
     """
 
     AUTO_FOCUS = "SearchInput"
-    CSS_PATH = "conversations.tcss"
+    CSS_PATH = "screen.tcss"
     BINDING_GROUP_TITLE = "Conversations"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", key_display="esc", id="found.leave", tooltip="Back to the chat"),

@@ -19,6 +19,7 @@ from app.compare.report import Comparison
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
 from app.core.regular_file import resolved
+from app.ui.base_screen import SubScreen
 from app.ui.chat.comparable import Comparable
 from app.ui.chat.ways_out import in_comparison
 from app.ui.compare.asked import AskedLines
@@ -27,7 +28,6 @@ from app.ui.compare.outcome import Outcome
 from app.ui.compare.side_pane import SidePane
 from app.ui.keys.bar import KeyBar
 from app.ui.listening.listener import Ears
-from app.ui.screens.overlay import Overlay
 from app.ui.text import n_in_common
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
@@ -53,7 +53,7 @@ class Panes(Container):
         self.set_class(self.size.height >= _AIRY * len(self.children), "-airy")
 
 
-class CompareScreen(Overlay[None]):
+class CompareScreen(SubScreen[None]):
     """One prompt, answered by every side in turn. Nothing of it enters the conversation.
 
     Args:
@@ -63,7 +63,7 @@ class CompareScreen(Overlay[None]):
     """
 
     BINDING_GROUP_TITLE = "Comparison"
-    CSS_PATH = "compare.tcss"
+    CSS_PATH = "screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", key_display="esc", id="compare.leave", tooltip="Stop; then, back"),
         Binding("m", "more(1)", "once more", id="compare.once", tooltip="Let everybody answer once more"),

@@ -1,0 +1,91 @@
+"""Base classes of all screens: focus that is never lost, and screens that close only once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import ClassVar, TypeVar
+
+from textual import events, on
+from textual.await_complete import AwaitComplete
+from textual.binding import ActiveBinding
+from textual.geometry import Offset
+from textual.screen import Screen
+from textual.widget import Widget
+
+from app.ui.keys.order import in_order
+
+_T = TypeVar("_T")
+
+
+class BaseScreen(Screen[_T]):
+    """A screen that restores lost focus and ignores clicks on removed widgets."""
+
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-short"), (20, "-high")]  # noqa: RUF012 - of the instance, for Textual
+
+    _blurred: Widget | None = None
+    """Widget that had the focus when another window came to the front."""
+
+    @on(events.Mount)
+    def _watch_app_focus(self) -> None:
+        self.watch(self.app, "app_focus", self._on_app_focus, init=False)
+
+    def watch_focused(self, before: Widget | None, focused: Widget | None) -> None:
+        if focused is None and not self.app.app_focus:
+            self._blurred = before
+        # Textual drops the focus when its widget is removed or the terminal shrinks below the mouse.
+        elif focused is None and self.is_running:
+            self.call_later(self._focus_default)
+
+    def _on_app_focus(self, in_front: bool) -> None:
+        if not in_front:
+            return
+        blurred, self._blurred = self._blurred, None
+        # Widgets ignore a blur while another window is in front; repeat it if the focus went elsewhere.
+        if blurred is not None and blurred.is_attached and self.focused is not blurred:
+            blurred.post_message(events.Blur())
+        self.call_later(self._focus_default)
+
+    def _focus_default(self) -> None:
+        if self.focused is not None or not self.app.app_focus or not self.AUTO_FOCUS:
+            return
+        widget = next((each for each in self.query(self.AUTO_FOCUS) if each.focusable), None)
+        if widget is not None:
+            self.set_focus(widget, scroll_visible=False)
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        # A removed widget stays visible until the next layout; Textual fails to select text in it.
+        widget, offset = super().get_widget_and_offset_at(x, y)
+        return (widget, offset) if widget is None or widget.is_attached else (None, None)
+
+
+class SubScreen(BaseScreen[_T]):
+    """A screen on top of the chat."""
+
+    DEFAULT_CSS = """
+    SubScreen.-low HeaderLine {
+        display: none;
+    }
+    """
+
+    SHOWN_FIRST: ClassVar[tuple[str, ...]] = ()
+    """Ids of the bindings for the key bar, most important first."""
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        return in_order(super().active_bindings, self.SHOWN_FIRST, self.idle_keys)
+
+    @property
+    def idle_keys(self) -> Collection[str]:
+        """Ids of bindings that are dimmed because they would do nothing."""
+        return ()
+
+    def stop_work(self) -> str:
+        """Stop the work of this screen; return its name, or "" if nothing runs."""
+        return ""
+
+    def put_down(self) -> None:
+        """Keep text that is being typed; called when the program ends."""
+
+    def dismiss(self, result: _T | None = None) -> AwaitComplete:
+        # Textual would dismiss the screen below when a key was pressed twice.
+        return super().dismiss(result) if self.app.screen is self else AwaitComplete()

@@ -1,0 +1,117 @@
+"""Options for a pair that does not fit into memory, and the list that offers them in the chat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import HorizontalGroup, VerticalGroup
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Static
+
+from app.core.errors import AppError, PairError
+from app.core.printable import printable
+from app.ui.models.state import LoadRequest
+from app.ui.widgets.hint import Hint
+
+_KEYS = "123456789"
+
+
+@dataclass(frozen=True, slots=True)
+class FitOption:
+    """One change that makes a pair fit.
+
+    Attributes:
+        what: The change, as a phrase.
+        gain: Memory that it frees, and whether that is enough.
+        cost: Its disadvantage.
+        take: Applies it and returns the pair to load; None if something must be downloaded first.
+        command: Command for that download.
+    """
+
+    what: str
+    gain: str
+    cost: str
+    take: Callable[[], LoadRequest] | None = None
+    command: str = ""
+
+
+class NoRoomError(PairError):
+    """A pair does not fit into memory; `options` come cheapest first."""
+
+    def __init__(self, message: str, options: tuple[FitOption, ...], hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.options = options
+
+
+class FitOptionLine(HorizontalGroup):
+    """One option; `key` takes it, "" if it needs a download."""
+
+    def __init__(self, option: FitOption, key: str) -> None:
+        super().__init__(classes="-takeable" if key else "")
+        self._option = option
+        self._key = key
+
+    def compose(self) -> ComposeResult:
+        option = self._option
+        yield Static(self._key, classes="key")
+        text = f"{printable(option.what)}, {option.gain}"
+        more = f"\n{printable(option.command)}" if option.command else ""
+        yield Static(Content.assemble(text, (f"\n{printable(option.cost)}{more}", "$quiet")), classes="option")
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        _take(self, self._option)
+
+
+class FitOptionList(VerticalGroup, can_focus=True):
+    """All options. A digit takes one; other characters go to the prompt."""
+
+    @dataclass
+    class Taken(Message):
+        option: FitOption
+        request: LoadRequest
+
+    @dataclass
+    class Left(Message):
+        """The user went back to the prompt and typed `text`."""
+
+        text: str
+
+    def __init__(self, options: Sequence[FitOption]) -> None:
+        super().__init__()
+        self._options = options
+        self._by_key = dict(zip(_KEYS, (one for one in options if one.take is not None), strict=False))
+
+    def compose(self) -> ComposeResult:
+        keys = iter(self._by_key)
+        for option in self._options:
+            yield FitOptionLine(option, next(keys, "") if option.take is not None else "")
+        if n := len(self._by_key):
+            which = {1: "1", 2: "1 or 2"}.get(n, f"1 to {n}")
+            yield Static(f"Press {which} or click to apply; esc returns to the prompt", classes="keys")
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key in self._by_key:
+            _take(self, self._by_key[event.key])
+        elif event.key == "escape":
+            self.post_message(self.Left(""))
+        elif event.character is not None and event.is_printable:
+            self.post_message(self.Left(event.character))
+        else:
+            return
+        event.stop()
+        event.prevent_default()
+
+
+def _take(widget: Widget, option: FitOption) -> None:
+    if option.take is None:
+        return
+    try:
+        widget.post_message(FitOptionList.Taken(option, option.take()))
+    except AppError as error:
+        widget.post_message(Hint.Wanted(error.sentences))
