@@ -49,7 +49,7 @@ async def test_a_download_shows_its_progress_and_opens_when_there_was_nothing_to
         assert window.pairs.names("start") == []
         await window.press("enter")
         assert window.pairs.names("start") == [["coder-32b", "agreed"]]
-        await window.shows("looking")
+        await window.shows("checking")
         window.pairs.goes("coder-32b", BEGUN)
         await window.shows("12.4 / 19.9 GB  94 MB/s  1 min 22 s")
         assert "0.7 /  0.7 GB  ✓" in window.text

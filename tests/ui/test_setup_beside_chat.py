@@ -215,7 +215,7 @@ def test_a_download_behind_the_chat_is_told_as_far_as_there_is_room(width: int, 
 
 def test_how_headers_come_is_told_behind_the_chat() -> None:
     looking = "Looking at big.gguf: 1.2 MB of its header"
-    assert line_text("coder-32b", SetupProgress(Stage.CHECKING), 80).plain == "coder-32b  looking"
+    assert line_text("coder-32b", SetupProgress(Stage.CHECKING), 80).plain == "coder-32b  checking"
     assert line_text("coder-32b", SetupProgress(Stage.CHECKING, looking=looking), 80).plain == f"coder-32b  {looking}"
 
 

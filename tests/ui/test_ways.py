@@ -45,7 +45,7 @@ async def test_the_ways_are_shown_with_their_keys() -> None:
         await chat.shows("   Q3_K_M of Big")
         await chat.shows("tandem setup --target owner/big:Q3_K_M")
         await chat.shows("2  no draft")
-        await chat.shows("1 or 2, or a click, takes one")
+        await chat.shows("Press 1 or 2 or click to apply")
 
 
 @pytest.mark.parametrize(("key", "title"), [("1", "Shorter"), ("2", "Without")])
