@@ -20,7 +20,7 @@ async def test_what_is_here_is_on_top_and_opens_without_a_question() -> None:
         assert rows.index(" On this machine") < rows.index(" To download, the best for this machine first")
         await window.press("enter")
         assert window.pairs.names("start") == [["demo"]]
-        await window.shows("looking")
+        await window.shows("checking")
         await window.press("ctrl+x")
         window.type("32b")
         await window.until(lambda: "On this machine" not in window.text)

@@ -163,6 +163,6 @@ def test_ways_out(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
         chat = Chat(pilot, app.screen_stack[0], engine)  # type: ignore[arg-type]
         await chat.until(lambda: engine.loads)
         await refuse(chat)
-        await chat.shows("takes one")
+        await chat.shows("click to apply")
 
     assert snap_compare(app, terminal_size=size, run_before=run_before)
