@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 from app.compare.replay import Curve, Trace, plain_cost, replay
-from app.engine.auto import backlog, curve, holding, proposal, rule, strategy
+from app.engine.auto import backlog, curve, proposal, rule, run_length, strategy
 from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.curve import CostModel, CostProfile
@@ -75,7 +75,7 @@ GUARDS: dict[str, list[Patch]] = {
     "plain check: far context": [(SingleTokenCheck, "FAR", 1 << 40)],
     "stalls": [(Stalls, "parts", _all_counts)],
     "stalls: doubt": [(Stalls, "USUAL", 1e9)],
-    "holding: stretch": [(holding, "_FIRST_STRETCH", MAX_DRAFT)],
+    "holding: stretch": [(run_length, "_FIRST_STRETCH", MAX_DRAFT)],
     "holding: survival": [(RunLength, "survival", 0.85)],
     "backlog: worth reading": [(Backlog, "is_worth_reading", True)],
     "backlog: wait": [(backlog, "_WAIT_SHARE", 0.0)],
