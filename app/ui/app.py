@@ -271,9 +271,6 @@ class TandemApp(OrderlyApp):
     def _leave(self, code: int = 0) -> None:
         self._bridge.close()
         self.engine.cancel()
-        for screen in self.screen_stack:
-            if isinstance(screen, SubScreen):
-                screen.put_down()
         self._keeper.close(self._chat.unsent if self._chat.is_mounted else None)
         self._chat.reading.give_up()
         if self._pairs is not None:

@@ -83,9 +83,6 @@ class SubScreen(BaseScreen[_T]):
         """Stop the work of this screen; return its name, or "" if nothing runs."""
         return ""
 
-    def put_down(self) -> None:
-        """Keep text that is being typed; called when the program ends."""
-
     def dismiss(self, result: _T | None = None) -> AwaitComplete:
         # Textual would dismiss the screen below when a key was pressed twice.
         return super().dismiss(result) if self.app.screen is self else AwaitComplete()

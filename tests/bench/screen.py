@@ -172,7 +172,7 @@ def _stream(result: Path) -> None:
     """The chat over the engine that only sleeps."""
     from app.session.chat_settings import ChatSettings
     from app.ui.app import TandemApp
-    from app.ui.sidebar.state import Readouts
+    from app.ui.sidebar.readouts import Readouts
 
     measured = Readouts.measured
 

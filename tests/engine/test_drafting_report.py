@@ -24,7 +24,7 @@ from app.session.kept import numbers
 from app.ui.sidebar.effects import Effects
 from app.ui.sidebar.groups import in_a_line
 from app.ui.sidebar.numbers import of_counters, of_document
-from app.ui.sidebar.state import Readouts
+from app.ui.sidebar.readouts import Readouts
 from app.worker.events import AnswerPlan, Finished
 from tests.ui.fakes import PAIR, STATS
 from tests.ui.readouts_driver import shown

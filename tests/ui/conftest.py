@@ -57,7 +57,7 @@ def clipboard_programs(monkeypatch: pytest.MonkeyPatch) -> Programs:
 def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.listening.pace.FASTEST_S", 0.05)
     monkeypatch.setattr("app.ui.listening.pace.SLOWEST_S", 0.05)
-    monkeypatch.setattr("app.ui.sidebar.state.TOLD_S", 0.0)
+    monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.0)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.engine.stats import GenerationStats
 from app.models.pair_info import PairInfo
 from app.ui.sidebar.groups import live_groups
-from app.ui.sidebar.state import Readouts
+from app.ui.sidebar.readouts import Readouts
 from tests.ui.fakes import PAIR
 
 SECOND = 1_000_000_000

@@ -144,7 +144,7 @@ async def test_a_prompt_waits_for_the_models() -> None:
 async def test_an_answer_says_that_its_pair_is_measured_first(
     monkeypatch: pytest.MonkeyPatch, again: bool, why: str
 ) -> None:
-    monkeypatch.setattr("app.ui.sidebar.state._UNSAID_S", 0.0)
+    monkeypatch.setattr("app.ui.sidebar.readouts.SHORT_WAIT_S", 0.0)
     async with open_chat() as chat:
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3, again))
@@ -158,7 +158,7 @@ async def test_an_answer_says_that_its_pair_is_measured_first(
 async def test_a_second_look_that_is_over_at_once_is_not_told_of_below_the_answer_either(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.ui.sidebar.state._UNSAID_S", 60.0)
+    monkeypatch.setattr("app.ui.sidebar.readouts.SHORT_WAIT_S", 60.0)
     async with open_chat() as chat:
         await chat.send("go")
         noted: list[str] = []

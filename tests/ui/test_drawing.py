@@ -21,7 +21,7 @@ from textual.scrollbar import ScrollBar
 from textual.strip import Strip
 from textual.widget import Widget
 
-from app.ui.sidebar.state import Readouts
+from app.ui.sidebar.readouts import Readouts
 from app.ui.widgets.near_draw import NearCompositor
 from app.ui.widgets.steady_bar import SteadyScrollBar
 from tests.ui.chat_driver import Chat, open_chat
@@ -213,7 +213,7 @@ async def test_a_scrollbar_under_the_mouse_is_another_colour() -> None:
 
 
 def test_numbers_are_told_as_often_as_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.sidebar.state.TOLD_S", 0.5)
+    monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.5)
     now, told = 10.0, list[float]()
     readouts = Readouts(clock=lambda: now)
     readouts.begin()

@@ -14,8 +14,8 @@ from app.session.kept import numbers
 from app.ui.chat.arrangement import Arrangement
 from app.ui.sidebar.groups import earlier_groups, in_a_line
 from app.ui.sidebar.numbers import Numbers, of_document
-from app.ui.sidebar.recent import Recent
-from app.ui.sidebar.state import Readouts
+from app.ui.sidebar.recent_rates import RecentRates
+from app.ui.sidebar.readouts import Readouts
 from app.worker.events import AnswerPlan, Finished, LoadProgress, Measuring, PromptProgress, Step
 from tests.ui.fakes import PAIR, STATS
 from tests.ui.readouts_driver import SECOND, counted, shown

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.engine.fixed import NEVER_MEASURED
 from app.engine.types import MODEL_OFF, DraftingStatus
-from app.ui.sidebar.state import Readouts
+from app.ui.sidebar.readouts import Readouts
 from app.worker.events import Step
 from tests.ui.fakes import STATS
 from tests.ui.readouts_driver import SECOND, shown

@@ -21,7 +21,7 @@ from app.ui.listening.listener import Listener
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.state import PairCard, PairService
 from app.ui.sidebar.panel import ReadoutPanel
-from app.ui.sidebar.state import Readouts
+from app.ui.sidebar.readouts import Readouts
 from app.ui.sidebar.status_line import StatusLine
 from app.ui.terminal.attention import Attention
 from app.ui.text import MARK

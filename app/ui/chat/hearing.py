@@ -183,7 +183,6 @@ class Hearing:
     async def _on_finished(self, event: Finished) -> None:
         self._keeper.finish(event)
         screen = self._screen
-        self._session.effects.observe(event)
         if event.stats.predicted_n:
             screen.status.measured(event.stats, event.drafting, live=False)
         else:

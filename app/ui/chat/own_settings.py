@@ -12,7 +12,6 @@ from app.settings.live import LiveSettings
 from app.ui.chat.bare_screen import BareChatScreen
 from app.ui.chat.draft_switch import DraftSwitch
 from app.ui.chat.session import Phase
-from app.ui.settings.unfinished import Unfinished
 
 
 class OwnSettings:
@@ -32,8 +31,6 @@ class OwnSettings:
         self._keeper = keeper
         self._live = live
         self._draft_switch = draft_switch
-        self.unfinished = Unfinished()
-        """What was typed into one of them and not taken yet."""
 
     @property
     def can_change(self) -> bool:
@@ -82,7 +79,6 @@ class OwnSettings:
             settings: Those of the one that goes on now.
             left: The conversation before; None where nothing was said in it.
         """
-        self.unfinished.go(left, self._keeper.conversation)
         if self._live is not None:
             for problem in self._live.enter(settings):
                 await self._screen.messages.notice(f"This conversation's settings: {problem.text}")

@@ -13,7 +13,6 @@ from app.session.chat_settings import ChatSettings, applied
 from app.settings.live import LiveSettings
 from app.settings.tree import BY_NAME
 from app.ui.key_names import key
-from app.ui.sidebar.effects import Effects
 from app.worker.request import AnswerRequest
 
 
@@ -43,7 +42,6 @@ class ChatSession:
         self._live = live
         self._has_pairs = has_pairs
         self._opened_with = settings
-        self.effects = Effects()
         """What was measured with the pair since it was loaded."""
         self.phase = Phase.LOADING
         self.pair: PairInfo | None = None
@@ -72,7 +70,7 @@ class ChatSession:
     @settings.setter
     def settings(self, settings: ChatSettings) -> None:
         """Another pair was chosen."""
-        self._opened_with, self.effects, self._mode = settings, Effects(), settings.drafting
+        self._opened_with, self._mode = settings, settings.drafting
 
     @property
     def is_on_its_way(self) -> bool:

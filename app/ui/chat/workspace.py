@@ -15,10 +15,9 @@ from app.session.keeper import Keeper
 from app.ui.chat.arrangement import LEAST_FOR_PANEL, LEAST_FOR_SIDEBAR, Arrangement
 from app.ui.chat.inspector import Inspector
 from app.ui.conversations.sidebar import Sidebar
-from app.ui.sidebar.groups import in_a_line
-from app.ui.sidebar.numbers import of_document
+from app.ui.sidebar.numbers import in_a_line, of_document
 from app.ui.sidebar.panel import ReadoutPanel
-from app.ui.sidebar.state import Readouts
+from app.ui.sidebar.readouts import Readouts
 from app.ui.transcript.list import MessageList
 from app.ui.transcript.message import AnswerMessage
 from app.ui.transcript.speech import Speech
@@ -70,6 +69,11 @@ class Workspace(Horizontal, Even):
         self._arrange_or_say("conversations", LEAST_FOR_SIDEBAR)
 
     def toggle_panel(self) -> None:
+        """Show the numbers, then all of them, then none."""
+        if self.panel.display and not self.panel.detailed:
+            self.panel.detailed = True
+            return
+        self.panel.detailed = False
         self._arrangement = self._arrangement.with_panel(not self.panel.display)
         self._arrange_or_say("numbers", LEAST_FOR_PANEL)
 

@@ -44,7 +44,9 @@ KEYS: list[BindingType] = [
     ),
     Binding("f3", "toggle_tokens", "tokens", id="chat.tokens", tooltip="Who wrote each token", priority=True),
     Binding("f4", "settings", "settings", id="chat.settings", tooltip="See and change every setting", priority=True),
-    Binding("f5", "toggle_panel", "numbers", id="chat.panel", tooltip="Show or hide the numbers", priority=True),
+    Binding(
+        "f5", "toggle_panel", "numbers", id="chat.panel", tooltip="Show numbers, more numbers, or none", priority=True
+    ),
     Binding("f6", "pairs", "models", id="chat.pairs", tooltip="Choose or add a pair of models", priority=True),
     Binding(
         "f7",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import ActiveBinding, BindingType
 from textual.message import Message
 
-from app.conversations.attached import joined_as_it_stands
 from app.session.chat_settings import ChatSettings
 from app.session.keeper import Keeper
 from app.settings.live import LiveSettings
@@ -250,8 +248,8 @@ class ChatScreen(BaseScreen[None], BareChatScreen, Even):
 
     @property
     def unsent(self) -> str:
-        """What was typed and has not been put to the model; and below it what was typed for a setting and not taken."""
-        return reduce(joined_as_it_stands, self.own_settings.unfinished.texts, self._unsent.text)
+        """Text that was typed and not sent."""
+        return self._unsent.text
 
     def take_up(self, text: str) -> None:
         """Go on with what the last run left typed; what was typed since then stands behind it."""

@@ -20,8 +20,7 @@ from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.setup_screen import SetupScreen
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.key_list import KeyListScreen
-from app.ui.settings.inputs import SettingFilter
-from app.ui.settings.screen import SettingsScreen
+from app.ui.settings.screen import SettingFilter, SettingsScreen
 from app.ui.transcript.speech import Speech
 from app.ui.widgets.filter_input import PairFilter, SearchInput, SourceInput
 

@@ -63,12 +63,8 @@ class Navigation:
             from app.ui.settings.screen import SettingsScreen
 
             session, themes = self._chat.session, sorted(self._app.available_themes)
-            measured, typed = session.effects.lines(), self._chat.own_settings.unfinished
             failed = session.phase is Phase.UNLOADED or session.lacks_draft
-            screen = SettingsScreen(
-                live, measured, themes, on_change, pair=session.pair, unfinished=typed, can_load=failed
-            )
-            self._app.push_screen(screen, take)
+            self._app.push_screen(SettingsScreen(live, themes, on_change, session.pair, can_load=failed), take)
 
     @property
     def _is_at_chat(self) -> bool:

@@ -1,8 +1,5 @@
-"""What is measured of answers, and how it is shown.
+"""Measurements of answers: the side panel and the status line.
 
-state       what is going on and how fast; recent  the last rounds of it
-numbers     one answer's, from its counters or from the store
-effects     what drafting has brought since the pair was loaded
-steady      what drafts and why, for as long as it takes to read
-groups      the numbers as lines of text           panel, status_line  where they stand
+readouts      state of the running or last answer     recent_rates  speed and acceptance of its last steps
+numbers       numbers of one answer as text           panel, status_line  widgets
 """

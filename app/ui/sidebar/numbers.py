@@ -1,4 +1,4 @@
-"""The numbers of one answer as people read them, from its counters or from what the store has kept."""
+"""Numbers of one answer as text, from its counters or from the store."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _TOO_MUCH = 1e15
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What was measured of one answer; None for what was not.
+    """Measurements of one answer; None if not measured.
 
     Attributes:
-        tokens: Generated.
-        speed: Tokens per second after the first one, the draft's reading of the prompt included.
-        speedup: Against the same answer without drafts.
+        tokens: Generated tokens.
+        speed: Tokens per second after the first one.
+        speedup: Speedup against no draft.
         reason: Draft source and reason, briefly.
-        acceptance: Accepted drafted tokens over drafted ones.
+        acceptance: Accepted over drafted tokens.
         drafted: Drafted tokens.
         per_step: Tokens per verify step.
-        draft_length: Mean tokens of a draft.
-        model_share: Drafted tokens that a draft model wrote over all drafted ones.
-        first_s: Seconds from the prompt to the first token, the measuring of a new pair among them.
-        prompt_speed: Prompt tokens per second of the target.
+        draft_length: Mean draft length in tokens.
+        model_share: Share of the drafted tokens that a draft model proposed.
+        first_s: Seconds to the first token, including the benchmark of a new pair.
+        prompt_speed: Prefill speed of the target in tokens per second.
     """
 
     tokens: int | None = None
@@ -45,7 +45,7 @@ class Numbers:
 
     @property
     def length(self) -> str:
-        """The tokens as they are shown, "1 token"; "" where they are not known."""
+        """Token count as shown, "1 token"; "" if unknown."""
         return f"{self.tokens:,} token{'s' * (self.tokens != 1)}" if self.tokens is not None else ""
 
     @property
@@ -65,13 +65,13 @@ class Numbers:
 
     @property
     def undrafted_speed(self) -> float | None:
-        """Tokens per second without drafts; None unless that was measured."""
+        """Tokens per second without drafts; None unless measured."""
         gain = self.speedup
         return self.speed / gain.ratio if self.speed is not None and gain is not None and gain.measured else None
 
 
 def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numbers:
-    """The numbers of an answer that runs or has just ended."""
+    """Return the numbers of a running or finished answer."""
     drafted = stats.draft_n
     return Numbers(
         tokens=stats.predicted_n,
@@ -89,7 +89,7 @@ def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numb
 
 
 def of_document(document: Mapping[str, Any]) -> Numbers:
-    """The numbers that the store has of an answer; it may come from a file, so what is no number is left out."""
+    """Return the stored numbers of an answer; values that are no numbers are left out."""
 
     def number(name: str) -> float | None:
         value = document.get(name)
@@ -98,7 +98,7 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
         return float(value) if 0 < value < _TOO_MUCH else None
 
     def share(name: str) -> float | None:
-        """None of the drafts is a measurement too, where there were any."""
+        # An acceptance of 0 is a measurement.
         value = document.get(name)
         return 0.0 if drafted and value == 0 and not isinstance(value, bool) else number(name)
 
@@ -118,3 +118,16 @@ def of_document(document: Mapping[str, Any]) -> Numbers:
         first_s=(first_ms + (number("measuring_ms") or 0.0)) / 1e3 if first_ms is not None else None,
         prompt_speed=number("reading_per_second"),
     )
+
+
+def in_a_line(numbers: Numbers) -> str:
+    """Return the numbers of an answer in one line."""
+    parts = (
+        numbers.length,
+        numbers.pace if numbers.speed is not None else "",
+        str(numbers.speedup) if numbers.speedup is not None else "",
+        numbers.drafted_by,
+        numbers.accepted,
+        f"{numbers.per_step:.1f} tokens per step" if numbers.per_step is not None else "",
+    )
+    return ", ".join(part for part in parts if part) or "No numbers were stored."

@@ -1,0 +1,256 @@
+"""How settings are shown and changed, and the message after a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from app.core.errors import AppError
+from app.core.printable import printable
+from app.models.context_limit import here, meant, remark
+from app.models.pair_info import PairInfo
+from app.models.pairing.cells import rounding
+from app.settings.kinds import Choice, Name, Number, Switch, Value
+from app.settings.layers import Origin, Resolved
+from app.settings.live import LiveSettings, Scope
+from app.settings.thinking import NO_SWITCH
+from app.settings.tree import SETTINGS, Setting, given
+from app.ui.key_names import key
+
+PRESET = "preset"
+_COMMON_SAMPLING = ("temp", "top_k", "top_p", "min_p", "seed")
+_MOST_PROBLEMS = 3
+_LONGEST_NAME = 64
+_LONGEST_VALUE = 24
+"""Characters of a value that a message repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingView:
+    """A setting as the screen shows it.
+
+    Attributes:
+        setting: The setting.
+        value: Its value in force.
+        origin: Where the value comes from.
+        below: Value and origin that would apply otherwise; None for a default.
+        idle: Whether it has no effect now, or cannot be changed in this scope.
+        waits: Whether it takes effect only after a reload.
+        options: Values to choose from; empty for a typed value.
+        because: Settings that imply this value.
+        here: Remark for the loaded pair, as a sentence; "" for none.
+    """
+
+    setting: Setting
+    value: Value
+    origin: Origin
+    below: tuple[Value, Origin] | None = None
+    idle: bool = False
+    waits: bool = False
+    options: tuple[str, ...] = ()
+    because: tuple[str, ...] = ()
+    here: str = ""
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether it is folded: a rarely used sampling setting with its default."""
+        is_sampling = self.setting.table == "sampling" and self.setting.key not in _COMMON_SAMPLING
+        return is_sampling and self.origin is Origin.DEFAULT
+
+
+def value_text(setting: Setting, value: Value) -> str:
+    """Return a value in one line."""
+    return " ".join(printable(setting.said(value)).split())
+
+
+class SettingEdits:
+    """Settings as views, and changes to them for all conversations or for one.
+
+    A change returns a message; "" for none.
+
+    Args:
+        live: The settings.
+        themes: Names of the themes.
+        pair: The loaded pair, or None.
+    """
+
+    def __init__(self, live: LiveSettings, themes: Sequence[str] = (), pair: PairInfo | None = None) -> None:
+        self._live = live
+        self._themes = themes
+        self._pair = pair
+        self.scope = Scope.ALL
+
+    def views(self) -> list[SettingView]:
+        """Return every setting."""
+        now, waiting = self._live.resolved(), self.waiting
+        wanted = {"on": True, "off": False}.get(str(now["answer.thinking"]))
+        found = []
+        for setting in SETTINGS:
+            origin, ignored = now.origin(setting.name), self._ignored(setting, wanted)
+            is_context = self._pair is not None and setting.name == "model.ctx"
+            found.append(
+                SettingView(
+                    setting,
+                    now[setting.name],
+                    origin,
+                    below=now.over(setting.name) if origin is not Origin.DEFAULT else None,
+                    idle=bool(_is_idle(setting, now) or self.not_in_scope(setting) or ignored),
+                    waits=setting in waiting,
+                    options=self._options(setting),
+                    because=now.meaning_fixed if setting.name == "draft.mode" else (),
+                    here=here(self._pair) if self._pair is not None and is_context else ignored,
+                )
+            )
+        return found
+
+    @property
+    def waiting(self) -> tuple[Setting, ...]:
+        """Changed settings that take effect after a reload."""
+        ctx, pair = self._live.resolved()["model.ctx"], self._pair
+        # A context that the model limits to its present length needs no reload.
+        stays = pair is not None and (ctx is None or isinstance(ctx, int)) and meant(pair, ctx) == pair.n_ctx
+        return tuple(setting for setting in self._live.waiting if not (stays and setting.name == "model.ctx"))
+
+    def toggle_scope(self) -> None:
+        self.scope = Scope.CONVERSATION if self.scope is Scope.ALL else Scope.ALL
+
+    def not_in_scope(self, setting: Setting) -> str:
+        """Return why a setting cannot be changed for one conversation; "" if it can."""
+        if self.scope is Scope.CONVERSATION and not setting.in_conversation:
+            return f"{setting.name} applies to all conversations; {key('settings.scope', 'tab')} changes the scope."
+        return ""
+
+    def parse(self, setting: Setting, text: str) -> tuple[Value, str]:
+        """Return a typed value and why it is invalid; "" if it is valid."""
+        try:
+            value = setting.kind.parse(text)
+        except (ValueError, OverflowError):
+            return None, f"Enter {setting.kind.allowed}."
+        return value, self.refusal(setting, value)
+
+    def refusal(self, setting: Setting, value: Value) -> str:
+        """Return why a setting cannot have a value; "" if it can."""
+        return printable(self.not_in_scope(setting) or self._live.refusal(setting.name, value, self.scope))
+
+    def context_remark(self, setting: Setting, value: Value) -> str:
+        """Return how the loaded pair limits a context; "" if it does not."""
+        if setting.name != "model.ctx" or not isinstance(value, int) or self._pair is None:
+            return ""
+        return printable(remark(self._pair, value))
+
+    def set(self, setting: Setting, value: Value) -> str:
+        """Set a valid value."""
+        was_fixed = bool(self._live.resolved().meaning_fixed)
+        if error := self._try(lambda: self._live.set(setting.name, value, self.scope)):
+            return error
+        now = self._live.resolved()
+        if not was_fixed and setting.name in now.meaning_fixed:
+            return f"Drafting is now fixed for {self.scope.value}; set mode to auto to undo."
+        if now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
+            return f"Saved, but the preset {self._live.preset} overrides it."
+        if setting.name == "model.ctx" and isinstance(value, int):
+            return self.context_remark(setting, value) or rounding(value)
+        if not setting.in_conversation:
+            return ""
+        text = value_text(setting, now[setting.name])
+        other = f"; {key('settings.scope', 'tab')}: only this one" if self.scope is Scope.ALL else ""
+        is_now = text if 0 < len(text) <= _LONGEST_VALUE else "changed"
+        return f"{setting.key} is {is_now} for {self.scope.value}{other}."
+
+    def reset(self, setting: Setting) -> str:
+        """Remove the changed value."""
+        if error := self._try(lambda: self._live.reset(setting.name)):
+            return error
+        now = self._live.resolved()
+        if setting.name == "draft.mode" and now.meaning_fixed:
+            return f"mode is fixed, because {given(now.meaning_fixed)}."
+        text = value_text(setting, now[setting.name])
+        return f"{setting.key} is {text} again." if 0 < len(text) <= _LONGEST_VALUE else ""
+
+    def reset_all(self) -> str:
+        """Remove all changed values."""
+        return self._try(self._live.reset_all)
+
+    def preset_problem(self, text: str) -> str:
+        """Return why a preset cannot have this name; "" if it can."""
+        name = text.strip()
+        good = 0 < len(name) <= _LONGEST_NAME and text.isprintable() and name.lower() != "none"
+        return "" if good else "Enter a name other than none."
+
+    def save_preset(self, text: str) -> str:
+        """Save the settings as a preset."""
+        name = text.strip()
+        return self._try(lambda: self._live.save_preset(name)) or f"Saved the preset {printable(name)}."
+
+    @property
+    def own_preset(self) -> str:
+        """The active preset if the user saved it; else ""."""
+        return name if (name := self._live.preset or "") in self._live.content.presets else ""
+
+    def remove_preset(self, name: str) -> str:
+        """Remove one of the user's presets."""
+        error = self._try(lambda: self._live.remove_preset(name))
+        builtin = "; the built-in one is back" if name in self._live.presets else ""
+        return error or f"Removed the preset {printable(name)}{builtin}."
+
+    def problems(self) -> list[str]:
+        """Return problems of the settings file, in lines."""
+        sentences = self._live.sentences()
+        lines = [printable(sentence) for sentence in sentences[:_MOST_PROBLEMS]]
+        if len(sentences) > _MOST_PROBLEMS:
+            lines.append(f"and {len(sentences) - _MOST_PROBLEMS} more; run tandem settings to list them")
+        if self._live.content.unreadable:
+            lines.append(f"Press {key('settings.move', 'ctrl+o')} to move the file away and start a new one.")
+        return lines
+
+    def _ignored(self, setting: Setting, wanted: bool | None) -> str:
+        """Return why the loaded model ignores a setting; `wanted` is whether thinking is asked for."""
+        if self._pair is None:
+            return ""
+        if setting.name == "answer.thinking" and not self._pair.hears.wanted:
+            return f"The loaded model {NO_SWITCH}."
+        if setting.name == "answer.reasoning_effort" and wanted is not False:
+            reason = self._pair.hears.no_effort(wanted)
+            return f"The loaded model {reason}." if reason else ""
+        return ""
+
+    def _options(self, setting: Setting) -> tuple[str, ...]:
+        match setting.kind:
+            case Choice(options):
+                return options
+            case Switch():
+                return ("on", "off")
+            case Name(word=word):
+                names = {PRESET: list(self._live.presets), "appearance.theme": self._themes}.get(setting.name, ())
+                return (*([word] if word else []), *names)
+        return ()
+
+    def _try(self, change: Callable[[], None]) -> str:
+        try:
+            change()
+        except AppError as error:
+            return printable(error.sentences)
+        return ""
+
+
+def stepped(view: SettingView, by: int) -> tuple[Value] | None:
+    """Return the next value in a tuple; None if there is none."""
+    kind = view.setting.kind
+    if view.options:
+        now = kind.show(view.value)
+        at = view.options.index(now) + by if now in view.options else 0
+        return (kind.parse(view.options[at % len(view.options)]),)
+    if isinstance(kind, Number) and isinstance(view.value, int | float):
+        value = max(kind.low, min(kind.high, round(view.value + by * kind.step, 6)))
+        return (int(value) if kind.whole else value,)
+    return None
+
+
+def _is_idle(setting: Setting, now: Resolved) -> bool:
+    """Return whether other settings make this one irrelevant."""
+    if setting.name == "answer.reasoning_effort":
+        return now["answer.thinking"] == "off"
+    mode = now["draft.mode"]
+    if setting.only_fixed or setting.only_auto:
+        return mode != ("fixed" if setting.only_fixed else "auto")
+    return mode == "off" and setting.table == "draft" and setting.key != "mode"
