@@ -20,7 +20,7 @@ from app.core.shell import command
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.settings.file import SettingsFile
 from app.settings.tree import SETTINGS
-from app.ui.settings.line import value_text
+from app.ui.settings.edits import value_text
 from tests.llama.gguf_files import header, tiny, write
 
 PLAIN = "--target x.gguf "

@@ -21,13 +21,11 @@ from app.engine.drafting_report import (
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, DraftingStatus, FinishReason
 from app.session.kept import numbers
-from app.ui.sidebar.effects import Effects
-from app.ui.sidebar.groups import in_a_line
-from app.ui.sidebar.numbers import of_counters, of_document
+from app.ui.sidebar.numbers import in_a_line, of_counters, of_document
 from app.ui.sidebar.readouts import Readouts
 from app.worker.events import AnswerPlan, Finished
 from tests.ui.fakes import PAIR, STATS
-from tests.ui.readouts_driver import shown
+from tests.ui.sidebar.driver import shown
 
 WON = DraftingStatus("model", "it is right", "winning", 3.14, measured=True)
 LOST = replace(WON, verdict="losing", speedup=0.8)
@@ -41,15 +39,13 @@ def finished(stats: GenerationStats, status: DraftingStatus | None) -> Finished:
 
 def surfaces(stats: GenerationStats, status: DraftingStatus | None) -> dict[str, str]:
     """Return the same answer as each place shows it."""
-    ended, live, effects = finished(stats, status), Readouts(), Effects()
+    ended, live = finished(stats, status), Readouts()
     live.measured(stats, status, live=False)
-    effects.observe(ended)
     return {
         "side panel": shown(live),
         "one line": in_a_line(of_counters(stats, status)),
         "kept line": in_a_line(of_document(numbers(ended))),
         "run": summary(ended, PAIR),
-        "settings": "\n".join(effects.lines()),
     }
 
 

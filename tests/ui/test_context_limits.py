@@ -12,7 +12,7 @@ from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
 from tests.ui.fake_pairs import FakePairs
 from tests.ui.fakes import PAIR
-from tests.ui.settings_driver import Panel, open_panel
+from tests.ui.settings.driver import Panel, open_panel
 from tests.ui.setup_driver import open_setup
 
 SMALL = replace(PAIR, target=replace(PAIR.target, name="Smol", n_ctx_train=8192), draft=None, n_ctx=8192)

@@ -141,11 +141,11 @@ async def test_how_full_the_context_is_with_a_conversation_that_was_opened_is_no
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await chat.exchange("one", "first")
     async with open_chat(store=lambda: Store.open(file)) as chat:
-        assert "ctx 0/32k" in chat.status
+        assert chat.screen.status.used == 0
         await chat.screen.open_conversation(1)
-        await chat.shows("ctx \N{EN DASH}/32k")
+        await chat.until(lambda: chat.screen.status.used is None)
         await chat.pilot.press("ctrl+n")
-        await chat.shows("ctx 0/32k")
+        await chat.until(lambda: chat.screen.status.used == 0)
 
 
 async def test_ctrl_r_makes_a_branch(file: Path) -> None:

@@ -12,7 +12,7 @@ from app.ui.app import TandemApp
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import open_comparison
 from tests.ui.kept_driver import kept_chat
-from tests.ui.settings_driver import open_panel
+from tests.ui.settings.driver import open_panel
 
 
 async def test_quitting_stops_the_loading() -> None:

@@ -19,7 +19,7 @@ from app.ui.widgets.rows_view import RowsView
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import AUTOMATIC, PLAIN, made, open_comparison
 from tests.ui.fake_pairs import DEMO, FakePairs
-from tests.ui.settings_driver import open_panel
+from tests.ui.settings.driver import open_panel
 from tests.ui.setup_driver import open_setup
 
 

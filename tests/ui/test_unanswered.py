@@ -193,11 +193,11 @@ async def test_a_refusal_leaves_the_context_as_full_as_it_was(file: Path) -> Non
     async with kept_chat(file) as chat:
         await chat.send("one")
         await answered(chat, "first")
-        await chat.until(lambda: "ctx 2.1k/32k" in chat.status)
+        await chat.until(lambda: chat.screen.status.used_tokens == "2.1k")
         await chat.send("two")
         await refused(chat)
         await chat.until(lambda: chat.status.startswith("ready"))
-        assert "ctx 2.1k/32k" in chat.status
+        assert chat.screen.status.used_tokens == "2.1k"
 
 
 async def test_half_a_character_that_was_pasted_is_shown_as_it_is_kept(file: Path) -> None:

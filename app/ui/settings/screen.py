@@ -150,8 +150,8 @@ class SettingsScreen(SubScreen[bool]):
         self._can_load = can_load
         self._edits = SettingEdits(live, themes, pair)
         self.settings = SettingList(self._edits.views())
-        self._edited = ""
-        """Name of the setting in the field."""
+        self._edited = self._before = ""
+        """Name of the setting in the field, and its value before."""
         self._names_preset = False
         self._typed: dict[str, str] = {}
         """Texts of fields that were closed without saving."""
@@ -226,7 +226,8 @@ class SettingsScreen(SubScreen[bool]):
         text = self._typed.pop(setting.name, "")
         if text:
             self.hint.say("You typed this before; enter saves it.")
-        text = text or setting.kind.show(view.value)
+        self._before = setting.kind.show(view.value)
+        text = text or self._before
         await self.settings.edit(TextInput(text) if isinstance(setting.kind, Text) else ValueInput(text))
 
     async def action_save(self) -> None:
@@ -278,7 +279,7 @@ class SettingsScreen(SubScreen[bool]):
 
     async def _close_field(self) -> None:
         editor = self.settings.editor
-        if isinstance(editor, TextInput) and editor.text.strip() and not self._names_preset:
+        if isinstance(editor, TextInput) and editor.text.strip() and editor.text != self._before:
             self._typed[self._edited] = editor.text
         await self.settings.close_field()
         self.filter_input.focus()

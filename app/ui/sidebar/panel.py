@@ -159,7 +159,8 @@ def _source(shown: Readouts) -> Group:
         return []
     most = f", up to {shown.n_max}" if shown.n_max else ""
     style = "$draft" if shown.is_drafting else "$quiet"
-    return [_row("drafting", Content.styled(shown.source_name + most, style))]
+    name = "draft model" if shown.source_name == "model" else shown.source_name
+    return [_row("drafting", Content.styled(name + most, style))]
 
 
 def _activity(shown: Readouts, width: int) -> Group:

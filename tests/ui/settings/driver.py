@@ -1,4 +1,4 @@
-"""The program with its settings open, for tests."""
+"""Open the settings screen in tests."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Panel:
 
     @property
     def chosen(self) -> str:
-        shown = self.screen.settings.shown
-        return shown.setting.name if shown is not None else ""
+        view = self.screen.settings.view
+        return view.setting.name if view is not None else ""
 
     async def press(self, *keys: str) -> None:
         await self.chat.pilot.press(*keys)

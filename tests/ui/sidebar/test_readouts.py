@@ -11,25 +11,24 @@ from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason
 from app.models.pair_info import DeviceMemory
 from app.session.kept import numbers
-from app.ui.chat.arrangement import Arrangement
-from app.ui.sidebar.groups import earlier_groups, in_a_line
-from app.ui.sidebar.numbers import Numbers, of_document
-from app.ui.sidebar.recent_rates import RecentRates
+from app.ui.sidebar.numbers import Numbers, in_a_line, of_document
+from app.ui.sidebar.panel import stored_groups
 from app.ui.sidebar.readouts import Readouts
+from app.ui.sidebar.recent_rates import RecentRates
 from app.worker.events import AnswerPlan, Finished, LoadProgress, Measuring, PromptProgress, Step
 from tests.ui.fakes import PAIR, STATS
-from tests.ui.readouts_driver import SECOND, counted, shown
+from tests.ui.sidebar.driver import SECOND, brief, counted, shown
 
 
 def test_a_burst_is_no_speed() -> None:
-    recent = Recent()
+    recent = RecentRates()
     recent.observe(counted(0.01, 9, 1))
     assert recent.speed is None
     assert list(recent.rates) == []
 
 
 def test_the_speed_is_that_of_the_last_two_seconds() -> None:
-    recent = Recent()
+    recent = RecentRates()
     for tenth in range(1, 101):
         # Ten tokens in a second until the fifth, then forty, in bursts of four.
         tokens = tenth if tenth <= 50 else 50 + 4 * (tenth - 50)
@@ -41,7 +40,7 @@ def test_the_speed_is_that_of_the_last_two_seconds() -> None:
 
 
 def test_a_slow_pair_is_looked_at_over_more_time() -> None:
-    recent = Recent()
+    recent = RecentRates()
     for second in range(1, 31):
         recent.observe(counted(second, second * (1 + second % 2), second))
     since_16_rounds = (30 * 1 - 14 * 1) / 16
@@ -49,7 +48,7 @@ def test_a_slow_pair_is_looked_at_over_more_time() -> None:
 
 
 def test_when_the_screen_looks_changes_no_rate() -> None:
-    recent = Recent()
+    recent = RecentRates()
     for seconds in (0.1, 3.0, 3.1, 8.0):
         recent.observe(counted(seconds, int(20 * seconds), int(20 * seconds)))
         recent.observe(counted(seconds, int(20 * seconds), int(20 * seconds)))
@@ -58,17 +57,10 @@ def test_when_the_screen_looks_changes_no_rate() -> None:
 
 
 def test_the_acceptance_of_late() -> None:
-    recent = Recent()
+    recent = RecentRates()
     recent.observe(counted(10, 100, 50, drafted=200, accepted=50))
     recent.observe(counted(13, 190, 70, drafted=300, accepted=130))
     assert recent.acceptance == pytest.approx(0.8)
-
-
-def test_another_answer_begins_anew() -> None:
-    recent = Recent()
-    recent.observe(counted(5, 100, 50))
-    recent.begin()
-    assert (recent.speed, recent.acceptance, list(recent.rates)) == (None, None, [])
 
 
 def test_everything_measured_is_said() -> None:
@@ -121,7 +113,7 @@ def test_what_each_device_holds_is_shown_where_it_was_counted() -> None:
     text = shown(readouts, pair=replace(PAIR, memory=counted))
 
     assert "memory        21.3 GB CUDA0" in text
-    assert "               0.4 GB main" in text
+    assert "               0.4 GB RAM" in text
     assert "memory" not in shown(readouts)
 
 
@@ -205,17 +197,17 @@ def test_the_last_answers_numbers_are_called_so_while_the_next_prompt_is_read() 
     readouts.ready(PAIR.n_ctx)
     stats = replace(STATS, first_token_ns=210_000_000, prompt_ns=SECOND)
     readouts.measured(stats, DraftingStatus("model", "it is right", "winning", 3.1), live=False)
-    assert "the last answer" not in shown(readouts)
+    assert "last answer" not in shown(readouts)
     assert "TTFT" in shown(readouts)
 
     readouts.begin()
     readouts.follow(PromptProgress(2, False, 1024, 4096))
     whose, speed = (line for line in shown(readouts).splitlines() if "answer" in line or "speed " in line)
-    assert (whose, speed) == ("the last answer", "speed          107 tok/s")
+    assert (whose, speed) == ("last answer", "speed          107 tok/s")
     assert "TTFT" not in shown(readouts)
 
     readouts.follow(Step(2, (), stats))
-    assert "the last answer" not in shown(readouts)
+    assert "last answer" not in shown(readouts)
 
 
 def test_what_holds_an_answer_up_in_its_middle_leaves_its_own_numbers_its_own() -> None:
@@ -234,10 +226,10 @@ def test_what_holds_an_answer_up_in_its_middle_leaves_its_own_numbers_its_own() 
         for happen in held_up:
             happen()
             now = shown(readouts).splitlines()
-            assert "the last answer" not in now
+            assert "last answer" not in now
             assert "TTFT          0.21 s" in now
             assert [line for line in before if line not in now] == [], "nothing goes while something is done"
-    assert any(line.startswith("now") for line in now)
+    assert any(line.startswith("average") for line in now)
 
 
 def test_an_answer_that_fails_before_its_first_token_leaves_the_numbers_the_last_ones() -> None:
@@ -246,23 +238,12 @@ def test_an_answer_that_fails_before_its_first_token_leaves_the_numbers_the_last
     readouts.measured(STATS, None, live=False)
     readouts.begin()
     readouts.in_vain()
-    assert "the last answer" in shown(readouts)
+    assert "last answer" in shown(readouts)
 
     readouts.begin()
     readouts.follow(Step(3, (), STATS))
     readouts.in_vain()
-    assert "the last answer" not in shown(readouts)
-
-
-def test_drafting_that_is_switched_off_while_its_draft_reads_is_so_in_this_answer() -> None:
-    readouts = Readouts()
-    readouts.source("automatic", drafting=True)
-    readouts.begin()
-    readouts.follow(Step(2, (), STATS, DraftingStatus("model", "it is right", "winning", 3.1)))
-    readouts.follow(PromptProgress(2, True, 1024, 4096))
-    readouts.source("draft off", drafting=False)
-    assert "off: you switched it off" in shown(readouts)
-    assert "numbers are the last" not in shown(readouts)
+    assert "last answer" not in shown(readouts)
 
 
 def test_how_full_the_context_is_is_not_known_before_it_was_counted() -> None:
@@ -327,7 +308,7 @@ def test_a_short_prompt_has_no_count_that_would_be_gone_at_once(left_s: float | 
 def test_what_a_model_file_says_does_not_steer_the_terminal() -> None:
     text = "".join(
         line.plain
-        for group in earlier_groups(Numbers(), ("\x1b[2Ja\x07", "b\x9b31m"), 30, is_last=True)
+        for group in stored_groups({"target": "\x1b[2Ja\x07", "draft": "b\x9b31m"}, 30, is_last=True)
         for line in group
     )
     assert "a" in text
@@ -366,23 +347,62 @@ def test_kept_numbers_that_are_none_are_left_out(value: object) -> None:
     )
     numbers = of_document(dict.fromkeys(names, value) | {"verdict": 7})
     assert numbers == Numbers()
-    assert in_a_line(numbers) == "No numbers were kept of this answer."
+    assert in_a_line(numbers) == "No numbers were stored."
 
 
-@pytest.mark.parametrize(
-    ("columns", "widths"),
-    [(40, (0, 0)), (80, (0, 0)), (99, (0, 0)), (100, (28, 0)), (110, (28, 32)), (120, (28, 32)), (200, (36, 40))],
-)
-def test_what_stands_beside_by_itself(columns: int, widths: tuple[int, int]) -> None:
-    assert Arrangement().widths(columns) == widths
+def test_the_brief_panel_has_six_numbers() -> None:
+    readouts = Readouts()
+    readouts.source("automatic", drafting=True)
+    readouts.ready(PAIR.n_ctx)
+    readouts.begin()
+    stats = replace(STATS, first_token_ns=210_000_000)
+    readouts.follow(Step(1, (), stats, DraftingStatus("model", "82% accepted", "winning", 3.1, measured=True)))
+    lines = brief(readouts)
+    assert [line.split()[0] for line in lines] == [
+        *("drafting", "speed", "speedup", "draft", "acceptance", "tokens/step", "context", "TTFT", "f5")
+    ]
+    assert lines[3] == "draft model: 82% accepted"
 
 
-def test_what_was_asked_for_is_shown_where_the_answer_keeps_its_room() -> None:
-    assert Arrangement().with_panel(True).widths(80) == (0, 32)
-    assert Arrangement().with_sidebar(True).widths(80) == (28, 0)
-    assert Arrangement().with_sidebar(True).widths(60) == (0, 0)
-    assert Arrangement().with_sidebar(True).with_panel(True).widths(90) == (0, 32)
-    assert Arrangement().with_panel(True).with_sidebar(True).widths(90) == (28, 0)
-    assert Arrangement().with_panel(True).with_sidebar(True).widths(120) == (28, 32)
-    assert Arrangement().with_panel(True).widths(100) == (0, 32)
-    assert Arrangement().with_sidebar(False).with_panel(False).widths(200) == (0, 0)
+def test_drafting_that_is_off_says_why() -> None:
+    readouts = Readouts()
+    drafting = DraftingStatus("off", "paused: system is busy", "break-even", 1.01, measured=True)
+    readouts.follow(Step(1, (), STATS, drafting))
+    assert "speedup     no speedup" in shown(readouts)
+    assert "off: paused: system is busy\n" in shown(readouts)
+
+
+def test_a_draft_source_and_its_reason_stay_for_a_second() -> None:
+    model = DraftingStatus("model", "right 82% of the time", "winning", 3.1)
+    ngram = DraftingStatus("look-up", "the last 12 tokens were said before", "winning", 3.2)
+    readouts = Readouts()
+
+    def after(ns: int, status: DraftingStatus) -> DraftingStatus | None:
+        readouts.measured(replace(STATS, predicted_ns=ns), status, live=True)
+        return readouts.drafting
+
+    assert after(SECOND, model) == model
+    assert after(SECOND + 1, ngram) == replace(model, speedup=3.2)
+    assert after(2 * SECOND, ngram) == ngram
+    assert after(5 * SECOND, ngram) == ngram
+    assert after(5 * SECOND + 1, model) == model
+    readouts.begin()
+    assert after(SECOND, ngram) == ngram
+
+
+def test_a_fixed_draft_length_is_named() -> None:
+    readouts = Readouts()
+    readouts.source("model", drafting=True, n_max=7)
+    readouts.follow(Step(1, (), replace(STATS, drafted_steps=100)))
+    assert "drafting    draft model, up to 7" in shown(readouts)
+    assert "draft length   5.0 tokens" in shown(readouts)
+
+
+def test_of_two_draft_sources_neither_is_said_to_have_written_all_or_nothing() -> None:
+    readouts = Readouts()
+    stats = replace(STATS, draft_n=1000, draft_n_accepted=700, draft_n_model=998)
+    readouts.follow(Step(1, (), stats, None))
+    assert [line.split() for line in shown(readouts).split("\n") if "%" in line and "━" not in line] == [
+        ["source", ">99%", "draft", "model"],
+        ["<1%", "n-gram"],
+    ]

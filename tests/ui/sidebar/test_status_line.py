@@ -22,7 +22,7 @@ async def test_the_status_line_says_what_was_measured() -> None:
         await chat.shows("Reading prompt: 1,024 of 3,000 tokens, 8 s left")
         chat.engine.says("word")
         await chat.shows("107 tok/s")
-        assert chat.status == "107 tok/s · 78% accepted · model · ctx 2.1k/32k"
+        assert chat.status == "107 tok/s · 78% accepted · draft model"
         chat.engine.finishes()
         await chat.ready()
         assert chat.status.startswith("107 tok/s")
@@ -34,7 +34,7 @@ async def test_of_a_single_token_no_speed_is_said() -> None:
         first = GenerationStats(prompt_n=1648, prompt_ns=1_329_000_000, first_token_ns=210_000_000, predicted_n=1)
         chat.engine.says("word", stats=first)
         await chat.shows("1 token")
-        assert chat.status == "1 token · model · ctx 1.6k/32k"
+        assert chat.status == "1 token · draft model"
         chat.engine.finishes(stats=first)
         await chat.ready()
         assert "tok/s" not in chat.status
@@ -51,19 +51,16 @@ async def test_acceptance_wears_the_drafts_colour() -> None:
         assert "107 tok/s" not in styled
 
 
-async def test_automatic_drafting_shows_its_speedup_and_bars() -> None:
+async def test_automatic_drafting_shows_its_speedup() -> None:
     settings = ChatSettings("A pair", drafting=AutoDraft())
     async with open_chat(settings) as chat:
-        await chat.shows("ready · automatic drafting · ctx 0/32k")
+        await chat.shows("ready · automatic drafting")
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3))
         await chat.shows("measuring this pair: 30%")
         chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1, measured=True))
         await chat.shows("3.1×")
-        chat.screen.status.recent.rates.extend([1.0] * 8)
-        assert len(chat.status) <= 78
-        assert "· 3.1× · 78% accepted · draft model · ctx" in chat.status
-        assert chat.status.count("█") == 8
+        assert chat.status == "107 tok/s · 3.1× · 78% accepted · draft model"
 
 
 @pytest.mark.parametrize(("n_model", "word"), [(0, "n-gram"), (500, "draft model"), (200, "draft model and n-gram")])
@@ -73,11 +70,11 @@ async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, wo
         status = DraftingStatus("off", "one token at a time is faster here", "winning", 1.2, measured=True)
         stats = replace(STATS, draft_n_model=n_model)
         chat.engine.says("word", stats=stats, drafting=status)
-        await chat.shows("· no draft ·")
+        await chat.shows("· no draft")
         plan = AnswerPlan("auto", "model+look-up", None, None)
         chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
         await chat.ready()
-        assert f"78% accepted · {word} · ctx" in chat.status
+        assert chat.status.endswith(f"78% accepted · {word}")
 
 
 @pytest.mark.parametrize("drafting", [AutoDraft(), DraftParams(4, 0, 1.0)])
@@ -90,4 +87,4 @@ async def test_an_answer_in_which_nothing_was_drafted_has_no_speedup(drafting: D
         plan = AnswerPlan("auto", "model+look-up", None, None)
         chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
         await chat.ready()
-        assert chat.status.startswith("107 tok/s · no draft used · ctx")
+        assert chat.status.startswith("107 tok/s · no draft used")

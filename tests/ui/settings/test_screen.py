@@ -18,12 +18,11 @@ from app.settings.thinking import Heard
 from app.ui.chat.session import Phase
 from app.ui.models.state import LoadRequest
 from app.ui.screens.chat import ChatScreen
-from app.ui.settings.inputs import TextInput
-from app.ui.settings.line import SettingLine
 from app.ui.settings.screen import SettingsScreen
+from app.ui.settings.setting_list import SettingLine
 from app.worker.events import PairChanged
 from tests.ui.fakes import PAIR, no_loader
-from tests.ui.settings_driver import open_panel
+from tests.ui.settings.driver import open_panel
 
 MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
 
@@ -40,8 +39,8 @@ async def test_it_shows_value_and_origin_of_every_setting(file: Path) -> None:
             ("temp", "temp 0.2 command line"),
             ("top_k", "top_k 7 settings.toml"),
             ("top_p", "top_p 0.9 pair"),
-            ("min_p", "min_p 0.05"),
-            ("ctx", "ctx ↻ 8,192 at most"),
+            ("min_p", "min_p 0.05 default"),
+            ("ctx", "ctx ↻ 8,192 at most default"),
         ):
             await panel.find(words)
             assert any(" ".join(row.replace(MARK, "").split()) == line for row in panel.chat.rows), panel.chat.text
@@ -50,7 +49,7 @@ async def test_it_shows_value_and_origin_of_every_setting(file: Path) -> None:
         assert "A whole number between 0 and 1,000,000. Default: 40." in panel.chat.text
         assert "sampling.top_k in settings.toml, --top-k; from settings.toml, instead of 40" in panel.chat.text
         await panel.find("min_p")
-        await panel.chat.shows("sampling.min_p in settings.toml, --min-p; the default")
+        await panel.chat.shows("sampling.min_p in settings.toml, --min-p; default")
 
 
 async def test_what_the_model_file_recommends_is_shown_with_its_origin_until_it_is_changed(file: Path) -> None:
@@ -83,7 +82,7 @@ async def test_a_typed_value_is_judged_while_it_is_typed_and_kept_with_enter(fil
     async with open_panel(file) as panel:
         await panel.find("top_k")
         await panel.press("enter", "end", "x")
-        await panel.chat.shows("It must be a whole number between 0 and 1,000,000.")
+        await panel.chat.shows("Enter a whole number between 0 and 1,000,000.")
         await panel.press("enter")
         assert not file.exists()
         await panel.press("backspace", "1", "enter")
@@ -124,7 +123,7 @@ async def test_a_change_says_for_whom_it_is(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("sampling.temp")
         await panel.press("right")
-        await panel.chat.shows("temp is 0.9 for all conversations; tab: for this one only.")
+        await panel.chat.shows("temp is 0.9 for all conversations; tab: only this one.")
         await panel.press("ctrl+x")
         await panel.chat.shows("temp is 0.8 again.")
         await panel.press("tab", "enter", "1", "enter")
@@ -157,9 +156,9 @@ async def test_a_number_says_that_drafting_is_fixed_and_the_mode_says_why(file: 
     async with open_panel(file) as panel:
         await panel.find("n_max")
         await panel.press("right")
-        await panel.chat.shows("Drafting is fixed for all conversations now; mode auto turns it back.")
+        await panel.chat.shows("Drafting is now fixed for all conversations; set mode to auto to undo.")
         await panel.find("draft.mode")
-        await panel.chat.shows("It is fixed, because draft.n_max is given; auto turns that back.")
+        await panel.chat.shows("Fixed, because draft.n_max is given; auto undoes that.")
         await panel.press("left")
         await panel.chat.until(lambda: "because" not in panel.chat.text)
         assert panel.live.resolved()["draft.mode"] == "auto"
@@ -171,9 +170,9 @@ async def test_what_needs_loading_is_loaded_when_the_user_says_so_and_the_conver
         await panel.open()
         await panel.find("model.kv_type")
         await panel.press("right")
-        await panel.chat.shows("not loaded yet")
+        await panel.chat.shows("after reload, settings.toml")
         await panel.press("escape")
-        await panel.chat.shows("model.kv_type: enter loads the models anew, now; esc leaves that for later.")
+        await panel.chat.shows("Reload the models for model.kv_type? Enter now, esc later")
         await panel.press("enter")
         await panel.chat.until(lambda: panel.chat.engine.loads == 2)
         assert panel.live.waiting == ()
@@ -194,7 +193,7 @@ async def test_a_load_that_failed_is_tried_again_though_nothing_has_changed(file
         engine.fails_to_load(AppError("There is no room."))
         await panel.chat.until(lambda: panel.chat.screen.session.phase is Phase.UNLOADED)
         await panel.open()
-        await panel.chat.shows("ctrl+r load anew")
+        await panel.chat.shows("ctrl+r reload")
         await panel.press("ctrl+r")
         await panel.chat.until(lambda: engine.loads == 3)
         await panel.chat.load()
@@ -206,7 +205,7 @@ async def test_a_draft_that_was_left_out_comes_back_where_the_models_are_loaded_
         engine.emit(PairChanged(replace(PAIR, draft=None, draft_failed=True)))
         await panel.chat.until(lambda: panel.chat.screen.session.pair.draft is None)  # type: ignore[union-attr]
         await panel.open()
-        await panel.chat.shows("ctrl+r load anew")
+        await panel.chat.shows("ctrl+r reload")
         await panel.press("ctrl+r")
         await panel.chat.until(lambda: engine.loads == 2)
         # What is told late of the pair that gave way is not of the one that comes.
@@ -316,78 +315,6 @@ async def test_no_setting_of_an_imported_conversation_steers_the_terminal_when_i
             await panel.press("escape")
 
 
-async def test_a_text_that_is_left_waits_until_it_is_taken_or_taken_out(file: Path) -> None:
-    async with open_panel(file) as panel:
-        await panel.find("answer.system")
-        await panel.press("enter", *"Be brief", "escape")
-        await panel.chat.shows("What is typed waits here, and does not count yet.")
-        assert panel.live.resolved()["answer.system"] is None
-        await panel.close()
-        await panel.open()
-        await panel.find("answer.system")
-        await panel.press("enter")
-        await panel.chat.shows("This was typed and not kept yet")
-        await panel.press("!")
-        await panel.chat.shows("Be brief!")
-        # The one below it is chosen, as with the mouse.
-        panel.screen.filter_input.value = ""
-        panel.screen.settings.choose("answer.stop")
-        await panel.chat.until(lambda: not panel.screen._field.is_open)
-        await panel.find("answer.system")
-        await panel.press("enter", "enter")
-        await panel.chat.until(lambda: panel.live.resolved()["answer.system"] == "Be brief!")
-
-        await panel.press("enter", *" More", "escape", "enter")
-        await panel.chat.shows("Be brief! More")
-        await panel.press("ctrl+u", "escape", "enter")
-        await panel.chat.until(lambda: panel.screen._field.is_open)
-        await panel.chat.until(lambda: "Be brief!" in panel.chat.text and "More" not in panel.chat.text)
-
-
-async def test_a_text_that_is_left_waits_where_it_was_typed(file: Path, tmp_path: Path) -> None:
-    async with open_panel(file, store=lambda: Store.open(tmp_path / "conversations.db")) as panel:
-
-        async def waiting() -> str:
-            await panel.find("answer.system")
-            await panel.press("enter")
-            await panel.chat.until(lambda: panel.screen._field.is_open)
-            return panel.screen.query_one(TextInput).text
-
-        async def left(text: str) -> None:
-            await panel.press(*text, "escape")
-            await panel.chat.until(lambda: not panel.screen._field.is_open)
-
-        # Nothing was said yet: it goes with the conversation that begins here.
-        assert await waiting() == ""
-        await left("For all")
-        await panel.press("tab")
-        assert await waiting() == ""
-        await left("For one")
-        await panel.close()
-        await panel.chat.exchange("one", "first")
-        await panel.open()
-        assert await waiting() == "For all"
-        await panel.press("escape", "tab")
-        assert await waiting() == "For one"
-        await panel.press("escape")
-        await panel.close()
-
-        await panel.chat.screen.whereabouts.begin_anew()
-        await panel.open()
-        assert await waiting() == "For all"
-        await panel.press("escape", "tab")
-        assert await waiting() == ""
-        await panel.press("escape")
-        await panel.close()
-
-        await panel.chat.screen.open_conversation(1)
-        await panel.open()
-        await panel.press("tab")
-        assert await waiting() == "For one"
-        await panel.press("enter")
-        await panel.chat.until(lambda: panel.live.document == {"answer": {"system": "For one"}})
-
-
 async def test_whom_a_text_is_for_does_not_change_while_it_is_typed(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("answer.system")
@@ -403,7 +330,7 @@ async def test_models_and_memory_are_for_all(file: Path) -> None:
         await panel.press("tab")
         await panel.find("model.ctx")
         await panel.press("enter")
-        await panel.chat.shows("model.ctx counts for all conversations; tab changes for whom.")
+        await panel.chat.shows("model.ctx applies to all conversations; tab changes the scope.")
         await panel.find("model.fit")
         await panel.press("right")
         assert panel.live.resolved()["model.fit"] == "auto"
@@ -462,13 +389,13 @@ async def test_a_flag_that_cannot_be_meant_with_a_change_gives_way_to_it_and_tha
 async def test_what_does_not_count_in_this_mode_of_drafting_is_dimmed(file: Path, mode: str, idle: set[str]) -> None:
     async with open_panel(file, flags={"draft.mode": mode}) as panel:
         lines = panel.screen.query(SettingLine)
-        assert {line.shown.setting.key for line in lines if line.shown.idle} == idle
+        assert {line.view.setting.key for line in lines if line.view.idle} == idle
 
 
 @pytest.mark.parametrize("thinking", ["off", "on"])
 async def test_how_hard_to_think_does_not_count_where_no_thinking_is_asked_for(file: Path, thinking: str) -> None:
     async with open_panel(file, flags={"answer.thinking": thinking}) as panel:
-        idle = {line.shown.setting.key for line in panel.screen.query(SettingLine) if line.shown.idle}
+        idle = {line.view.setting.key for line in panel.screen.query(SettingLine) if line.view.idle}
         assert ("reasoning_effort" in idle) == (thinking == "off")
 
 
@@ -478,7 +405,7 @@ async def test_wishes_that_the_loaded_model_does_not_hear_are_dimmed(file: Path)
         panel.chat.engine.loaded(deaf)
         await panel.chat.until(lambda: panel.chat.screen.session.pair == deaf)
         await panel.open()
-        lines = {line.shown.setting.key for line in panel.screen.query(SettingLine) if line.shown.idle}
+        lines = {line.view.setting.key for line in panel.screen.query(SettingLine) if line.view.idle}
         assert lines >= {"thinking", "reasoning_effort"}
         await panel.find("answer.thinking")
         await panel.chat.shows("The loaded model has no switch for thinking.")
@@ -497,7 +424,7 @@ async def test_an_effort_that_is_heard_only_of_one_that_is_to_think_is_dimmed_un
         await panel.find("answer.thinking")
         await panel.press("right")
         assert panel.live.resolved()["answer.thinking"] == "on"
-        idle = {line.shown.setting.key for line in panel.screen.query(SettingLine) if line.shown.idle}
+        idle = {line.view.setting.key for line in panel.screen.query(SettingLine) if line.view.idle}
         assert "reasoning_effort" not in idle
 
 
@@ -510,12 +437,12 @@ async def test_presets_are_chosen_and_made(file: Path) -> None:
         await panel.press("enter")
         panel.screen.settings.editor.value = "0.4"  # type: ignore[union-attr]
         await panel.press("enter")
-        await panel.chat.shows("It is kept; the preset precise goes before it.")
+        await panel.chat.shows("Saved, but the preset precise overrides it.")
         await panel.find("")
         await panel.press("ctrl+s")
-        await panel.chat.shows("a name for the settings as they are now")
+        await panel.chat.shows("name of the preset")
         await panel.press(*"none", "enter")
-        await panel.chat.shows("It must be a name, and not none.")
+        await panel.chat.shows("Enter a name other than none.")
         await panel.press(*"x", "enter")
         await panel.chat.until(lambda: "nonex" in panel.live.presets)
         assert panel.live.presets["nonex"] == {"sampling.temp": 0.0}
@@ -526,7 +453,7 @@ async def test_a_preset_of_ones_own_is_removed_once_that_is_confirmed(file: Path
     async with open_panel(file) as panel:
         await panel.chat.shows("ctrl+k remove preset")
         await panel.press("ctrl+k")
-        await panel.chat.shows("ctrl+k again removes the preset mine, and what it holds, for all conversations.")
+        await panel.chat.shows("Remove the preset mine? ctrl+k again removes it")
         assert panel.live.preset == "mine"
         # Another preset was not asked about.
         await panel.press("left")
@@ -535,7 +462,7 @@ async def test_a_preset_of_ones_own_is_removed_once_that_is_confirmed(file: Path
         await panel.press("ctrl+k")
         assert sorted(panel.live.content.presets) == ["coder", "mine"]
         await panel.press("ctrl+k")
-        await panel.chat.shows("The preset mine is removed.")
+        await panel.chat.shows("Removed the preset mine.")
         assert panel.live.preset is None
         assert panel.live.problems == ()
         assert "mine" not in file.read_text()
@@ -546,7 +473,7 @@ async def test_a_removed_preset_that_took_the_place_of_one_of_tandems_gives_it_b
     file.write_text('preset = "coder"\n[presets.coder.sampling]\ntemp = 0.9')
     async with open_panel(file) as panel:
         await panel.press("ctrl+k", "ctrl+k")
-        await panel.chat.shows("The preset coder is removed; coder is the one that comes with Tandem again.")
+        await panel.chat.shows("Removed the preset coder; the built-in one is back.")
         assert panel.live.resolved()["sampling.temp"] == 0.2
         # That one stays, and so does what is not chosen.
         await panel.press("ctrl+k", "ctrl+k")
@@ -572,7 +499,7 @@ async def test_a_preset_that_cannot_be_removed_is_still_there(file: Path, monkey
 async def test_a_broken_file_is_left_alone_until_the_user_moves_it(file: Path) -> None:
     file.write_text("[sampling\ntemp = 1")
     async with open_panel(file) as panel:
-        await panel.chat.shows("ctrl+o moves it away")
+        await panel.chat.shows("ctrl+o to move the file away")
         await panel.find("sampling.temp")
         await panel.press("right")
         assert file.read_text() == "[sampling\ntemp = 1"
@@ -631,7 +558,7 @@ async def test_keys_of_the_users_own(file: Path) -> None:
 
 async def test_the_mouse_chooses_and_changes(file: Path) -> None:
     async with open_panel(file) as panel:
-        line = next(line for line in panel.screen.query(SettingLine) if line.shown.setting.name == "draft.source")
+        line = next(line for line in panel.screen.query(SettingLine) if line.view.setting.name == "draft.source")
         await panel.chat.pilot.click(line)
         assert panel.chosen == "draft.source"
         await panel.chat.pilot.click(line)
@@ -640,28 +567,14 @@ async def test_the_mouse_chooses_and_changes(file: Path) -> None:
         await panel.chat.shows("for this conversation")
 
 
-async def test_only_what_was_measured_is_shown(file: Path) -> None:
-    async with open_panel(file) as panel:
-        await panel.find("draft.mode")
-        assert "Measured" not in panel.chat.text
-        await panel.close()
-        await panel.chat.exchange("one", "first")
-        await panel.open()
-        await panel.find("draft.mode")
-        await panel.chat.shows("Measured since the models were loaded:")
-        assert "fixed, n_max 7, n_min 0, p_min 0.6: 107 tok/s, 78% accepted, 1 answer" in panel.chat.text
-        await panel.find("sampling.temp")
-        assert "Measured" not in panel.chat.text
-
-
 async def test_a_filter_without_a_match_does_nothing(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("zzz")
-        await panel.chat.shows("Nothing is found.")
+        await panel.chat.shows("No matches.")
         await panel.press("enter", "right", "down", "ctrl+x")
         assert not file.exists()
         await panel.find("")
-        assert "Nothing is found." not in panel.chat.text
+        assert "No matches." not in panel.chat.text
         assert panel.chosen == "preset"
 
 
@@ -687,3 +600,23 @@ async def test_one_blank_line_stands_between_groups(file: Path) -> None:
         title = rows.index(" Drafting")
         assert rows[title - 1] == ""
         assert rows[title - 2] != ""
+
+
+async def test_a_text_that_was_not_saved_is_still_in_its_field(file: Path) -> None:
+    async with open_panel(file) as panel:
+        await panel.find("answer.system")
+        await panel.press("enter", *"Be brief", "escape")
+        assert panel.live.resolved()["answer.system"] is None
+        await panel.press("enter")
+        await panel.chat.shows("You typed this before; enter saves it.")
+        await panel.press("enter")
+        await panel.chat.until(lambda: panel.live.resolved()["answer.system"] == "Be brief")
+
+
+async def test_rare_sampling_settings_are_folded_until_searched_or_changed(file: Path) -> None:
+    async with open_panel(file, flags={"sampling.typical_p": 0.5}, size=(100, 60)) as panel:
+        await panel.chat.shows("rarely used settings; type a name to find one")
+        assert "typical_p" in panel.chat.text
+        assert "presence_penalty" not in panel.chat.text
+        await panel.find("presence")
+        await panel.chat.shows("presence_penalty")
