@@ -3,8 +3,9 @@
 python -m tests.bench.ablation [--only NAME ...]
 
 Each guard is switched off alone. Every recorded answer is replayed on every recorded machine, with one memory for all
-answers of a machine, in five conditions: quiet; on a machine with noise and bursts of other work; after a calibration
-that took wide batches for too expensive, and for too cheap; with a draft model that is sure and wrong.
+answers of a machine, in six conditions: quiet; on a machine with noise and bursts of other work; after a calibration
+that took wide batches for too expensive, and for too cheap; with a draft model that is sure and wrong;
+with one long document in front of every prompt.
 
 Columns: the mean change in time without the guard (positive: the guard saves time), and by how much the loss of the
 worst 2% of answers grows, as a share of their time with no draft. Single answers tell nothing: any change of a decision
@@ -138,12 +139,18 @@ def _overconfident(trace: Trace) -> Trace:
     return replace(trace, matches=tuple(min(m, n % 3 == 0) for n, m in enumerate(trace.matches)), confidences=rows)
 
 
+def _about_document(trace: Trace) -> Trace:
+    """Put the same long document in front of every prompt."""
+    return replace(trace, prompt=(*range(10_000, 13_000), *trace.prompt))
+
+
 CONDITIONS = {
     "quiet": Condition(),
     "busy": Condition(disturb=_noise),
     "too expensive": Condition(distort=_further(2.0, 2.0)),
     "too cheap": Condition(distort=_further(0.5, 0.5)),
     "overconfident": Condition(pretend=_overconfident),
+    "long document": Condition(pretend=_about_document),
 }
 
 
@@ -203,9 +210,10 @@ def main() -> None:
     """Print a line a guard."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=list(GUARDS))
+    parser.add_argument("--conditions", nargs="+", default=list(CONDITIONS))
     args = parser.parse_args()
-    base: dict[str, list[tuple[float, float]]] = {name: measure(name) for name in CONDITIONS}
-    heads = " ".join(f"{name:>21}" for name in CONDITIONS)
+    base: dict[str, list[tuple[float, float]]] = {name: measure(name) for name in args.conditions}
+    heads = " ".join(f"{name:>21}" for name in args.conditions)
     print(f"{'guard':30} {heads}   verdict")
     lows = " ".join(f"{_speedup(found):>10.3f} {_worst(found):+9.1%} " for found in base.values())
     print(f"{'(all guards: speedup, worst)':30} {lows}")
