@@ -3,9 +3,10 @@
 python -m tests.bench.ablation [--only NAME ...]
 
 Each guard is switched off alone. Every recorded answer is replayed on every recorded machine, with one memory for all
-answers of a machine, in six conditions: quiet; on a machine with noise and bursts of other work; after a calibration
+answers of a machine, in seven conditions: quiet; on a machine with noise and bursts of other work; after a calibration
 that took wide batches for too expensive, and for too cheap; with a draft model that is sure and wrong;
-with one long document in front of every prompt.
+with one long document in front of every prompt; and after
+earlier answers in which drafts saved nothing.
 
 Columns: the mean change in time without the guard (positive: the guard saves time), and by how much the loss of the
 worst 2% of answers grows, as a share of their time with no draft. Single answers tell nothing: any change of a decision
@@ -105,11 +106,13 @@ class Condition:
         distort: Turns the true costs into what calibration found.
         disturb: Makes the factor by which each cost looks longer.
         pretend: Turns a trace into another.
+        gain: What drafts are believed to save at first; None for nothing learned.
     """
 
     distort: Callable[[CostProfile], CostProfile] = lambda profile: profile
     disturb: Callable[[random.Random], Callable[[], float]] = lambda _: lambda: 1.0
     pretend: Callable[[Trace], Trace] = lambda trace: trace
+    gain: float | None = None
 
 
 def _noise(rng: random.Random) -> Callable[[], float]:
@@ -151,6 +154,7 @@ CONDITIONS = {
     "too cheap": Condition(distort=_further(0.5, 0.5)),
     "overconfident": Condition(pretend=_overconfident),
     "long document": Condition(pretend=_about_document),
+    "unlucky before": Condition(pretend=_about_document, gain=0.0),
 }
 
 
@@ -176,7 +180,8 @@ def _cut(trace: Trace) -> Trace:
 def times(some: list[tuple[Trace, bool]], machine: Curve, condition: Condition) -> Iterator[tuple[float, float]]:
     """Yield the cost of each answer and its cost with no draft."""
     memories = {
-        with_model: PairStatistics(CostModel(condition.distort(machine.profile()))) for with_model in (True, False)
+        with_model: PairStatistics(CostModel(condition.distort(machine.profile())), gain=condition.gain)
+        for with_model in (True, False)
     }
     for number, (original, with_model) in enumerate(some):
         rng = random.Random(number)
