@@ -116,7 +116,7 @@ class Plan:
     request: AnswerRequest
     repeat: int
     oracle: bool = False
-    sources: Collection[str] = ("model", "look-up")
+    sources: Collection[str] = ("model", "ngram")
     min_match: int = MIN_MATCH
     lengths: Mapping[Prompt, int] = field(default_factory=dict)
     enough: Callable[[Sequence[Raced]], bool] = lambda raced: False

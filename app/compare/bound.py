@@ -67,5 +67,5 @@ def reckon_oracle(
         matches, confidences = tuple(m for m, _ in views), tuple(q for _, q in views)
     trace = Trace(prompt.name, prompt.kind, plain.prompt, plain.tokens, matches, confidences)
     curve = Curve.of(pair.memory.costs.snapshot())
-    lookup = "look-up" in sources
+    lookup = "ngram" in sources
     return plain_cost(trace, curve) / oracle_cost(trace, curve, lookup=lookup, min_match=min_match)

@@ -61,7 +61,7 @@ class Run:
         stats: Its counters.
         steps: Its verify rounds, in order; empty for a server.
         notices: What happened on the way, such as a draft that was lost.
-        drafter: "model", "look-up", "model+look-up" or "none".
+        drafter: "model", "ngram", "model+ngram" or "none".
         why: Why nothing was drafted; "" if something was, or nothing is known to be why.
         wall_s: Seconds from its beginning to its end; 0 where nobody looked at what other programs did meanwhile.
         others_s: Seconds that other programs ran in that time, on all processors together.

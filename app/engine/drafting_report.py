@@ -21,7 +21,7 @@ NO_SPEEDUP = "no speedup"
 NO_DRAFT = "no draft"
 NO_DRAFT_USED = "no draft used"
 _DECIMAL_BELOW = 9.95
-_SOURCES: dict[Source | Literal["off"], str] = {"model": "draft model", "look-up": "n-gram", "off": "off"}
+_SOURCES: dict[Source | Literal["off"], str] = {"model": "draft model", "ngram": "n-gram", "off": "off"}
 _CLAUSE_END = re.compile("[:;]")
 
 
@@ -109,7 +109,7 @@ def drafted_by(model_share: float) -> str:
         model_share: Drafted tokens of a draft model over all drafted ones.
     """
     if model_share <= 0:
-        return _SOURCES["look-up"]
+        return _SOURCES["ngram"]
     return _SOURCES["model"] if model_share >= 1 else "draft model and n-gram"
 
 

@@ -51,7 +51,7 @@ class FixedDrafting:
         return self._drafter.native_ns
 
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
-        self._speed.went_before(start.plain_so_far_ns)
+        self._speed.went_before(start.single_so_far_ns)
         if self.params.n_max > 0:
             started = self._clock()
             try:
@@ -90,7 +90,7 @@ class FixedDrafting:
         # The time of a draft model that failed is no part of a step without drafts.
         drafting_ns, in_vain_ns = (result.draft_ns, 0) if self._drafting else (0, result.draft_ns)
         expected_ns = slower * measured_ns + drafting_ns
-        took = self._stalls.parts(result.total_ns, in_vain_ns, expected_ns, drafted=self._drafting)
+        took = self._stalls.split(result.total_ns, in_vain_ns, expected_ns, drafted=self._drafting)
         predicted_ns = costs.target_ns(1, n_past)
         single_ns = batch_ns if rows == 1 else None
         n_tokens = len(result.tokens)
@@ -105,6 +105,4 @@ class FixedDrafting:
             return None
         speed = self._speed
         why = MODEL_FAILED if self._has_failed else NEVER_MEASURED if self._costs is None else ""
-        return DraftingStatus(
-            "off" if self._has_failed else "model", why, speed.verdict, speed.speedup, speed.holds, speed.measured
-        )
+        return DraftingStatus("off" if self._has_failed else "model", why, speed.verdict, speed.speedup, speed.measured)

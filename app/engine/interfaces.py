@@ -204,14 +204,13 @@ class AnswerStart:
         sequence: What the target was given and has chosen so far; its last token was just chosen.
         most_tokens: Most that may follow.
         is_end: Behind such a token nothing comes, so no draft is worth checking further than in front of it.
-        plain_so_far_ns: How long plain decoding has taken for this answer already, where drafting was off until now: it
-            belongs to what drafting makes of the answer as a whole.
+        single_so_far_ns: Nanoseconds of the tokens that this answer has already, where drafting was off until now.
     """
 
     sequence: Sequence[int]
     most_tokens: int
     is_end: IsEnd = never_ends
-    plain_so_far_ns: int = 0
+    single_so_far_ns: int = 0
 
 
 class Strategy(Protocol):

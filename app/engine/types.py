@@ -90,13 +90,13 @@ MODEL_OFF = "draft model off: "
 """The beginning of a reason that keeps only the draft model from drafting, not the look-up."""
 MODEL_FAILED = "the draft model failed"
 """Why nothing is drafted by it in an answer where it did."""
-Source = Literal["model", "look-up"]
+Source = Literal["model", "ngram"]
 """Where drafts come from."""
 
 
-def taking_part(*, model: bool, lookup: bool) -> tuple[Source, ...]:
+def taking_part(*, model: bool, ngram: bool) -> tuple[Source, ...]:
     """The sources that do, the draft model first."""
-    do: dict[Source, bool] = {"model": model, "look-up": lookup}
+    do: dict[Source, bool] = {"model": model, "ngram": ngram}
     return tuple(source for source, does in do.items() if does)
 
 
@@ -110,7 +110,6 @@ class DraftingStatus:
         verdict: "winning", "break-even" or "losing" against no draft; "" unless `measured`.
         speedup: Time without drafts over time spent on this answer, the draft's reading of the prompt included; None
             with no drafts or too few.
-        holds: Whether the verdict will hold if the answer goes on as it did until now.
         measured: Whether single-token steps of this answer, seconds ago, gave the speed without drafts behind
             `speedup`; False where the cost curve predicted it.
     """
@@ -119,14 +118,7 @@ class DraftingStatus:
     reason: str
     verdict: str = ""
     speedup: float | None = None
-    holds: bool = True
     measured: bool = False
-
-    @property
-    def sentence(self) -> str:
-        """Source and reason; a reason that names what is off needs no source before it. "" without a reason."""
-        alone = not self.reason or self.reason.startswith(MODEL_OFF)
-        return self.reason if alone else f"{self.source}: {self.reason}"
 
     @property
     def switched_off(self) -> DraftingStatus:

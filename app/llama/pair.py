@@ -253,7 +253,7 @@ class NativePair:
         """Measure the cost curves, as far as the budget allows, or look at them again; clears both caches."""
         if budget_ns is None:
             budget_ns = CALIBRATION_NS
-            if self.memory is not None and not self.memory.was_held_up:
+            if self.memory is not None and not self.memory.was_slowed:
                 budget_ns = min(budget_ns, self.memory.look_ns)
         text = self._model.tokenize(_TEXT * 4, parse_special=False)[: MAX_ROWS - 1]
         draft = self.drafter.cache if self.drafter is not None else None

@@ -90,7 +90,7 @@ class PairInfo:
         if drafting is None or not self.can_draft or self._wants_more(drafting):
             return ()
         model, lookup = (drafting.model, drafting.lookup) if isinstance(drafting, AutoDraft) else (True, False)
-        return taking_part(model=model and self.draft is not None, lookup=lookup)
+        return taking_part(model=model and self.draft is not None, ngram=lookup)
 
     def why_plain(self, drafting: Drafting) -> str:
         """Why nobody can draft as it is wanted, as a clause; "" where somebody can, or nothing is wanted."""

@@ -29,7 +29,7 @@ class AnswerPlan:
 
     Attributes:
         mode: "auto", "fixed" or "off".
-        drafter: Who may draft, whether or not anybody did: "model", "look-up", "model+look-up" or "none".
+        drafter: Who may draft, whether or not anybody did: "model", "ngram", "model+ngram" or "none".
         draft_params: The parameters in force; None unless they are fixed.
         seed: Of the random draw; None for a greedy answer.
     """

@@ -240,7 +240,7 @@ def _strategy(pair: LoadedPair, drafting: Drafting, beside: Sequence[str], clock
     sources = pair.info.sources(drafting)
     drafter = pair.drafter if "model" in sources else None
     if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
-        index = pair.index if "look-up" in sources else None
+        index = pair.index if "ngram" in sources else None
         if index is not None:
             index.require(drafting.min_match)
             index.lay_beside(_tokens_of(pair, beside))

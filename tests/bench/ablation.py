@@ -24,15 +24,14 @@ from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 from app.compare.replay import Curve, Trace, plain_cost, replay
-from app.engine.auto import backlog, curve, proposal, rule, run_length, strategy
+from app.engine.auto import backlog, rule, run_length, strategy
 from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.guard import Curiosity, Ledger, Trial
+from app.engine.auto.guard import Ledger, Trial
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.run_length import RunLength
-from app.engine.auto.single_token_check import SingleTokenCheck
-from app.engine.auto.stalls import Stalls, Took
+from app.engine.auto.stalls import Stalls, StepTime
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
@@ -58,41 +57,25 @@ def _nothing(*_: object, **__: object) -> None:
     return None
 
 
-def _all_counts(self: Stalls, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> Took:
-    return Took(total_ns - reading_ns, 0.0, reading_ns)
+def _all_counts(self: Stalls, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> StepTime:
+    return StepTime(total_ns - reading_ns, 0.0, reading_ns)
 
 
 GUARDS: dict[str, list[Patch]] = {
     "impossibility": [(strategy, "impossibility", lambda *_: "")],
-    "trial": [(Trial, "wants_round", _true), (Trial, "observe_round", _nothing)],
-    "trial: probes at once": [(Trial, "FIRST_GAP", 256)],
+    "trial": [(Trial, "wants_step", _true), (Trial, "observe_step", _nothing)],
     "ledger": [(Ledger, "allows_any", True), (Ledger, "allows_model", True)],
     "ledger: refill": [(Ledger, "REFILL", 5.0)],
     "ledger: wealth": [(Ledger, "wealth", float("inf"))],
-    "ledger: reserve": [(Ledger, "allows_any", property(lambda self: not self.blocked))],
-    "curiosity": [(Curiosity, "wants_try", _false)],
-    "plain check": [(SingleTokenCheck, "is_due", _false), (SingleTokenCheck, "is_checking", False)],
-    "plain check: by chance": [(SingleTokenCheck, "MOST", 0.0)],
-    "plain check: three": [(SingleTokenCheck, "NOISE", 1e9)],
-    "plain check: far context": [(SingleTokenCheck, "FAR", 1 << 40)],
-    "stalls": [(Stalls, "parts", _all_counts)],
-    "stalls: doubt": [(Stalls, "USUAL", 1e9)],
-    "holding: stretch": [(run_length, "_FIRST_STRETCH", MAX_DRAFT)],
-    "holding: survival": [(RunLength, "survival", 0.85)],
+    "stalls": [(Stalls, "split", _all_counts)],
+    "draft length limit": [(run_length, "_FIRST_LIMIT", MAX_DRAFT)],
+    "expected advantage": [(strategy, "_EXPECTED_SHARE", 0.0)],
+    "survival in this answer": [(RunLength, "survival", 0.85)],
     "backlog: worth reading": [(Backlog, "is_worth_reading", True)],
-    "backlog: wait": [(backlog, "_WAIT_SHARE", 0.0)],
-    "backlog: catch-up limit": [(Backlog, "may_be_read_again", _true)],
-    "backlog: read on in pieces": [(backlog, "_LITTLE", 1e9)],
-    "hope": [(PairStatistics, "leave_out", _nothing)],
+    "backlog: little is read": [(backlog, "_LITTLE", 1e9)],
     "document is kept": [(backlog, "_SAME_TEXT", 2.0)],
     "curve: shift": [(CostModel, "_shift", lambda *_: 0.0)],
     "curve: too fast": [(CostModel, "_speed_up", _nothing)],
-    "curve: width switch": [(curve, "_SWITCH_GAIN", 0.0)],
-    "curve: wide hope": [(curve, "_HOPE", 1.0)],
-    "curve: weight of calibration": [(curve, "_CALIBRATION_WEIGHT", 1e9)],
-    "n-gram: reach": [(proposal, "_FIRST_REACH", MAX_DRAFT)],
-    "n-gram: waits for the model": [(strategy, "_SURE", 0.0)],
-    "expected advantage": [(strategy, "_EXPECTED_SHARE", 0.0)],
     "rule: look ahead": [(rule, "LOOK_AHEAD", 1)],
     "no use of local rate": [(AnswerSpeed, "rate", lambda self, plain_ns: 1.0 / plain_ns)],
 }

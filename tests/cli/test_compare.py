@@ -164,9 +164,9 @@ def test_a_prompt_that_does_not_fit_is_found_before_the_others_are_raced(
 @pytest.mark.parametrize(
     ("drafting", "fixed", "sources"),
     [
-        (AutoDraft(), (), {"model", "look-up"}),
-        (AutoDraft(model=False, min_match=5), (), {"look-up"}),
-        (AutoDraft(model=False), ("--fixed", "n_max=3"), {"model", "look-up"}),
+        (AutoDraft(), (), {"model", "ngram"}),
+        (AutoDraft(model=False, min_match=5), (), {"ngram"}),
+        (AutoDraft(model=False), ("--fixed", "n_max=3"), {"model", "ngram"}),
         (AutoDraft(lookup=False), (), {"model"}),
     ],
 )

@@ -24,7 +24,7 @@ STATUS = DraftingStatus("off", f"{MODEL_OFF}it cannot pay; look-up still runs", 
 def ended(
     stats: GenerationStats, drafting: DraftingStatus | None, mode: str = "auto", fixed: DraftParams | None = None
 ) -> Finished:
-    plan = AnswerPlan(mode, "model+look-up", fixed, None)
+    plan = AnswerPlan(mode, "model+ngram", fixed, None)
     return Finished(1, FinishReason.STOP, "Hi.", "", stats, plan, drafting)
 
 

@@ -335,11 +335,11 @@ def test_the_time_left_has_the_bound_until_it_is_reckoned(monkeypatch: pytest.Mo
     assert list(dict.fromkeys(map(round, lefts))) == [160, 80, 0]
     assert plan.to_reckon() == list(PROMPTS)
     assert plan.to_reckon(PROMPTS[:1]) == list(PROMPTS[1:])
-    assert replace(plan, sources=("look-up",)).to_reckon() == [], "what a look-up could do takes no time"
+    assert replace(plan, sources=("ngram",)).to_reckon() == [], "what a look-up could do takes no time"
     assert replace(plan, oracle=False).to_reckon() == []
 
 
-BOTH = ("model", "look-up")
+BOTH = ("model", "ngram")
 
 
 def test_the_oracle_is_reckoned_from_the_answer_and_the_costs() -> None:
@@ -363,12 +363,12 @@ def test_the_oracle_has_the_drafts_of_those_that_take_part() -> None:
     plain = done[0].rounds[0]["plain"]
     assert plain.ns_per_token is not None
     pair.memory = PairStatistics(CostModel(CostProfile({1: plain.ns_per_token, 64: plain.ns_per_token}, draft_ns=0.0)))
-    assert reckon_oracle(pair, PROMPTS[0], {"plain": plain}, lambda: False, ["look-up"]) == pytest.approx(1.0)
+    assert reckon_oracle(pair, PROMPTS[0], {"plain": plain}, lambda: False, ["ngram"]) == pytest.approx(1.0)
     said_before = replace(plain, prompt=(*plain.prompt, *plain.tokens, *plain.prompt))
-    looked_up = reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["look-up"])
-    assert looked_up is not None
-    assert looked_up > 2.0
-    short = reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["look-up"], 30)
+    found = reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["ngram"])
+    assert found is not None
+    assert found > 2.0
+    short = reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["ngram"], 30)
     assert short == pytest.approx(1.0), "so many tokens never agree"
     pair.drafter = None
     assert reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["model"]) == pytest.approx(1.0)

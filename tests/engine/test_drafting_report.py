@@ -165,7 +165,7 @@ def test_the_sources_of_drafts(share: float, text: str) -> None:
         (DraftingStatus("off", "paused: system is busy"), "off: paused: system is busy"),
         (DraftingStatus("off", "system is busy; retrying with the next token"), "system is busy"),
         (DraftingStatus("model", "92% of drafted tokens accepted"), "draft model"),
-        (DraftingStatus("look-up", "the last 12 tokens were said before"), "n-gram"),
+        (DraftingStatus("ngram", "the last 12 tokens were said before"), "n-gram"),
         (DraftingStatus("off", f"{MODEL_OFF}it is slow; n-gram still runs"), "draft model off"),
     ],
 )

@@ -115,7 +115,7 @@ def test_a_pair_that_was_measured_tells_what_fixed_drafts_gain_and_learns_nothin
 
     assert finished.drafting is not None
     assert finished.drafting.speedup is not None
-    assert finished.drafting.sentence == ""
+    assert finished.drafting.reason == ""
     assert " (100% accepted, " in summary(finished, riders.info)
     assert riders.memory.costs.snapshot() == before
 
@@ -126,7 +126,7 @@ def test_a_pair_that_nobody_measured_says_that_the_gain_is_not_known() -> None:
 
     assert riders.memory is None
     assert finished.drafting is not None
-    assert (finished.drafting.speedup, finished.drafting.sentence) == (None, f"model: {NEVER_MEASURED}")
+    assert (finished.drafting.speedup, finished.drafting.reason) == (None, NEVER_MEASURED)
     line = summary(finished, riders.info)
     assert " tok/s (100% accepted, " in line
     assert "; speedup unknown; measure this pair with tandem tune" in line

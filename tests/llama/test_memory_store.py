@@ -14,7 +14,7 @@ from app.llama import memory_store
 
 
 def learned() -> PairStatistics:
-    memory = PairStatistics(CostModel(CostProfile({1: 10e6, 2: 12e6, 8: 20e6}, draft_ns=1e6, switch_ns=5.0)))
+    memory = PairStatistics(CostModel(CostProfile({1: 10e6, 2: 12e6, 8: 20e6}, draft_ns=1e6)))
     memory.costs.scale = 2.0
     memory.model.observe([(0.9, 0, True), (0.5, 1, False)])
     memory.trial.on, memory.tells_least = False, True
@@ -56,15 +56,15 @@ def test_what_was_learned_at_a_loss_is_kept_too(tmp_path: Path) -> None:
 def test_what_nobody_tried_is_kept_as_unknown(tmp_path: Path) -> None:
     file = tmp_path / "memory.json"
     memory = learned()
-    memory.hope, memory.idle_answers, memory.n_looks = 0.1, 5, 2
-    memory.may_catch_up, memory.ledger.balance = 30.0, 0.5
+    memory.idle_answers, memory.n_looks = 5, 2
+    memory.ledger.balance = 0.5
     memory.costs.profile.widest = 8
     memory_store.save(file, memory)
     back = memory_store.load(file)
 
     assert back is not None
-    assert (back.gain, back.hope, back.idle_answers, back.n_looks) == (None, 0.1, 5, 2)
-    assert (back.may_catch_up, back.ledger.balance) == (30.0, 0.5)
+    assert (back.gain, back.idle_answers, back.n_looks) == (None, 5, 2)
+    assert back.ledger.balance == 0.5
     assert back.costs.profile.widest == 8
 
 
@@ -87,7 +87,6 @@ def test_a_first_run_has_none(tmp_path: Path) -> None:
         (("rows", "8"), 5e-324),
         (("least_ns",), 1e308),
         (("measured_ns",), -1),
-        (("switch_ns",), 1e308),
         (("cells",), {"1": 1.0}),
         (("cells",), {"1": 1.0, "8": 2.0, "64": -1.0}),
         (("cells",), {"1": 1.0, "8": 1e9, "64": 1e9}),

@@ -63,7 +63,7 @@ def test_json_has_every_promised_number(demo_target: Path, demo_draft: Path) -> 
     assert answer["models"]["draft"]["file"] == demo_draft.name
     assert answer["device"] == "CPU"
     assert (answer["finish_reason"], answer["timings"]["predicted_n"]) == ("length", 12)
-    assert (answer["speculation"]["mode"], answer["speculation"]["drafter"]) == ("auto", "model+look-up")
+    assert (answer["speculation"]["mode"], answer["speculation"]["drafter"]) == ("auto", "model+ngram")
     assert answer["speculation"]["n_max"] is None
 
 

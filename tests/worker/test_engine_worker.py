@@ -513,7 +513,7 @@ class TestAutomatic:
         assert isinstance(first[-1], Finished)
         assert isinstance(plain, Finished)
         assert first[-1].text == plain.text
-        assert (first[-1].plan.mode, first[-1].plan.drafter) == ("auto", "model+look-up")
+        assert (first[-1].plan.mode, first[-1].plan.drafter) == ("auto", "model+ngram")
         assert first[-1].drafting is not None
 
     def test_a_stop_while_measuring_ends_the_answer_and_keeps_no_half_curve(self, harness: Harness) -> None:
@@ -539,7 +539,7 @@ class TestAutomatic:
 
         assert isinstance(finished, Finished)
         assert finished.text == "ijklmnop" * 4
-        assert finished.plan.drafter == "look-up"
+        assert finished.plan.drafter == "ngram"
 
     @pytest.mark.parametrize(
         ("can_draft", "drafting", "why"),
@@ -580,7 +580,7 @@ class TestAutomatic:
         as_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 7, 0.0), max_tokens=9)
         assert pair.info.why_plain(as_many.drafting) == ""
         assert pair.info.sources(as_many.drafting) == ("model",)
-        assert pair.info.sources(AutoDraft()) == ("model", "look-up")
+        assert pair.info.sources(AutoDraft()) == ("model", "ngram")
 
 
 def test_failures_of_the_draft_are_forgotten_also_where_its_cache_began_anew_meanwhile() -> None:

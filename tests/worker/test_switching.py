@@ -113,7 +113,7 @@ def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     assert counts[2] > 0
     assert set(counts[2:]) == {counts[2]}
     after = [step.drafting for step in steps(seen)[3:]]
-    assert {status.sentence for status in after if status} == {"off: you switched it off"}
+    assert {(status.source, status.reason) for status in after if status} == {("off", "you switched it off")}
     # What was measured of the answer is still told, with the rounds since then in it.
     told, last = after[-1], finished(seen).drafting
     assert told is not None

@@ -115,14 +115,14 @@ def _tune(
     times: ThreadTimes | None,
 ) -> int:
     sources = pair.info.sources(drafting)
-    drafters = Drafters(model="model" in sources, lookup="look-up" in sources)
+    drafters = Drafters(model="model" in sources, lookup="ngram" in sources)
     learned, pair.memory = pair.memory, None
     calibration = pair.calibrate(cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
     _follow(_with_adapted_threads(calibration, pair), "Measuring batches", cancel, status)
     assert pair.memory is not None
     learned_behind = not pair.memory.costs.profile.cells
     if learned is not None:
-        pair.memory = learned.measured_anew(pair.memory.costs)
+        pair.memory = learned.with_costs(pair.memory.costs)
     # Measured with care: no answer has to wait for another look soon.
     pair.memory.n_looks = _SPARED_LOOKS
     pair.remember()
@@ -230,7 +230,6 @@ def _as_json(pair: NativePair, heat: HeatMap | None, times: ThreadTimes | None) 
         "device": pair.info.device,
         "rows_ms": {str(n): ns / 1e6 for n, ns in sorted(profile.rows.items())},
         "draft_ms": profile.draft_ns / 1e6,
-        "switch_ms": profile.switch_ns / 1e6,
         "context_ns": {str(n): ns for n, ns in sorted(profile.cells.items())},
     }
     if times is not None:

@@ -1,27 +1,24 @@
-"""How fast an answer goes: the price that the rule needs, and the verdict that people see."""
+"""The speed of an answer: the price of time in the rule, and the speedup that people see."""
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from dataclasses import dataclass, field
 
-from app.engine.auto.stalls import Stalls, Took
+from app.engine.auto.stalls import Stalls, StepTime
 
 _RATE_FORGETTING = 0.985
-"""A token. By rounds, of which a copied text has few, what was fast would be a standard long after it ended."""
+"""Per token: copied text has few steps, and its speed would count long after it ended."""
 _RATE_PRIOR = 10.0
 _ENOUGH = 8
-"""Rounds after which an answer's speed can be told from noise."""
+"""Steps after which a speedup is reported."""
 _LEAST, _MANY = 3, 32
-"""Fewer are enough where they brought so many tokens: long drafts that hold end a short answer before the eighth."""
+"""Fewest steps, if they gave at least this many tokens."""
 _TIE = 0.03
-"""Within this share of plain decoding it is called break-even."""
+"""Speedups within this share of 1 are called break-even."""
 _RECENT_SINGLES, _RECENTLY = 16, 160
 """Single-token steps that measure the time without drafts, and the most steps since the last one. One comes after 128
 drafts."""
-_SURE = 2.0
-"""Standard errors that a verdict must be away from where another one begins, while there is more to come."""
 
 
 @dataclass(slots=True)
@@ -33,11 +30,11 @@ class AnswerSpeed:
     the predicted time corrects every other prediction.
 
     Attributes:
-        n_rounds: Steps so far.
+        n_steps: Steps so far.
         slowdown: Time of a single token over the predicted one, as other steps suggest.
     """
 
-    n_rounds: int = 0
+    n_steps: int = 0
     slowdown: float = 1.0
     _n_tokens: int = 0
     _n_drafted: int = 0
@@ -46,30 +43,26 @@ class AnswerSpeed:
     _spent_ns: float = 0.0
     _single_ns: float = 0.0
     _predicted_ns: float = 0.0
-    _ready_ns: float = 0.0
-    _squares: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Sums over steps: the predicted time without drafts squared, times the time spent, and that squared."""
     _singles: deque[tuple[int, float, float]] = field(default_factory=lambda: deque(maxlen=_RECENT_SINGLES))
     """Number, time and predicted time of the last single-token steps."""
 
-    def rate(self, plain_ns: float) -> float:
+    def rate(self, single_ns: float) -> float:
         """Return recent tokens per nanosecond, at least the rate without drafts."""
-        return max(1.0, (self._tokens + _RATE_PRIOR) / (self._steps + _RATE_PRIOR)) / plain_ns
+        return max(1.0, (self._tokens + _RATE_PRIOR) / (self._steps + _RATE_PRIOR)) / single_ns
 
-    def went_before(self, plain_ns: int) -> None:
+    def went_before(self, single_ns: int) -> None:
         """Add a part of the answer that another strategy wrote without drafts."""
-        self._spent_ns += plain_ns
-        self._single_ns += plain_ns
+        self._spent_ns += single_ns
+        self._single_ns += single_ns
 
     def get_ready(self, ns: int) -> None:
         """Add the time that the draft sources took to prepare for a text."""
         self._spent_ns += ns
-        self._ready_ns += ns
 
     def observe(
         self,
         n_tokens: int,
-        took: Took,
+        took: StepTime,
         plain_ns: float,
         predicted_ns: float,
         *,
@@ -89,29 +82,23 @@ class AnswerSpeed:
         kept = _RATE_FORGETTING**n_tokens
         self._tokens = kept * self._tokens + n_tokens
         self._steps = kept * self._steps + took.counted_ns / plain_ns
-        spent = took.counted_ns + took.stalled_ns + took.reading_ns
-        self._spent_ns += spent
+        self._spent_ns += took.counted_ns + took.stalled_ns + took.reading_ns
         self._single_ns += took.stalled_ns
         if drafted:
             self._n_drafted += 1
-            plain = n_tokens * predicted_ns
-            self._predicted_ns += plain
+            self._predicted_ns += n_tokens * predicted_ns
         else:
-            plain = took.counted_ns
-            self._single_ns += plain
+            self._single_ns += took.counted_ns
         if single_ns is not None:
             # A stall in one step says nothing about the others.
-            self._singles.append((self.n_rounds, min(single_ns, Stalls.LIMIT * predicted_ns), predicted_ns))
-        plain += took.stalled_ns
-        plain2, both, spent2 = self._squares
-        self._squares = plain2 + plain * plain, both + plain * spent, spent2 + spent * spent
-        self.n_rounds += 1
+            self._singles.append((self.n_steps, min(single_ns, Stalls.LIMIT * predicted_ns), predicted_ns))
+        self.n_steps += 1
         self._n_tokens += n_tokens
 
     @property
     def measured(self) -> bool:
         """Whether the time without drafts was measured in this answer, and not long ago."""
-        return bool(self._singles) and self.n_rounds - self._singles[-1][0] <= _RECENTLY
+        return bool(self._singles) and self.n_steps - self._singles[-1][0] <= _RECENTLY
 
     @property
     def _correction(self) -> float:
@@ -123,7 +110,7 @@ class AnswerSpeed:
     @property
     def speedup(self) -> float | None:
         """Time without drafts over time spent; None with no drafts or too few."""
-        enough = self.n_rounds >= _ENOUGH or (self.n_rounds >= _LEAST and self._n_tokens >= _MANY)
+        enough = self.n_steps >= _ENOUGH or (self.n_steps >= _LEAST and self._n_tokens >= _MANY)
         if not enough or not self._n_drafted:
             return None
         return (self._single_ns + self._correction * self._predicted_ns) / self._spent_ns
@@ -135,19 +122,3 @@ class AnswerSpeed:
         if speedup is None or not self.measured:
             return ""
         return "winning" if speedup > 1 + _TIE else "losing" if speedup < 1 - _TIE else "break-even"
-
-    @property
-    def holds(self) -> bool:
-        """Whether the verdict will hold if the answer goes on as it did, which few rounds cannot tell from luck.
-
-        The speed-up is a ratio of sums over rounds, so its variance is that of what single rounds leave of it (the
-        delta method). What the sources took to be ready is more of a short answer than of what that becomes: it makes
-        nothing lose that the rounds do not.
-        """
-        if (speedup := self.speedup) is None:
-            return False
-        plain2, both, spent2 = self._squares
-        error = math.sqrt(max(0.0, plain2 - 2 * speedup * both + speedup * speedup * spent2)) / self._spent_ns
-        low = speedup - _SURE * error
-        high = speedup * self._spent_ns / (self._spent_ns - self._ready_ns) + _SURE * error
-        return low > 1 + _TIE or high < 1 - _TIE or (low >= 1 - _TIE and high <= 1 + _TIE)

@@ -114,7 +114,6 @@ def _measured(
     return CostProfile(
         rows={1: plain} | {width: plain * share for width, share in sorted(watch.settled().items())},
         draft_ns=plain * draft_share,
-        switch_ns=statistics.median(watch.switches) if watch.switches else 0.0,
         cells={width: plain * share for width, share in cells.items()},
         draft_prompt_ns=plain * draft_prompt_share,
         widest=min(MAX_ROWS, target.n_rollback + 1),

@@ -1,4 +1,4 @@
-"""What automatic drafting knows about a pair."""
+"""What automatic drafting has learned about a pair."""
 
 from __future__ import annotations
 
@@ -10,34 +10,31 @@ from typing import ClassVar
 
 from app.engine.auto.acceptance import AcceptanceTable, model_table, ngram_table
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.guard import Curiosity, Ledger, Trial, gain_at
+from app.engine.auto.guard import Ledger, Trial, gain_at
 from app.engine.auto.single_token_check import SingleTokenCheck
 from app.engine.types import MAX_DRAFT
 
 
 @dataclass(slots=True)
 class PairStatistics:
-    """What automatic drafting knows about a pair, kept from answer to answer and on disk.
+    """Statistics of a pair, kept from answer to answer and on disk. Times in nanoseconds.
 
     Attributes:
-        costs: The cost of batches and of drafted tokens.
+        costs: Cost of batches and drafted tokens.
         model: Acceptance by the draft model's probability.
-        lookup: Acceptance by the votes for a look-up's tokens.
+        lookup: Acceptance of n-gram drafts by their support.
         trial: Whether the draft model is on.
         ledger: What may still be lost.
-        curiosity: When to try what is thought too dear.
-        single_token_check: When to take a plain step only to see what it takes.
-        gain: Share of plain decoding's time that rounds with the draft model have saved; None before the first.
-        hope: What they are taken to save at least, because they were left out for long; 0 right after they were not.
-        may_catch_up: Plain steps that a draft model which is off may take to read what it has missed.
-        prompt_before: What the answer before was asked with.
-        n_without: Tokens that were answered over it without the draft model, which would have had to read it.
-        idle_answers: Answers in a row that the draft model was left out of because it could not pay.
-        least_ns: The least that a plain step was ever seen to take on this machine, nanoseconds; 0 before the first.
-        tells_least: Whether the answer had single rows that tell it; behind a long context most is the context.
-        measured_ns: What a plain step took while the costs were measured, nanoseconds; what it takes now, unless told.
-        n_looks: How often they were measured again meanwhile.
-        n_measured_anew: How often they were measured anew because that one was held up.
+        single_token_check: When to take a single-token step.
+        gain: Share of time that steps with the draft model have saved; None before the first.
+        last_prompt: Prompt of the answer before.
+        n_without: Tokens answered over that text without the draft model.
+        idle_answers: Consecutive answers without the draft model because it could not pay.
+        n_looks: Times that the costs were measured again.
+        least_ns: Shortest time of a single token on this machine; 0 before the first.
+        tells_least: Whether this answer had single tokens over a short context.
+        measured_ns: Time of a single token during calibration; what it takes now, unless given.
+        n_recalibrated: Times that the costs were replaced because the calibration was slowed down.
     """
 
     costs: CostModel
@@ -45,117 +42,92 @@ class PairStatistics:
     lookup: AcceptanceTable = field(default_factory=ngram_table)
     trial: Trial = field(default_factory=Trial)
     ledger: Ledger = field(default_factory=Ledger)
-    curiosity: Curiosity = field(default_factory=Curiosity)
     single_token_check: SingleTokenCheck = field(default_factory=SingleTokenCheck)
     gain: float | None = None
-    hope: float = 0.0
-    may_catch_up: float = 0.0
-    prompt_before: Sequence[int] = ()
+    last_prompt: Sequence[int] = ()
     n_without: int = 0
     idle_answers: int = 0
     n_looks: int = 0
     least_ns: float = 0.0
     tells_least: bool = False
     measured_ns: float = 0.0
-    n_measured_anew: int = 0
+    n_recalibrated: int = 0
 
     LOOK_GROWTH: ClassVar[int] = 4
-    """After one answer without the draft model its costs are measured again, and then always after so many times as
-    many in a row."""
+    """The costs are measured again after one answer without the draft model, then after 4, 16, ... in a row."""
     LOOK_ROWS: ClassVar[int] = 40
     LEAST_LOOK_NS: ClassVar[int] = 1_000_000_000
-    """What a second look may take, in plain steps, but no less than this: it asks of narrow batches and of drafted
-    tokens whether they were held up, while somebody waits for an answer, and is no second measurement of everything."""
+    """A second calibration may take `LOOK_ROWS` single tokens, but at least this long."""
     _USUAL: ClassVar[tuple[float, ...]] = (0.6, 0.75, 0.9)
-    """How often a drafted token is right in hard, in usual and in easy texts, to say what drafts may save before any
-    did; where they save nothing there are none. Chosen by replays, of first answers and of many one after another."""
-    _HOPING: ClassVar[float] = 0.015
-    """How far an answer that left the draft model out, only because of what it is thought to save, lets that drift to
-    what it could: what is never tried is never corrected."""
-    MOST_SAVED: ClassVar[float] = 64.0
-    """Of `may_catch_up`."""
-    HELD_UP: ClassVar[float] = 2.0
-    """A plain step that took so many times what it takes now was held up; ratios of such times are none."""
-    MOST_ANEW: ClassVar[int] = 2
-    _LITTLE_CONTEXT: ClassVar[float] = 1.1
-    """A batch that should take at most so many times what it takes behind an empty cache tells of that."""
+    """Acceptance in hard, usual and easy texts: what drafts may save before any was tried. Chosen by replays."""
+    SLOWED: ClassVar[float] = 2.0
+    """A calibration whose single token took this many times its present time was slowed down."""
+    MOST_RECALIBRATED: ClassVar[int] = 2
+    _SHORT_CONTEXT: ClassVar[float] = 1.1
+    """Largest ratio to the cost over an empty cache at which a step tells about that cost."""
 
     def __post_init__(self) -> None:
         self.measured_ns = self.measured_ns or self.costs.target_ns(1, 0)
 
     @property
-    def was_held_up(self) -> bool:
-        """Whether something else had the machine while the costs were measured."""
-        held_up = self.measured_ns > self.HELD_UP * self.costs.target_ns(1, 0)
-        return held_up and self.n_measured_anew < self.MOST_ANEW
+    def was_slowed(self) -> bool:
+        """Whether other programs slowed the calibration down."""
+        slowed = self.measured_ns > self.SLOWED * self.costs.target_ns(1, 0)
+        return slowed and self.n_recalibrated < self.MOST_RECALIBRATED
 
     @property
     def wants_second_look(self) -> bool:
-        """Whether what was measured should be checked.
-
-        It was measured while the machine was held up, or it says that drafting cannot pay: that rests on one
-        measurement, and whatever else the machine did meanwhile mostly made drafting look dearer; what is never tried
-        is never corrected.
-        """
-        return self.was_held_up or self.idle_answers >= self.LOOK_GROWTH**self.n_looks
+        """Whether to measure the costs again: the calibration was slowed down, or it says that drafting cannot pay."""
+        return self.was_slowed or self.idle_answers >= self.LOOK_GROWTH**self.n_looks
 
     @property
     def look_ns(self) -> int:
-        """Nanoseconds that a second look may take."""
+        """Time that a second calibration may take."""
         return max(self.LEAST_LOOK_NS, round(self.LOOK_ROWS * self.costs.target_ns(1, 0)))
 
     def begin_answer(self, *, idle: bool) -> None:
-        """Count an answer that the draft model is left out of because it could not pay, or the end of such."""
+        """Start an answer; `idle` if the draft model is left out because it cannot pay."""
         self.idle_answers = self.idle_answers + 1 if idle else 0
         if not idle and self.gain is not None and self.gain > 0.0:
-            # On the border of what can pay one look says yes and the next answer no, over and over.
+            # At the border of what can pay, measurements disagree from answer to answer.
             self.n_looks = 0
         self.tells_least = False
         self.trial.begin()
         self.ledger.begin()
-        self.curiosity.begin()
 
     @property
     def likely_gain(self) -> float:
-        """Share of plain decoding's time that rounds with the draft model are likely to save."""
-        known = self.gain
-        if known is None:
-            known = statistics.mean(gain_at(right, self.costs, MAX_DRAFT) for right in self._USUAL)
-        return max(known, self.hope)
+        """Share of time that steps with the draft model are likely to save."""
+        if self.gain is not None:
+            return self.gain
+        return statistics.mean(gain_at(acceptance, self.costs, MAX_DRAFT) for acceptance in self._USUAL)
 
-    def observe_batch(self, rows: int, n_past: int, ns: float, *, switched: bool) -> None:
-        """Learn from a batch of the target what batches cost, everything around it included."""
-        if rows == 1 and self._was_check(n_past, ns, switched=switched):
-            return
-        self.costs.observe_target(rows, n_past, ns, switched=switched)
+    def observe_batch(self, rows: int, n_past: int, ns: float) -> None:
+        """Learn the cost of a target batch."""
         if rows > 1:
-            self.single_token_check.pass_by(self.costs.scale)
+            self.single_token_check.waited += 1
+        elif self._was_check(n_past, ns):
+            return
+        self.costs.observe_target(rows, n_past, ns)
 
-    def _was_check(self, n_past: int, ns: float, *, switched: bool) -> bool:
-        """Learn from a single row what one costs by itself, and whether it was taken to tell that and nothing else."""
+    def _was_check(self, n_past: int, ns: float) -> bool:
         costs = self.costs
-        expected_ns = costs.target_ns(1, n_past, switched=switched)
-        was_checking = self.single_token_check.is_checking
-        factor = self.single_token_check.observe(n_past, ns, expected_ns)
-        # Where most of the time goes into the context, the rest says little about the row.
-        is_short = costs.target_ns(1, n_past) < self._LITTLE_CONTEXT * costs.target_ns(1, 0)
+        factor = self.single_token_check.observe(ns, costs.target_ns(1, n_past))
+        # Over a long context, most of the time says nothing about the token.
+        is_short = costs.target_ns(1, n_past) < self._SHORT_CONTEXT * costs.target_ns(1, 0)
         self.tells_least |= is_short
         if is_short and factor != 1.0:
             costs.correct_single_row(factor)
-        return was_checking and is_short
+            return True
+        return False
 
     def observe_gain(self, saved: float, weight: float) -> None:
-        """Learn from a round with the draft model which share of plain decoding's time it saved."""
+        """Learn the share of time that a step with the draft model saved."""
         before = self.likely_gain
-        self.gain, self.hope = before + weight * (saved - before), 0.0
+        self.gain = before + weight * (saved - before)
 
-    def leave_out(self) -> None:
-        """Note that an answer leaves the draft model out because of what it is thought to save."""
-        self.hope = self.likely_gain
-        self.hope += self._HOPING * max(0.0, gain_at(max(self._USUAL), self.costs, MAX_DRAFT) - self.hope)
-
-    def measured_anew(self, costs: CostModel) -> PairStatistics:
-        """Other costs with what was learned of the models' agreement, and of the context if nothing newer is known."""
+    def with_costs(self, costs: CostModel) -> PairStatistics:
+        """Return the same acceptance with other costs, and with the context costs if those are unknown."""
         return PairStatistics(self._with_context(costs), self.model, self.lookup)
 
     def _with_context(self, costs: CostModel) -> CostModel:
@@ -166,30 +138,30 @@ class PairStatistics:
         return CostModel(replace(profile, cells={width: faster * ns for width, ns in old.cells.items()}))
 
     def keep_least(self) -> None:
-        """Note what a plain step takes now, if that was seen and is less than ever before."""
+        """Remember the time of a single token if it is the shortest yet."""
         if self.tells_least:
             now = self.costs.target_ns(1, 0)
             self.least_ns = min(self.least_ns or now, now)
 
     def remeasure(self, profile: CostProfile) -> None:
-        """Take the costs of a second measurement: all of them after a held up one, else where they are lower."""
-        if self.was_held_up:
+        """Take the costs of a second calibration: all if the first was slowed down, else the lower ones."""
+        if self.was_slowed:
             self.costs = self._with_context(CostModel(profile))
             self.measured_ns = profile.rows[1]
             self.single_token_check = SingleTokenCheck()
-            self.n_measured_anew += 1
+            self.n_recalibrated += 1
             return
         while self.idle_answers >= self.LOOK_GROWTH**self.n_looks:
             self.n_looks += 1
-        # Other work mostly adds. Single rows were seen in every plain step since; the rest counts in terms of them.
+        # Other programs mostly add time. Single tokens were seen in every step since; the rest is relative to them.
         old = self.costs.snapshot()
-        plain = old.rows[1]
-        now = plain / profile.rows[1]
+        single = old.rows[1]
+        now = single / profile.rows[1]
         rows = old.rows | {width: min(now * ns, old.rows.get(width, math.inf)) for width, ns in profile.rows.items()}
         self.costs = CostModel(
             replace(
                 old,
-                rows=rows | {1: plain},
+                rows=rows | {1: single},
                 draft_ns=min(old.draft_ns, now * profile.draft_ns),
                 draft_prompt_ns=min(old.draft_prompt_ns, now * profile.draft_prompt_ns),
                 cells={width: now * ns for width, ns in profile.cells.items()} or old.cells,

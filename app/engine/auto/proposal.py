@@ -1,4 +1,4 @@
-"""A draft while it is made, and what a look-up adds to it."""
+"""A draft while it is made, and n-gram drafting as one of its sources."""
 
 from __future__ import annotations
 
@@ -10,60 +10,58 @@ from operator import mul
 from app.engine.auto.acceptance import AcceptanceTable
 from app.engine.drafters.ngram import NOTHING, Continuation, NgramIndex
 from app.engine.interfaces import AnswerStart, IsEnd, never_ends
-from app.engine.types import MAX_DRAFT, Draft, StepResult
-
-_FIRST_REACH = 24
-"""Tokens of a look-up that are believed at first; a continuation that stops fitting stops for all that follow, so
-per-token odds overrate long ones until one has held."""
+from app.engine.types import Draft, StepResult
 
 
 @dataclass(slots=True)
 class Proposal:
-    """One round's draft while it is made: survival products, and who proposed each token with what confidence.
+    """The draft of one step while it is made.
 
     Attributes:
-        ends: Whether the last of its tokens ends the answer, so that nothing comes behind it.
+        tokens: The tokens so far.
+        products: Probability that each one and all before it are accepted.
+        features: For each token, whether the draft model proposed it, and with what confidence.
+        ends: Whether the last token ends the answer.
     """
 
+    tokens: list[int] = field(default_factory=list)
     products: list[float] = field(default_factory=list)
     features: list[tuple[bool, float]] = field(default_factory=list)
-    tokens: list[int] = field(default_factory=list)
     ends: bool = False
 
     @property
     def gains(self) -> list[float]:
-        """The tokens that each one is expected to bring.
+        """The expected tokens of each position.
 
-        The end brings none, for the row before it lets the target say the same and its own would be thrown away; it
-        can only fill a batch up to a width that costs less.
+        An end token gives none: the position before it lets the target say the same. It can only fill a batch up.
         """
         return [*self.products[:-1], 0.0] if self.ends else self.products
 
-    def foretells_end(self, sure: float) -> bool:
-        """Whether the very next token ends the answer, with at least such a probability."""
+    def predicts_end(self, sure: float) -> bool:
+        """Return whether the next token ends the answer, with at least this probability."""
         return self.ends and len(self.tokens) == 1 and self.survival >= sure
 
     @property
     def survival(self) -> float:
         return self.products[-1] if self.products else 1.0
 
-    def look_up(self, tokens: Sequence[int], probabilities: Sequence[float], support: Sequence[float]) -> None:
-        """Go on with tokens of a look-up."""
+    def add_ngram(self, tokens: Sequence[int], probabilities: Sequence[float], support: Sequence[float]) -> None:
+        """Append tokens of n-gram drafting."""
         self.tokens += tokens
         self.products += islice(accumulate(probabilities, mul, initial=self.survival), 1, None)
         self.features += [(False, votes) for votes in support]
 
     def first(self, n: int) -> Draft:
-        """What is submitted of it."""
+        """Return the first `n` tokens as a draft."""
         by_model, confidences = zip(*self.features[:n], strict=True) if n else ((), ())
         return Draft(tuple(self.tokens[:n]), tuple(self.products[:n]), sum(by_model), tuple(confidences))
 
 
 class NgramSource:
-    """What was said before, as a source of drafts: it is asked in every round and learns from every one.
+    """N-gram drafting as a source: asked in each step, and corrected by each step.
 
     Args:
-        index: Over everything said so far, or None for a source that never says anything.
+        index: Everything said so far; None for a source that proposes nothing.
         table: How often it is right; updated in place.
     """
 
@@ -71,8 +69,7 @@ class NgramSource:
         self._index = index
         self._table = table
         self._is_end: IsEnd = never_ends
-        self._heard = NOTHING
-        self._reach = _FIRST_REACH
+        self._found = NOTHING
 
     @property
     def is_there(self) -> bool:
@@ -80,51 +77,46 @@ class NgramSource:
 
     @property
     def match_length(self) -> int:
-        """Tokens that the present place shares with the one that is continued."""
-        return self._heard.match_length
+        """Tokens that agree with the earlier place that is continued."""
+        return self._found.match_length
 
     def follow(self, start: AnswerStart) -> None:
-        """Index the text of an answer that begins; the end tokens in it ended other turns."""
+        """Index the text of a new answer; end tokens in it ended other turns."""
         self._is_end = start.is_end
         if self._index is not None:
             self._index.follow(start.sequence)
 
-    def hear(self, limit: int) -> None:
-        """Ask in every round, also when it is not used: what follows labels the answer for nothing."""
-        self._heard = self._index.continuation((), limit) if self._index is not None else NOTHING
+    def find(self, limit: int) -> None:
+        """Find a continuation; also where it is not used, the next tokens show whether it was right."""
+        self._found = self._index.continuation((), limit) if self._index is not None else NOTHING
 
     def alone(self) -> Proposal:
-        """The continuation that was heard, as a draft."""
+        """Return the continuation that was found as a proposal."""
         proposal = Proposal()
-        self._extend(proposal, self._heard)
+        self._extend(proposal, self._found)
         return proposal
 
     def extend(self, proposal: Proposal, limit: int) -> None:
-        """Let it go on behind a draft, for nothing."""
+        """Continue a proposal of the draft model, at no cost."""
         if self._index is not None and len(proposal.tokens) < limit and not proposal.ends:
             self._extend(proposal, self._index.continuation(proposal.tokens, limit - len(proposal.tokens)))
 
     def _extend(self, proposal: Proposal, found: Continuation) -> None:
-        tokens = found.tokens[: self._reach]
+        tokens = found.tokens
         for n, token in enumerate(tokens, start=1):
             if self._is_end(token):
                 tokens, proposal.ends = tokens[:n], True
                 break
         support = found.support[: len(tokens)]
-        proposal.look_up(tokens, self._table.probabilities(support, len(proposal.tokens)), support)
+        proposal.add_ngram(tokens, self._table.probabilities(support, len(proposal.tokens)), support)
 
     def learn(self, result: StepResult) -> None:
-        """Take a round's tokens as labels of what was heard, and as text to look up later."""
-        n_looked = len(result.draft) - result.draft.n_model
-        if n_looked and result.n_accepted == len(result.draft):
-            self._reach = min(MAX_DRAFT, max(self._reach, 2 * n_looked))
-        elif n_looked:
-            self._reach = max(_FIRST_REACH, result.n_accepted - result.draft.n_model)
+        """Learn from the tokens of a step whether the continuation was right, and index them."""
         labels: list[tuple[float, int, bool]] = []
-        heard = zip(self._heard.tokens, self._heard.support, result.tokens, strict=False)
-        for depth, (said, support, token) in enumerate(heard):
-            labels.append((support, depth, said == token))
-            if said != token:
+        found = zip(self._found.tokens, self._found.support, result.tokens, strict=False)
+        for depth, (proposed, support, token) in enumerate(found):
+            labels.append((support, depth, proposed == token))
+            if proposed != token:
                 break
         self._table.observe(labels)
         if self._index is not None:

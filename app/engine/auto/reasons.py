@@ -1,90 +1,101 @@
-"""What automatic drafting says of itself: who drafts, and why."""
+"""What automatic drafting says about itself: the source of a step's draft, and why."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from app.engine.auto.attempt import Attempt
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.auto.proposal import NgramSource
+from app.engine.auto.proposal import NgramSource, Proposal
 from app.engine.auto.run_length import RunLength
 from app.engine.types import MODEL_FAILED, MODEL_OFF, Source
 
 Reason = tuple[Source | Literal["off"], str]
-"""The source of a round's draft, or that there is none, and why."""
+"""Source of a step's draft, or "off", and why."""
 
-HELD_UP: Reason = (
-    "off",
-    "the last draft took far longer than it should; one token at a time until the machine is itself again",
-)
-LOOKING: Reason = ("off", "one plain step, to know what drafting gains")
+STALLED: Reason = ("off", "paused: system is busy")
+CHECKING: Reason = ("off", "one token without a draft, to measure the speedup")
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What was tried in one step.
+
+    Attributes:
+        proposal: The draft, and what was drafted but not submitted.
+        used_model: Whether the draft model took part.
+        n_drafted: Tokens that it drafted.
+        catch_up_ns: Nanoseconds that it spent on text it had missed.
+        expected: Expected gain of the step over a single token, in tokens.
+        n_rows: Size of the batch, once it has run.
+        has_failed: Whether the draft model failed.
+    """
+
+    proposal: Proposal
+    used_model: bool = False
+    n_drafted: int = 0
+    catch_up_ns: int = 0
+    expected: float = 0.0
+    n_rows: int = 1
+    has_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Reasons:
-    """Everything that a reason may lie in.
+    """Everything that can be a reason.
 
     Attributes:
-        memory: What is known about the pair.
-        holding: What the draft model's drafts were like.
-        lookup: The source without a model.
+        statistics: What is known about the pair.
+        run_length: How far drafts were right in this answer.
+        ngram: The source without a model.
         backlog: What the draft model has not read.
         has_model: Whether there is a draft model.
         has_failed: Whether it failed in this answer.
     """
 
-    memory: PairStatistics
-    holding: RunLength
-    lookup: NgramSource
+    statistics: PairStatistics
+    run_length: RunLength
+    ngram: NgramSource
     backlog: Backlog
     has_model: bool
     has_failed: bool = False
 
     def of(self, attempt: Attempt, impossible: str) -> Reason:
-        """What a round was, and why.
+        """Return source and reason of a step.
 
         Args:
-            attempt: The round.
-            impossible: Why no draft of the model can pay on this machine; empty where one could.
+            attempt: The step.
+            impossible: Why the draft model cannot gain here; "" if it can.
         """
         if attempt.used_model:
             return "model", self._about_model(attempt.n_rows)
         if attempt.proposal.tokens and attempt.n_rows > 1:
-            return "look-up", f"the last {self.lookup.match_length} tokens were said before"
+            return "ngram", f"the last {self.ngram.match_length} tokens occurred before"
         if self.has_failed:
             return self._model_off(MODEL_FAILED)
-        if not self.memory.ledger.allows_model:
-            lost = "drafts cost more than they brought lately"
-            return self._model_off(lost) if self.memory.ledger.allows_any else ("off", lost)
+        if not self.statistics.ledger.allows_model:
+            lost = "recent drafts cost more than they gained"
+            return self._model_off(lost) if self.statistics.ledger.allows_any else ("off", lost)
         if not self.has_model:
-            # There may be one that was left out.
-            alone = "only look-up drafts, and it finds nothing worth checking"
-            return "off", alone if self.lookup.is_there else "there is no draft model, and look-up was left out"
+            return "off", "no n-gram match" if self.ngram.is_there else "no draft model, and n-gram is off"
         if impossible:
             return self._model_off(impossible)
         if not self.backlog.is_worth_reading:
-            dear = "reading what was said so far with the draft model would cost more than it is likely to bring"
-            return self._model_off(dear)
-        if not self.memory.trial.on:
-            return self._model_off("drafts cost more than they brought; tried again from time to time")
+            return self._model_off("reading this text would cost more than drafts gain")
+        if not self.statistics.trial.on:
+            return self._model_off("no recent speedup; Tandem retries occasionally")
         if self.backlog.unread:
-            # Of the prompt, or of an answer that went on without it.
-            behind = "the draft model has not read all of the text yet"
-            slowly = ", and reads on only where look-up finds nothing" if self.lookup.is_there else ""
-            return self._model_off(behind + slowly)
-        return "off", "one token at a time is faster here"
+            return self._model_off("it is still reading the text")
+        return "off", "single tokens are faster here"
 
     def _about_model(self, n_rows: int) -> str:
-        """What the draft model's round was like. Its odds are told when most of them are this answer's own."""
         if n_rows == 1:
-            return "the draft model was not sure enough for its draft to be worth checking"
-        if not self.holding.is_known:
-            return "the draft model runs ahead"
-        return f"once right, the draft model stays right {self.holding.survival:.0%} of the time"
+            return "not confident enough"
+        if not self.run_length.is_known:
+            return "the draft model proposes tokens"
+        return f"{self.run_length.survival:.0%} of drafted tokens accepted"
 
     def _model_off(self, why: str) -> Reason:
-        """What keeps the draft model from drafting leaves the look-up as it is, if there are both."""
-        both = self.has_model and self.lookup.is_there
-        return "off", f"{MODEL_OFF}{why}; look-up still runs" if both else why
+        """Return a reason that turns off the draft model only, if n-gram drafting goes on."""
+        return "off", f"{MODEL_OFF}{why}" if self.has_model and self.ngram.is_there else why

@@ -1,4 +1,4 @@
-"""What a machine that does other things too adds to rounds, and what of it is put down to drafts."""
+"""Separate the time of a step from stalls of the machine."""
 
 from __future__ import annotations
 
@@ -7,56 +7,45 @@ from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
-    """What a round took, by what that is put down to, in nanoseconds.
+class StepTime:
+    """The time of a step by cause, in nanoseconds.
 
     Attributes:
-        counted_ns: What counts for or against its draft, or as the price of a plain step.
-        stalled_ns: What something else on the machine took, which plain decoding would have lost too; below zero where
-            that of an earlier round turned out to be its draft's.
-        reading_ns: What the draft model took for text that it had missed.
-        doubtful_ns: What of the counted time is not booked as a loss yet; below zero where that of an earlier round is
-            booked now.
+        counted_ns: Counts for or against its draft, or as the price of a single token.
+        stalled_ns: Lost to other work, which no draft would have lost too; negative where an earlier stall turned out
+            to be the draft's.
+        reading_ns: Spent by the draft model on text that it had missed.
     """
 
     counted_ns: float
     stalled_ns: float = 0.0
     reading_ns: float = 0.0
-    doubtful_ns: float = 0.0
 
 
 @dataclass(slots=True)
 class Stalls:
-    """Keeps what held a round up from being put down to its draft.
+    """Keep a machine that stood still from counting against a draft.
 
-    Another program starts, or pages of a model are read from disk again: a round that takes many times what was
-    expected says nothing of drafting, unless the next one with a draft does so too and a plain step between them did
-    not. That step is taken on purpose, and more of them for as long as they are held up themselves. A round that takes
-    but somewhat longer may not end drafting for the rest of an answer either: the ledger books the excess only if the
-    next draft takes longer, too.
+    A step that takes much longer than expected says nothing about drafting: another program started, or weights are
+    read from disk again. The next step is a single token; if that is fast and the next draft is slow again, both count.
 
     Attributes:
-        waiting: Whether the next round should be plain.
+        waiting: Whether the next step should be a single token.
     """
 
     LIMIT: ClassVar[float] = 2.0
-    """A round that takes so many times what was expected was held up."""
-
-    USUAL: ClassVar[float] = 1.25
-    """Up to so many times is usual: 0.8 to 1.5 were seen where nothing else ran (bf16 weights, two cores)."""
+    """A step that takes more than this many times the expected time was stalled."""
 
     waiting: bool = False
     _stalled_ns: float = 0.0
-    _unbooked_ns: float = 0.0
-    _exceeded: bool = False
 
-    def parts(self, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> Took:
-        """A round's time in its parts.
+    def split(self, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> StepTime:
+        """Return the time of a step by cause.
 
         Args:
             total_ns: All of it.
-            reading_ns: What of it the draft model took for text that it had missed.
-            expected_ns: What the rest was expected to be.
+            reading_ns: The part that the draft model spent on text it had missed.
+            expected_ns: Expected time of the rest.
             drafted: Whether anything was drafted.
         """
         measured = total_ns - reading_ns
@@ -64,17 +53,9 @@ class Stalls:
         stalled = measured - usual
         if not drafted:
             self.waiting = self.waiting and stalled > 0
-            return Took(usual, stalled, reading_ns)
-        doubtful = self._doubtful(usual - self.USUAL * expected_ns)
+            return StepTime(usual, stalled, reading_ns)
         before, self._stalled_ns = self._stalled_ns, 0.0
         if stalled > 0 and before > 0:
-            return Took(measured + before, -before, reading_ns, doubtful)
+            return StepTime(measured + before, -before, reading_ns)
         self.waiting, self._stalled_ns = stalled > 0, stalled
-        return Took(usual, stalled, reading_ns, doubtful)
-
-    def _doubtful(self, excess: float) -> float:
-        """What of a draft's excess is not booked; where the one before had some as well, that is booked now."""
-        unbooked, again = self._unbooked_ns, self._exceeded
-        self._exceeded = excess > 0
-        self._unbooked_ns = excess if self._exceeded and not again else 0.0
-        return -unbooked if self._exceeded and again else self._unbooked_ns
+        return StepTime(usual, stalled, reading_ns)

@@ -59,7 +59,6 @@ class Stopwatch:
         budget_ns: What all may take from when the weights are in memory.
         ones: Nanoseconds of single rows.
         shares: Per width, the cost in single rows timed right before, each time it was looked at.
-        switches: What changes of width added, in nanoseconds.
 
     Everything that runs a batch raises `Interrupted` once it is cancelled, and `begin`, `look` and `doubt` raise
     `HeldUpError`.
@@ -82,7 +81,6 @@ class Stopwatch:
         self._cancelled = cancelled
         self.ones: list[float] = []
         self.shares: dict[int, list[float]] = {}
-        self.switches: list[float] = []
         self._is_slow = False
         self._doubts = doubts
         self._started = clock()
@@ -282,7 +280,4 @@ class Stopwatch:
         return self._twice(cache, width) / one
 
     def _twice(self, cache: TokenCache, width: int) -> float:
-        changed, same = self.time(cache, width), self.time(cache, width)
-        if cache is self._target:
-            self.switches.append(max(0.0, changed - same))
-        return min(changed, same)
+        return min(self.time(cache, width), self.time(cache, width))

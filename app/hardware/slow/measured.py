@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.engine.auto.curve import CostModel
-from app.engine.auto.guard import best_round
+from app.engine.auto.guard import best_step
 from app.engine.drafting_report import RETRIED, Speedup, draft_model_off, pair_drafting
 from app.engine.types import MAX_DRAFT
 
@@ -94,4 +94,4 @@ class Measured:
             acceptance: How often each drafted token is right, those before it being right.
             draft_ns: Nanoseconds of a drafted token.
         """
-        return max(1.0, best_round(self.costs, 0, MAX_DRAFT, draft_ns, acceptance)[0])
+        return max(1.0, best_step(self.costs, 0, MAX_DRAFT, draft_ns, acceptance)[0])

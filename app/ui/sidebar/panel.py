@@ -221,7 +221,7 @@ def _drafts(numbers: Numbers) -> Iterator[Content]:
     if numbers.model_share is not None:
         shares: tuple[tuple[Source, float], ...] = (
             ("model", numbers.model_share),
-            ("look-up", 1 - numbers.model_share),
+            ("ngram", 1 - numbers.model_share),
         )
         texts = [f"{_partial(share)} {source_name(name)}" for name, share in shares if share > 0]
         for label, text in zip(("source", ""), texts, strict=False):

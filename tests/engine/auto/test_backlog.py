@@ -1,4 +1,4 @@
-"""When a long text is read by the draft model."""
+"""When the draft model reads a long text."""
 
 from __future__ import annotations
 
@@ -7,32 +7,38 @@ import pytest
 from app.compare.replay import PlayedDraft
 from app.engine.auto.backlog import Backlog
 from app.engine.interfaces import AnswerStart
-from app.engine.types import NO_DRAFT, Draft, StepResult
+from app.engine.types import NO_DRAFT, StepResult
 from tests.bench.policies import memory_for
 from tests.replays import curves, traces
 
 
-def waiting() -> Backlog:
-    """Behind a prompt whose reading takes a hundred plain steps, of which ten plain tokens are waited for."""
+def backlog_of(n_prompt: int, *, gain: float, n_without: int = 0) -> Backlog:
+    """Return the backlog of a prompt of which one single token's time reads ten tokens."""
     curve = curves()["cpu_bf16"]
-    memory = memory_for(curve)
-    memory.gain = 1.0
-    prompt = [5] * 1000
-    memory.costs.profile.draft_prompt_ns = 0.1 * memory.costs.target_ns(1, len(prompt))
-    backlog = Backlog(memory, PlayedDraft(traces()[0], curve.draft, lambda cost: None, 1.0), lambda: 0)
-    backlog.begin(AnswerStart([*prompt, 6], 256), patient=True)
-    assert backlog.is_put_off
+    statistics = memory_for(curve)
+    prompt = [5] * n_prompt
+    statistics.gain, statistics.n_without, statistics.last_prompt = gain, n_without, prompt
+    statistics.costs.profile.draft_prompt_ns = 0.1 * statistics.costs.target_ns(1, n_prompt)
+    backlog = Backlog(statistics, PlayedDraft(traces()[0], curve.draft, lambda cost: None, 1.0), lambda: 0)
+    backlog.begin(AnswerStart([*prompt, 6], 256))
     return backlog
 
 
-@pytest.mark.parametrize(("n_plain", "hit", "expected"), [(4, 2, True), (4, 8, False), (1, 20, False)])
-def test_short_hits_of_a_look_up_put_reading_off_and_long_ones_leave_it_out(
-    n_plain: int, hit: int, expected: bool
-) -> None:
-    backlog, n_past = waiting(), 1000
-    for _ in range(8):
-        for n_accepted in (*[0] * n_plain, hit):
-            draft = Draft((7,) * n_accepted, (0.9,) * n_accepted, 0, (0.9,) * n_accepted) if n_accepted else NO_DRAFT
-            backlog.observe(StepResult(n_past, draft, (7,) * (n_accepted + 1), n_accepted, 10, 0), used_model=False)
-            n_past += n_accepted + 1
-    assert backlog.is_due is expected
+@pytest.mark.parametrize(
+    ("n_prompt", "gain", "expected"), [(800, 0.9, True), (1000, 0.5, False), (20, 0.0, True), (1000, -0.2, False)]
+)
+def test_a_prompt_is_read_if_drafts_are_likely_to_save_more(n_prompt: int, gain: float, expected: bool) -> None:
+    assert backlog_of(n_prompt, gain=gain).is_worth_reading is expected
+
+
+def test_a_text_that_is_asked_about_again_is_read_for_all_its_answers() -> None:
+    assert backlog_of(1000, gain=0.5, n_without=600).is_worth_reading
+
+
+def test_an_answer_that_went_on_without_the_draft_model_must_be_read() -> None:
+    backlog = backlog_of(20, gain=0.5)
+    backlog.unread = 0
+    for n in range(40):
+        backlog.observe(StepResult(20 + n, NO_DRAFT, (7,), 0, 10, 0), used_model=False)
+
+    assert backlog.unread > 0

@@ -65,7 +65,7 @@ class TestContext:
     def watch(self, costs: CostModel, lengths: Iterable[int], widths: Sequence[int]) -> None:
         for i, n_past in enumerate(lengths):
             rows = widths[i % len(widths)]
-            costs.observe_target(rows, n_past, self.true_ns(rows, n_past), switched=False)
+            costs.observe_target(rows, n_past, self.true_ns(rows, n_past))
 
     def test_narrow_and_wide_batches_tell_it_from_the_speed(self) -> None:
         costs = model()
@@ -102,42 +102,23 @@ class TestContext:
 
         assert costs.snapshot().cells == pytest.approx({1: 6e3, 8: 48e3, 64: 200e3}, rel=0.1)
 
-    def test_a_wide_batch_is_worth_a_try_behind_a_context_that_none_has_seen(self) -> None:
-        costs, measured = model(cells={1: 6e3, 8: 48e3}), model(cells={1: 6e3, 8: 48e3, 64: 384e3})
-        hoped = costs.target_ns(64, 4000)
-        assert 64 not in costs.snapshot().cells
-        costs.observe_target(64, 4000, hoped, switched=False)
 
-        assert hoped < costs.target_ns(64, 4000) <= measured.target_ns(64, 4000)
-        narrow = model(cells={1: 6e3, 8: 48e3})
-        narrow.observe_target(32, 4000, narrow.target_ns(32, 4000), switched=False)
-        assert 64 not in narrow.snapshot().cells
-        assert 64 in costs.snapshot().cells
-
-
-def test_a_change_of_width_costs_extra() -> None:
-    costs = model(switch_ns=5e5)
-
-    assert costs.target_ns(4, 0, switched=True) - costs.target_ns(4, 0) == pytest.approx(5e5)
-
-
-@pytest.mark.parametrize("last_rows", [1, 4, 9])
-def test_all_widths_at_once_cost_what_they_cost_one_by_one(last_rows: int) -> None:
-    costs = model(switch_ns=5e5, cells={1: 6e3, 8: 48e3, 64: 384e3})
+def test_all_widths_at_once_cost_what_they_cost_one_by_one() -> None:
+    costs = model(cells={1: 6e3, 8: 48e3, 64: 384e3})
     fresh = deepcopy(costs)
-    one_by_one = [fresh.target_ns(rows, 100, switched=rows != last_rows) for rows in range(1, 5)]
+    one_by_one = [fresh.target_ns(rows, 100) for rows in range(1, 5)]
 
-    assert costs.batches_ns(4, 100, last_rows)[1:] == one_by_one
+    assert costs.batches_ns(4, 100)[1:] == one_by_one
     assert costs.target_ns(5, 100) == fresh.target_ns(5, 100)
-    assert len(costs.batches_ns(9, 100, last_rows)) == 10
-    assert costs.batches_ns(4, 100, last_rows)[1:] == one_by_one
+    assert len(costs.batches_ns(9, 100)) == 10
+    assert costs.batches_ns(4, 100)[1:] == one_by_one
 
 
 def test_load_moves_every_width_alike() -> None:
     costs = model()
     before = costs.target_ns(8, 0)
     for _ in range(40):
-        costs.observe_target(1, 0, 44e6, switched=False)
+        costs.observe_target(1, 0, 44e6)
 
     assert costs.target_ns(1, 0) == pytest.approx(44e6, rel=0.02)
     assert costs.target_ns(8, 0) > 1.5 * before
@@ -147,16 +128,16 @@ def test_load_moves_every_width_alike() -> None:
 def test_another_speed_of_the_machine_is_taken_over_after_three_batches(ns: float) -> None:
     costs = model()
     for _ in range(3):
-        costs.observe_target(1, 0, ns, switched=False)
+        costs.observe_target(1, 0, ns)
 
     assert costs.target_ns(1, 0) == pytest.approx(ns, rel=0.1)
 
 
 def test_one_batch_that_seems_impossible_is_not_believed() -> None:
     costs = model()
-    costs.observe_target(8, 0, 63e6, switched=False)
-    costs.observe_target(8, 0, 0.2 * 63e6, switched=False)
-    costs.observe_target(8, 0, 63e6, switched=False)
+    costs.observe_target(8, 0, 63e6)
+    costs.observe_target(8, 0, 0.2 * 63e6)
+    costs.observe_target(8, 0, 63e6)
 
     assert costs.target_ns(1, 0) == pytest.approx(22e6, rel=0.1)
 
@@ -164,10 +145,10 @@ def test_one_batch_that_seems_impossible_is_not_believed() -> None:
 def test_a_speed_that_is_over_is_forgotten_with_two_batches_of_any_width() -> None:
     costs = model()
     for _ in range(3):
-        costs.observe_target(1, 0, 20 * 22e6, switched=False)
+        costs.observe_target(1, 0, 20 * 22e6)
     slow = costs.scale
     for _ in range(2):
-        costs.observe_target(8, 0, 63e6, switched=False)
+        costs.observe_target(8, 0, 63e6)
 
     assert slow == pytest.approx(20, rel=0.1)
     assert costs.target_ns(1, 0) < 3 * 22e6
@@ -176,7 +157,7 @@ def test_a_speed_that_is_over_is_forgotten_with_two_batches_of_any_width() -> No
 def test_hiccups_with_a_usual_batch_between_them_are_no_other_speed() -> None:
     costs = model()
     for ns in (220e6, 220e6, 22e6) * 5:
-        costs.observe_target(1, 0, ns, switched=False)
+        costs.observe_target(1, 0, ns)
 
     assert costs.target_ns(1, 0) < 2 * 22e6
 
@@ -184,7 +165,7 @@ def test_hiccups_with_a_usual_batch_between_them_are_no_other_speed() -> None:
 def test_wide_batches_that_cost_more_than_was_thought_are_no_other_speed() -> None:
     costs = model()
     for _ in range(40):
-        costs.observe_target(8, 0, 10 * 22e6, switched=False)
+        costs.observe_target(8, 0, 10 * 22e6)
 
     assert costs.target_ns(1, 0) < 3 * 22e6
     assert costs.target_ns(8, 0) == pytest.approx(220e6, rel=0.1)
@@ -193,8 +174,8 @@ def test_wide_batches_that_cost_more_than_was_thought_are_no_other_speed() -> No
 def test_a_wrong_width_is_corrected_without_moving_the_others() -> None:
     costs = model()
     for _ in range(300):
-        costs.observe_target(1, 0, 22e6, switched=False)
-        costs.observe_target(4, 0, 50e6, switched=False)
+        costs.observe_target(1, 0, 22e6)
+        costs.observe_target(4, 0, 50e6)
 
     assert costs.target_ns(4, 0) == pytest.approx(50e6, rel=0.05)
     assert costs.target_ns(1, 0) == pytest.approx(22e6, rel=0.05)
@@ -204,7 +185,7 @@ def test_further_rows_that_cost_less_are_expected_to_do_so_at_widths_that_were_n
     costs = model()
     for _ in range(12):
         for rows in (1, 2, 4):
-            costs.observe_target(rows, 0, (22.0 + 0.6 * (STAIRCASE[rows] - 22.0)) * 1e6, switched=False)
+            costs.observe_target(rows, 0, (22.0 + 0.6 * (STAIRCASE[rows] - 22.0)) * 1e6)
 
     assert costs.target_ns(1, 0) == pytest.approx(22e6, rel=0.05)
     assert costs.target_ns(8, 0) == pytest.approx((22 + 0.6 * (63 - 22)) * 1e6, rel=0.15)
@@ -214,7 +195,7 @@ def test_further_rows_that_cost_less_are_expected_to_do_so_at_widths_that_were_n
 def test_a_single_row_says_nothing_about_further_ones() -> None:
     costs = model()
     for _ in range(40):
-        costs.observe_target(1, 0, 30e6, switched=False)
+        costs.observe_target(1, 0, 30e6)
 
     assert costs.steepness == pytest.approx(1.0, abs=0.02)
 
@@ -231,9 +212,7 @@ def test_thousands_of_rounds_leave_the_costs_what_they_are() -> None:
         random, costs = Random(1), CostModel(CostProfile({rows: ms * 1e6 for rows, ms in true.items()}))
         for n in range(5000):
             rows = random.choice((1, 2, 4, 8))
-            costs.observe_target(
-                rows, 100 + n % 4000, true[rows] * 1e6 * random.lognormvariate(0, 0.05), switched=False
-            )
+            costs.observe_target(rows, 100 + n % 4000, true[rows] * 1e6 * random.lognormvariate(0, 0.05))
 
         for rows in (1, 2, 4, 8):
             assert costs.target_ns(rows, 1000) == pytest.approx(true[rows] * 1e6, rel=0.15)
@@ -242,7 +221,7 @@ def test_thousands_of_rounds_leave_the_costs_what_they_are() -> None:
 
 def test_one_hiccup_changes_little() -> None:
     costs = model()
-    costs.observe_target(4, 0, 5e9, switched=False)
+    costs.observe_target(4, 0, 5e9)
 
     assert costs.target_ns(1, 0) < 1.05 * 22e6
 
@@ -251,7 +230,7 @@ def test_a_hiccup_among_two_looks_at_a_width_changes_little() -> None:
     costs = model()
     expected = costs.target_ns(8, 0)
     for ns in (expected, 20 * expected):
-        costs.observe_target(8, 0, ns, switched=False)
+        costs.observe_target(8, 0, ns)
 
     assert costs.profile.rows[8] == pytest.approx(STAIRCASE[8] * 1e6, rel=0.05)
 
@@ -272,7 +251,7 @@ def test_a_batch_that_cannot_be_taken_back_is_worth_nothing() -> None:
     assert costs.target_ns(9, 0) == costs.padded_ns(9, 0) == math.inf
     # Seven drafted tokens at most: 0.97 + 0.97**2 + ... and the target's own.
     assert ceiling(costs, 0, 64, 0.0) == pytest.approx(sum(0.97**n for n in range(8)))
-    costs.observe_target(8, 0, 11e6, switched=False)
+    costs.observe_target(8, 0, 11e6)
     assert CostModel(costs.snapshot()).target_ns(9, 0) == math.inf
 
 
@@ -324,29 +303,21 @@ def test_every_width_up_to_the_widest_has_a_cost() -> None:
     assert all(costs.target_ns(rows, 0) > 0 for rows in range(1, MAX_ROWS + 1))
 
 
-def test_a_cost_of_drafting_that_was_measured_wrong_is_known_after_a_few_drafts() -> None:
-    costs = model()
-    for _ in range(4):
-        costs.observe_draft(3, 0, 48e6)
-
-    assert costs.draft_ns(0) == pytest.approx(13e6, rel=0.1)
-
-
 def test_what_batches_cost_is_told_anew_after_every_batch() -> None:
-    profile = CostProfile({1: 1000.0, 4: 1300.0, 16: 2500.0, 64: 9000.0}, switch_ns=20.0)
+    profile = CostProfile({1: 1000.0, 4: 1300.0, 16: 2500.0, 64: 9000.0})
     costs, never_asked = CostModel(deepcopy(profile)), CostModel(profile)
     chance = Random(1)
     for n_past in range(0, 4000, 40):
-        told = costs.batches_ns(MAX_ROWS, n_past, 4)
+        told = costs.batches_ns(MAX_ROWS, n_past)
         padded = costs.padded_batches_ns(1, MAX_ROWS, n_past)
         # One that is asked for the first time has nothing in mind.
         anew = deepcopy(never_asked)
-        assert told[1:] == [anew.target_ns(rows, n_past, switched=rows != 4) for rows in range(1, MAX_ROWS + 1)]
+        assert told[1:] == [anew.target_ns(rows, n_past) for rows in range(1, MAX_ROWS + 1)]
         assert padded == [anew.padded_ns(rows, n_past) for rows in range(1, MAX_ROWS + 1)]
         rows, ns = chance.choice((1, 4, 16, 64)), chance.uniform(500.0, 20_000.0)
         for one in (costs, never_asked):
             # Behind the same context, as it is asked right after a batch was told to it.
-            one.observe_target(rows, n_past, ns, switched=False)
+            one.observe_target(rows, n_past, ns)
         assert costs.target_ns(64, n_past) == deepcopy(never_asked).target_ns(64, n_past)
 
 
@@ -354,10 +325,10 @@ def test_each_thread_count_has_its_own_speed() -> None:
     costs = CostModel(CostProfile({1: 100.0, 2: 140.0, 8: 300.0}))
     costs.use_threads(2)
     for _ in range(20):
-        costs.observe_target(1, 0, 100.0, switched=False)
+        costs.observe_target(1, 0, 100.0)
     costs.use_threads(1)
     for _ in range(20):
-        costs.observe_target(1, 0, 170.0, switched=False)
+        costs.observe_target(1, 0, 170.0)
     assert costs.target_ns(1, 0) == pytest.approx(170.0, rel=0.05)
     costs.use_threads(2)
     assert costs.target_ns(1, 0) == pytest.approx(100.0, rel=0.05)

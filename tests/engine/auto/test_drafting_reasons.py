@@ -74,32 +74,29 @@ def test_a_draft_model_that_was_left_out_is_not_said_to_be_missing(prompt: list[
     strategy = begun(automatic(memory({1: 1000.0, 64: 64_000.0}), None, NgramIndex()), prompt)
     assert strategy.propose(prompt, ROOM) == NO_DRAFT
 
-    # Where something was said before, it is only not worth checking.
-    assert strategy.status.sentence == "off: only look-up drafts, and it finds nothing worth checking"
+    assert strategy.status.reason == "no n-gram match"
 
 
 def test_where_nobody_can_draft_it_says_so() -> None:
     strategy = begun(automatic(memory(), None, None))
     assert strategy.propose(PROMPT, ROOM) == NO_DRAFT
 
-    assert strategy.status.sentence == "off: there is no draft model, and look-up was left out"
+    assert strategy.status.reason == "no draft model, and n-gram is off"
 
 
 def test_a_long_prompt_that_the_draft_model_has_not_read() -> None:
-    strategy = begun(automatic(memory(), Ahead(unread=198), NgramIndex()))
+    known = memory()
+    known.gain = 0.0
+    strategy = begun(automatic(known, Ahead(unread=198), NgramIndex()))
 
-    assert strategy.status.sentence == (
-        "draft model off: the draft model has not read all of the text yet, and reads on only where look-up finds "
-        "nothing; look-up still runs"
-    )
+    assert strategy.status.reason == "draft model off: reading this text would cost more than drafts gain"
 
 
 def test_an_answer_that_went_on_without_the_draft_model_is_not_called_a_prompt() -> None:
     strategy = begun(automatic(memory(), Ahead(), NgramIndex()))
     strategy.observe(StepResult(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
 
-    assert "has not read all of the text yet" in strategy.status.reason
-    assert "prompt" not in strategy.status.reason
+    assert "still reading the text" in strategy.status.reason
 
 
 def test_what_is_behind_because_it_lost_is_said_to_have_lost() -> None:
@@ -108,7 +105,7 @@ def test_what_is_behind_because_it_lost_is_said_to_have_lost() -> None:
     known.trial.on = False
     strategy.observe(StepResult(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
 
-    assert "drafts cost more than they brought; tried again from time to time" in strategy.status.reason
+    assert "no recent speedup; Tandem retries occasionally" in strategy.status.reason
 
 
 def test_the_odds_of_the_draft_model_are_told_when_they_were_seen_here() -> None:
@@ -118,8 +115,8 @@ def test_the_odds_of_the_draft_model_are_told_when_they_were_seen_here() -> None
     for _ in range(8):
         round_of(strategy, text, accepted=True)
 
-    assert first.sentence == "model: the draft model runs ahead"
-    assert strategy.status.sentence == "model: once right, the draft model stays right 100% of the time"
+    assert (first.source, first.reason) == ("model", "the draft model proposes tokens")
+    assert strategy.status.reason == "100% of drafted tokens accepted"
 
 
 def test_a_plain_step_after_a_round_that_was_held_up_says_why_it_is_plain() -> None:
@@ -131,9 +128,7 @@ def test_a_plain_step_after_a_round_that_was_held_up_says_why_it_is_plain() -> N
     plain = strategy.status
     round_of(strategy, text, accepted=True)
 
-    assert plain.sentence == (
-        "off: the last draft took far longer than it should; one token at a time until the machine is itself again"
-    )
+    assert (plain.source, plain.reason) == ("off", "paused: system is busy")
     assert strategy.status.source == "model"
 
 
@@ -146,7 +141,7 @@ def test_a_draft_that_was_not_submitted_is_no_success() -> None:
     strategy.observe(StepResult(len(PROMPT) - 1, draft, (7,), 0, 1000, 1))
 
     assert draft == NO_DRAFT
-    assert strategy.status.sentence == "model: the draft model was not sure enough for its draft to be worth checking"
+    assert (strategy.status.source, strategy.status.reason) == ("model", "not confident enough")
 
 
 def test_look_up_alone_speaks_of_no_draft_model() -> None:
@@ -154,18 +149,18 @@ def test_look_up_alone_speaks_of_no_draft_model() -> None:
     strategy = begun(automatic(known, None, NgramIndex()))
     known.ledger.blocked = True
 
-    assert strategy.status.sentence == "off: drafts cost more than they brought lately"
+    assert strategy.status.reason == "recent drafts cost more than they gained"
 
 
 def test_the_last_token_that_there_is_room_for_says_nothing_of_drafting() -> None:
     strategy, text = begun(automatic(memory(), Ahead(), None)), [*PROMPT]
     for _ in range(8):
         round_of(strategy, text, accepted=True)
-    before = strategy.status.sentence
+    before = strategy.status.reason
     assert strategy.propose(text, 0) == NO_DRAFT
     strategy.observe(StepResult(len(text) - 1, NO_DRAFT, (1,), 0, 1000, 0))
 
-    assert strategy.status.sentence == before != ""
+    assert strategy.status.reason == before != ""
 
 
 @pytest.mark.parametrize(("confidence", "n_rounds"), [(0.99, 3), (0.05, 8)], ids=["long drafts", "short drafts"])
@@ -189,4 +184,4 @@ def test_what_can_never_pay_is_named_before_what_does_not_now() -> None:
     strategy = begun(automatic(known, Ahead(unread=len(PROMPT)), None))
     strategy.propose(PROMPT, ROOM)
 
-    assert strategy.status.sentence.startswith("off: drafting and checking ")
+    assert strategy.status.reason.endswith("so drafting cannot help")

@@ -8,7 +8,7 @@ from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.rule import LOOK_AHEAD, Rule
 
 PLAIN = 10e6
-RULE = Rule(CostModel(CostProfile({1: PLAIN, 65: 42e6})), n_past=0, rate=1 / PLAIN, last_rows=1)
+RULE = Rule(CostModel(CostProfile({1: PLAIN, 65: 42e6})), n_past=0, rate=1 / PLAIN)
 """Every row more takes a twentieth of the first."""
 
 
@@ -48,13 +48,6 @@ def test_variance_counts_by_half_over_the_wealth() -> None:
     assert n == 1
 
 
-def test_dear_rows_are_tried_in_the_hope_that_they_are_not() -> None:
-    dear = Rule(CostModel(CostProfile({1: PLAIN, 2: 2 * PLAIN, 65: 65 * PLAIN})), 0, 1 / PLAIN, last_rows=1)
-
-    assert dear.best_submission([0.9])[1] == 0
-    assert dear.best_submission([0.9], hope=0.6)[1] == 1
-
-
 @pytest.mark.parametrize("drafted", [(), (0.9,), (0.9, 0.45)])
 @pytest.mark.parametrize(("survival", "limit"), [(0.5, 64), (0.95, 64), (0.99, 5), (0.05, 64)])
 def test_drafting_on_is_worth_the_best_of_what_it_may_come_to(
@@ -62,7 +55,7 @@ def test_drafting_on_is_worth_the_best_of_what_it_may_come_to(
 ) -> None:
     # Three rows cost more than four, which can be filled up; what is drafted already is paid.
     rows = {1: PLAIN, 2: 1.3 * PLAIN, 3: 2.0 * PLAIN, 4: 1.5 * PLAIN, 9: 1.6 * PLAIN, 65: 4 * PLAIN}
-    rule = Rule(CostModel(CostProfile(rows, draft_ns=0.1 * PLAIN)), n_past=0, rate=1.1 / PLAIN, last_rows=1)
+    rule = Rule(CostModel(CostProfile(rows, draft_ns=0.1 * PLAIN)), n_past=0, rate=1.1 / PLAIN)
     k, last = len(drafted), drafted[-1] if drafted else 1.0
     worth = []
     for more in range(1, min(LOOK_AHEAD, limit - k) + 1):

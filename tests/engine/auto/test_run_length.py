@@ -7,10 +7,10 @@ from app.engine.auto.run_length import RunLength
 
 def test_a_draft_that_held_lets_the_next_be_twice_as_long() -> None:
     holding = RunLength()
-    first = holding.stretch
+    first = holding.limit
     holding.observe_draft(first, [True] * first)
 
-    assert holding.stretch == 2 * first
+    assert holding.limit == 2 * first
 
 
 def test_one_that_broke_off_makes_it_shorter() -> None:
@@ -18,7 +18,7 @@ def test_one_that_broke_off_makes_it_shorter() -> None:
     holding.observe_draft(16, [True] * 16)
     holding.observe_draft(20, [True, False])
 
-    assert 16 < holding.stretch < 32
+    assert 16 < holding.limit < 32
 
 
 def test_what_was_not_judged_is_no_failure() -> None:
@@ -28,4 +28,4 @@ def test_what_was_not_judged_is_no_failure() -> None:
         # Two were drafted and none submitted: the target's own token has judged the first.
         holding.observe_draft(2, [True])
 
-    assert holding.stretch == 32
+    assert holding.limit == 32

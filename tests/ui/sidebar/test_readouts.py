@@ -374,7 +374,7 @@ def test_drafting_that_is_off_says_why() -> None:
 
 def test_a_draft_source_and_its_reason_stay_for_a_second() -> None:
     model = DraftingStatus("model", "right 82% of the time", "winning", 3.1)
-    ngram = DraftingStatus("look-up", "the last 12 tokens were said before", "winning", 3.2)
+    ngram = DraftingStatus("ngram", "the last 12 tokens were said before", "winning", 3.2)
     readouts = Readouts()
 
     def after(ns: int, status: DraftingStatus) -> DraftingStatus | None:

@@ -106,8 +106,8 @@ class TestStop:
         [
             (DraftParams(3, 0, 0.0), True, "model"),
             (DraftParams(3, 0, 0.0), False, "none"),
-            (AutoDraft(), True, "model+look-up"),
-            (AutoDraft(model=False), True, "look-up"),
+            (AutoDraft(), True, "model+ngram"),
+            (AutoDraft(model=False), True, "ngram"),
             (AutoDraft(lookup=False), False, "none"),
         ],
     )
