@@ -101,8 +101,8 @@ def _run(argv: Sequence[str] | None) -> int:
     with imported_whole():
         from pkgutil import resolve_name
 
-        from app.cli.parser import build_parser
+        from app.cli.command_line import parse_args
 
-        args = build_parser().parse_args(argv)
+        args = parse_args(argv)
         command: Callable[[Namespace], int] = resolve_name(COMMANDS[args.command])
     return command(args)

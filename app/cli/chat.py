@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from app.cli.engine import make_engine
-from app.cli.flags import read_flags
+from app.cli.setting_flags import read_flags
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, known_pairs, registry
 from app.cli.opener import Opener
 from app.cli.options import open_settings

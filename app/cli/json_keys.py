@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Mapping, Sequence
-
-_WIDTH = 80
+from collections.abc import Mapping
 
 JSON_KEYS: Mapping[str, tuple[str, ...]] = {
     "run": (
@@ -44,24 +41,3 @@ TIMINGS = (
 )
 """In the `timings` of `run`. As in llama-server's, `prompt_ms` is both models' reading of the prompt, and
 `predicted_ms` leaves the draft's out, which `tokens_per_second` counts as a speed-up does."""
-_OF_WHAT = {
-    "bench": "Without --check-lossless the last object of --json has",
-    "export": "Each object of --list --format json has",
-    "pairs list": "Each object of --json has",
-    "pairs find": "Each object of --json has",
-}
-
-
-def told(command: str) -> str:
-    """The keys of a command's objects, as the help of it ends; "" for one that prints none."""
-    if command not in JSON_KEYS:
-        return ""
-    sentences = [_sentence(_OF_WHAT.get(command, "The object of --json has"), JSON_KEYS[command])]
-    if "timings" in JSON_KEYS[command]:
-        sentences.append(_sentence("Its timings have", TIMINGS))
-    return "\n" + textwrap.fill(" ".join(sentences), _WIDTH) + "\n"
-
-
-def _sentence(of_what: str, keys: Sequence[str]) -> str:
-    *most, last = keys
-    return f"{of_what} {', '.join(most)} and {last}."

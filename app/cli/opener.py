@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from app.cli.flags import read_flags
+from app.cli.command_line import parse_args
 from app.cli.loader import PairLoader
 from app.cli.options import Options, options_of
 from app.cli.pair_choice import choose_pair, is_chosen
 from app.cli.pair_layers import of_entry, of_file
-from app.cli.parser import build_parser
 from app.cli.process import Process
+from app.cli.setting_flags import read_flags
 from app.core.errors import AppError, UsageError
 from app.core.sizes import gigabytes
 from app.models.catalog import Pair
@@ -111,10 +110,10 @@ class Opener:
         return replace(options_of(settings, pair, files, model), process=self.process)
 
     def _meant(self, flags: Sequence[str]) -> tuple[Layer, Pair, SetUp | None]:
-        given: dict[str, Any] = vars(build_parser().parse_args(list(flags)))
-        layer = read_flags(argparse.Namespace(**given))
-        if is_chosen(given):
-            return layer, *choose_pair(given)
+        args = parse_args(flags)
+        layer = read_flags(args)
+        if is_chosen(vars(args)):
+            return layer, *choose_pair(vars(args))
         return layer, self._pair, self._files
 
     def with_ways(self, event: Event) -> Event:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from app.cli.flags import of_automatic, read_flags
 from app.cli.known_pairs import about_catalogue
 from app.cli.pair_choice import FILES, choose_pair
 from app.cli.pair_layers import of_entry, of_file
 from app.cli.placement import Placement, read_placement
 from app.cli.process import Process, read_process
+from app.cli.setting_flags import automatic_flag, read_flags
 from app.conversations.message import Message, Role
 from app.core.errors import SettingsError, UsageError
 from app.core.paths import settings_file
@@ -101,18 +101,10 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
     settings = live.resolved()
     if settings["draft.mode"] not in modes and settings.origin("draft.mode") is not Origin.FLAG:
         settings = open_settings({**flags, "draft.mode": "auto"}, pair, model).resolved()
-    _refuse_idle(settings, args)
+    mode, origin = str(settings["draft.mode"]), settings.origin("draft.mode")
+    if mode != "auto" and (flag := automatic_flag(flags, mode)):
+        raise UsageError(f"{flag} needs --drafting auto, and draft.mode is {mode} ({origin.value}).")
     return replace(options_of(settings, pair, files, model), process=read_process(args))
-
-
-def _refuse_idle(settings: Resolved, args: argparse.Namespace) -> None:
-    """Raise UsageError for a flag of automatic drafting where another mode is set: it would do nothing."""
-    mode, origin = settings["draft.mode"], settings.origin("draft.mode")
-    named = of_automatic(vars(args), fixed=mode == "fixed")
-    if named and mode != "auto":
-        raise UsageError(
-            f"{named} means automatic drafting, and draft.mode is {mode} ({origin.value}).", "Add --drafting auto."
-        )
 
 
 def context_for_all() -> int:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.cli.flags import SEED, refuse_words, spelled
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import load_here, pair_params
 from app.cli.options import Options
 from app.cli.output import LOADING, StatusLine
 from app.cli.report import pace
+from app.cli.setting_flags import SEED, given_flag
 from app.compare.history import Facts, History, Result, remark
 from app.compare.measure import Spread
 from app.compare.race import WARM_UP, Contender, RaceEvent, RaceProgress, in_process
@@ -107,11 +107,7 @@ def answer_request(args: argparse.Namespace, options: Options, tokens: int, *mes
             these, a number of tokens only makes an answer shorter.
         tokens: Most tokens of an answer, where no flag says otherwise.
         messages: The conversation.
-
-    Raises:
-        UsageError: A flag says that there is no such number, or no one seed.
     """
-    refuse_words(("answer.max_tokens", "sampling.seed"), vars(args))
     most = options.max_tokens or tokens
     return AnswerRequest(
         options.conversation(*messages),
@@ -131,7 +127,7 @@ def fixed_params(args: argparse.Namespace, options: Options) -> DraftParams | No
     if options.drafting is None:
         raise UsageError("Without drafting there is nothing to compare.", "Leave --no-draft and --drafting off out.")
     if "fixed" in args:
-        if named := spelled(NUMBERS, vars(args)):
+        if named := given_flag(NUMBERS, args):
             raise UsageError(f"--fixed and {named} exclude each other.", "Give all numbers in one of them.")
         return parse_fixed(args.fixed)
     return options.drafting if isinstance(options.drafting, DraftParams) else None
@@ -189,18 +185,6 @@ def against_earlier(facts: Facts, speeds: Mapping[str, Mapping[str, Spread]], *,
     now = Result(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), facts.details, speeds)
     lines = remark(history.results(), now)
     return lines if history.add(now) else [*lines, "This result could not be kept for later comparison."]
-
-
-def at_least_one(args: argparse.Namespace, name: str, default: int) -> int:
-    """A number from the flags.
-
-    Raises:
-        UsageError: It is less than one.
-    """
-    value: int = getattr(args, name, default)
-    if value < 1:
-        raise UsageError(f"--{name.replace('_', '-')} must be at least 1.")
-    return value
 
 
 def out(text: str) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.cli.argument_parser import STDIN
+from app.cli.command import STDIN
 from app.cli.engine import make_engine
 from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loader import PairLoader

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.cli.argument_parser import STDIN
-from app.cli.bench.flags import CHECK_TOKENS, QUICK_KINDS, QUICK_TOKENS, REPEAT, SAMPLES, TOKENS
+from app.cli.command import STDIN
+from app.cli.command_line import BENCH_TOKENS, CHECK_TOKENS, QUICK_KINDS, QUICK_TOKENS, REPEAT, SAMPLES
 from app.cli.options import Options, read_options
-from app.cli.race_session import answer_request, at_least_one, fixed_params
+from app.cli.race_session import answer_request, fixed_params
 from app.cli.result_file import LineFile, check_writable, exists_already
 from app.compare.server import Server
 from app.compare.suite import Prompt, choose, load_suite, read_suite
@@ -97,9 +97,9 @@ def read_task(args: argparse.Namespace) -> BenchTask:
     return BenchTask(
         options=options,
         prompts=tuple(choose(_suite(getattr(args, "prompts", None)), kinds, per_kind)),
-        request=answer_request(args, options, QUICK_TOKENS if quick else CHECK_TOKENS if checking else TOKENS),
+        request=answer_request(args, options, QUICK_TOKENS if quick else CHECK_TOKENS if checking else BENCH_TOKENS),
         fixed=fixed,
-        repeat=at_least_one(args, "repeat", REPEAT),
+        repeat=getattr(args, "repeat", REPEAT),
         is_quick=quick,
         ends_early="repeat" not in args,
         server=Server(args.against, key=_api_key(args)) if "against" in args else None,
@@ -109,7 +109,7 @@ def read_task(args: argparse.Namespace) -> BenchTask:
         with_steps="steps" in args,
         oracle="oracle" in args,
         check_lossless=checking,
-        samples=at_least_one(args, "samples", _QUICK_SAMPLES if quick else SAMPLES),
+        samples=getattr(args, "samples", _QUICK_SAMPLES if quick else SAMPLES),
     )
 
 

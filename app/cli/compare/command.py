@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.cli.compare.flags import REPEAT, TOKENS
+from app.cli.command_line import COMPARE_TOKENS, REPEAT
 from app.cli.measured_on import measured_on
 from app.cli.options import read_options
 from app.cli.output import json_for
@@ -18,7 +18,6 @@ from app.cli.race_session import (
     Session,
     against_earlier,
     answer_request,
-    at_least_one,
     contenders_of,
     fixed_params,
     out,
@@ -44,8 +43,8 @@ _SHOWN = 60
 def compare(args: argparse.Namespace) -> int:
     """Race on one prompt; returns the exit code."""
     options = read_options(args, modes=("auto", "fixed"))
-    request = answer_request(args, options, TOKENS, Message(Role.USER, _read_prompt(getattr(args, "prompt", None))))
-    repeat = at_least_one(args, "repeat", REPEAT)
+    request = answer_request(args, options, COMPARE_TOKENS, Message(Role.USER, _read_prompt(getattr(args, "prompt", None))))
+    repeat: int = getattr(args, "repeat", REPEAT)
     fixed = fixed_params(args, options)
     if "save" in args:
         check_writable(args.save)

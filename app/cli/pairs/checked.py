@@ -27,15 +27,12 @@ from app.models.pairing.resolve import facts_of, resolve
 from app.models.pairing.texts import model_flags, way_out_text
 from app.models.registry import SetUp
 from app.models.source import LocalModel, ModelSource, parse_source
-from app.settings.tree import MAX_CONTEXT
 
 
 def check_models(args: argparse.Namespace, stop: threading.Event) -> int:
     """What two models are, and whether they can ride together; fails if they cannot."""
     status = StatusLine(sys.stderr)
     n_ctx = getattr(args, "ctx", USUAL_CONTEXT)
-    if not 1 <= n_ctx <= MAX_CONTEXT:
-        raise UsageError(f"--ctx is {n_ctx}; it must lie between 1 and {MAX_CONTEXT:,}.")
     target, draft = _asked(args.target, getattr(args, "draft", None))
     check = _look(target, draft, stop, status)
     if hasattr(args, "json"):

@@ -1,0 +1,390 @@
+"""Every command with its options and help."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from app import __version__
+from app.cli.command import STREAM, Command, FilePath, Group, Option, parse, switch
+from app.cli.setting_flags import ANSWER_TABLES, PAIR_TABLES, SEED, setting_options
+from app.compare.kinds import KINDS
+from app.settings.tree import MAX_CONTEXT
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+COMPARE_TOKENS, BENCH_TOKENS, QUICK_TOKENS, CHECK_TOKENS = 256, 128, 48, 64
+REPEAT, SAMPLES = 3, 200
+QUICK_KINDS = ("code", "edit", "prose", "chat")
+_MODEL = "owner/repo, owner/repo:QUANT, a Hugging Face URL or a GGUF file"
+
+
+def parse_args(argv: Sequence[str] | None = None) -> Namespace:
+    """Read a command line; raises as `app.cli.command.parse`."""
+    return parse(_ROOT, sys.argv[1:] if argv is None else argv)
+
+
+def root() -> Group:
+    """Return the program's command."""
+    return _ROOT
+
+
+def _json() -> Option:
+    return switch("--json", help="print JSON")
+
+
+def _yes() -> Option:
+    return switch("-y", "--yes", help="do not ask")
+
+
+def _argument(name: str, shown: str = "", *, required: bool = True, file: bool = False) -> click.Argument:
+    metavar = shown or name.upper()
+    kind = FilePath() if file else click.STRING
+    return click.Argument([name], metavar=metavar if required else f"[{metavar}]", required=required, type=kind)
+
+
+def _count(flag: str, text: str) -> Option:
+    return Option(flag, type=click.IntRange(min=1), metavar="N", help=text)
+
+
+def _pair_options() -> list[click.Parameter]:
+    return [
+        Option("--pair", metavar="NAME", section="Models", help="pair to load (default: tandem pairs default, else demo)"),
+        Option(
+            *("-m", "--target"),
+            aliases=["--model"],
+            metavar="MODEL",
+            section="Models",
+            help="target (main model): a GGUF file or owner/repo:QUANT",
+        ),
+        Option(
+            *("-md", "--draft"),
+            aliases=["--model-draft"],
+            metavar="MODEL",
+            section="Models",
+            help="draft model: a GGUF file or owner/repo:QUANT",
+        ),
+        *setting_options(PAIR_TABLES),
+    ]
+
+
+def _rpc(*, rare: bool = False) -> Option:
+    return Option(
+        "--rpc",
+        metavar="HOST:PORT",
+        multiple=True,
+        section="Process",
+        rare=rare,
+        help="use the devices of a ggml-rpc-server too (repeatable; implies --isolate); prompts and weights cross the "
+        "network unencrypted, use it on trusted networks only",
+    )
+
+
+def _chat_options() -> list[click.Parameter]:
+    isolate = switch(
+        "--isolate", section="Process", rare=True, help="run the models in a child process, so a crash spares Tandem"
+    )
+    return [*_pair_options(), *setting_options(ANSWER_TABLES), isolate, _rpc(rare=True)]
+
+
+def _fixed() -> Option:
+    return Option("--fixed", metavar="n_max=N,p_min=P", help="also measure these fixed draft parameters")
+
+
+_RUN = Command(
+    "run",
+    "answer one prompt on stdout",
+    [
+        _argument("prompt", required=False),
+        Option("-f", "--prompt-file", type=STREAM, metavar="FILE", help="read the prompt from a file, - for stdin"),
+        Option(
+            "--file", type=STREAM, multiple=True, metavar="FILE", help="put a text file before the prompt (repeatable)"
+        ),
+        Option("--prefill", metavar="TEXT", help="begin the answer with this text"),
+        _json(),
+        *_chat_options(),
+    ],
+    notes="Statistics go to stderr. The prompt - or a pipe is read from stdin. Control characters are removed from the "
+    "answer; --json escapes them.",
+    examples="""
+tandem run "Write a quicksort in Python."
+tandem run --temp 0 --json "Name three rivers." > answer.json
+tandem run --file notes.md "Sum this up."
+git diff | tandem run --system "Write a commit message." -
+""",
+)
+_COMPARE = Command(
+    "compare",
+    "run one prompt with and without the draft",
+    [
+        _argument("prompt", required=False),
+        _count("--repeat", f"counted runs of each side (default: {REPEAT})"),
+        _fixed(),
+        Option("--save", type=FilePath(), metavar="FILE", help="write numbers and texts as JSON"),
+        _json(),
+        *_pair_options(),
+        *setting_options(
+            ANSWER_TABLES, {"answer.max_tokens": f"{COMPARE_TOKENS}; settings can only lower it", "sampling.seed": f"{SEED}"}
+        ),
+    ],
+    notes="Both sides share the loaded weights and run in alternating order. The prompt - is read from stdin.",
+    examples="""
+tandem compare "Write a quicksort in Python."
+tandem compare --repeat 5 --fixed n_max=7,p_min=0.6 "Why is the sky blue?"
+tandem compare --json "Name three rivers." > comparison.json
+""",
+)
+_BENCH = Command(
+    "bench",
+    "measure the speedup on a suite of prompts",
+    [
+        switch("--quick", help=f"one short answer for each of {', '.join(QUICK_KINDS)}, until the speedup is clear"),
+        Option(
+            "--prompts", type=STREAM, metavar="FILE", help="use other prompts: TOML by kind or one a line, - for stdin"
+        ),
+        Option("--kinds", metavar="KIND,...", help=f"use only these kinds of text: {', '.join(KINDS)}"),
+        _count("--repeat", f"counted runs of each side (default: up to {REPEAT})"),
+        _fixed(),
+        Option("--against", metavar="URL", help="also measure a running llama-server"),
+        Option("--api-key-env", metavar="NAME", help="environment variable with that server's API key"),
+        switch("--oracle", help="estimate the upper bound of these drafts"),
+        Option("--save", type=FilePath(), metavar="FILE", help="write the JSON lines to a file"),
+        switch("--steps", help="with --json or --save: include every verify step"),
+        Option("--card", type=FilePath(), metavar="NAME", help="write a share card to NAME.md and NAME.svg"),
+        switch("--force", help="overwrite the card's files"),
+        switch("--check-lossless", help="compare the texts instead of the speed"),
+        _count("--samples", f"with --check-lossless: sampled answers of each side (default: {SAMPLES})"),
+        _json(),
+        *_pair_options(),
+        *setting_options(
+            ANSWER_TABLES,
+            {
+                "answer.max_tokens": f"{BENCH_TOKENS}, with --quick {QUICK_TOKENS}, with --check-lossless "
+                f"{CHECK_TOKENS}; settings can only lower it",
+                "sampling.seed": f"{SEED}",
+            },
+        ),
+    ],
+    notes="Sampling settings recommended by the model file are ignored, so that results of different files can be "
+    "compared. --json prints one object a run and one at the end.",
+    examples="""
+tandem bench                                      every kind of text
+tandem bench --quick --fixed n_max=7,p_min=0.6    short, with fixed parameters
+tandem bench --card result --save result.jsonl    result.md and result.svg
+tandem bench --against http://127.0.0.1:8080      with a running llama-server
+tandem bench --check-lossless
+""",
+)
+_TUNE = Command(
+    "tune",
+    "measure and show what a verify step costs here",
+    [
+        switch("--quick", help="measure costs only, without a sample answer"),
+        Option("--heat-map", metavar="PROMPT", help="show the speedup of every fixed setting on this prompt"),
+        Option("--save-trace", type=FilePath(), metavar="FILE", help="append the sample answer to a trace file"),
+        _json(),
+        *_pair_options(),
+    ],
+    notes="Automatic drafting uses these measurements.",
+    examples="""
+tandem tune
+tandem tune -m big.gguf -md small.gguf --heat-map "Write a haiku."
+""",
+)
+_DOCTOR = Command(
+    "doctor",
+    "show your hardware, whether llama.cpp uses it, and how to fix it",
+    [_argument("named", "PAIR", required=False), _rpc(), _json(), *_pair_options()],
+    examples="""
+tandem doctor
+tandem doctor coder-32b                    where it goes and what slows it down
+tandem doctor --rpc workstation:50052      with the devices of another machine
+tandem doctor --json > machine.json
+""",
+)
+_SETUP = Command(
+    "setup",
+    "download, verify and try a pair that fits this machine",
+    [
+        _argument("pair", required=False),
+        Option("-m", "--target", metavar="MODEL", help=_MODEL),
+        Option("-md", "--draft", metavar="MODEL", help="draft model, in the same forms"),
+        Option("--name", metavar="NAME", help="name of a pair given by --target and --draft"),
+        _yes(),
+        switch("--no-trial", help="do not load the pair after the download"),
+        switch("--no-default", help="keep the default pair"),
+        _json(),
+    ],
+    examples="""
+tandem setup                               choose from the best for this machine
+tandem setup coder-32b --yes               download, verify and try this pair
+tandem setup --target owner/big-GGUF:Q4_K_M --draft owner/small-GGUF
+""",
+)
+_PAIRS = Group(
+    "pairs",
+    "list, show, check, find, add and remove pairs",
+    default="list",
+    commands=[
+        Command("list", "list all pairs, what fits and what is on disk", [_json()], examples="tandem pairs list --json"),
+        Command("show", "show one pair", [_argument("pair"), _json()], examples="tandem pairs show coder-32b"),
+        Command(
+            "check",
+            "check whether two models are compatible, from their headers",
+            [
+                _argument("target"),
+                _argument("draft", required=False),
+                Option(
+                    *("-c", "--ctx"),
+                    type=click.IntRange(1, MAX_CONTEXT),
+                    metavar="N",
+                    help="context to estimate memory for (default: 8,192)",
+                ),
+                _json(),
+            ],
+            notes=f"TARGET is the name of a pair, or {_MODEL}. Without DRAFT the target alone is checked.",
+            examples="tandem pairs check owner/big-GGUF:Q4_K_M owner/small-GGUF",
+        ),
+        Command(
+            "find",
+            "find draft models for a target",
+            [_argument("target"), _json()],
+            notes=f"TARGET is {_MODEL}.",
+            examples="tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF",
+        ),
+        Command(
+            "add",
+            "add a pair of local files, or download one",
+            [_argument("name"), _argument("target"), _argument("draft", required=False), _json()],
+            examples="tandem pairs add mine big.gguf small.gguf",
+        ),
+        Command(
+            "remove",
+            "forget a pair and delete its downloaded files",
+            [
+                _argument("pair", required=False),
+                switch("--unused", help="delete downloaded files that belong to no pair"),
+                switch("--keep-files", help="keep the files"),
+                switch("--all-files", help="also delete files that other programs downloaded"),
+                _yes(),
+            ],
+            examples="tandem pairs remove coder-32b",
+        ),
+        Command(
+            "default",
+            "choose the pair that is used when none is named",
+            [_argument("pair")],
+            examples="tandem pairs default coder-32b",
+        ),
+    ],
+    examples="""
+tandem pairs list
+tandem pairs check coder-32b
+tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF
+tandem pairs remove coder-32b
+tandem pairs remove --unused
+""",
+)
+_SHOWN: list[click.Parameter] = [
+    Option("--pair", metavar="NAME", help="show the values with this pair (default: the chat's)"),
+    _json(),
+]
+_SETTINGS = Group(
+    "settings",
+    "show and change settings",
+    _SHOWN,
+    default="show",
+    commands=[
+        Command("show", "show every setting, its value and origin", _SHOWN, examples="tandem settings show --json"),
+        Command(
+            "set",
+            "change a setting",
+            [_argument("name"), _argument("value")],
+            notes="Put presets.PRESET. before NAME to change a preset.",
+            examples="tandem settings set sampling.temp 0.2",
+        ),
+        Command(
+            "unset",
+            "remove a setting, preset or key from the file",
+            [_argument("name")],
+            examples="tandem settings unset temp",
+        ),
+        Command("path", "print the path of the settings file", examples="tandem settings path"),
+    ],
+    examples="""
+tandem settings                            every value and its origin
+tandem settings --pair coder-32b           with another pair
+tandem settings set sampling.temp 0.2      short: set temp 0.2
+tandem settings set presets.brief.answer.system "Answer in one sentence."
+tandem settings unset temp
+""",
+)
+_EXPORT = Command(
+    "export",
+    "export conversations as Markdown or JSON",
+    [
+        _argument("conversation", required=False),
+        Option(
+            "--format",
+            type=click.Choice(["markdown", "json"]),
+            help="markdown holds the active branch, json everything (default: by file name, else markdown)",
+        ),
+        Option("-o", "--output", type=STREAM, metavar="FILE", help="write to a file, - for stdout"),
+        switch("--force", help="overwrite the file"),
+        switch("--all", help="export every conversation"),
+        switch("--list", help="list conversations; with --format json for scripts"),
+    ],
+    notes="CONVERSATION is a number or part of a title; without it the latest is exported.",
+    examples="""
+tandem export                              the latest, as Markdown
+tandem export 12 --output quicksort.md     one by number
+tandem export "trip to" --format json      one by part of its title
+tandem export --all --output backup.json   everything, for tandem import
+tandem export --list
+""",
+)
+_IMPORT = Command(
+    "import",
+    "import conversations from Markdown or JSON",
+    [_argument("file", file=True)],
+    notes="Existing conversations are skipped.",
+    examples="""
+tandem import backup.json      from tandem export --format json
+tandem import quicksort.md     text whose headings name the speakers
+""",
+)
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        print(f"tandem {__version__}", flush=True)
+        ctx.exit()
+
+
+_CHAT = "chat with a local model, faster through speculative decoding"
+_CHAT_EXAMPLES = """
+tandem                                     open the chat
+tandem setup                               choose and download a pair
+tandem run "Why is the sky blue?"          print one answer
+tandem -m big.gguf -md small.gguf          open the chat with your own files
+"""
+_ROOT = Group(
+    "tandem",
+    _CHAT,
+    [
+        *_chat_options(),
+        switch("--version", help="print the version", is_eager=True, expose_value=False, callback=_print_version),
+    ],
+    default="chat",
+    commands=[
+        *(_SETUP, _RUN, _COMPARE, _BENCH, _TUNE, _PAIRS, _DOCTOR, _SETTINGS, _EXPORT, _IMPORT),
+        Command("chat", "open the chat", _chat_options(), examples=_CHAT_EXAMPLES, hidden=True),
+    ],
+    notes="A small draft model proposes tokens and the target verifies them in one pass: the same answers, sooner. "
+    "Without a command, tandem opens the chat.",
+    examples=_CHAT_EXAMPLES,
+)
