@@ -10,12 +10,12 @@ import asyncio
 import sys
 from pathlib import Path
 
+from app.cli.parser import build_parser
 from app.ui.settings.chat_settings import ChatSettings
 from textual.pilot import Pilot
 
 from app.cli.loader import PairLoader
 from app.cli.options import read_options
-from app.cli.parser import build_parser
 from app.conversations.store import Store
 from app.llama.cancel import CancelFlag
 from app.ui.app import TandemApp

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 import app
 from app.cli import COMMANDS
-from app.cli.parser import build_parser
+from app.cli.command_line import root
 
 HEAVY = {"llama_cpp", "textual", "numpy", "jinja2", "rich", "asyncio", "platformdirs"}
 
@@ -59,11 +58,7 @@ def test_names_come_from_where_they_are_defined() -> None:
 
 
 def test_every_command_of_the_parser_has_a_function() -> None:
-    parser = build_parser()
-    (commands,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
-    named = {parser.get_default("command"), *(made.get_default("command") for made in commands.choices.values())}
-
-    assert named == set(COMMANDS)
+    assert {*root().commands} == {*COMMANDS}
     assert all(callable(resolve_name(name)) for name in COMMANDS.values())
 
 

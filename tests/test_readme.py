@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from textual.binding import Binding
 
-from app.cli.parser import build_parser
+from app.cli.command_line import every_command, parse_args
 from app.models.catalog import Catalog, shipped_file
 from app.ui.composer.input import PromptInput
 from app.ui.keys.chat_keys import KEYS
@@ -20,17 +18,8 @@ from app.ui.keys.program_keys import PROGRAM_KEYS
 _README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
-def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    yield parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for choice in action.choices.values():
-                yield from _parsers(choice)
-
-
 def _in_help() -> list[str]:
-    said = [parser.epilog or "" for parser in _parsers(build_parser())]
-    return [line for text in said for line in text.splitlines() if re.match(r"  (.+\| )?tandem\b", line)]
+    return [line for command in every_command() for line in command.examples.strip().splitlines()]
 
 
 def _in_readme() -> list[str]:
@@ -49,10 +38,10 @@ def _words(line: str) -> list[str]:
 
 @pytest.mark.parametrize("line", [*_in_readme(), *_in_help()])
 def test_every_command_that_is_told_of_is_taken(line: str) -> None:
-    parser, words = build_parser(), _words(line)
+    words = _words(line)
     if any(word.isupper() for word in words):
         pytest.skip("it stands for other words")
-    parser.parse_args(words)
+    parse_args(words)
 
 
 def test_there_are_commands_to_look_at() -> None:
@@ -61,7 +50,7 @@ def test_there_are_commands_to_look_at() -> None:
 
 
 def test_every_flag_of_the_readme_is_one() -> None:
-    flags = {flag for parser in _parsers(build_parser()) for flag in parser._option_string_actions}
+    flags = {flag for command in every_command() for param in command.params for flag in param.opts}
     told = set(re.findall(r"`(--[a-z-]+)", _README))
 
     assert {"--json", "--isolate", "--draft-n-max"} <= told

@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from app.cli.engine import make_engine
-from app.cli.setting_flags import read_flags
 from app.cli.known_pairs import catalog, demo_file, demo_is_installed, known_pairs, registry
 from app.cli.opener import Opener
 from app.cli.options import open_settings
 from app.cli.pair_choice import choose_pair, is_chosen
 from app.cli.pair_layers import of_file
 from app.cli.process import read_process
+from app.cli.setting_flags import read_flags
 from app.core.errors import AppError, PairError, UsageError
 from app.core.paths import conversations_file, log_file
 from app.core.printable import printable

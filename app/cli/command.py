@@ -24,7 +24,7 @@ _WIDEST = 100
 _MORE = "--help-all lists every option; tandem settings shows and changes their defaults"
 
 
-class FilePath(click.ParamType):
+class FilePath(click.ParamType[Path]):
     """A file name that is not empty; "-" only where a stream will do."""
 
     name = "file"
@@ -99,6 +99,10 @@ class Command(click.Command):
         self.examples = examples
         self._notes = notes
 
+    def below(self) -> Iterator[Command]:
+        """Yield this command and all below it."""
+        yield self
+
     def invoke(self, ctx: click.Context) -> Any:
         """Return the namespace of what was given."""
         return _given(ctx)
@@ -167,6 +171,12 @@ class Group(Command):
         super().__init__(name, help_, params, **more)
         self.commands = {str(command.name): command for command in commands}
         self.default = default
+
+    def below(self) -> Iterator[Command]:
+        """Yield this command and all below it."""
+        yield self
+        for command in self.commands.values():
+            yield from command.below()
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*super().collect_usage_pieces(ctx), "[COMMAND]"]

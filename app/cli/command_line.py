@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -33,6 +33,11 @@ def root() -> Group:
     return _ROOT
 
 
+def every_command() -> Iterator[Command]:
+    """Yield the program's command and all below it."""
+    yield from _ROOT.below()
+
+
 def _json() -> Option:
     return switch("--json", help="print JSON")
 
@@ -53,7 +58,9 @@ def _count(flag: str, text: str) -> Option:
 
 def _pair_options() -> list[click.Parameter]:
     return [
-        Option("--pair", metavar="NAME", section="Models", help="pair to load (default: tandem pairs default, else demo)"),
+        Option(
+            "--pair", metavar="NAME", section="Models", help="pair to load (default: tandem pairs default, else demo)"
+        ),
         Option(
             *("-m", "--target"),
             aliases=["--model"],
@@ -128,7 +135,8 @@ _COMPARE = Command(
         _json(),
         *_pair_options(),
         *setting_options(
-            ANSWER_TABLES, {"answer.max_tokens": f"{COMPARE_TOKENS}; settings can only lower it", "sampling.seed": f"{SEED}"}
+            ANSWER_TABLES,
+            {"answer.max_tokens": f"{COMPARE_TOKENS}; settings can only lower it", "sampling.seed": f"{SEED}"},
         ),
     ],
     notes="Both sides share the loaded weights and run in alternating order. The prompt - is read from stdin.",
@@ -230,7 +238,9 @@ _PAIRS = Group(
     "list, show, check, find, add and remove pairs",
     default="list",
     commands=[
-        Command("list", "list all pairs, what fits and what is on disk", [_json()], examples="tandem pairs list --json"),
+        Command(
+            "list", "list all pairs, what fits and what is on disk", [_json()], examples="tandem pairs list --json"
+        ),
         Command("show", "show one pair", [_argument("pair"), _json()], examples="tandem pairs show coder-32b"),
         Command(
             "check",

@@ -102,7 +102,7 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
     if settings["draft.mode"] not in modes and settings.origin("draft.mode") is not Origin.FLAG:
         settings = open_settings({**flags, "draft.mode": "auto"}, pair, model).resolved()
     mode, origin = str(settings["draft.mode"]), settings.origin("draft.mode")
-    if mode != "auto" and (flag := automatic_flag(flags, mode)):
+    if mode != "auto" and (flag := automatic_flag(args, mode)):
         raise UsageError(f"{flag} needs --drafting auto, and draft.mode is {mode} ({origin.value}).")
     return replace(options_of(settings, pair, files, model), process=read_process(args))
 

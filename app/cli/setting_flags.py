@@ -46,7 +46,7 @@ _ALIASES = {
 """llama.cpp's names of the same settings."""
 
 
-class _Value(click.ParamType):
+class _Value(click.ParamType[Value]):
     """The value of a setting."""
 
     def __init__(self, setting: Setting) -> None:
@@ -150,7 +150,7 @@ def read_flags(args: Namespace) -> Layer:
     mode = layer.get("draft.mode", "fixed" if numbers else None)
     if numbers and mode != "fixed":
         raise UsageError(f"{numbers[0]} needs --drafting fixed, not {mode}.")
-    if mode in ("off", "fixed") and (flag := automatic_flag(layer, str(mode))):
+    if mode in ("off", "fixed") and (flag := automatic_flag(args, str(mode))):
         raise UsageError(f"{flag} needs --drafting auto, not {mode}.")
     if layer.get("draft.source") == "model" and "draft.lookup_min_match" in layer:
         flag = _flag(BY_NAME["draft.lookup_min_match"])
@@ -158,11 +158,14 @@ def read_flags(args: Namespace) -> Layer:
     return layer
 
 
-def automatic_flag(layer: Layer, mode: str) -> str:
+def automatic_flag(args: Namespace, mode: str) -> str:
     """Return the first given flag that only automatic drafting reads, or ""."""
+    given = vars(args)
+    named = {_flag(BY_NAME[name]): given[BY_NAME[name].dest] for name in OF_AUTOMATIC if BY_NAME[name].dest in given}
+    if "no_lookup" in given:
+        named["--no-lookup"] = "model"
     # Fixed drafting drafts with the draft model, so saying that is no contradiction.
-    named = (name for name in OF_AUTOMATIC if name in layer)
-    return next((_flag(BY_NAME[name]) for name in named if mode != "fixed" or layer[name] != "model"), "")
+    return next((flag for flag, value in named.items() if mode != "fixed" or value != "model"), "")
 
 
 def given_flag(names: Sequence[str], args: Namespace) -> str:

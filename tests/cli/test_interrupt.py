@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from app.cli import main
+from app.cli.command_line import parse_args
 from app.cli.interrupt import cancel_on_interrupt, ended_at_once, imported_whole
-from app.cli.parser import build_parser
 from app.core.errors import INTERRUPTED
 
 ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -111,12 +111,12 @@ def test_a_question_is_left_with_the_first_one() -> None:
 def test_what_is_imported_is_imported_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
 
-    def slowly() -> Any:
+    def slowly(argv: Any) -> Any:
         signal.raise_signal(signal.SIGINT)
         done.append("imported")
-        return build_parser()
+        return parse_args(argv)
 
-    monkeypatch.setattr("app.cli.parser.build_parser", slowly)
+    monkeypatch.setattr("app.cli.command_line.parse_args", slowly)
     assert main(["settings", "path"]) == INTERRUPTED
     assert done == ["imported"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

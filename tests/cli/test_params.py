@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.cli.flags import read_flags
-from app.cli.parser import build_parser
+from app.cli.command_line import parse_args
 from app.cli.placement import Placement, read_placement
+from app.cli.setting_flags import read_flags
 from app.core.errors import UsageError
 from app.engine.types import DraftParams, SamplingParams
 from app.llama.params import ModelParams
@@ -99,7 +99,7 @@ def test_model_params_that_can_be_meant() -> None:
 
 
 def placement(*flags: str) -> Placement:
-    given = read_flags(build_parser().parse_args(["run", *flags, "Hi"]))
+    given = read_flags(parse_args(["run", *flags, "Hi"]))
     return read_placement(Resolved({Origin.FLAG: given}))
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from app.cli import main
 from app.cli.bench.task import read_task
-from app.cli.flags import _help
+from app.cli.command_line import parse_args
 from app.cli.options import Options, read_options
-from app.cli.parser import build_parser
+from app.cli.setting_flags import _help
 from app.core.errors import UsageError
 from app.core.paths import settings_file
 from app.core.shell import command
@@ -34,7 +34,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def options(command: str, modes: tuple[str, ...] = ("auto", "fixed", "off")) -> Options:
-    return read_options(build_parser().parse_args(["run", *command.split(), "Hi"]), modes)
+    return read_options(parse_args(["run", *command.split(), "Hi"]), modes)
 
 
 EVERYTHING = [
@@ -356,7 +356,7 @@ def test_the_draft_files_recommendations_do_not_matter(model: Path) -> None:
 
 
 def test_a_benchmark_measures_without_it(model: Path) -> None:
-    task = read_task(build_parser().parse_args(["bench", "--target", str(model)]))
+    task = read_task(parse_args(["bench", "--target", str(model)]))
 
     assert task.options.pair.sampling == SamplingParams()
     assert task.options.notices == ()
@@ -431,18 +431,9 @@ def test_a_preset_whose_name_has_dots_is_changed_and_taken_out(file: Path) -> No
     assert main(["settings", "unset", "presets..temp"]) == 2
 
 
-def test_who_leaves_the_action_out_is_told_how_a_setting_is_changed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["settings", "n_max", "3"]) == 2
-    said = capsys.readouterr().err
-    assert '"n_max" is a setting.' in said
-    assert "tandem settings set draft.n_max VALUE" in said
-    assert main(["settings", "shwo"]) == 2
-    assert 'Did you mean "show"?' in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("only_model", ["--draft-source model", "--no-lookup"])
 def test_a_number_of_the_look_up_is_not_ignored_where_there_is_none(only_model: str) -> None:
-    with pytest.raises(UsageError, match=r"^--draft-lookup-min-match is about the look-up"):
+    with pytest.raises(UsageError, match=r"^--draft-lookup-min-match is about n-gram drafting"):
         options(f"{PLAIN} --draft-lookup-min-match 3 {only_model}")
     assert options(f"{PLAIN} --draft-lookup-min-match 3 --draft-source lookup").drafting == AutoDraft(False, True, 3)
 
@@ -467,10 +458,10 @@ def test_a_preset_with_numbers_says_what_they_mean(file: Path, capsys: pytest.Ca
 
 def test_a_flag_of_automatic_drafting_is_not_ignored_where_another_mode_is_written_down(file: Path) -> None:
     file.write_text('[draft]\nmode = "fixed"\n')
-    with pytest.raises(UsageError, match=r"^--draft-source means .*, and draft.mode is fixed \(settings.toml"):
+    with pytest.raises(UsageError, match=r"^--draft-source needs .*, and draft.mode is fixed \(settings.toml"):
         options(PLAIN + "--draft-source lookup")
     assert options(PLAIN + "--draft-source lookup --drafting auto").drafting == AutoDraft(model=False)
     assert options(PLAIN + "--no-lookup").drafting == options(PLAIN).drafting, "that is what fixed drafting does"
     file.write_text('[draft]\nmode = "off"\n')
-    with pytest.raises(UsageError, match=r"^--no-lookup means .*, and draft.mode is off \(settings.toml"):
+    with pytest.raises(UsageError, match=r"^--no-lookup needs .*, and draft.mode is off \(settings.toml"):
         options(PLAIN + "--no-lookup")

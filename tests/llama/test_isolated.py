@@ -15,12 +15,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from app.cli.command_line import parse_args
 from app.cli.engine import Engine, make_engine
 from app.cli.isolated_engine import codec
 from app.cli.loader import PairLoader
 from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
-from app.cli.parser import build_parser
 from app.conversations.message import Message, Role
 from app.core.child import python_command, python_environment
 from app.core.errors import EngineLostError, StoppedError
@@ -39,7 +39,7 @@ GREEDY = SamplingParams(temperature=0)
 
 
 def options(*flags: str) -> Options:
-    return read_options(build_parser().parse_args(["--threads", "1", *flags]))
+    return read_options(parse_args(["--threads", "1", *flags]))
 
 
 def question(text: str, max_tokens: int | None = None, drafting: DraftParams | None = None) -> AnswerRequest:

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.command_line import parse_args
 from app.cli.engine import make_engine
 from app.cli.loader import PairLoader
 from app.cli.options import read_options
-from app.cli.parser import build_parser
 from app.conversations.message import Message, Role
 from app.core.child import python_command, python_environment
 from app.core.errors import EngineLostError, ModelLoadError, RemoteError
@@ -109,7 +109,7 @@ class Chat:
     """An engine in a process of its own, and what it says."""
 
     def __init__(self, *flags: str) -> None:
-        options = read_options(build_parser().parse_args(["--threads", "1", *flags]))
+        options = read_options(parse_args(["--threads", "1", *flags]))
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         engine = make_engine(options.process, self._events.put)
         assert isinstance(engine, IsolatedEngine)

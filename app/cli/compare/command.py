@@ -43,7 +43,9 @@ _SHOWN = 60
 def compare(args: argparse.Namespace) -> int:
     """Race on one prompt; returns the exit code."""
     options = read_options(args, modes=("auto", "fixed"))
-    request = answer_request(args, options, COMPARE_TOKENS, Message(Role.USER, _read_prompt(getattr(args, "prompt", None))))
+    request = answer_request(
+        args, options, COMPARE_TOKENS, Message(Role.USER, _read_prompt(getattr(args, "prompt", None)))
+    )
     repeat: int = getattr(args, "repeat", REPEAT)
     fixed = fixed_params(args, options)
     if "save" in args:

@@ -16,10 +16,10 @@ from threading import Event, Thread
 import pytest
 
 from app.cli import main
+from app.cli.command_line import parse_args
 from app.cli.conversations import export as export_command
 from app.cli.conversations import import_ as import_command
 from app.cli.conversations.export import export
-from app.cli.conversations.flags import add_export_arguments, add_import_arguments
 from app.cli.conversations.import_ import import_
 from app.cli.json_keys import JSON_KEYS
 from app.conversations.message import Role
@@ -49,9 +49,7 @@ def filled(file: Path) -> Path:
 
 
 def arguments(command: str, *given: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS, allow_abbrev=False)
-    (add_export_arguments if command == "export" else add_import_arguments)(parser)
-    return parser.parse_args(given)
+    return parse_args([command, *given])
 
 
 def run(*given: str) -> int:

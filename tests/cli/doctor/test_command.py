@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from app.cli.doctor import command
-from app.cli.doctor.flags import add_doctor_arguments
 from app.cli.output import LOOKING
 from app.core.errors import ModelLoadError
 from app.hardware.checks import Facts
@@ -87,13 +86,6 @@ def test_json_of_a_library_that_does_not_load(
 
     said = json.loads(capsys.readouterr().out)
     assert (said["state"], said["llama"]) == ("problem", {"build": None, "devices": [], "error": "Broken."})
-
-
-def test_json_is_a_flag() -> None:
-    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
-    add_doctor_arguments(parser)
-
-    assert parser.parse_args(["--json"]).json
 
 
 def test_what_is_gathered_here_is_true(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.command_line import parse_args
 from app.cli.doctor import command
 from app.cli.doctor import pair as doctor_pair
 from app.cli.doctor.own_files import own_files
 from app.cli.doctor.pair import look_at_pair
-from app.cli.parser import build_parser
 from app.core.errors import ModelLoadError
 from app.core.paths import config_dir, conversations_file, pairs_file
 from app.engine.auto.curve import CostModel, CostProfile
@@ -278,7 +278,7 @@ def test_the_devices_of_servers_count_and_the_draft_stays_here(
 ) -> None:
     server = RpcServer(Endpoint("far", 1), "10.0.0.1:1", (7, 0, 0), (RemoteDevice(24 * GB, 24 * GB),))
     monkeypatch.setattr("app.cli.remote.reach", lambda named: (server,) if named == ("far:1",) else ())
-    args = build_parser().parse_args(["doctor", "--rpc", "far:1"])
+    args = parse_args(["doctor", "--rpc", "far:1"])
     found, _ = look_at_pair(args, FACTS)
 
     assert [model.device for model in found.models] == ["RPC0", MAIN]
@@ -286,7 +286,7 @@ def test_the_devices_of_servers_count_and_the_draft_stays_here(
 
 
 def test_a_server_that_cannot_be_used_is_a_trouble(demo_target: Path) -> None:
-    found, _ = look_at_pair(build_parser().parse_args(["doctor", "--rpc", "no address"]), FACTS)
+    found, _ = look_at_pair(parse_args(["doctor", "--rpc", "no address"]), FACTS)
 
     assert "must be a host and a port" in line(pair_section(found), "trouble").text
 
@@ -340,11 +340,11 @@ def test_a_pair_by_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         return view(), Situation(view(), 64, 8, card="CUDA0")
 
     monkeypatch.setattr(doctor_pair, "look_at_pair", looked)
-    assert command.doctor(build_parser().parse_args(["doctor", "big"])) == 0
+    assert command.doctor(parse_args(["doctor", "big"])) == 0
     assert "all 29 layers on CUDA0" in capsys.readouterr().out
     assert seen == ["big"]
 
-    assert command.doctor(build_parser().parse_args(["doctor", "--pair", "big", "--json"])) == 0
+    assert command.doctor(parse_args(["doctor", "--pair", "big", "--json"])) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["pair"]["models"][0]["layers_offloaded"] == 29
     assert said["causes"] == []

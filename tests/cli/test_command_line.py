@@ -1,0 +1,129 @@
+"""The command line: what is read, help, and the sentence for wrong usage."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.cli import main
+from app.cli.command_line import every_command, parse_args
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["setings"], ["No such command 'setings'. Did you mean 'settings'?", "For help: tandem --help"]),
+        (["Why is it blue?"], ["For one answer: tandem run 'Why is it blue?'"]),
+        (["my big.gguf"], ["To open a model file: tandem --target 'my big.gguf'"]),
+        (["pairs", "lst"], ["No such command 'lst'. Did you mean 'list'?", "For help: tandem pairs --help"]),
+        (["settings", "temp"], ["To change it: tandem settings set sampling.temp VALUE"]),
+        (["export", "--json"], ["No such option '--json'.", "For help: tandem export --help"]),
+        (["export", "a", "b"], ["Got unexpected extra argument (b)"]),
+        (["export", "--output"], ["Option '--output' requires an argument."]),
+        (["export", "--format", "x"], ["'x' is not one of 'markdown', 'json'."]),
+        (["import"], ["Missing argument 'FILE'."]),
+        (["settings", "set", "temp"], ["Missing argument 'VALUE'."]),
+        (["bench", "--repeat", "x"], ["Invalid value for '--repeat': 'x' is not a valid integer range."]),
+        (["bench", "--repeat", "0"], ["Invalid value for '--repeat': 0 is not in the range x>=1."]),
+        (["run", "--tmp=3", "hi"], ["No such option '--tmp'.", "--temp"]),
+        (["--bogus", "run", "hi"], ["No such option '--bogus'."]),
+        (["run", "-hello"], ["put -- before it: tandem run -- -"]),
+        (["setup", "--yes=no"], ["Option '--yes' does not take a value."]),
+        (["run", "--prompt-file", ""], ['"" is not a file name.']),
+        (["bench", "--save", "-"], ['"-" is not a file name.']),
+        (["run", "--temp", "hot", "hi"], ['--temp is "hot"; it must be a number between 0 and 100.']),
+        (["run", "--pair", "dem", "hi"], ['There is no pair "dem". Did you mean "demo"?']),
+        (["pairs", "check", "demo", "--ctx", "9" * 20], ["is not in the range 1<=x<=1048576."]),
+        (["doctor", "demo", "--pair", "demo"], ["Name one pair: by its name, by --pair, or by its files."]),
+        (["doctor", "--rpc", "x"], ['--rpc is "x"; it must be a host and a port.']),
+        (["doctor", "--no-draft", "--drafting", "auto"], ["--no-draft and --drafting auto exclude each other."]),
+        (["run", "--drafting", "auto", "--draft-max", "3", "hi"], ["--draft-n-max needs --drafting fixed, not auto."]),
+        (["run", "--draft-max", "3", "--draft-source", "lookup", "hi"], ["--draft-source needs --drafting auto"]),
+        (["run", "--target", "", "hi"], ['"" names no model.']),
+        (["run", "--pair", "", "hi"], ["--pair is empty."]),
+        (["run", "--target", ".", "hi"], [". is a folder, not a model."]),
+        (["compare", "hi", "--fixed", "foo"], ['--fixed is "foo"; it must be one or more of n_max, ']),
+        (["compare", "hi", "--fixed", "n_max=7", "--draft-n-max", "3"], ["--fixed and --draft-n-max exclude each"]),
+        (["bench", "--kinds", ""], ['There are no prompts of kind "".']),
+        (["pairs", "remove", "demo", "--keep-files", "--all-files"], ["--keep-files and --all-files exclude each"]),
+        (["--temp", "0", "tune"], ["No such option '--temp'."]),
+        (["--isolate", "compare", "hi"], ["No such option '--isolate'."]),
+        (["--pair", "demo", "settings", "set", "temp", "1"], ["No such option '--pair'."]),
+        (["settings", "--json", "unset", "temp"], ["No such option '--json'."]),
+        (["export", "--all", "--output", "."], [". cannot be written: it is a folder."]),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_a_sentence_and_a_fix(
+    given: list[str], said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(given) == 2
+
+    told = capsys.readouterr().err
+    assert all(sentence in told for sentence in said), told
+    assert len(told.splitlines()) <= 3
+
+
+def test_options_before_a_command_count_as_behind_it() -> None:
+    read = parse_args(["--stop", "A", "--temp", "0", "run", "--stop", "B", "--temp", "1", "hi"])
+    assert (read.command, read.stop, read.temp, read.prompt) == ("run", ("A", "B"), 1.0, "hi")
+    assert parse_args(["--rpc", "a:1", "doctor", "--rpc", "b:2"]).rpc == ("a:1", "b:2")
+    assert vars(parse_args(["settings", "--json", "show"])) == {"command": "settings", "action": "show", "json": True}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "name", "value"),
+    [
+        (["-m", "big.gguf"], "target", "big.gguf"),
+        (["-md", "small.gguf"], "draft", "small.gguf"),
+        (["-ngl", "9"], "gpu_layers", 9),
+        (["-c", "4096"], "ctx", 4096),
+        (["--ctx-size", "4096"], "ctx", 4096),
+        (["-n", "30"], "max_tokens", 30),
+        (["-n30"], "max_tokens", 30),
+        (["--temperature", "0.3"], "temp", 0.3),
+        (["-s", "7"], "seed", 7),
+        (["-t", "2"], "threads", 2),
+        (["-ctk", "q8_0"], "kv_type", "q8_0"),
+        (["--draft-max", "7"], "draft_n_max", 7),
+    ],
+)
+def test_flags_of_llama_cpp_are_aliases(theirs: list[str], name: str, value: object) -> None:
+    assert getattr(parse_args([*theirs, "run", "hi"]), name) == value
+
+
+def test_only_given_options_are_there() -> None:
+    assert vars(parse_args([])) == {"command": "chat"}
+    assert vars(parse_args(["chat"])) == {"command": "chat"}
+    assert vars(parse_args(["settings"])) == {"command": "settings", "action": "show"}
+
+
+def test_the_process_arguments_are_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["tandem", "--tmp", "3"])
+    assert main() == 2
+    assert "--tmp" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_every_help_fits_the_terminal(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for words in (["run", "--help-all"], ["bench", "-h"], ["pairs", "check", "--help"], ["--help"]):
+        with pytest.raises(SystemExit):
+            parse_args(words)
+    assert not [line for line in capsys.readouterr().out.splitlines() if len(line) > width]
+
+
+def test_root_help_lists_commands_and_examples_first(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    said = capsys.readouterr().out
+
+    assert end.value.code == 0
+    assert said.index("Commands:") < said.index("Examples:") < said.index("Options:")
+    assert "--gpu-layers" in said
+    assert "--top-k" not in said, "rare options are listed by --help-all"
+
+
+def test_every_command_has_an_example() -> None:
+    assert all("tandem" in command.examples for command in every_command())
