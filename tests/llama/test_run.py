@@ -295,8 +295,8 @@ class TestWrongInput:
 
         assert "is not UTF-8 text" in self.fails(capsys, 2, "run", "--prompt-file", binary)
 
-    def test_argparse_errors_are_usage_errors(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert "has no option --no-such-flag" in self.fails(capsys, 2, "run", "--no-such-flag", "Hi")
+    def test_unknown_options_are_usage_errors(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "No such option '--no-such-flag'" in self.fails(capsys, 2, "run", "--no-such-flag", "Hi")
 
 
 @pytest.mark.real_pair
