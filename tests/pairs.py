@@ -63,7 +63,7 @@ class FakePair:
     def remember(self) -> None:
         self.remembered += 1
 
-    def set_draft_aside(self) -> None:
+    def drop_draft(self) -> None:
         self.drafter, self.info = None, replace(self.info, draft=None)
         self.notices.append("It is left out.")
 

@@ -97,8 +97,8 @@ class Tap:
     def remember(self) -> None:
         self._pair.remember()
 
-    def set_draft_aside(self) -> None:
-        self._pair.set_draft_aside()
+    def drop_draft(self) -> None:
+        self._pair.drop_draft()
 
     def yield_cpu(self) -> None:
         """Adapt the thread count as in a chat, and record it for the report."""

@@ -210,7 +210,7 @@ class NativePair:
         self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=self._model.is_end)
         return draft
 
-    def set_draft_aside(self) -> None:
+    def drop_draft(self) -> None:
         if self._draft is None:
             return
         name = self._draft.name

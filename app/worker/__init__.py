@@ -5,6 +5,7 @@ isolated       the same worker in a child process, which a native crash cannot t
 responder      one answer: conversation in, events out
 counting       a job that counts the tokens of a text
 overflow       refuse a prompt that is longer than the context
+commands       what an engine can be told to do
 request        what to answer, and the interface of a loaded pair
 events         frozen values that leave the worker's thread
 """

@@ -115,7 +115,7 @@ class LoadedPair(Protocol):
     def remember(self) -> None:
         """Keep `memory` for the next run."""
 
-    def set_draft_aside(self) -> None:
+    def drop_draft(self) -> None:
         """Free the draft model, which keeps failing, and all that was kept for it; a notice says so.
 
         Raises:

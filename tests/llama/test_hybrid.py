@@ -484,7 +484,7 @@ def test_states_are_counted_as_llama_cpp_counts_them(hybrid: Model) -> None:
 def test_a_draft_that_is_set_aside_leaves_no_states_behind(kept: Model, tiny: Callable[..., Path]) -> None:
     pair = load(kept.path, tiny())
     assert pair.target.n_rollback == N_SNAPSHOTS
-    pair.set_draft_aside()
+    pair.drop_draft()
     alone = load(kept.path, None)
     assert (pair.target.n_rollback, pair.can_draft) == (0, False)
     assert pair.info == replace(alone.info, draft_failed=True)

@@ -105,8 +105,8 @@ def test_a_draft_that_is_set_aside_is_freed_and_its_target_answers(
     pair = load(tiny(), tiny(), memory_dir=tmp_path / "memory", n_ctx=256, gives_way=True)
     pair.memory = PairStatistics(CostModel(CostProfile({1: 1e6}, draft_ns=1e5)))
     n_notices = len(pair.notices)
-    pair.set_draft_aside()
-    pair.set_draft_aside()
+    pair.drop_draft()
+    pair.drop_draft()
 
     assert [getattr(pair, name) for name in ("drafter", "memory")] == [None, None], "what was measured was of both"
     assert pair.info.draft is None

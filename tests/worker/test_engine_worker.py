@@ -405,7 +405,7 @@ class TestFailedComputation:
 
     def test_of_the_draft_whose_target_cannot_go_on_without_loads_the_pair_anew(self, harness: Harness) -> None:
         class Held(FakePair):
-            def set_draft_aside(self) -> None:
+            def drop_draft(self) -> None:
                 raise ModelFileError("There is no room.", "End what uses it.")
 
         pairs = [Held(FakeModel(mixing(1)), failing_at(3)) for _ in range(2)]

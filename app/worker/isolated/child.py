@@ -1,30 +1,32 @@
-"""The child's side: the same worker, with commands from one pipe and events into another."""
+"""The child's side: the engine worker with commands from one pipe and events into another."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import BinaryIO, NoReturn
 
-from app.worker.engine_worker import CancelSwitch, EngineWorker, Loader, Progress
+from app.worker.commands import Answer, CancelSwitch, Load, Loader, Progress, RunJob
+from app.worker.engine_worker import EngineWorker
 from app.worker.isolated.codec import Codec
-from app.worker.isolated.protocol import Answer, Begin, Cancel, Drafts, Inspect, LastWords, Load, RunJob, Say
+from app.worker.isolated.process import AbortMessage, Cancel, Drafts, Inspect
 from app.worker.request import LoadedPair
 
 _CLOSE_S = 1.0
-"""A native call that does not return must not keep the process from ending."""
-_BROKEN = 70
-"""The exit code of a process in which a thread has failed; BSD calls it EX_SOFTWARE."""
+"""Seconds to wait for a native call before the process ends without it."""
+_THREAD_FAILED = 70
+"""Exit code after an error in a thread; BSD calls it EX_SOFTWARE."""
 
 Prepare = Callable[[Callable[[str], None]], None]
-"""Loads what the loaders need, on the worker's thread, and has the library's last words told to the given function."""
+"""Passes the native library's abort message to the given function; called on the worker's thread."""
+Send = Callable[[object], None]
 
 
-def serve(codec: Codec, cancel: CancelSwitch | None = None, prepare: Prepare = lambda say: None) -> NoReturn:
-    """Work until the parent closes its end or is gone.
+def serve(codec: Codec, cancel: CancelSwitch | None = None, prepare: Prepare = lambda send: None) -> NoReturn:
+    """Run commands until the parent closes its end of the pipe or is gone.
 
     Args:
         codec: The same as the parent's.
@@ -32,35 +34,30 @@ def serve(codec: Codec, cancel: CancelSwitch | None = None, prepare: Prepare = l
         prepare: Called before every load.
     """
     commands, events = _take_pipes()
-    say = _speaker(codec, events)
-    threading.excepthook = partial(_end_with, say)
-    worker: EngineWorker | None = None
+    send = _sender(codec, events)
+    threading.excepthook = partial(_end_process, send)
+    worker = EngineWorker(send, cancel)
     for line in commands:
         match codec.decode(line):
-            case Begin(last_number):
-                worker = EngineWorker(say, cancel, last_number)
-            case Load(loader) if worker is not None:
-                worker.load(_Prepared(loader, prepare, say))
-            case Answer(request) if worker is not None:
-                worker.answer(request)
-            case RunJob(job) if worker is not None:
-                worker.run(job)
-            case Cancel() if worker is not None:
+            case Load(loader=loader) as command:
+                worker.submit(replace(command, loader=_PreparedLoader(loader, prepare, send)))
+            case Answer() | RunJob() as command:
+                worker.submit(command)
+            case Cancel():
                 worker.cancel()
-            case Inspect(on) if worker is not None:
+            case Inspect(on):
                 worker.inspect(on)
-            case Drafts(on) if worker is not None:
+            case Drafts(on):
                 worker.draft(on)
-    if worker is not None:
-        worker.close(_CLOSE_S)
-    # Interpreter shutdown would wait for the native call that did not return.
+    worker.close(_CLOSE_S)
+    # Interpreter shutdown would wait for a native call that did not return.
     os._exit(0)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """The pipes that came as standard input and output; in their place nothing, and standard error.
+    """Take standard input and output; replace them by nothing and by standard error.
 
-    Native libraries print where they like, and what they start must not hold the parent's pipes open.
+    Native libraries print where they like, and a process that they start must not hold the parent's pipes open.
     """
     commands, events = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -70,37 +67,35 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
     return commands, events
 
 
-def _end_with(say: Say, dead: threading.ExceptHookArgs) -> NoReturn:
-    """End the process with a thread that an error has ended; the parent would wait for what it was to say."""
-    threading.__excepthook__(dead)
-    say(LastWords(f"{dead.exc_type.__name__}: {dead.exc_value}"))
-    os._exit(_BROKEN)
+def _end_process(send: Send, failed: threading.ExceptHookArgs) -> NoReturn:
+    """End the process after an error in a thread; the parent would wait for its events."""
+    threading.__excepthook__(failed)
+    send(AbortMessage(f"{failed.exc_type.__name__}: {failed.exc_value}"))
+    os._exit(_THREAD_FAILED)
 
 
-def _speaker(codec: Codec, events: BinaryIO) -> Say:
+def _sender(codec: Codec, events: BinaryIO) -> Send:
     lock = threading.Lock()
 
-    def say(event: object) -> None:
+    def send(event: object) -> None:
         line = codec.encode(event)
         try:
             with lock:
                 events.write(line)
                 events.flush()
         except OSError:
-            # Nobody listens any more.
+            # The parent is gone.
             os._exit(1)
 
-    return say
+    return send
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A loader behind its preparation."""
-
+class _PreparedLoader:
     loader: Loader
     prepare: Prepare
-    say: Say
+    send: Send
 
     def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
-        self.prepare(lambda text: self.say(LastWords(text)))
+        self.prepare(lambda text: self.send(AbortMessage(text)))
         return self.loader(cancel, progress)

@@ -1,4 +1,4 @@
-"""The parent's hold on one child: a process, a thread that writes to it and one that reads."""
+"""The parent's handle on the child process, and the messages between the two."""
 
 from __future__ import annotations
 
@@ -9,54 +9,86 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import IO, Any, Protocol
+from dataclasses import dataclass
+from typing import IO, Any
 
 from app.core.child import Ending, python_environment
+from app.worker.commands import Command
+from app.worker.events import Event
 from app.worker.isolated.codec import Codec
-from app.worker.isolated.protocol import LastWords
 
 log = logging.getLogger("tandem.isolated")
 log.addHandler(logging.NullHandler())
 
-_DIES_S = 5.0
-"""A process that has closed its pipe is nearly gone."""
+_EXIT_S = 5.0
+"""Seconds that a process has to exit after its pipe was closed or it was killed."""
 
 
-class Listener(Protocol):
-    """Told what a child says, on the thread that reads, in order; `ended` comes last and once."""
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop every command that was sent so far."""
 
-    def heard(self, process: Process, message: Any) -> None: ...
 
-    def ended(self, process: Process, ending: Ending) -> None: ...
+@dataclass(frozen=True, slots=True)
+class Inspect:
+    """Add the target's probabilities to step details, or stop that."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """Allow or forbid drafting from the next step on."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AbortMessage:
+    """Last message of a child: the native library's text before it aborts the process."""
+
+    text: str
+
+
+def codec_for(*values: type) -> Codec:
+    """Return the codec of both sides.
+
+    Args:
+        *values: Types of loaders and jobs, and of what their events carry.
+    """
+    return Codec(Command, Event, Cancel, Inspect, Drafts, AbortMessage, *values)
 
 
 class Process:
-    """One child.
+    """One child process, with a thread that writes to it and one that reads from it.
 
-    Its end of standard error is this process's own, wherever that leads at the moment. It is not in the terminal's
-    foreground group, so that Ctrl+C is this process's alone to hear; it ends when its standard input does, which is
-    also when this process is gone, however that came about.
+    The child shares standard error with this process. It is not in the terminal's foreground group, so Ctrl+C does not
+    reach it; it ends when its standard input does, also when this process was killed.
 
     Args:
         command: From `app.core.child.python_command`.
         codec: The same as the child's.
-        listener: Told what it says.
+        deliver: Called on the reading thread with every event, and at the end once with the `Ending`.
 
     Raises:
         OSError: It cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], codec: Codec, listener: Listener) -> None:
+    def __init__(self, command: Sequence[str], codec: Codec, deliver: Callable[[Process, Any], None]) -> None:
         self._codec = codec
-        self._listener = listener
-        self._last_words = ""
+        self._deliver = deliver
+        self._abort_message = ""
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        if sys.platform == "win32":
+            apart: dict[str, Any] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        else:
+            apart = {"start_new_session": True}
         self._popen = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=python_environment(), **_apart()
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=python_environment(), **apart
         )
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None
-        # Writing waits for a child that does not read; nobody here may wait for that.
+        # A child that does not read its pipe must block this thread only.
         _start(self._write, self._popen.stdin)
         self._reader = _start(self._read, self._popen.stdout)
 
@@ -65,23 +97,25 @@ class Process:
         return self._popen.pid
 
     def send(self, message: object) -> None:
-        """Say something to it; returns at once.
+        """Queue a message and return at once.
 
         Raises:
-            TypeError: It cannot cross.
+            TypeError: The codec does not know its type.
         """
         self._outbox.put(self._codec.encode(message))
 
     def close(self, timeout: float) -> None:
-        """Let it end, and end it if it has not after `timeout` seconds."""
+        """Ask the process to end; kill it after `timeout` seconds."""
         self._outbox.put(None)
         self._reader.join(timeout)
         if self._reader.is_alive():
             self._popen.kill()
 
     def kill(self) -> None:
-        """End it at once; returns before it is gone."""
+        """Kill the process and wait a moment, so that the next one finds its memory free."""
         self._popen.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(_EXIT_S)
 
     def _write(self, pipe: IO[bytes]) -> None:
         with suppress(OSError), pipe:
@@ -93,39 +127,26 @@ class Process:
         try:
             with pipe:
                 for line in pipe:
-                    # The last line of a process that was killed may be cut.
+                    # The last line of a killed process may be cut.
                     if line.endswith(b"\n"):
                         message = self._codec.decode(line)
-                        self._hear(message)
+                        if isinstance(message, AbortMessage):
+                            self._abort_message = message.text
+                        else:
+                            self._deliver(self, message)
         except (OSError, ValueError):
-            log.exception("what the engine process says cannot be read")
-            self._last_words = "what it says cannot be read"
+            log.exception("a message of the engine process cannot be read")
+            self._abort_message = "its messages cannot be read"
             self._popen.kill()
-        self._listener.ended(self, Ending(self._wait(), self._last_words))
+        self._deliver(self, Ending(self._exit_code(), self._abort_message))
         self._outbox.put(None)
 
-    def _hear(self, message: Any) -> None:
-        if isinstance(message, LastWords):
-            self._last_words = message.text
-        else:
-            try:
-                self._listener.heard(self, message)
-            except Exception:
-                # What listeners make of it is not the process's fault, and nobody else would tell its end.
-                log.exception("an event of the engine process was lost")
-
-    def _wait(self) -> int:
+    def _exit_code(self) -> int:
         try:
-            return self._popen.wait(_DIES_S)
+            return self._popen.wait(_EXIT_S)
         except subprocess.TimeoutExpired:
             self._popen.kill()
             return self._popen.wait()
-
-
-def _apart() -> dict[str, Any]:
-    if sys.platform == "win32":
-        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    return {"start_new_session": True}
 
 
 def _start(work: Callable[[IO[bytes]], None], pipe: IO[bytes]) -> threading.Thread:
