@@ -1,8 +1,8 @@
-"""Models in a process of their own: both sides of it, and what they can say to each other."""
+"""Both sides of the child process that runs the models, and the types that cross between them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from app.cli.loader import PairLoader
 from app.cli.process import Process
@@ -12,46 +12,33 @@ from app.core.child import Ending, python_command
 from app.hardware.offers import Offer
 from app.llama.cancel import CancelFlag
 from app.llama.fitting.does_not_fit import DoesNotFitError
+from app.worker.commands import Loader
 from app.worker.counting import CountJob
-from app.worker.engine_worker import Loader
 from app.worker.events import Event
 from app.worker.isolated.child import serve
 from app.worker.isolated.codec import Codec
 from app.worker.isolated.engine import IsolatedEngine
-from app.worker.isolated.protocol import codec_for
-from app.worker.isolated.watchdog import Watchdog
+from app.worker.isolated.process import codec_for
 
 
 def isolated_engine(process: Process, emit: Callable[[Event], None]) -> IsolatedEngine:
-    """The side that stays; the other one is started with the first pair."""
-    return IsolatedEngine(
-        emit, python_command("-m", "app.cli.engine_process"), codec(), ways_out, _watchdog(process.rpc)
-    )
-
-
-def _watchdog(servers: Sequence[str]) -> Watchdog | None:
-    """Watches over a process that uses these servers' devices; None where there are none."""
-    if not servers:
-        return None
-    from app.hardware.liveness import LivenessProbe
-    from app.hardware.rpc import parse_endpoint
-
-    endpoints = [parse_endpoint(server) for server in servers]
-    return Watchdog(servers, lambda: [LivenessProbe(endpoint) for endpoint in endpoints])
+    """Return the parent's side; the child starts with the first command."""
+    command = python_command("-m", "app.cli.engine_process")
+    return IsolatedEngine(emit, command, codec(), hint_after, process.rpc)
 
 
 def codec() -> Codec:
-    """What the two processes can say to each other."""
+    """Return the codec of both sides."""
     return codec_for(PairLoader, DoesNotFitError, Offer, CountJob, CompareJob, RunBegan, RunEnded, Explaining, Raced)
 
 
 def work() -> None:
-    """The child's side; does not return."""
-    serve(codec(), CancelFlag(), _listen_for_last_words)
+    """Run the child's side; does not return."""
+    serve(codec(), CancelFlag(), _report_abort)
 
 
-def ways_out(loader: Loader, ending: Ending) -> str:
-    """What to do differently after the process of a pair has ended."""
+def hint_after(loader: Loader, ending: Ending) -> str:
+    """Return a hint after the process of a pair ended."""
     assert isinstance(loader, PairLoader)
     if loader.options.process.rpc:
         return "Without --rpc the models are loaded on this machine alone."
@@ -62,7 +49,7 @@ def ways_out(loader: Loader, ending: Ending) -> str:
     return ""
 
 
-def _listen_for_last_words(say: Callable[[str], None]) -> None:
+def _report_abort(send: Callable[[str], None]) -> None:
     from app.llama.last_words import on_abort
 
-    on_abort(say)
+    on_abort(send)

@@ -9,7 +9,7 @@ from app.cli.options import Options
 from app.worker.request import LoadedPair
 
 if TYPE_CHECKING:
-    from app.worker.engine_worker import CancelSwitch, Progress
+    from app.worker.commands import CancelSwitch, Progress
 
 
 @dataclass(frozen=True, slots=True)

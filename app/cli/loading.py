@@ -18,7 +18,7 @@ from app.llama.fitting.out_of_memory import ran_out
 from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
 from app.models.source import ModelSource
-from app.worker.engine_worker import CancelSwitch, Progress
+from app.worker.commands import CancelSwitch, Progress
 from app.worker.request import LoadedPair
 
 

@@ -26,7 +26,7 @@ from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairCha
 from app.worker.request import AnswerRequest
 
 if TYPE_CHECKING:
-    from app.worker.engine_worker import Loader
+    from app.worker.commands import Loader
 
 _WAITING_PROMPT, _WAITING_ANSWER = -1, -2
 """Ids of messages that are in no conversation yet."""

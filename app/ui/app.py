@@ -39,7 +39,7 @@ from app.ui.turns import take_short_turns
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
-    from app.worker.engine_worker import Loader
+    from app.worker.commands import Loader
 
 _QUIT_AGAIN_S = 2.0
 _BRIEF = 30

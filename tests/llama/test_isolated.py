@@ -63,8 +63,8 @@ class Running:
     @property
     def child(self) -> psutil.Process:
         assert isinstance(self.engine, IsolatedEngine)
-        assert self.engine._process is not None
-        return psutil.Process(self.engine._process.pid)
+        assert self.engine.pid is not None
+        return psutil.Process(self.engine.pid)
 
 
 @pytest.fixture

@@ -28,8 +28,7 @@ from app.hardware.rpc import Endpoint, ask
 from app.llama import remote
 from app.llama.pair_params import PairParams
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, Step
-from app.worker.isolated.engine import IsolatedEngine
-from app.worker.isolated.timeouts import Limits
+from app.worker.isolated.engine import Deadlines, IsolatedEngine
 from app.worker.request import AnswerRequest
 
 pytestmark = pytest.mark.native
@@ -146,11 +145,9 @@ class Chat:
         assert isinstance(step, Step)
         assert step.request == number
 
-    def hurry(self, limits: Limits) -> None:
-        """Have it watched by somebody who waits for seconds where people are given minutes."""
-        watchdog = self.engine._watchdog
-        assert watchdog is not None
-        watchdog.tick_s, watchdog._timeout._limits = 0.1, limits
+    def hurry(self, deadlines: Deadlines) -> None:
+        """Wait for seconds where people are given minutes."""
+        self.engine.deadlines = deadlines
 
 
 Begin = Callable[..., Chat]
@@ -234,7 +231,7 @@ class TestFreeze:
         chat = remote_chat("--no-draft")
         number = chat.answer_under_way()
         server.freeze()
-        chat.hurry(Limits(least=2.0, noticed=0.5))
+        chat.hurry(Deadlines(notice=0.5, silence=2.0))
         notice = chat.until(Notice, Failed)
         lost = chat.failed()
         again = chat.answer()
@@ -257,7 +254,7 @@ class TestFreeze:
         # The greeting is over by then.
         chat.until(LoadProgress)
         server.freeze()
-        chat.hurry(Limits(loading=2.0, noticed=5.0))
+        chat.hurry(Deadlines(notice=1.0, silence=2.0))
 
         lost = chat.failed()
 

@@ -14,7 +14,7 @@ from app.session.chat_settings import ChatSettings
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
 from app.ui.models.state import LoadRequest, Tuning
-from app.worker.engine_worker import CancelSwitch, Job, Loader, Progress
+from app.worker.commands import CancelSwitch, Job, Loader, Progress
 from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
 from app.worker.request import AnswerRequest, LoadedPair
 

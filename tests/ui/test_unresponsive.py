@@ -14,7 +14,7 @@ from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.message import AnswerMessage
 from app.worker.events import Event
-from app.worker.isolated.engine import IsolatedEngine
+from app.worker.isolated.engine import Deadlines, IsolatedEngine
 from tests.worker.isolated.fake_process import MODULE, FakeLoader, codec
 
 _LOOKS = 3000
@@ -34,7 +34,7 @@ async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Callable[.
     """The chat in the middle of an answer whose fifth call does not return; and what presses keys."""
 
     def factory(emit: Callable[[Event], None]) -> IsolatedEngine:
-        return IsolatedEngine(emit, python_command("-m", MODULE), codec(), cancel_timeout_s=0.05)
+        return IsolatedEngine(emit, python_command("-m", MODULE), codec(), deadlines=Deadlines(stop=0.05))
 
     app = TandemApp(factory, FakeLoader(waits_at=5, mark=str(mark)), ChatSettings("A pair"))
     async with app.run_test(size=(80, 24)) as pilot:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from app.cli.isolated_engine import codec
+from app.worker.commands import RunJob
 from app.worker.counting import CountJob
 from app.worker.events import JobEnded
-from app.worker.isolated.protocol import RunJob
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
@@ -21,5 +21,5 @@ def test_after_a_stop_nothing_is_counted() -> None:
 
 
 def test_it_goes_to_another_process() -> None:
-    sent = RunJob(CountJob("text"))
+    sent = RunJob(1, CountJob("text"))
     assert codec().decode(codec().encode(sent)) == sent

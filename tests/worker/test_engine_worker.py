@@ -17,8 +17,9 @@ from app.conversations.message import Begun, Message, Role
 from app.core.errors import AppError, ComputeError, Interrupted, ModelFileError
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
 from app.settings.thinking import AS_TRAINED, Thinking
+from app.worker.commands import CancelSwitch, Progress
 from app.worker.counting import CountJob
-from app.worker.engine_worker import CancelSwitch, EngineWorker, Progress, _DraftRecord
+from app.worker.engine_worker import EngineWorker, _DraftFailures
 from app.worker.events import (
     Event,
     Failed,
@@ -584,7 +585,7 @@ class TestAutomatic:
 
 
 def test_failures_of_the_draft_are_forgotten_also_where_its_cache_began_anew_meanwhile() -> None:
-    record = _DraftRecord()
+    record = _DraftFailures()
 
     def ended(native_ns: int, *, is_spent: bool = False) -> bool:
         return record.keeps_failing(cast("TokenCache", SimpleNamespace(native_ns=native_ns, is_spent=is_spent)))

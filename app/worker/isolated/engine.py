@@ -290,6 +290,8 @@ class IsolatedEngine:
                         self._forget()
                         raise StoppedError("Loading was stopped.") from None
                     self._emit(progress.stopped())
+                    while self._waiting and self._waiting[0].number <= self._cancelled_through:
+                        self._emit(_Progress(self._waiting.popleft()).stopped())
                     settled, self._impatient = True, any(isinstance(later, Load) for later in self._waiting)
                     continue
                 silence = f"{self._servers} not answered for {_duration(time.monotonic() - since)}"
@@ -327,9 +329,7 @@ class IsolatedEngine:
             return None
         return max(0.0, end - time.monotonic())
 
-    def _pass_on(
-        self, event: Event, command: Command, progress: _Progress, *, reload: bool, muted: bool
-    ) -> bool:
+    def _pass_on(self, event: Event, command: Command, progress: _Progress, *, reload: bool, muted: bool) -> bool:
         """Pass one event of the child on; returns whether it ends the command."""
         progress.follow(event, self._pair)
         match event:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import queue
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -79,12 +78,13 @@ class Process:
         self._deliver = deliver
         self._abort_message = ""
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        if sys.platform == "win32":
-            apart: dict[str, Any] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-        else:
-            apart = {"start_new_session": True}
         self._popen = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=python_environment(), **apart
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=python_environment(),
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None

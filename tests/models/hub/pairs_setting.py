@@ -16,7 +16,7 @@ from app.session.chat_settings import ChatSettings
 from app.ui.models.lookout import Surroundings
 from app.ui.models.service import Pairs
 from app.ui.models.state import LoadRequest, PairCard, PairCheck, SetupProgress
-from app.worker.engine_worker import CancelSwitch, Progress
+from app.worker.commands import CancelSwitch, Progress
 from app.worker.request import LoadedPair
 from tests.models.hub.models import DRAFT, TARGET, tiny
 

@@ -15,8 +15,8 @@ from app.engine.types import DraftParams, FinishReason, Origin
 from app.session.chat_settings import ChatSettings
 from app.ui.models.fit_options import FitOption, NoRoomError
 from app.ui.models.state import LoadRequest
+from app.worker.commands import Job, Loader
 from app.worker.counting import CountJob
-from app.worker.engine_worker import Job, Loader
 from app.worker.events import (
     AnswerPlan,
     Event,

@@ -12,12 +12,12 @@ from app.conversations.message import Message, Role
 from app.core.child import python_command
 from app.engine.types import Drafting, SamplingParams
 from app.worker.events import Event, Failed, Finished, Loaded, PromptProgress, Step
-from app.worker.isolated.engine import IsolatedEngine, WaysOut
-from app.worker.isolated.watchdog import Watchdog
+from app.worker.isolated.engine import Deadlines, HintAfter, IsolatedEngine
 from app.worker.request import AnswerRequest
 from tests.worker.isolated.fake_process import MODULE, codec
 
 _TIMEOUT_S = 60
+PATIENT = Deadlines(stop=30.0, kill=60.0)
 GREEDY = SamplingParams(temperature=0)
 
 
@@ -66,13 +66,13 @@ class Harness:
     def __init__(
         self,
         command: Sequence[str] = (),
-        ways_out: WaysOut = lambda loader, ending: "",
-        watchdog: Watchdog | None = None,
-        cancel_timeout_s: float = 30.0,
+        hint_after: HintAfter = lambda loader, ending: "",
+        servers: Sequence[str] = (),
+        deadlines: Deadlines | None = None,
     ) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         command = command or python_command("-m", MODULE)
-        self.engine = IsolatedEngine(self.events.put, command, codec(), ways_out, watchdog, cancel_timeout_s)
+        self.engine = IsolatedEngine(self.events.put, command, codec(), hint_after, servers, deadlines or PATIENT)
 
     def until(self, *kinds: type[Event]) -> list[Event]:
         """Everything up to the next event of one of these kinds."""
@@ -83,5 +83,5 @@ class Harness:
 
     @property
     def child(self) -> psutil.Process:
-        assert self.engine._process is not None
-        return psutil.Process(self.engine._process.pid)
+        assert self.engine.pid is not None
+        return psutil.Process(self.engine.pid)

@@ -29,6 +29,7 @@ from app.models.catalog import Pair
 from app.models.pair_info import ModelInfo, PairInfo
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel
+from app.worker.commands import Answer, Load, RunJob
 from app.worker.events import (
     AnswerPlan,
     Failed,
@@ -45,7 +46,7 @@ from app.worker.events import (
     StepDetails,
 )
 from app.worker.isolated.codec import Codec
-from app.worker.isolated.protocol import Answer, Begin, Cancel, Drafts, Inspect, LastWords, Load, RunJob
+from app.worker.isolated.process import AbortMessage, Cancel, Drafts, Inspect
 from app.worker.request import AnswerRequest
 
 MODEL = ModelInfo("A \x1b[31m name", "a.gguf", "Q4_K", 7, 9)
@@ -66,13 +67,12 @@ OPTIONS = Options(
 )
 DETAILS = StepDetails(1, (b"\xf0\x9f", b""), 1, (0.5, None), (b"\xff",), 0, (0.9,), 0.1, 7, None)
 VALUES = [
-    Begin(7),
-    Load(PairLoader(OPTIONS)),
-    Load(PairLoader(replace(OPTIONS, files=None, drafting=AutoDraft(lookup=False)))),
-    Load(PairLoader(replace(OPTIONS, pair=replace(PAIR, target=DemoModel("target"), draft=None), drafting=None))),
-    Answer(AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f600\u2028")), stops=("x",))),
+    Load(1, PairLoader(OPTIONS)),
+    Load(1, PairLoader(replace(OPTIONS, files=None, drafting=AutoDraft(lookup=False)))),
+    Load(1, PairLoader(replace(OPTIONS, pair=replace(PAIR, target=DemoModel("target"), draft=None), drafting=None))),
+    Answer(2, AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f600\u2028")), stops=("x",))),
     Cancel(),
-    LastWords("GGML_ASSERT"),
+    AbortMessage("GGML_ASSERT"),
     LoadProgress("target", 0.25),
     Loaded(PairInfo(MODEL, None, 8, "CPU")),
     Notice("n"),
@@ -84,7 +84,7 @@ VALUES = [
     JobEnded(3, Raced((), {"auto": None}, False)),
     Inspect(True),
     Drafts(False),
-    RunJob(CompareJob(AnswerRequest((Message(Role.USER, "a"),)), (Side("plain", None),), 3)),
+    RunJob(3, CompareJob(AnswerRequest((Message(Role.USER, "a"),)), (Side("plain", None),), 3)),
     Finished(3, FinishReason.STOP, "a", "b", STATS, AnswerPlan("fixed", "model", DraftParams(), None), None),
     PairChanged(PairInfo(MODEL, None, 8, "CPU", draft_failed=True)),
 ]
@@ -149,7 +149,7 @@ def test_an_error_that_was_not_named_says_the_same_as_a_plain_one() -> None:
 
 def test_what_was_not_named_does_not_leave() -> None:
     with pytest.raises(TypeError, match="function"):
-        codec().encode(Load(lambda cancel, progress: pytest.fail("it was called")))
+        codec().encode(Load(1, lambda cancel, progress: pytest.fail("it was called")))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_two_types_of_one_name_are_refused() -> None:
         text: str
 
     with pytest.raises(TypeError, match="both have a Notice"):
-        Codec(Loaded, Notice, VALUES[9].__class__)
+        Codec(Loaded, Notice, VALUES[8].__class__)
 
 
 def test_nothing_is_made_that_was_not_named() -> None:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -18,7 +17,8 @@ from app.core.child import Ending, python_command, python_environment
 from app.core.errors import EngineLostError, ModelLoadError
 from app.engine.types import DraftParams, FinishReason
 from app.models.pair_info import PairInfo
-from app.worker.engine_worker import EngineWorker, Loader
+from app.worker.commands import Loader
+from app.worker.engine_worker import EngineWorker
 from app.worker.events import (
     Event,
     Failed,
@@ -31,7 +31,6 @@ from app.worker.events import (
     PromptProgress,
     Step,
 )
-from app.worker.isolated.process import Process
 from tests.worker.isolated.fake_process import MODULE, FakeJob, FakeLoader, FakeLook
 from tests.worker.isolated.harness import ENDLESS, Harness, failed, finished, question, untimed
 
@@ -87,7 +86,7 @@ class TestTheSame:
         number = harness.engine.run(FakeLook())
 
         assert harness.until(JobEnded) == [JobEnded(number, None)]
-        assert harness.engine._process is None
+        assert harness.engine.pid is None
         answer = harness.engine.answer(question())
         assert finished(harness.until(Finished)[-1]).request == answer
         number = harness.engine.run(FakeLook())
@@ -191,7 +190,7 @@ class TestDeath:
 
         assert [type(event) for event in shown if not isinstance(event, PromptProgress)] == [Step] * 3
         assert "while writing the answer, by signal ABRT" in failed(last).error.message
-        assert failed(last).error.hint == "Ask again: the models are loaded anew before the answer."
+        assert failed(last).error.hint == "Send the prompt again; the models are loaded again first."
         assert failed(last).request == number
         # Nobody asked for a pair: that it is loaded shows, and nothing more is told of it.
         assert not any(isinstance(event, Loaded | Notice) for event in heard)
@@ -206,24 +205,25 @@ class TestDeath:
         (notice,) = harness.until(Notice)
         number = harness.engine.answer(question())
 
-        assert notice == Notice("The engine process ended by signal KILL; the next answer loads the models anew.")
+        assert notice == Notice("The engine process ended by signal KILL; the next answer loads the models again.")
         assert finished(harness.until(Finished, Failed)[-1]).request == number
 
-    def test_every_request_that_waits_is_told(self, harness: Harness) -> None:
-        harness.engine.load(FakeLoader(dies_at=4))
+    def test_a_waiting_request_loads_the_pair_again(self, harness: Harness, tmp_path: Path) -> None:
+        harness.engine.load(FakeLoader(dies_at=4, mark=str(tmp_path / "mark")))
         harness.until(Loaded)
-        numbers = [harness.engine.answer(ENDLESS), harness.engine.answer(question())]
+        first, second = harness.engine.answer(ENDLESS), harness.engine.answer(question())
 
-        assert [failed(harness.until(Failed)[-1]).request for _ in numbers] == numbers
+        assert failed(harness.until(Failed)[-1]).request == first
+        assert finished(harness.until(Finished, Failed)[-1]).request == second
 
     def test_what_to_do_differently_is_asked_for(self) -> None:
         asked: list[tuple[Loader, Ending]] = []
 
-        def ways_out(loader: Loader, ending: Ending) -> str:
+        def hint_after(loader: Loader, ending: Ending) -> str:
             asked.append((loader, ending))
             return "Take less."
 
-        harness = Harness(ways_out=ways_out)
+        harness = Harness(hint_after=hint_after)
         loader = FakeLoader(waits_at="loading")
         harness.engine.load(loader)
         harness.until(LoadProgress)
@@ -243,18 +243,6 @@ class TestDeath:
         lost = failed(harness.until(Failed)[-1])
 
         assert "The engine process ended while loading the models, " in lost.error.message
-
-    def test_a_child_that_ends_before_it_is_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        class SlowToBeKnown(Process):
-            def __init__(self, *about: Any) -> None:
-                super().__init__(*about)
-                self._reader.join(1.0)
-
-        monkeypatch.setattr("app.worker.isolated.engine.Process", SlowToBeKnown)
-        harness = Harness([sys.executable, "-c", "print('hello')"])
-        harness.engine.load(FakeLoader())
-
-        assert "The engine process ended" in failed(harness.until(Failed)[-1]).error.message
 
     def test_a_child_that_cannot_be_started(self, tmp_path: Path) -> None:
         harness = Harness([str(tmp_path / "missing")])
@@ -367,7 +355,7 @@ class TestReload:
         seen = harness.until(Finished, Failed)
 
         assert finished(seen[-1]).request == number
-        assert harness.engine._requests.last_number == number == 3
+        assert number == 3
 
     def test_a_load_that_fails_the_second_time_fails_the_answer(self, harness: Harness, tmp_path: Path) -> None:
         mark = tmp_path / "mark"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import queue
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,48 +15,18 @@ import pytest
 from app.conversations.message import Begun
 from app.core.errors import EngineLostError, StoppedError
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, SamplingParams
-from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, Step
-from app.worker.isolated.watchdog import Finding, Lost, Quiet, Watchdog
-from tests.worker.isolated.fake_process import FakeJob, FakeLoader
+from app.worker.events import Failed, Finished, Loaded, LoadProgress, Notice, Step
+from app.worker.isolated.engine import Deadlines
+from tests.worker.isolated.fake_process import FakeJob, FakeLoader, FakeLook
 from tests.worker.isolated.harness import ENDLESS, Harness, failed, finished, question
 
-LOST = Lost("a:5 has not answered for 31 seconds")
-
-
-class FakeWatchdog(Watchdog):
-    """Finds what it is told to, when it is told; keeps what it was told of."""
-
-    def __init__(self) -> None:
-        super().__init__(["a:5"], list)
-        self.finds: queue.SimpleQueue[Finding] = queue.SimpleQueue()
-        self.told: list[str] = []
-
-    def begin(self, *, loading: bool) -> None:
-        self.told.append("load" if loading else "begin")
-
-    def heard(self, event: Event) -> None:
-        self.told.append(type(event).__name__)
-
-    def stopped(self) -> None:
-        self.told.append("stopped")
-
-    def idle(self) -> None:
-        self.told.append("idle")
-
-    def run(self, is_over: Callable[[], bool], report: Callable[[Finding], None]) -> None:
-        while not is_over():
-            report(self.finds.get())
+IMPATIENT = Deadlines(stop=0.05, kill=60.0)
 
 
 @pytest.fixture
-def watchdog() -> FakeWatchdog:
-    return FakeWatchdog()
-
-
-@pytest.fixture
-def unresponsive(watchdog: FakeWatchdog) -> Iterator[Harness]:
-    """An engine that gives its child a moment to hear."""
-    made = Harness(watchdog=watchdog, cancel_timeout_s=0.05)
+def unresponsive() -> Iterator[Harness]:
+    """An engine that gives its child a moment to stop."""
+    made = Harness(deadlines=IMPATIENT)
     yield made
     made.engine.close(5)
 
@@ -233,7 +202,7 @@ class TestStop:
         assert (stopped.request, type(stopped.error)) == (number, StoppedError)
 
     def test_a_stop_that_is_heard_changes_nothing_later(self, unresponsive: Harness) -> None:
-        harness = Harness(cancel_timeout_s=0.0)
+        harness = Harness(deadlines=Deadlines(stop=0.0, kill=60.0))
         harness.engine.load(FakeLoader(n_ctx=100_000))
         harness.until(Loaded)
         numbers = []
@@ -247,86 +216,54 @@ class TestStop:
         assert finished(harness.until(Finished, Failed)[-1]).request == numbers[-1]
         harness.engine.close(5)
 
-
-class TestWatchdog:
-    def test_it_is_told_what_goes_on(self, unresponsive: Harness, watchdog: FakeWatchdog) -> None:
-        unresponsive.engine.load(FakeLoader())
-        unresponsive.engine.answer(question(max_tokens=2))
-        unresponsive.until(Finished)
-
-        told = [name for name in watchdog.told if name not in ("PromptProgress", "Notice", "LoadProgress")]
-        assert told == ["load", "Loaded", "begin", "Step", "Step", "Finished", "idle"]
-
-    def test_a_word_about_a_silence_passes_through(
-        self, unresponsive: Harness, watchdog: FakeWatchdog, tmp_path: Path
-    ) -> None:
-        hang(unresponsive, tmp_path / "mark")
-        watchdog.finds.put(Quiet("a:5 is quiet."))
-
-        assert unresponsive.until(Notice)[-1] == Notice("a:5 is quiet.")
-
-    def test_an_answer_is_given_up_and_the_next_one_loads_the_pair_again(
-        self, unresponsive: Harness, watchdog: FakeWatchdog, tmp_path: Path
-    ) -> None:
-        number = hang(unresponsive, tmp_path / "mark")
-        child = unresponsive.child
-        watchdog.finds.put(LOST)
-        lost = failed(unresponsive.until(Failed, Finished)[-1])
-        child.wait(30)
-        again = unresponsive.engine.answer(question())
-
-        assert (lost.request, type(lost.error)) == (number, EngineLostError)
-        assert lost.error.message == (
-            "a:5 has not answered for 31 seconds while writing the answer; the engine process was ended."
-        )
-        assert lost.error.hint == "Ask again: the models are loaded anew before the answer."
-        assert finished(unresponsive.until(Finished, Failed)[-1]).request == again
-
-    def test_loading_is_given_up(self, unresponsive: Harness, watchdog: FakeWatchdog) -> None:
-        unresponsive.engine.load(FakeLoader(waits_at="loading"))
-        unresponsive.until(LoadProgress)
-        watchdog.finds.put(LOST)
-
-        lost = failed(unresponsive.until(Failed)[-1])
-
-        assert lost.request is None
-        assert "a:5 has not answered for 31 seconds while loading the target model; " in lost.error.message
-
-    def test_one_that_was_stopped_makes_way_for_the_next_answer(
-        self, unresponsive: Harness, watchdog: FakeWatchdog, tmp_path: Path
-    ) -> None:
+    def test_a_child_that_never_stops_is_ended(self, unresponsive: Harness, tmp_path: Path) -> None:
+        unresponsive.engine.deadlines = replace(IMPATIENT, kill=0.2)
         child = hang_and_stop(unresponsive, tmp_path / "mark")
-        number = unresponsive.engine.answer(question())
-        watchdog.finds.put(LOST)
-        heard = unresponsive.until(Finished, Failed)
-
-        assert finished(heard[-1]).request == number
-        assert not any(isinstance(event, Loaded) for event in heard)
-        child.wait(30)
-
-    def test_one_that_was_stopped_is_ended_where_nobody_asks(
-        self, unresponsive: Harness, watchdog: FakeWatchdog, tmp_path: Path
-    ) -> None:
-        child = hang_and_stop(unresponsive, tmp_path / "mark")
-        watchdog.finds.put(LOST)
         (notice,) = unresponsive.until(Notice, Failed)
         child.wait(30)
         number = unresponsive.engine.answer(question())
 
         assert notice == Notice(
-            "a:5 has not answered for 31 seconds, so the engine process was ended; the next answer loads the models "
-            "anew."
+            "The engine process did not stop and was ended; the next answer loads the models again."
         )
         assert finished(unresponsive.until(Finished, Failed)[-1]).request == number
 
-    def test_what_is_found_of_an_idle_child_is_old(self, unresponsive: Harness, watchdog: FakeWatchdog) -> None:
-        unresponsive.engine.load(FakeLoader())
-        unresponsive.until(Loaded)
-        before = unresponsive.child.pid
-        watchdog.finds.put(LOST)
-        watchdog.finds.put(Quiet("It was told."))
-        unresponsive.until(Notice)
-        unresponsive.engine.answer(question())
 
-        assert isinstance(unresponsive.until(Finished, Failed)[-1], Finished)
-        assert unresponsive.child.pid == before
+class TestSilence:
+    """Servers of remote devices that do not answer: llama.cpp waits without a limit."""
+
+    @pytest.fixture
+    def watched(self) -> Iterator[Harness]:
+        made = Harness(servers=["a:5"], deadlines=replace(IMPATIENT, notice=0.3, silence=0.6))
+        yield made
+        made.engine.close(5)
+
+    def test_an_answer_ends_and_the_next_one_loads_the_pair_again(self, watched: Harness, tmp_path: Path) -> None:
+        watched.engine.deadlines = IMPATIENT
+        number = hang(watched, tmp_path / "mark")
+        child = watched.child
+        watched.engine.deadlines = replace(IMPATIENT, notice=0.1, silence=0.2)
+        # Wake it, so that it looks at its new deadlines.
+        watched.engine.run(FakeLook())
+        notice = watched.until(Notice)[-1]
+        lost = failed(watched.until(Failed, Finished)[-1])
+        child.wait(30)
+        watched.engine.deadlines = IMPATIENT
+        again = watched.engine.answer(question())
+
+        assert notice == Notice("a:5 has not answered for 0 seconds. Esc stops the wait.")
+        assert (lost.request, type(lost.error)) == (number, EngineLostError)
+        assert lost.error.message == (
+            "a:5 has not answered for 0 seconds while writing the answer; the engine process was ended."
+        )
+        assert lost.error.hint == "Send the prompt again; the models are loaded again first."
+        assert finished(watched.until(Finished, Failed)[-1]).request == again
+
+    def test_loading_ends(self, watched: Harness) -> None:
+        watched.engine.deadlines = Deadlines(notice=2.0, silence=2.2)
+        watched.engine.load(FakeLoader(waits_at="loading"))
+
+        lost = failed(watched.until(Failed)[-1])
+
+        assert lost.request is None
+        assert "a:5 has not answered for 2 seconds while loading the target model; " in lost.error.message
