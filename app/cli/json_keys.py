@@ -14,7 +14,7 @@ JSON_KEYS: Mapping[str, tuple[str, ...]] = {
         *("notices", "facts", "notes", "contenders"),
     ),
     "bench": ("type", "pair", "facts", "notes", "rows"),
-    "tune": ("measured_at", "target", "draft", "device", "rows_ms", "draft_ms", "switch_ms", "context_ns"),
+    "tune": ("measured_at", "target", "draft", "device", "rows_ms", "draft_ms", "context_ns"),
     "doctor": (
         *("version", "state", "machine", "llama", "advice", "pair", "causes", "terminal"),
         "sections",

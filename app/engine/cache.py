@@ -1,4 +1,4 @@
-"""What a model has in its KV cache, token by token, and how a new prompt reuses it."""
+"""Track the tokens in a model's KV cache, so that the next prompt reuses them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from app.core.errors import ComputeError, Interrupted
 from app.engine.interfaces import Cancelled, Logits, SavedState, TokenModel
 
-_PARTING = 16
-"""Tokens at the end of a prompt that the next prompt may not have: templates open an answer that is to come, and its
-thinking, with a few tokens that they do not put in front of an earlier answer."""
+_TEMPLATE_TAIL = 16
+"""Tokens at the end of a prompt that the next prompt may lack: templates open an answer, and its reasoning, with tokens
+that they do not put before earlier answers."""
 _KEEP_EVERY = 2048
-"""Tokens of a long prompt between two states: a document with a question behind it is one prompt, and the question is
-what is edited."""
+"""Tokens of a long prompt between two kept states: after a document, only the question is edited."""
 _TELLING = 32
 """Fewest tokens of a batch that measure the prefill speed."""
 _SOON_NS = 2_000_000_000
-"""A chunk of a prompt that takes less is followed by one twice as long: progress is still told often enough."""
+"""A chunk of a prompt that takes less time is followed by one twice as long."""
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many leading tokens two sequences share."""
+    """Return the number of leading tokens that two sequences share."""
     n = min(len(a), len(b))
     if a[:n] == b[:n]:
         return n
@@ -38,16 +37,16 @@ class SavedCache:
 
 
 class TokenCache:
-    """A model together with the tokens it has evaluated.
+    """A model and the tokens it has evaluated.
 
-    The invariant is `len(cache.tokens) == model.n_past` between any two calls, also after a failed or cancelled one.
+    `len(cache.tokens) == model.n_past` between any two calls, also after a failed or cancelled one.
 
     Args:
-        model: Evaluates.
-        known: What it is given in the place of tokens, one for one; the tokens themselves by default.
+        model: Evaluates the tokens.
+        known: Maps tokens to those that the model knows, one for one; None for the same tokens.
 
     Attributes:
-        is_spent: Whether a batch has failed while it was computed: the model may compute nothing more.
+        is_spent: Whether a batch failed while it was computed; the model must not be used again.
     """
 
     def __init__(self, model: TokenModel, known: Callable[[Sequence[int]], Sequence[int]] | None = None) -> None:
@@ -87,9 +86,9 @@ class TokenCache:
         return self._model.logits(row)
 
     def reuse(self, prompt: Sequence[int]) -> int:
-        """Cut the cache back to what it shares with a new prompt.
+        """Roll back to the common prefix with a new prompt.
 
-        The last prompt token is always evaluated anew, because its logits choose the first token.
+        The last prompt token is always evaluated again, because its logits choose the first token.
 
         Returns:
             Prompt tokens that need no evaluation.
@@ -97,14 +96,14 @@ class TokenCache:
         return self.rollback(common_prefix(self._tokens, prompt[:-1]))
 
     def read(self, prompt: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Evaluate what is missing of a prompt; see `process`.
+        """Evaluate the missing part of a prompt; see `process`.
 
-        A model that cannot be cut keeps its state shortly before the end. Else the answer's thinking, which the next
-        prompt leaves out, would cost it all that it has read. Those before it serve edits and other branches.
+        A recurrent model keeps its state shortly before the end, because the next prompt leaves out the reasoning of
+        this answer, and now and then before, for edits and branches.
         """
-        if self.n_rollback < self.n_ctx and len(prompt) > 2 * _PARTING:
+        if self.n_rollback < self.n_ctx and len(prompt) > 2 * _TEMPLATE_TAIL:
             kept = len(self)
-            for done in self.process(prompt[len(self) : len(prompt) - _PARTING], cancelled):
+            for done in self.process(prompt[len(self) : len(prompt) - _TEMPLATE_TAIL], cancelled):
                 if done - kept >= _KEEP_EVERY:
                     self._model.keep_state()
                     kept = done
@@ -113,16 +112,15 @@ class TokenCache:
         yield from self.process(prompt[len(self) :], cancelled)
 
     def process(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Evaluate any number of tokens in chunks, with logits for the last one only.
+        """Evaluate tokens in chunks, with logits for the last one only.
 
-        Every chunk reads all the weights again, of a mixture of experts most of them. So where chunks take hardly any
-        time, which nobody needs to be told of, the next ones are longer.
+        Each chunk reads all weights, so chunks grow while they are fast.
 
         Yields:
             Tokens in the cache after each chunk.
 
         Raises:
-            Interrupted: Cancelled between two chunks or inside one; what was evaluated stays.
+            Interrupted: Cancelled between two chunks or inside one; evaluated tokens stay.
         """
         size, done = self._model.n_chunk, 0
         began = self._model.native_ns
@@ -151,7 +149,7 @@ class TokenCache:
             self._model.decode(tokens if self._known is None else self._known(tokens), n_outputs)
         except BaseException as error:
             self.is_spent = self.is_spent or isinstance(error, ComputeError)
-            # A failed or cut batch may have left some of its tokens behind; the library is the one to know.
+            # A failed batch may leave some of its tokens in the cache; the library knows how many.
             self._tokens.extend(tokens)
             del self._tokens[self._model.n_past :]
             raise
@@ -162,10 +160,9 @@ class TokenCache:
         return n_tokens * self._ns_per_token * 1e-9 if self._ns_per_token is not None else None
 
     def rollback(self, length: int) -> int:
-        """Forget everything after the first `length` tokens.
+        """Remove all tokens after the first `length`.
 
-        A model whose state cannot be cut there (a recurrent one) forgets more: all behind a state that it kept, or
-        everything.
+        A recurrent model that cannot roll back there removes more, down to a kept state or to nothing.
 
         Returns:
             Tokens that are left.

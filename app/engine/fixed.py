@@ -1,4 +1,4 @@
-"""Drafting by llama.cpp's three numbers, the same in every round."""
+"""Fixed drafting by llama.cpp's n_max, n_min and p_min."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class FixedDrafting:
 
     @property
     def status(self) -> DraftingStatus | None:
-        """What it gains, by measured time of this answer, or why nobody knows; None where nothing may be drafted."""
+        """Speedup by measured time of this answer, or why it is unknown; None if n_max is 0."""
         if self.params.n_max == 0:
             return None
         speed = self._speed

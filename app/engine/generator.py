@@ -1,7 +1,7 @@
-"""One answer: prompt processing, then rounds of draft, verify, accept, roll back.
+"""Generate one answer: read the prompt, then repeat steps of draft, verify, accept, roll back.
 
-The engine knows token ids, not text, and no library. Ids come in, `GenerationEvent`s go out, and everything else
-(models, sampler, clock, the user's cancel) is handed to it behind `app.engine.interfaces`.
+The engine knows token ids, not text, and no library. Ids come in, `GenerationEvent`s go out; models, sampler, clock and
+cancel are passed in behind `app.engine.interfaces`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from app.core.errors import AppError, ContextOverflowError, Interrupted
 from app.engine.cache import TokenCache
-from app.engine.inspection import inspect_round
+from app.engine.inspection import inspect_step
 from app.engine.interfaces import UNCONTROLLED, AnswerStart, Clock, Controls, IsEnd, Sampler, Strategy
 from app.engine.no_draft import NoDrafting
 from app.engine.stats import GenerationStats
@@ -32,14 +32,14 @@ from app.engine.verify import Observe, verify
 
 @dataclass(frozen=True)
 class Request:
-    """What one answer needs besides the models.
+    """One answer to generate.
 
     Attributes:
         prompt: Token ids, at least one.
-        is_end: Such a token ends the answer; it is emitted and counted, and nothing behind it.
+        is_end: Whether a token ends the answer. It is emitted and counted.
         max_tokens: Most tokens to generate; None for as many as the context holds.
-        observe: Called with every emitted token as soon as it is chosen; a reason ends the answer with that token.
-        controls: What may change meanwhile.
+        observe: Called with each emitted token; a returned reason ends the answer with that token.
+        controls: What the caller may change meanwhile.
     """
 
     prompt: Sequence[int]
@@ -50,14 +50,13 @@ class Request:
 
 
 class Generator:
-    """Generates one answer. Iterate over `run`, then read `finish` and `stats`.
+    """Generate one answer. Iterate over `run`, then read `finish` and `stats`.
 
-    Whatever happens, also when the iteration is abandoned, both caches stay consistent: the next answer starts from
-    the common prefix with what they really hold.
+    Both caches stay consistent, also if the iteration is abandoned: the next answer reuses what they hold.
 
     Args:
-        target: The big model's cache.
-        strategy: What is drafted; where its draft model fails, the rest of the answer does without that one.
+        target: The target's cache.
+        strategy: Proposes drafts; if its draft model fails, the answer goes on without it.
         sampler: Chooses from the target's logits.
         clock: Monotonic nanoseconds.
         work_clock: Nanoseconds without the time of other programs, for learning costs; None for `clock`.
@@ -83,7 +82,7 @@ class Generator:
 
     @property
     def has_begun_drafting(self) -> bool:
-        """Whether the strategy was ever asked."""
+        """Whether the strategy has begun."""
         return self._waiting is None
 
     def run(self, request: Request) -> Iterator[GenerationEvent]:
@@ -97,17 +96,17 @@ class Generator:
         if len(sequence) > self._target.n_ctx:
             raise ContextOverflowError(
                 f"The prompt has {len(sequence):,} tokens and the context holds {self._target.n_ctx:,}.",
-                "Shorten it, or ask for a longer context (--ctx).",
+                "Shorten it, or use a longer context (--ctx).",
             )
         try:
             yield from self._first_token(sequence, request)
             if self.finish is None:
-                yield from self._rounds(sequence, request)
+                yield from self._steps(sequence, request)
         except Interrupted:
             self.finish = FinishReason.CANCELLED
 
     def _first_token(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Evaluate what the cache does not hold, and choose the first token from the last row."""
+        """Read the part of the prompt that is not cached, and choose the first token."""
         started = self._clock()
         stats = self.stats
         stats.cache_n = self._target.reuse(sequence)
@@ -122,10 +121,7 @@ class Generator:
         yield replace(first, stats=stats.snapshot())
 
     def _begin_strategy(self, strategy: Strategy, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Let a draft model process the prompt, after the first token so that nobody waits for it twice.
-
-        What that takes is told apart from the answer's time, a piece that failed or was stopped included.
-        """
+        """Let the draft model read the prompt, after the first token. Its time is counted apart from the answer's."""
         self._strategy, self._waiting = strategy, None
         started = self._clock()
         most_tokens = self._target.n_ctx - len(sequence) + 1
@@ -143,11 +139,11 @@ class Generator:
             self.stats.draft_prompt_ns = self._clock() - started
             yield self._lose_model(error)
 
-    def _rounds(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Rounds of draft, verify, accept and roll back, until the answer ends."""
+    def _steps(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
+        """Run steps until the answer ends."""
         stats, target = self.stats, self._target
         started, native_before = self._clock(), self._native_ns()
-        round_started, work_started = started, self._work_clock()
+        step_started, work_started = started, self._work_clock()
         while self.finish is None:
             if request.controls.cancelled():
                 raise Interrupted
@@ -158,9 +154,8 @@ class Generator:
             if drafts and self._waiting is not None:
                 native_began = self._native_ns()
                 yield from self._begin_strategy(self._waiting, sequence, request)
-                # Only what a draft model reads is told apart: to get ready for anything else is the answer's time, if
-                # no round's.
-                started, round_started = started + stats.draft_prompt_ns, self._clock()
+                # Only the reading is counted apart; other preparation is part of the answer, but of no step.
+                started, step_started = started + stats.draft_prompt_ns, self._clock()
                 work_started = self._work_clock()
                 native_before += self._native_ns() - native_began
             draft_started, draft_work_started = self._clock(), self._work_clock()
@@ -174,12 +169,12 @@ class Generator:
             self._evaluate(sequence, draft, request)
             step = self._choose(sequence, draft, request)
             if request.controls.inspected():
-                step, looking_ns = self._inspect(step)
-                started, round_started = started + looking_ns, round_started + looking_ns
-                work_started += looking_ns
+                step, inspect_ns = self._inspect(step)
+                started, step_started = started + inspect_ns, step_started + inspect_ns
+                work_started += inspect_ns
             target.rollback(n_past + 1 + step.n_accepted)
             ended = self._clock()
-            round_ns, round_started = ended - round_started, ended
+            step_ns, step_started = ended - step_started, ended
             worked = self._work_clock()
             work_ns, work_started = worked - work_started, worked
             self._strategy.observe(StepResult(n_past, draft, step.tokens, step.n_accepted, work_ns, draft_work_ns))
@@ -190,32 +185,31 @@ class Generator:
             status = self._strategy.status
             if status is not None and not drafts:
                 status = status.switched_off
-            yield replace(step, stats=stats.snapshot(), status=status, total_ns=round_ns, work_ns=work_ns)
+            yield replace(step, stats=stats.snapshot(), status=status, total_ns=step_ns, work_ns=work_ns)
 
     def _room(self, sequence: list[int], request: Request) -> int:
-        """Most tokens that may be drafted: as many as fit, can be taken back, and are left of the answer."""
+        """Return the most tokens that may be drafted: they must fit, roll back, and be left of the answer."""
         target = self._target
         room = min(target.n_ctx - len(sequence), target.n_batch - 1, target.n_rollback)
         if request.max_tokens is not None:
-            # One token of every round is the target's own.
+            # One token of each step is the target's own.
             room = min(room, request.max_tokens - self.stats.predicted_n - 1)
         return room
 
     def _evaluate(self, sequence: list[int], draft: Draft, request: Request) -> None:
-        """Evaluate the last token and the draft in one batch, with logits for every row."""
+        """Evaluate the last token and the draft in one batch, with logits at each position."""
         started = self._clock()
         *behind, last = sequence[len(self._target) :]
-        # Only a target that could not be cut has anything behind: it starts again from a state that it kept, or from
-        # an empty cache.
+        # Only a target that could not roll back must read more than the last token.
         for _ in self._target.process(behind, request.controls.cancelled):
             pass
         self._target.evaluate((last, *draft.tokens), n_outputs=1 + len(draft))
         self.stats.verify_ns += self._clock() - started
 
     def _choose(self, sequence: list[int], draft: Draft, request: Request) -> Step:
-        """Let the target choose at every row that is reached, and append what it chose.
+        """Let the target choose at each position that is reached, and append the tokens.
 
-        The step has the counters themselves: what is yet to be counted is known to the caller, who gives it a copy.
+        The returned step shares the counters; the caller replaces them by a copy.
         """
         verification = verify(draft, self._sampler.sample, self._observer(request))
         self.finish = verification.finish
@@ -223,18 +217,17 @@ class Generator:
         return Step(verification.tokens, verification.n_accepted, draft, self.stats)
 
     def _inspect(self, step: Step) -> tuple[Step, int]:
-        """Add what the models thought, and say how many nanoseconds that took: they are not the round's."""
+        """Add the target's probabilities; also return the nanoseconds that took, which are not the step's."""
         started = self._clock()
-        step = replace(step, inspection=inspect_round(self._target, step))
+        step = replace(step, inspection=inspect_step(self._target, step))
         return step, self._clock() - started
 
     def _observer(self, request: Request) -> Observe:
         def observe(token: int, origin: Origin) -> FinishReason | None:
             self.stats.predicted_n += 1
-            # The caller sees every token, the end token too, before the reasons are weighed.
-            wanted = request.observe(token, origin)
-            if wanted is not None or request.is_end(token):
-                return wanted or FinishReason.STOP
+            reason = request.observe(token, origin)
+            if reason is not None or request.is_end(token):
+                return reason or FinishReason.STOP
             return FinishReason.LENGTH if self.stats.predicted_n == request.max_tokens else None
 
         return observe

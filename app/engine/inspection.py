@@ -1,4 +1,4 @@
-"""What the target thought in one round, for somebody who looks; nothing here runs for anybody else."""
+"""Read the target's probabilities of one step, for the inspector."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ from app.engine.probability import probability_of
 from app.engine.types import Inspection, Step
 
 
-def inspect_round(target: TokenCache, step: Step) -> Inspection:
-    """Read the probabilities of a round that was just chosen.
-
-    Args:
-        target: Whose logits of the round are still there: nothing was evaluated or rolled back since.
-        step: What came of the round.
-    """
+def inspect_step(target: TokenCache, step: Step) -> Inspection:
+    """Read the probabilities of the last step, before anything else is evaluated or rolled back."""
     draft, at = step.draft, step.n_accepted
     mismatch = at < len(draft) and at < len(step.tokens)
     return Inspection(

@@ -1,4 +1,4 @@
-"""What the engine asks of the world. The native library and the scripted fakes of the tests both answer it."""
+"""Protocols between the engine and its models, samplers and strategies; tests implement them with scripted fakes."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ Logits: TypeAlias = "NDArray[np.float32]"
 """One row of raw logits, shape (n_vocab,)."""
 
 Cancelled = Callable[[], bool]
-"""Whether the user asked to stop; read between decodes."""
+"""Returns whether the user stopped the answer; called between decodes."""
 
 Clock = Callable[[], int]
 """A monotonic clock in nanoseconds."""
 
 IsEnd = Callable[[int], bool]
-"""Whether an id ends an answer."""
+"""Returns whether a token ends an answer."""
 
 
 def never() -> bool:
-    """For what nobody asks for."""
+    """Return False."""
     return False
 
 
 def always() -> bool:
-    """For what nobody forbids."""
+    """Return True."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """What whoever waits for an answer may change while it is made; everything is read again and again.
+    """Switches that the caller may change while an answer is generated.
 
     Attributes:
-        cancelled: Read between decodes: whether to stop.
-        inspected: Read in every round: whether somebody wants to see what the models thought in it.
-        drafts: Read in every round: whether anything may be drafted in it. The strategy begins with the first such one.
+        cancelled: Whether to stop; read between decodes.
+        inspected: Whether to read probabilities for the inspector; read in each step.
+        drafts: Whether to draft; read in each step. The strategy begins with the first one that may.
     """
 
     cancelled: Cancelled = never
@@ -53,11 +53,11 @@ class Controls:
 
 
 UNCONTROLLED = Controls()
-"""Nobody stops it, looks at it or forbids drafts."""
+"""Never cancelled or inspected, always drafting."""
 
 
 def never_ends(token: int) -> bool:
-    """For a text that only its length ends."""
+    """Return False: only the length ends the text."""
     return False
 
 
@@ -89,7 +89,7 @@ class TokenModel(Protocol):
 
     @property
     def n_chunk(self) -> int:
-        """Tokens of a prompt in the first `decode`, 1 to `n_batch`: while it lasts, nobody hears how far it is."""
+        """Prompt tokens of the first `decode`, 1 to `n_batch`; progress is reported between decodes."""
 
     @property
     def n_past(self) -> int:
@@ -97,10 +97,10 @@ class TokenModel(Protocol):
 
     @property
     def n_rollback(self) -> int:
-        """Most tokens at the end of a batch that `truncate` takes back right after it: the longest draft there can be.
+        """Most tokens at the end of a batch that `truncate` can remove right after it: the longest possible draft.
 
-        It is `n_ctx` where a cache can be cut anywhere and 0 where nothing can be taken back. Between them is a model
-        that keeps so many earlier states; it takes back at most all but the first token of a batch, and once.
+        `n_ctx` for a cache that can be cut anywhere, 0 for recurrent state that cannot be rolled back. A model between
+        them keeps that many earlier states; it removes all but the first token of a batch at most, and once.
         """
 
     @property
@@ -111,24 +111,24 @@ class TokenModel(Protocol):
         """Append `tokens` to the cache and compute logits for the last `n_outputs` of them.
 
         Raises:
-            DecodeError: The batch was refused or failed; `n_past` tells what is left.
-            Interrupted: A cancel cut the batch short; `n_past` tells what is left.
+            DecodeError: The batch was refused or failed; `n_past` counts what is left.
+            Interrupted: A cancel cut the batch short; `n_past` counts what is left.
         """
 
     def logits(self, row: int) -> Logits:
-        """The logits of one output of the last decode, 0 being the first; valid until the next decode."""
+        """Return the logits of one output of the last decode, 0 first; valid until the next decode."""
 
     def truncate(self, n_past: int) -> bool:
         """Keep the first `n_past` tokens; False if this kind of model cannot be cut there."""
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Empty the cache."""
 
     def keep_state(self) -> None:
-        """Keep the state as it is now, besides some kept before, where `truncate` could not come back to it."""
+        """Keep a copy of the present state if `truncate` could not return to it."""
 
     def restore_state(self, n_past: int) -> bool:
-        """Go back to the last state of at most `n_past` tokens, all of them still held; False if none was kept."""
+        """Return to the last kept state of at most `n_past` tokens; False if there is none."""
 
     def save_sequence(self) -> SavedState | None:
         """Return a copy of the whole sequence; None if free memory is short or the library fails."""
@@ -148,26 +148,25 @@ class Sampler(Protocol):
         """Start an answer: forget earlier ones and let the penalties see the end of the prompt."""
 
     def sample(self, row: int) -> int:
-        """Choose from one output row of the target's last decode, and count the choice as emitted.
+        """Choose from one output of the target's last decode, and count the choice as emitted.
 
-        Rows must be taken in order and only as far as the choices are kept, so that the state is the one
-        that plain decoding would have.
+        Call it in order, and only as far as the choices are kept: the state is that of decoding without drafts.
         """
 
 
 class Verdict(Enum):
-    """What to do with a candidate that a draft model proposes."""
+    """Decision about a token that the draft model proposes."""
 
     DROP = "drop"
-    """Leave it out and stop."""
+    """Drop it and stop."""
     LAST = "last"
-    """Take it and stop; the next one would cost another evaluation."""
+    """Keep it and stop."""
     TAKE = "take"
-    """Take it and go on."""
+    """Keep it and go on."""
 
 
 Judge = Callable[[int, float], Verdict]
-"""Asked with the depth (0 first) and the probability of a candidate before it is taken."""
+"""Decides about a token from its depth (0 first) and probability."""
 
 
 class ModelDrafting(Protocol):
@@ -178,32 +177,32 @@ class ModelDrafting(Protocol):
         """Nanoseconds spent inside native calls so far."""
 
     def unread(self, tokens: Sequence[int]) -> int:
-        """Forget what is not the beginning of these tokens; returns how many must be evaluated before it can draft."""
+        """Roll back to the common prefix with `tokens`; return how many must be read before it can draft."""
 
     def read(self, tokens: Sequence[int], limit: int) -> None:
-        """Evaluate the next `limit` of the tokens that are missing."""
+        """Read the next `limit` missing tokens."""
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Evaluate a prompt. Yields how many of its tokens are done after each chunk."""
+        """Read a prompt. Yields the tokens that are done after each chunk."""
 
     def catch_up(self, tokens: Sequence[int]) -> None:
-        """Evaluate whatever of the sequence is still missing, so that drafting can begin."""
+        """Read all missing tokens."""
 
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
-        """Propose up to `limit` tokens that follow `tokens`, catching up first if need be."""
+        """Propose up to `limit` tokens that follow `tokens`; read missing ones first."""
 
     def accept(self, n_accepted: int) -> None:
-        """Learn how many tokens of the last draft the target kept."""
+        """Roll back to the accepted tokens of the last draft."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerStart:
-    """What a strategy is told of an answer before it proposes anything.
+    """An answer as a strategy sees it at its start.
 
     Attributes:
-        sequence: What the target was given and has chosen so far; its last token was just chosen.
-        most_tokens: Most that may follow.
-        is_end: Behind such a token nothing comes, so no draft is worth checking further than in front of it.
+        sequence: Prompt and answer so far; the last token was just chosen.
+        most_tokens: Most tokens that may follow.
+        is_end: Whether a token ends the answer.
         single_so_far_ns: Nanoseconds of the tokens that this answer has already, where drafting was off until now.
     """
 
@@ -214,27 +213,27 @@ class AnswerStart:
 
 
 class Strategy(Protocol):
-    """Decides what is drafted, and learns from what became of it. One object serves one answer."""
+    """Propose drafts and learn from the steps. One object serves one answer."""
 
     @property
     def native_ns(self) -> int:
         """Nanoseconds spent inside native calls so far."""
 
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
-        """Get ready for an answer. Yields how many tokens of its text a draft model has read, after each chunk."""
+        """Prepare for an answer. Yields the tokens that the draft model has read after each chunk."""
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
-        """What to let the target check after `sequence`, at most `limit` tokens; empty for a plain step."""
+        """Return a draft of at most `limit` tokens after `sequence`; empty for a single-token step."""
 
     def lose_model(self) -> None:
-        """The draft model failed while `begin` or `propose` used it: the rest of the answer goes on without it.
+        """Go on without the draft model, which failed in `begin` or `propose`.
 
-        After a `propose` that failed the round goes on without a draft, and `observe` is told of it.
+        After a failed `propose` the step has no draft; `observe` is called for it.
         """
 
     def observe(self, result: StepResult) -> None:
-        """Learn what became of the last proposal."""
+        """Learn from a finished step."""
 
     @property
     def status(self) -> DraftingStatus | None:
-        """What is being done and why; None for a strategy that never drafts."""
+        """Source, reason and speedup; None for a strategy that never drafts."""

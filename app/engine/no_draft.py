@@ -1,4 +1,4 @@
-"""Plain decoding: one token a batch, and nothing else."""
+"""No drafting: one token per step."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from app.engine.types import NO_DRAFT, Draft, DraftingStatus, StepResult
 
 
 class NoDrafting:
-    """Proposes nothing, holds nothing, costs nothing.
+    """Propose nothing.
 
     Args:
-        why: Why nobody drafts, as a clause, where drafts were wanted; "" where they were not.
+        why: Why there are no drafts, as a clause, if they were enabled; else "".
     """
 
     native_ns = 0

@@ -1,4 +1,4 @@
-"""The one place that defines a drafter's confidence.
+"""Define the confidence of a drafted token.
 
 It is the probability of the most probable token under a softmax over the **whole vocabulary** at temperature 1.
 llama-server takes it over the ten best candidates, which reads higher; a top-1 cut would make every probability 1
@@ -15,7 +15,7 @@ from app.engine.interfaces import Logits
 
 
 def probability_of(logits: Logits, token: int) -> float:
-    """The probability of one token, by the same softmax.
+    """Return the probability of one token, by the same softmax.
 
     Args:
         logits: One row, shape (n_vocab,).
@@ -29,7 +29,7 @@ def probability_of(logits: Logits, token: int) -> float:
 
 
 def most_probable(logits: Logits) -> tuple[int, float]:
-    """The most probable token and its probability.
+    """Return the most probable token and its probability.
 
     Args:
         logits: One row, shape (n_vocab,). The lowest id wins a tie, as in llama.cpp.

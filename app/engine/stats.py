@@ -17,7 +17,7 @@ def _rate(count: int, nanoseconds: int) -> float | None:
 
 @dataclass(slots=True)
 class GenerationStats:
-    """What happened during one answer, counted as it happens.
+    """Counters of one answer.
 
     Prompt time is both models' prompt processing, up to the first token's logits for the target and up to the
     first draft for the draft model; generation time is everything after the first token, apart from the draft's
@@ -32,22 +32,22 @@ class GenerationStats:
     predicted_n: int = 0
     """Tokens generated, an end token included."""
     draft_n: int = 0
-    """Drafted tokens that were submitted."""
+    """Submitted drafted tokens."""
     draft_n_accepted: int = 0
     draft_n_model: int = 0
-    """Of the submitted ones, those from a draft model; the others were looked up."""
+    """Submitted tokens of a draft model; the others are n-gram tokens."""
     verify_steps: int = 0
-    """Rounds of the target after the first token, with or without a draft."""
+    """Steps of the target after the first token, with or without a draft."""
     drafted_steps: int = 0
-    """Rounds that submitted at least one drafted token."""
+    """Steps with at least one drafted token."""
     accepted_by_position: list[int] = field(default_factory=list)
-    """How often the draft token at each depth was accepted."""
+    """Accepted drafted tokens at each depth."""
     prompt_ns: int = 0
     draft_prompt_ns: int = 0
     first_token_ns: int = 0
     """From the start of the answer to its first token."""
     measuring_ns: int = 0
-    """Before that start, while the pair was measured; whoever asked has waited for both."""
+    """Calibration before that start."""
     predicted_ns: int = 0
     draft_ns: int = 0
     verify_ns: int = 0
@@ -55,7 +55,7 @@ class GenerationStats:
     """The part of the generation time that was spent inside native calls."""
 
     def observe_step(self, n_drafted: int, n_accepted: int, n_model: int = 0) -> None:
-        """Count one verify round, with how many of its drafted tokens a draft model wrote."""
+        """Count one step."""
         self.verify_steps += 1
         if n_drafted:
             self.drafted_steps += 1
@@ -68,7 +68,7 @@ class GenerationStats:
                 self.accepted_by_position[position] += 1
 
     def snapshot(self) -> GenerationStats:
-        """A copy that later rounds do not change."""
+        """Return a copy."""
         return replace(self, accepted_by_position=list(self.accepted_by_position))
 
     @property
@@ -86,7 +86,7 @@ class GenerationStats:
 
     @property
     def answer_ns(self) -> int:
-        """What all tokens after the first took whoever waited for them: the draft's reading of the prompt counts."""
+        """Time of all tokens after the first, the draft model's reading of the prompt included."""
         return self.predicted_ns + self.draft_prompt_ns
 
     @property
@@ -106,9 +106,9 @@ class GenerationStats:
 
     @property
     def mean_accepted_length(self) -> float | None:
-        """Tokens emitted per verify round, the target's own token included; None before the first round.
+        """Tokens per step, the target's own included; None before the first step.
 
-        The first token of an answer comes out of the prompt, not out of a verify round.
+        The first token of an answer comes from the prompt, not from a step.
         """
         return (self.predicted_n - 1) / self.verify_steps if self.verify_steps else None
 

@@ -18,7 +18,7 @@ MIN_MATCH = 2
 
 
 class Origin(Enum):
-    """Who wrote a token first."""
+    """Source of a token."""
 
     DRAFT = "draft"
     """Drafted by the draft model, and accepted because the target chose the same."""
@@ -69,12 +69,12 @@ class DraftParams:
 
 @dataclass(frozen=True, slots=True)
 class AutoDraft:
-    """Drafting that tunes itself, and stays off where it cannot gain.
+    """Automatic drafting: it tunes itself, and turns off what cannot gain.
 
     Attributes:
-        model: Whether a draft model may draft.
-        lookup: Whether what was already said may.
-        min_match: Tokens that must agree before a look-up says how they went on.
+        model: Use the draft model.
+        lookup: Use n-gram drafting.
+        min_match: Shortest n-gram match, in tokens.
     """
 
     model: bool = True
@@ -85,28 +85,28 @@ class AutoDraft:
 Drafting = AutoDraft | DraftParams | None
 """Automatic, fixed, or none."""
 SWITCHED_OFF = "you switched it off"
-"""Why nothing is drafted in an answer that was drafted before."""
+"""Reason in an answer whose drafting the user switched off."""
 MODEL_OFF = "draft model off: "
-"""The beginning of a reason that keeps only the draft model from drafting, not the look-up."""
+"""Prefix of a reason that turns off the draft model but not n-gram drafting."""
 MODEL_FAILED = "the draft model failed"
-"""Why nothing is drafted by it in an answer where it did."""
+"""Reason in an answer whose draft model failed."""
 Source = Literal["model", "ngram"]
-"""Where drafts come from."""
+"""Source of drafts."""
 
 
 def taking_part(*, model: bool, ngram: bool) -> tuple[Source, ...]:
-    """The sources that do, the draft model first."""
+    """Return the sources in use, the draft model first."""
     do: dict[Source, bool] = {"model": model, "ngram": ngram}
     return tuple(source for source, does in do.items() if does)
 
 
 @dataclass(frozen=True, slots=True)
 class DraftingStatus:
-    """What drafting is doing, and whether it pays.
+    """Source, reason and speedup of drafting in an answer.
 
     Attributes:
-        source: Who drafts, or that nobody does.
-        reason: Why, as one sentence; "" where there is nothing to explain.
+        source: Source of the last draft, or "off".
+        reason: Why, as a clause; "" if there is nothing to explain.
         verdict: "winning", "break-even" or "losing" against no draft; "" unless `measured`.
         speedup: Time without drafts over time spent on this answer, the draft's reading of the prompt included; None
             with no drafts or too few.
@@ -122,7 +122,7 @@ class DraftingStatus:
 
     @property
     def switched_off(self) -> DraftingStatus:
-        """The same while nothing may be drafted: what was measured of the answer stays true."""
+        """Return the status with drafting switched off by the user; the speedup stays."""
         return dataclasses.replace(self, source="off", reason=SWITCHED_OFF)
 
     @property
@@ -188,26 +188,25 @@ class SamplingParams:
 
     @property
     def is_greedy(self) -> bool:
-        """Whether the choice is the largest logit, with nothing that changes logits before it."""
+        """Whether the largest logit is chosen, and nothing changes logits before."""
         return self.temperature == 0 and not self.has_penalties
 
     @property
     def has_penalties(self) -> bool:
-        """Whether what was said before changes the logits."""
+        """Whether earlier tokens change the logits."""
         changed = self.repeat_penalty != 1 or self.frequency_penalty != 0 or self.presence_penalty != 0
         return changed and self.repeat_last_n > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a drafter proposes for the positions after the last token.
+    """Tokens proposed for the positions after the last token.
 
     Attributes:
         tokens: The proposal, first position first.
-        probabilities: The confidence in each, same length, each in (0, 1].
-        n_model: How many come from a draft model; the others, behind them, from a look-up.
-        confidences: What each source itself made of its tokens, where `probabilities` is more than that; empty
-            where it is not.
+        probabilities: Confidence in each, in (0, 1].
+        n_model: Tokens of the draft model; n-gram tokens follow them.
+        confidences: The sources' own confidence, if `probabilities` are calibrated; else empty.
     """
 
     tokens: tuple[int, ...] = ()
@@ -224,7 +223,7 @@ class Draft:
 
     @property
     def by_model(self) -> tuple[float | None, ...]:
-        """The draft model's own probability of each token; None for one that was looked up."""
+        """The draft model's probability of each token; None for n-gram tokens."""
         known = self.confidences or self.probabilities
         return tuple(p if n < self.n_model else None for n, p in enumerate(known))
 
@@ -234,15 +233,15 @@ NO_DRAFT = Draft()
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """A finished round of draft and verify, as a strategy learns from it.
+    """Outcome of a step, as a strategy learns from it.
 
     Attributes:
-        n_past: Tokens that the target's cache held before.
-        draft: What was submitted.
-        tokens: What was emitted, the accepted tokens first.
-        n_accepted: How many of the drafted tokens were kept.
-        total_ns: Nanoseconds from the end of the round before to the end of this one, by the work clock.
-        draft_ns: The part of them that proposing took.
+        n_past: Tokens in the target's cache before.
+        draft: The submitted draft.
+        tokens: The emitted tokens, accepted ones first.
+        n_accepted: Accepted tokens of the draft.
+        total_ns: Nanoseconds since the end of the step before, by the work clock.
+        draft_ns: The part of them spent on proposing.
     """
 
     n_past: int
@@ -270,11 +269,11 @@ class PromptProgress:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What the target thought in one round. Probabilities are those of `app.engine.probability`.
+    """The target's probabilities in one step, as `app.engine.probability` defines them.
 
     Attributes:
-        chosen: The target's probability of each emitted token.
-        declined: The target's probability of the drafted token that it did not choose; None if there was none.
+        chosen: Probability of each emitted token.
+        declined: Probability of the rejected drafted token; None if there was none.
     """
 
     chosen: tuple[float, ...]
@@ -283,16 +282,16 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One verify round: what was drafted and what the target made of it.
+    """Event: one verify step has finished.
 
     Attributes:
-        tokens: The tokens emitted, the accepted ones first.
-        n_accepted: How many of them are accepted draft tokens.
-        draft: What was submitted.
-        stats: The counters after this round.
-        status: What drafting makes of it; None without.
-        inspection: Only if it was asked for, and never for the first token.
-        total_ns: Nanoseconds of the round, without a look at it; 0 for the first token, which is none.
+        tokens: The emitted tokens, accepted ones first.
+        n_accepted: Accepted tokens of the draft.
+        draft: The submitted draft.
+        stats: Counters after this step.
+        status: Status of drafting; None without.
+        inspection: Probabilities, if requested; never for the first token.
+        total_ns: Nanoseconds of the step without inspection; 0 for the first token.
         work_ns: The same by the work clock, without the time of other programs.
     """
 
@@ -308,7 +307,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class DraftLost:
-    """The draft model failed and the answer goes on without it."""
+    """Event: the draft model failed, and the answer goes on without it."""
 
     reason: str
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from app.engine.types import Draft, FinishReason, Origin
 
 Observe = Callable[[int, Origin], FinishReason | None]
-"""Told every emitted token in order; a reason ends the answer with that token."""
+"""Called with each emitted token in order; a returned reason ends the answer with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What became of one submitted draft.
+    """Result of verifying a draft.
 
     Attributes:
         tokens: The emitted tokens: the accepted ones, then the target's own unless the answer ended before it.
-        n_accepted: How many of them were drafted.
+        n_accepted: Accepted tokens of the draft.
         finish: Why the answer ended here, if it did.
     """
 
@@ -27,11 +27,11 @@ class Verification:
 
 
 def verify(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
-    """Sample the target at every position and keep going while it agrees with the draft.
+    """Sample the target at each position while it agrees with the draft.
 
     Row i holds the target's logits after the i-th drafted token (row 0: after the last token before the draft).
-    Only rows that are reached are sampled, so a stateful sampler sees exactly the tokens that plain decoding would
-    have shown it, and the emitted tokens have exactly the target's distribution whatever was drafted. The rule is
+    Only rows that are reached are sampled, so a stateful sampler sees exactly the tokens that it would see
+    without drafts, and the emitted tokens have exactly the target's distribution whatever was drafted. The rule is
     llama.cpp's (`common_sampler_sample_and_accept_n`).
     """
     tokens: list[int] = []

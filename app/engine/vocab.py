@@ -1,4 +1,4 @@
-"""Can these two vocabularies ride together?"""
+"""Compare the vocabularies of a target and a draft model."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ MAX_SIZE_DIFFERENCE = 128
 """Padded vocabularies of one family differ by this much at most (Qwen2.5: 151,936 and 152,064)."""
 
 FIRST_COMPARED_ID = 5
-"""Families give their first special tokens other texts without meaning anything by it."""
+"""The first special tokens of a family differ between models without any effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class VocabInfo:
-    """What decides whether two models speak the same tokens.
+    """The properties of a vocabulary that decide compatibility.
 
     Attributes:
         kind: Tokenizer family as the model file names it ("gpt2", "llama", ...).
         tokens: The text of every id, as UTF-8 bytes.
         bos: Id that begins a text, or None.
         eos: Id that ends one, or None.
-        add_bos: Whether the model wants `bos` in front of every text.
-        add_eos: Whether it wants `eos` behind.
+        add_bos: Whether the model adds `bos` before each text.
+        add_eos: Whether it adds `eos` after.
     """
 
     kind: str
@@ -34,11 +34,10 @@ class VocabInfo:
 
 
 def incompatibility(target: VocabInfo, draft: VocabInfo) -> str | None:
-    """Why a draft model cannot draft for a target, as one sentence, or None if it can.
+    """Return why a draft model cannot draft for a target, as one sentence; None if it can.
 
     The rule is llama.cpp's (`common/speculative.cpp`): same tokenizer type, same BOS and EOS where the model adds
-    them, sizes within 128, and equal texts from id 5 on. Those that only the target has are not always padding: a
-    model that was taught ChatML behind its family's vocabulary writes two of them in every turn. See `known_to`.
+    them, sizes within 128, and equal texts from id 5 on.
     """
     if target.kind != draft.kind:
         return f'The tokenizers differ: the target uses "{target.kind}", the draft "{draft.kind}".'
@@ -66,13 +65,13 @@ def incompatibility(target: VocabInfo, draft: VocabInfo) -> str | None:
 
 
 def known_to(n_vocab: int, stand_in: int) -> Callable[[Sequence[int]], Sequence[int]]:
-    """What a model of fewer tokens can be given in the place of others, one for one.
+    """Return a function that replaces the tokens a smaller vocabulary lacks.
 
-    A draft model guesses, and is checked: a word that it does not know costs it some guesses, and no answer.
+    A target trained on ChatML may use tokens beyond its family's vocabulary; the draft then guesses a little worse.
 
     Args:
-        n_vocab: Ids from here on are not known to it.
-        stand_in: The id that it reads in their place.
+        n_vocab: First id that the draft lacks.
+        stand_in: The id that replaces it.
     """
 
     def known(tokens: Sequence[int]) -> Sequence[int]:

@@ -243,7 +243,7 @@ def _strategy(pair: LoadedPair, drafting: Drafting, beside: Sequence[str], clock
         index = pair.index if "ngram" in sources else None
         if index is not None:
             index.require(drafting.min_match)
-            index.lay_beside(_tokens_of(pair, beside))
+            index.set_other_texts(_tokens_of(pair, beside))
         return AutomaticDrafting(pair.memory, drafter, index, clock)
     if isinstance(drafting, DraftParams) and drafter is not None:
         # What one answer teaches with drafts that nobody weighs is not for automatic drafting to learn.

@@ -284,7 +284,7 @@ def test_no_more_is_laid_beside_than_is_indexed_in_no_time() -> None:
         return tokenize(text)
 
     class Index(NgramIndex):
-        def lay_beside(self, texts: Iterable[Sequence[int]]) -> None:
+        def set_other_texts(self, texts: Iterable[Sequence[int]]) -> None:
             laid.extend(len(text) for text in texts)
 
     riders.tokenize, riders.index = counted, Index()  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""How likely a drafted token is to be accepted, learned from what was."""
+"""Learn how likely a drafted token is to be accepted."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ CONFIDENCE_PRIOR = (0.12, 0.3, 0.44, 0.55, 0.63, 0.74, 0.86, 0.93, 0.97, 0.985, 
 
 SUPPORT_EDGES = (1, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49)
 SUPPORT_PRIOR = (0.25, 0.46, 0.57, 0.73, 0.75, 0.81, 0.87, 0.91, 0.925, 0.955, 0.977, 0.995)
-"""By the votes for a look-up's token, `Continuation.support` (measured on 64 answers of Qwen2.5-Coder 1.5B)."""
+"""By `Continuation.support` of n-gram tokens (measured on 64 answers of Qwen2.5-Coder 1.5B)."""
 
 
 @dataclass(slots=True)
 class AcceptanceTable:
-    """Acceptance by a drafter's own measure of confidence, apart for the first drafted token and later ones.
+    """Acceptance by confidence, separately for the first drafted token and later ones.
 
     Each bin is a Beta estimate with a prior of weight `PRIOR_WEIGHT` and exponential forgetting; the bins are then
     made monotone, because more confidence never means less acceptance (pool adjacent violators).
@@ -80,10 +80,10 @@ class AcceptanceTable:
 
 
 def model_table(counts: list[list[list[float]]] | None = None) -> AcceptanceTable:
-    """A table by the draft model's probability."""
+    """Return a table by the draft model's probability."""
     return AcceptanceTable(CONFIDENCE_EDGES, CONFIDENCE_PRIOR, counts or [])
 
 
 def ngram_table(counts: list[list[list[float]]] | None = None) -> AcceptanceTable:
-    """A table by the votes for a look-up's tokens."""
+    """Return a table by the support of n-gram tokens."""
     return AcceptanceTable(SUPPORT_EDGES, SUPPORT_PRIOR, counts or [])

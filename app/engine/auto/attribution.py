@@ -1,8 +1,8 @@
-"""What a surprising time is put down to: the machine's speed, its steepness, or what the context costs.
+"""Attribute an unexpected batch time to the machine's speed, its steepness, or the cost of the context.
 
-They look alike in any one batch. They are told apart as a Kalman filter does it, by what else is known of each: the
-speed wanders, so only its last moments count, and it moves every width alike; the steepness moves all but the single
-row; what a cached token costs stays as it is, and weighs more the longer the context and the wider the batch.
+In one batch they look alike; a Kalman filter separates them over time. The speed wanders and moves all batch sizes
+alike. The steepness moves all but the single token. The cost of a cached token is constant, and counts more with a
+longer context and a larger batch.
 """
 
 from __future__ import annotations
@@ -13,36 +13,30 @@ from collections.abc import Sequence
 from app.engine.types import MAX_DRAFT
 
 CONTEXT_WIDTHS = (1, 8, MAX_DRAFT)
-"""Widths at which the cost of a cached token is kept; between them it is interpolated. Processors attend row by row,
-other devices read the cache once for all rows, and both have other kernels for wide batches."""
+"""Batch sizes at which the cost of a cached token is kept; others are interpolated. CPUs attend token by
+token, GPUs read the cache once per batch, and both use other kernels for large batches."""
 
 _NOISE = 0.06
-"""Standard deviation that a batch's time is taken to have, as a share of it; chosen, like `_WANDER` and `_UNSEEN`, not
-measured."""
+"""Standard deviation of a batch's time, as a share; chosen, not measured, like `_WANDER` and `_UNSEEN`."""
 SURPRISING = math.log(1.25)
-"""A surprise that is more than noise."""
+"""Smallest surprise that is more than noise."""
 _WANDER = 0.0134
-"""By how much the speed wanders from one batch to the next, as a share of it. With `_NOISE`, a fifth of a surprise
-behind an empty cache becomes speed."""
+"""Standard deviation of the speed from one batch to the next. With `_NOISE`, a fifth of a surprise becomes speed."""
 _UNSEEN = 0.19
-"""A width seen n times is taken to be known to within this share over the root of n: a surprise at one that was hardly
-seen says more about it than about the machine."""
+"""Uncertainty of a batch size seen once; it shrinks with the square root of the number of observations."""
 _STEEPNESS = 0.25
-"""Standard deviation of the steepness, the cost of further rows as a factor of what was measured. Ten measurements of
-one pair on a shared machine gave four rows for 1.3 to 1.8 single ones: a single row waits for memory and further ones
-for computing, and neighbours take now more of the one, now of the other."""
+"""Standard deviation of the steepness. Ten calibrations on a shared machine gave 1.3 to 1.8 single tokens for four: one
+token waits for memory, further ones for computing, and other programs use more of the one or the other."""
 _STEEPNESS_WANDER = 0.02
-"""By how much the steepness wanders from one batch to the next; chosen, like the others."""
+"""Standard deviation of the steepness from one batch to the next; chosen."""
 STEEPNESS_RETURN = math.sqrt(1.0 - (_STEEPNESS_WANDER / _STEEPNESS) ** 2)
-"""Which part of the steepness's logarithm is left a batch later: what lasts belongs to the widths themselves."""
+"""Share of the steepness's logarithm that is left a batch later; what lasts belongs to the batch sizes."""
 _COMMON, _PER_ROW, _OWN = 5e-5, 2e-4, 0.5
-"""How uncertain the cost of a cached token is before anything was seen, in single rows of an empty cache: what it adds
-for all rows together, for each of them, and by which share of the latter one width may differ from the others. A model
-of 135 million parameters takes 3.6e-4 a row on two cores, one of 1.5 billion 1.9e-4 (Q4_0) and 7e-5 (BF16), large ones
-and graphics cards less."""
+"""Uncertainty of the cost of a cached token before anything was seen, in single tokens over an empty cache: the part
+common to a batch, the part per token, and the share by which one batch size may differ. Measured per token on 2 cores:
+3.6e-4 for 135 million parameters, 1.9e-4 (Q4_0) and 7e-5 (bf16) for 1.5 billion; GPUs need less."""
 _GUESS = 1e-4
-"""What a cached token is taken to cost each row, in single rows, until something is known. A processor's figure: a card
-is fast enough for the first measurement to find out."""
+"""Assumed cost of a cached token, in single tokens; a CPU's. A GPU is fast enough for calibration to measure it."""
 _SURE = 0.3
 _LEAST = 1e-6
 _SPEED, _STEEP, _FIRST_CELL = 0, 1, 2
@@ -50,12 +44,12 @@ _NARROW_CELL = _FIRST_CELL + 1
 
 
 def guess(plain_ns: float) -> list[float]:
-    """What a cached token may cost at each of `CONTEXT_WIDTHS`, before anything was seen."""
+    """Return the assumed cost of a cached token at each of `CONTEXT_WIDTHS`."""
     return [_GUESS * plain_ns * width for width in CONTEXT_WIDTHS]
 
 
 class Attribution:
-    """Shares out surprises; remembers only how uncertain everything is.
+    """Distribute surprises; hold only the uncertainties.
 
     Args:
         plain_ns: A single row behind an empty cache.
@@ -80,17 +74,17 @@ class Attribution:
 
     @property
     def knows_context(self) -> bool:
-        """Whether what was seen says what a cached token costs, or what was known before does."""
+        """Whether the cost of a cached token is known."""
         return self._was_known or self._covariance[_NARROW_CELL][_NARROW_CELL] < _SURE**2 * self._at_first
 
     def doubt_speed(self, surprise: float) -> None:
-        """The speed may have changed by as much as a surprise, all at once, and not for all widths alike."""
+        """Allow the speed to have changed at once by as much as a surprise."""
         covariance = self._covariance
         covariance[_SPEED][_SPEED] += surprise**2
         covariance[_STEEP][_STEEP] = min(_STEEPNESS**2, covariance[_STEEP][_STEEP] + surprise**2)
 
     def gains(self, surprise: float, further: float, cached: Sequence[float], n_seen: int | None) -> list[float]:
-        """Which part of a surprise each unknown takes.
+        """Return the share of a surprise that each unknown takes.
 
         Args:
             surprise: The logarithm of measured over expected time. A large one may be a disturbance: it counts as a
@@ -127,6 +121,6 @@ class Attribution:
 
 
 def _settled() -> float:
-    """The uncertainty of the speed that `_WANDER` and `_NOISE` settle at."""
+    """Return the steady uncertainty of the speed under `_WANDER` and `_NOISE`."""
     wander, noise = _WANDER**2, _NOISE**2
     return (math.sqrt(wander**2 + 4 * wander * noise) - wander) / 2

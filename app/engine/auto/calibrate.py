@@ -1,4 +1,4 @@
-"""Measuring what batches cost on this machine, in the time that somebody is willing to wait."""
+"""Calibrate a pair: measure the cost curve of the target and the cost of a drafted token."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from contextlib import suppress
 
 from app.engine.auto.curve import MAX_ROWS, CostProfile
-from app.engine.auto.stopwatch import COMFORT, HeldUpError, Stopwatch
+from app.engine.auto.stopwatch import COMFORT, SlowedError, Stopwatch
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
 
@@ -31,7 +31,7 @@ By replays of first answers on machines that are worth drafting on, automatic dr
 3% slower than one that knows 16 rows as well; without 8, 2 or 4 rows it is up to 11%.
 """
 _ATTEMPTS = 3
-"""A machine that is held up for longer is measured as it is."""
+"""Attempts; the last one accepts a slow machine."""
 
 
 def calibrate(
@@ -74,7 +74,7 @@ def calibrate(
     widest = min(len(text), target.n_rollback + 1)
     for left in reversed(range(_ATTEMPTS)):
         watch = Stopwatch(target, text, clock, budget_ns, cancelled, doubts=left > 0)
-        with suppress(HeldUpError):
+        with suppress(SlowedError):
             return (yield from _measured(watch, target, draft, widest, passes))
     raise AssertionError("the last attempt doubts nothing")
 
@@ -82,7 +82,7 @@ def calibrate(
 def _measured(
     watch: Stopwatch, target: TokenCache, draft: TokenCache | None, widest: int, passes: int
 ) -> Generator[float, None, CostProfile]:
-    """One attempt at what `calibrate` does; `HeldUpError` if it is worth another."""
+    """Calibrate once; raise `SlowedError` if another attempt is worthwhile."""
     row_ns = yield from watch.warm_up(target)
     if draft is not None:
         yield from watch.warm_up(draft)

@@ -1,4 +1,4 @@
-"""From the widths of batches that were measured to all widths."""
+"""Interpolate measured costs to all batch sizes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 
 
 def envelope(costs: Sequence[float]) -> list[float]:
-    """The cost of the cheapest batch at least as wide, by width; index 0 is unused."""
+    """Return the cost of the cheapest batch at least as large, by size; index 0 is unused."""
     out = list(costs)
     for rows in range(len(out) - 2, 0, -1):
         out[rows] = min(out[rows], out[rows + 1])
@@ -15,13 +15,13 @@ def envelope(costs: Sequence[float]) -> list[float]:
 
 
 def expand(rows: Mapping[int, float], n: int) -> list[float]:
-    """Costs of every width from 1 to n: measured ones as they are, the rest on the line between neighbours.
+    """Return the costs of all batch sizes from 1 to n, interpolated linearly.
 
-    Beyond the widest measured one the cost grows by the mean cost of a row up to there.
+    Beyond the largest measured one, each token adds the mean cost of a token up to there.
 
     Args:
-        rows: At least width 1.
-        n: Widest width wanted.
+        rows: Measured costs by batch size; 1 is required.
+        n: Largest batch size.
 
     Returns:
         A list of n + 1 costs; index 0 is unused.

@@ -1,4 +1,4 @@
-"""What single batches take, and how often each is timed so that no unlucky moment decides."""
+"""Time single batches for calibration, often enough that one disturbed moment does not decide."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
 
 COMFORT = 0.25
-"""Share of the budget that one width should take; what is expected to take longer is looked at less often."""
+"""Share of the budget for one batch size; slower ones are timed less often."""
 _CONTEXT = 512
 _AGREE = 1.1
-"""Where two measurements of a width differ by a larger factor, a third one decides."""
-_DEAR = 0.05
+"""Two measurements that differ by a larger factor are followed by a third."""
+_SLOW = 0.05
 """A single row that takes a larger share of the budget is timed once, not anew for every width: what a change of the
 machine's speed spoils is less than the wait for more of them."""
 _SOON = 0.02
 """Share of the budget. While the draft model would take less to read a piece of a prompt twice as long, that is timed
 too: that a card reads sixty-four tokens as soon as one says nothing of how it reads thousands."""
-_HELD_UP = 1.5
+_SLOWED = 1.5
 """A single row that takes so many times what the others took, or batches that need all weights as well, was held up."""
 _ODD, _SURE = 0.75, 3
 """A width that seems to cost less than this share of a narrower one is looked at again, unless so many looks say so."""
@@ -40,12 +40,12 @@ of what the context adds to it, together. What is measured is extrapolated to co
 that the machine got busy meanwhile."""
 
 
-class HeldUpError(Exception):
-    """The single row in which everything is told took long only because something else held it up."""
+class SlowedError(Exception):
+    """Other programs slowed down the single token that all costs are relative to."""
 
 
 class Stopwatch:
-    """Times batches on an empty cache.
+    """Time batches on an empty cache.
 
     Args:
         target: The big model's cache.
@@ -61,7 +61,7 @@ class Stopwatch:
         shares: Per width, the cost in single rows timed right before, each time it was looked at.
 
     Everything that runs a batch raises `Interrupted` once it is cancelled, and `begin`, `look` and `doubt` raise
-    `HeldUpError`.
+    `SlowedError`.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Stopwatch:
 
     @property
     def spent_ns(self) -> int:
-        """What was spent since `begin`."""
+        """Nanoseconds since `begin`."""
         return self._clock() - self._started
 
     def time(self, cache: TokenCache, width: int, n_outputs: int | None = None) -> float:
@@ -137,12 +137,12 @@ class Stopwatch:
             self.one()
 
     def _is_dear(self, row_ns: float) -> bool:
-        return row_ns > _DEAR * self.budget_ns
+        return row_ns > _SLOW * self.budget_ns
 
     def _hold_against(self, share: float) -> None:
         """Hold what a batch took, in single rows, against the only one that was timed, where that is dear."""
-        if self._is_slow and self._doubts and _HELD_UP * share < 1.0:
-            raise HeldUpError
+        if self._is_slow and self._doubts and _SLOWED * share < 1.0:
+            raise SlowedError
 
     def doubt(self) -> None:
         """Time a single row once more if many take hardly longer: so they do where each batch waits for a disk."""
@@ -153,7 +153,7 @@ class Stopwatch:
         """Nanoseconds of a single row: now, unless that takes long."""
         if not self._is_slow:
             ns = self._twice(self._target, 1)
-            if self.ones and ns > _HELD_UP * statistics.median(self.ones):
+            if self.ones and ns > _SLOWED * statistics.median(self.ones):
                 # What is timed in such a row looks as if it cost nothing; what is timed in one that stays so does not.
                 ns = min(ns, self._twice(self._target, 1))
             self.ones.append(ns)
@@ -170,18 +170,18 @@ class Stopwatch:
         return one * (share if self._is_slow else 1.0 + share)
 
     def settled(self) -> dict[int, float]:
-        """What widths cost in single rows. Every batch reads all weights once, so less than one is a disturbance."""
+        """Return the cost of each batch size in single tokens, at least 1: each batch reads all weights."""
         return {width: max(1.0, statistics.median(shares)) for width, shares in self.shares.items()}
 
     @property
     def is_steep(self) -> bool:
-        """Whether a second row takes more than half of what a single one does."""
+        """Whether a second token costs more than half of the first."""
         return self.settled().get(2, 1.0) > _STEEP
 
     def is_odd(self, width: int) -> bool:
-        """Whether a width seems to cost much less than a narrower one, by what one look or two say.
+        """Return whether a batch size seems much cheaper than a smaller one, after few measurements.
 
-        Kernels have such steps, and a machine that stood still for a moment looks as if it had one.
+        Kernels have such steps, but a stalled machine looks the same.
         """
         settled = self.settled()
         narrower = max((share for other, share in settled.items() if other < width), default=1.0)
@@ -205,7 +205,7 @@ class Stopwatch:
         self._hold_against(min(shares))
 
     def draft_shares(self, draft: TokenCache) -> tuple[float, float]:
-        """What a drafted token and a prompt token cost in the draft model, in single rows of the target."""
+        """Return the cost of a drafted token and of a prompt token, in single tokens of the target."""
         shares: list[float] = []
         self._add(shares, draft, 1, 2)
         width = len(self._text)
@@ -222,16 +222,16 @@ class Stopwatch:
         return statistics.median(shares), each / self.one()
 
     def fill_cost(self) -> float:
-        """What it would take to fill the cache far enough to see the cost of context, in nanoseconds."""
+        """Return the nanoseconds to fill the cache far enough to measure the cost of context."""
         widest = max(self.shares, default=1)
         return _CONTEXT * self.ones[-1] * self.settled().get(widest, 1.0) / widest
 
     def cells(self) -> dict[int, float]:
-        """What a token in the cache adds to batches, in single rows, from batches behind a long context.
+        """Measure the cost of a cached token, in single tokens, from batches over a long context.
 
         Returns:
-            The cost at every one of `CONTEXT_WIDTHS`; nothing where the context or the list of widths is too short,
-            where the machine did not stay as fast as it was, or where no whole batch can be taken back.
+            The cost at each of `CONTEXT_WIDTHS`; empty if the context is too short, the speed changed meanwhile, or a
+            batch cannot be rolled back.
         """
         target, text = self._target, self._text
         if target.n_rollback < target.n_ctx:

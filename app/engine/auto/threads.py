@@ -1,7 +1,6 @@
-"""How many threads are fastest: measured, one number for single tokens and one for prompts.
+"""Measure the fastest number of threads, for single tokens and for prompts.
 
-Single tokens wait for memory, so more threads than saturate it only wait for each other; prompts compute, and take as
-many as there are. Which number that is depends on the processor, the model and the build, and is not guessed.
+Single tokens wait for memory, so further threads only wait for each other; prompts compute, and use all of them.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class ThreadTimes:
-    """What was measured.
+    """Measured times.
 
     Attributes:
         generation: Nanoseconds of one token, by the number of threads.

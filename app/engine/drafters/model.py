@@ -11,12 +11,12 @@ from app.engine.types import NO_DRAFT, Draft
 
 
 class ModelDrafter:
-    """Greedy drafts from a draft model that keeps its own cache.
+    """Draft greedily with a model that has its own cache.
 
     The draft model never sees the verify batch: what it computed while drafting stays in its cache as far as it was
-    accepted. Let a round start with `n` tokens and draft `k`, of which the target accepts `a`. Unless a dropped
+    accepted. Let a step start with `n` tokens and draft `k`, of which the target accepts `a`. Unless a dropped
     candidate ended the draft, its last token was not evaluated, so after `accept` the cache holds `n + min(a, k - 1)`
-    tokens (`n + a` after a dropped one), and the next round has one token to catch up with, or two when everything was
+    tokens (`n + a` after a dropped one), and the next step has one token to catch up with, or two when everything was
     accepted.
 
     Args:
@@ -44,7 +44,7 @@ class ModelDrafter:
             pass
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Bring the cache up to all but the last token, which the first draft evaluates."""
+        """Read all but the last token, which the first draft evaluates."""
         known = len(tokens) - 1 - self.unread(tokens)
         yield known
         yield from self.cache.process(tokens[known:-1], cancelled)
@@ -56,7 +56,7 @@ class ModelDrafter:
             self.read(tokens, missing)
 
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
-        """Propose tokens one by one until the judge, the limit, an end token or the context says stop."""
+        """Propose tokens one by one until the judge, the limit, an end token or the context ends the draft."""
         self._n_before_draft = len(tokens)
         # The last drafted token is never evaluated here, so it needs no cell.
         limit = min(limit, self.cache.n_ctx - len(tokens) + 1)

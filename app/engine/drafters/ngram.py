@@ -1,9 +1,8 @@
-"""Drafting without a model: what followed the last times the same words were said.
+"""N-gram drafting, also called prompt lookup: propose what followed the same tokens before.
 
-The index is LZ77's: hash chains over the last few tokens lead to earlier places where they stood, and the place with
-the longest common past is followed. Every other place has one vote for each token in common before it: they count for
-every token that followed there as well, and against the first that did not. To add or take back a token changes one
-dictionary entry of each chain; a token takes one entry and one integer in each.
+The index is LZ77's: hash chains over the last few tokens lead to earlier places, and the place with the longest common
+past is continued. Each other place votes with the length of its common past, for each token that also followed there
+and against the first that did not. Adding or removing a token changes one dictionary entry per chain.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from app.engine.cache import common_prefix
 from app.engine.types import MIN_MATCH
 
 MAX_MATCH = 64
-"""A longer common past says nothing more."""
+"""Longest common past that is counted, in tokens."""
 MAX_CANDIDATES = 16
-"""Earlier places looked at in each chain, most recent first."""
+"""Earlier places tried in each chain, latest first."""
 _LONG_MATCH = 6
-"""Tokens in common that lead to few places of a long text; two of them lead to more than can be looked at."""
+"""Key length of the second chain: two tokens lead to too many places of a long text."""
 
 _NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """What stood after earlier occurrences of the text's end.
+    """The tokens that followed an earlier occurrence of the text's end.
 
     Attributes:
-        tokens: The tokens that followed there.
-        match_length: How many tokens before them agree, at most `MAX_MATCH`.
-        support: For each of the tokens the common past that it has here, and the votes of the other places.
+        tokens: The tokens.
+        match_length: Tokens before them that agree, at most `MAX_MATCH`.
+        support: For each token, its common past and the votes of the other places.
     """
 
     tokens: tuple[int, ...]
@@ -46,7 +45,7 @@ NOTHING = Continuation((), 0, ())
 
 
 class _Chain:
-    """Every place of a token sequence, findable by the `length` tokens before it."""
+    """Index of the places of a sequence by the `length` tokens before each."""
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -55,7 +54,7 @@ class _Chain:
         self._earlier = array("q")
 
     def places(self, past: Sequence[int]) -> list[int]:
-        """The `MAX_CANDIDATES` latest places behind the end of `past`, most recent first."""
+        """Return the latest places after the end of `past`, latest first."""
         place = self._latest.get(tuple(past[-self.length :]), _NONE) if len(past) >= self.length else _NONE
         found: list[int] = []
         while place != _NONE and len(found) < MAX_CANDIDATES:
@@ -64,7 +63,7 @@ class _Chain:
         return found
 
     def grow(self, tokens: Sequence[int]) -> None:
-        """Take in the last of the tokens."""
+        """Add the last token."""
         earlier = _NONE
         if len(tokens) >= self.length:
             key = tuple(tokens[-self.length :])
@@ -73,7 +72,7 @@ class _Chain:
         self._earlier.append(earlier)
 
     def shrink(self, tokens: Sequence[int]) -> None:
-        """Forget the last of the tokens."""
+        """Remove the last token."""
         earlier = self._earlier.pop()
         if len(tokens) >= self.length:
             key = tuple(tokens[-self.length :])
@@ -84,12 +83,12 @@ class _Chain:
 
 
 class _Place(NamedTuple):
-    """Where the end of the past stood before.
+    """An earlier place of the same tokens.
 
     Attributes:
         tokens: The text.
-        at: Where in it; what follows stands there.
-        length: How many tokens before it agree with the past.
+        at: Index of the token that follows.
+        length: Tokens before it that agree.
     """
 
     tokens: Sequence[int]
@@ -98,7 +97,7 @@ class _Place(NamedTuple):
 
 
 class _Text:
-    """A token sequence, every place of it findable by the tokens before it."""
+    """A token sequence and its index."""
 
     def __init__(self, min_match: int) -> None:
         self.tokens: list[int] = []
@@ -117,7 +116,7 @@ class _Text:
             self.tokens.pop()
 
     def places(self, past: Sequence[int]) -> Iterator[_Place]:
-        """Places where the end of the past stood; the first with all of it is the last."""
+        """Yield places with the end of `past`, up to the first with all of it."""
         found: set[int] = set()
         for chain in self._chains:
             for at in chain.places(past):
@@ -130,7 +129,7 @@ class _Text:
                         return
 
     def _common_past(self, at: int, past: Sequence[int], n: int) -> int:
-        """How many tokens before a place agree with the end of `past`; the key's own `n` agree already."""
+        """Return the number of tokens before a place that agree with the end of `past`, at least `n`."""
         tokens = self.tokens
         longest = min(at, len(past))
         while n < longest and tokens[at - 1 - n] == past[-1 - n]:
@@ -139,58 +138,55 @@ class _Text:
 
 
 class NgramIndex:
-    """Every place of a growing token sequence, findable by the tokens before it; other texts may lie beside it.
+    """Index of a growing token sequence, and of other texts beside it.
 
-    It holds what it was last given: of the next turn of a conversation only what is new need be indexed.
+    The next turn of a conversation indexes only its new tokens.
 
     Args:
-        min_match: Tokens that must agree.
+        min_match: Shortest match, in tokens.
     """
 
     def __init__(self, min_match: int = MIN_MATCH) -> None:
         self._min_match = min_match
         self._text = _Text(min_match)
-        self._beside: list[_Text] = []
-        self._to_lay: Iterable[Sequence[int]] = ()
+        self._others: list[_Text] = []
+        self._to_index: Iterable[Sequence[int]] = ()
 
     def __len__(self) -> int:
         return len(self._text.tokens)
 
     def require(self, min_match: int) -> None:
-        """From now on so many tokens must agree; where that changes, everything is indexed anew."""
+        """Set the shortest match; a change drops the index."""
         if min_match != self._min_match:
-            self._min_match, self._text, self._beside = min_match, _Text(min_match), []
+            self._min_match, self._text, self._others = min_match, _Text(min_match), []
 
-    def lay_beside(self, texts: Iterable[Sequence[int]]) -> None:
-        """Let texts be looked up that are no part of the sequence, and those of before no more.
-
-        They are read by the next `follow`, for it is that which has its time.
-        """
-        self._beside, self._to_lay = [], texts
+    def set_other_texts(self, texts: Iterable[Sequence[int]]) -> None:
+        """Replace the texts beside the sequence; the next `follow` indexes them."""
+        self._others, self._to_index = [], texts
 
     def follow(self, tokens: Sequence[int]) -> None:
-        """Make the index hold exactly `tokens`, which usually only grew."""
+        """Index exactly `tokens`, reusing the common prefix."""
         held = self._text.tokens
         known = len(held)
         if known > len(tokens) or held != tokens[:known]:
             known = common_prefix(held, tokens)
             self._text.cut(known)
         self.grow(tokens[known:])
-        for other in self._to_lay:
-            self._beside.append(_Text(self._min_match))
-            self._beside[-1].grow(other)
-        self._to_lay = ()
+        for other in self._to_index:
+            self._others.append(_Text(self._min_match))
+            self._others[-1].grow(other)
+        self._to_index = ()
 
     def grow(self, tokens: Sequence[int]) -> None:
-        """Add tokens behind what the index holds."""
+        """Append tokens."""
         self._text.grow(tokens)
 
     def continuation(self, ahead: Sequence[int], limit: int) -> Continuation:
-        """What may follow the sequence and `ahead`, up to `limit` tokens.
+        """Return a continuation of the sequence and `ahead`.
 
         Args:
             ahead: Tokens assumed after the sequence, such as a draft; they are not added.
-            limit: Most tokens wanted.
+            limit: Most tokens.
         """
         tokens = self._text.tokens
         n_ahead = min(len(ahead), MAX_MATCH)
@@ -204,11 +200,11 @@ class NgramIndex:
         return Continuation(said, best.length, _support(said, best.length, places))
 
     def _places(self, past: Sequence[int]) -> list[_Place]:
-        """Places where the end of the past stood before, in the sequence itself first."""
-        return [place for text in (self._text, *self._beside) for place in text.places(past)]
+        """Return places with the end of `past`, in the sequence itself first."""
+        return [place for text in (self._text, *self._others) for place in text.places(past)]
 
     def _after(self, place: _Place, ahead: Sequence[int], limit: int) -> Sequence[int]:
-        """What stands from a place on; a text that has repeated itself up to its end goes on repeating itself."""
+        """Return the tokens from a place on; text that repeated itself up to its end goes on repeating."""
         after = place.tokens[place.at : place.at + limit]
         if len(after) == limit or place.tokens is not self._text.tokens:
             return after
@@ -219,7 +215,7 @@ class NgramIndex:
 
 
 def _support(said: Sequence[int], match_length: int, others: Iterable[_Place]) -> tuple[float, ...]:
-    """Votes for each token less those against it; a place that differed has no vote on what follows."""
+    """Return the votes for each token minus those against; a place that differed stops voting."""
     n_said = len(said)
     # Differences from token to token; every token that holds makes the common past longer by one.
     changes = [match_length, *[1] * (n_said - 1), 0, 0]

@@ -1,4 +1,4 @@
-"""What a model thinks, told apart from what it answers by the marks that its family writes around both."""
+"""Separate reasoning from the answer, by the marks that a model family writes around them."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from enum import Enum
 from app.engine.text.segments import Segment, cut, held_back, text_of
 
 _LONGEST_LEAD = 200
-"""Characters of space or of a header before a mark: a model that writes nothing else is shown doing so."""
+"""Longest space or header before a mark, in characters."""
 _LONGEST_NAME = 40
-"""Characters of a word of a header that no family has; many languages write whole sentences without a space."""
+"""Longest word of a header, in characters."""
 _FIRST_MARK = 0xDC00
-"""Half a character each, which no text of a model can hold."""
+"""First of the surrogates that stand for tokens; no text can contain them."""
 _HALVES = range(_FIRST_MARK, 0xE000)
 _BETWEEN = "\n\n"
 
 
 class Place(Enum):
-    """Where in an answer a text is."""
+    """Part of an answer."""
 
     START = "start"
-    """Before thinking and answer, or between them: what comes next has a mark of its own, or is the answer."""
+    """Before reasoning and answer, or between them."""
     THINKING = "thinking"
     ANSWER = "answer"
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningMarkup:
-    """What a family of models writes around its thinking and its answer.
+    """The marks of a model family.
 
-    Marks that are tokens of the vocabulary count as these tokens only: a model may well write about them.
+    Marks that are tokens of the vocabulary count only as tokens: a model may write about them.
 
     Attributes:
-        open: Begins the thinking.
+        open: Begins the reasoning.
         close: Ends it.
-        answer: Begins the answer; "" where whatever follows the thinking is the answer.
-        end: Ends the answer, where anything may follow it.
-        headers: What begins that which stands in front of a mark and is no text.
-        header_words: What headers say, such as who speaks: anything else may be an answer whose mark is missing.
-        think: What is written behind a prompt to go on with a thought.
-        conclude: What is written behind a thought to go on with the answer.
-        speak: What is written behind a prompt to go on with the answer.
-        marks: Half a character for each token that is, or is part of, a mark; see `with_tokens`.
+        answer: Begins the answer; "" if the answer follows the reasoning.
+        end: Ends the answer, if text may follow it.
+        headers: Beginnings of headers, which come before a mark and are not shown.
+        header_words: Words of headers, such as roles; other text is an answer without a mark.
+        think: Appended to a prompt to continue the reasoning.
+        conclude: Appended to reasoning to continue with the answer.
+        speak: Appended to a prompt to continue the answer.
+        marks: A surrogate for each token that is part of a mark; see `with_tokens`.
     """
 
     open: str
@@ -58,7 +58,7 @@ class ReasoningMarkup:
     marks: Mapping[int, str] = field(default_factory=dict)
 
     def with_tokens(self, tokens: Mapping[str, int]) -> ReasoningMarkup:
-        """The same where some texts are tokens of a vocabulary.
+        """Return the markup for a vocabulary.
 
         Args:
             tokens: Ids of tokens by their text.
@@ -85,11 +85,11 @@ class ReasoningMarkup:
 
 
 THINK = ReasoningMarkup("<think>", "</think>", think="<think>\n", conclude="\n</think>\n\n")
-"""What most families write, and what is looked for where nothing else is known."""
+"""Marks of most families, and the default."""
 
 
 class ReasoningSplitter:
-    """Tells thinking from answering.
+    """Split text into reasoning and answer.
 
     Args:
         markup: The marks.
@@ -118,11 +118,11 @@ class ReasoningSplitter:
 
     @property
     def holds(self) -> bool:
-        """Whether text waits for what follows it, or a mark of the answer must still come."""
+        """Whether text waits for more, or a mark of the answer must still come."""
         return bool(self._held) or (self.place is Place.START and self._has_passed_mark)
 
     def name(self, half: str, text: str) -> None:
-        """Say how the token behind half a character shows where it is no mark."""
+        """Set the text of the token behind a surrogate, for where it is no mark."""
         self._shown[ord(half)] = text
 
     def push(self, segment: Segment) -> list[Segment]:
@@ -138,7 +138,7 @@ class ReasoningSplitter:
         return ready
 
     def flush(self, *, ended: bool = True) -> list[Segment]:
-        """What was held back, when no more text follows.
+        """Return the text held back, at the end.
 
         Args:
             ended: Whether the answer is at its end: then nothing but a header is left out. Of one that may be continued
@@ -159,7 +159,7 @@ class ReasoningSplitter:
         return self._emit(held)
 
     def _find_start(self, pending: list[Segment]) -> tuple[list[Segment], list[Segment], bool]:
-        """Look for what begins thinking or answer; returns what is shown, what is left, and whether that is decided."""
+        """Find the beginning of reasoning or answer; return shown text, the rest, and whether that is final."""
         text = text_of(pending)
         rest = text.lstrip()
         lead = len(text) - len(rest)
@@ -187,7 +187,7 @@ class ReasoningSplitter:
         return [], pending, True
 
     def _find_end(self, pending: list[Segment]) -> tuple[list[Segment], list[Segment], bool]:
-        """Look for what ends thinking or answer; likewise."""
+        """Find the end of reasoning or answer; return the same."""
         text, markup = text_of(pending), self._markup
         marks: dict[str, Place] = {}
         if self.place is Place.THINKING:

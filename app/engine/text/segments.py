@@ -1,7 +1,7 @@
 """Text of a model in segments, and the stop strings that span them.
 
 A stage takes segments and gives segments. It holds back only what it cannot decide yet, and keeps for every piece of
-text who wrote it first. `app.engine.text.stream` puts the stages together.
+text its source. `app.engine.text.stream` puts the stages together.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Segment:
 
     Attributes:
         text: Complete characters.
-        origin: Who wrote the token that completed them.
-        reasoning: Whether the text belongs to the model's thinking, not to its answer.
+        origin: Source of the token that completed them.
+        reasoning: Whether the text is reasoning.
     """
 
     text: str
@@ -28,7 +28,7 @@ class Segment:
 
 
 def held_back(text: str, markers: Iterable[str]) -> int:
-    """How many trailing characters of `text` could be the beginning of a marker."""
+    """Return the number of trailing characters that could begin a marker."""
     return max((n for m in markers for n in range(1, len(m)) if text.endswith(m[:n])), default=0)
 
 

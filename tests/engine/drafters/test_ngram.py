@@ -144,7 +144,7 @@ def test_another_number_of_common_tokens_forgets_what_was_indexed_by_the_old_one
 
 def beside(own: tuple[int, ...], *others: tuple[int, ...]) -> NgramIndex:
     out = NgramIndex()
-    out.lay_beside(others)
+    out.set_other_texts(others)
     out.follow(own)
     return out
 
@@ -168,9 +168,9 @@ def test_among_equals_the_text_itself_wins_and_the_one_beside_votes() -> None:
     assert found.support == (2 + 2 - 2, 2 + 1 - 2)
 
 
-def test_what_lay_beside_before_is_forgotten_and_the_text_is_not() -> None:
+def test_what_set_other_texts_before_is_forgotten_and_the_text_is_not() -> None:
     other = beside((1, 2, 3, 9, 1, 2), (1, 2, 6))
-    other.lay_beside([(5, 6, 7)])
+    other.set_other_texts([(5, 6, 7)])
     other.follow((1, 2, 3, 9, 1, 2))
 
     assert other.continuation((), 8) == index(1, 2, 3, 9, 1, 2).continuation((), 8)
