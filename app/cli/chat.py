@@ -29,7 +29,7 @@ from app.ui.models.state import PairService, Tuning
 
 if TYPE_CHECKING:
     from app.conversations.store import Store
-    from app.ui.chat.session import ChatSession
+    from app.session.session import Session
 
 _CLOSE_S = 1.0
 """Freeing the models takes a moment; a native call that does not return would take for ever."""
@@ -58,7 +58,7 @@ def chat(args: argparse.Namespace) -> int:
 
         return Store.open_anyway(conversations_file())
 
-    def session() -> ChatSession:
+    def session() -> Session:
         return app.session
 
     pairs = _pairs(opener, session)
@@ -106,9 +106,9 @@ def _first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
     return known_pairs()[0], None, True
 
 
-def _pairs(opener: Opener, session: Callable[[], ChatSession]) -> PairService:
+def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
     """The pairs to choose from, for a chat that is built after them."""
-    from app.ui.chat.session import Phase
+    from app.session.snapshot import Phase
     from app.ui.models.lookout import Surroundings
     from app.ui.models.service import Pairs
 

@@ -1,7 +1,13 @@
-"""The open conversation and its persistence; no screen and no thread.
+"""One chat as one state machine: commands and worker events in, a snapshot out.
 
-keeper        entry point: saves an answer while it is being written
-conversation  the open conversation and its branches
-shelf         the list of conversations: rename, pin, delete
-kept          saved items as values
+No screen, no timer, no thread: readers such as the chat screen call it and render `Session.snapshot`.
+
+session         commands and events; the entry point
+snapshot        one chat at one moment, as values
+conversation    the open conversation, its branches and its running answer, stored while it is written
+library         all stored conversations: list, search, rename, pin, delete
+chat_settings   how answers are asked for
+answer_numbers  the numbers of an answer as they are stored
+comparison      a prompt to compare with and without the draft
+engine          the commands of the worker
 """

@@ -82,6 +82,7 @@ class Session:
         self._request: int | None = None
         self._can_switch = False
         self._loads = self._n_loading = int(is_loading)
+        self._switches = 0
         self._next: tuple[Loader, ChatSettings] | None = None
         self._count: _Count | None = None
 
@@ -94,6 +95,7 @@ class Session:
             title=self._base.title,
             loads=self._loads,
             pair=self.pair,
+            switches=self._switches,
             conversation=self.library.conversation,
             tree=self.conversation.tree,
             messages=self.conversation.messages if self.waiting is None else self._with_waiting(self.waiting),
@@ -290,6 +292,7 @@ class Session:
         return True
 
     def _enter(self) -> None:
+        self._switches += 1
         self.stop()
         self._request = self.waiting = self.preparing = None
         if self.phase is Phase.ANSWERING:

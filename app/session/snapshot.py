@@ -55,7 +55,9 @@ class DraftState:
         available = drafting is not None if pair is None else bool(pair.sources(drafting))
         if not available:
             why = pair.why_plain(drafting) if pair is not None else ""
-            return cls(False, False, "no draft", reason=f"{why[:1].upper()}{why[1:]}." if why else "No draft model.")
+            return cls(
+                False, False, "no draft", reason=f"{why[:1].upper()}{why[1:]}." if why else "There is no draft model."
+            )
         if not switched_on:
             return cls(False, True, "draft off")
         if isinstance(drafting, DraftParams):
@@ -72,6 +74,7 @@ class Snapshot:
         title: Name of the pair that is loaded, or is being loaded.
         loads: How many pairs were loaded or are being loaded.
         pair: The loaded pair; None without one.
+        switches: How often a conversation was begun or opened.
         conversation: Its id; None until its first prompt.
         tree: Its messages with every branch.
         messages: The active branch; a prompt that waits for the models stands at its end with negative ids.
@@ -86,6 +89,7 @@ class Snapshot:
     title: str
     loads: int
     pair: PairInfo | None
+    switches: int
     conversation: int | None
     tree: Tree
     messages: tuple[Node, ...]

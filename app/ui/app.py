@@ -18,10 +18,8 @@ from app.conversations.titles import fit
 from app.core.errors import AppError
 from app.session.chat_settings import ChatSettings
 from app.session.engine import EngineFactory
-from app.session.keeper import Keeper
+from app.session.session import Session
 from app.ui.base_screen import SubScreen
-from app.ui.chat.session import ChatSession
-from app.ui.chat.wanted import ComparisonWanted, ConversationsWanted, PairsWanted, SettingsWanted
 from app.ui.commands.palette import chat_commands
 from app.ui.key_names import key, name_by, shown
 from app.ui.keys.in_turn import OrderlyApp
@@ -82,10 +80,10 @@ class TandemApp(OrderlyApp):
         self.engine = engine_factory(self._bridge)
         self._tuning = tuning
         self._loader = loader
-        self._settings = settings
         self._pairs = pairs
         self._has_pair = not first_run or pairs is None
-        self._keeper = Keeper(store)
+        live = tuning.live if tuning is not None else None
+        self.session = Session(self.engine, settings, store, live, is_loading=self._has_pair)
         self._interrupted_at = -_QUIT_AGAIN_S
         # Moving text costs the models their processor, and a screen that jumps at once is easier to follow.
         self.animation_level = "none"
@@ -96,15 +94,7 @@ class TandemApp(OrderlyApp):
             self._told = wear(self, tuning.live)
 
     def get_default_screen(self) -> ChatScreen:
-        self._chat = ChatScreen(
-            self.engine,
-            self._bridge,
-            self._settings,
-            self._keeper,
-            self._pairs,
-            loads=self._has_pair,
-            live=self._tuning.live if self._tuning is not None else None,
-        )
+        self._chat = ChatScreen(self.session, self._bridge, self._pairs)
         self._navigation = Navigation(self, self._chat)
         return self._chat
 
@@ -128,13 +118,12 @@ class TandemApp(OrderlyApp):
     def _after_first_frame(self) -> None:
         """What takes time: the store on this thread, llama.cpp on the engine's, Markdown on one of its own."""
         take_short_turns()
-        self._keeper.open_store()
-        self.set_interval(_MAINTAIN_S, self._keeper.maintain)
-        self._chat.take_up(self._keeper.take_unsent())
-        if title := self._keeper.left_typed():
-            self._keeper.say(
-                f'What you typed last waits in "{fit(title, _BRIEF)}": {key("chat.open", "ctrl+o")} opens it.'
-            )
+        library = self.session.library
+        library.open_store()
+        self.set_interval(_MAINTAIN_S, library.maintain)
+        self._chat.restore_typed(self.session.conversation.take_draft())
+        if title := library.with_store(lambda store: store.left_typed()):
+            library.say(f'What you typed last waits in "{fit(title, _BRIEF)}": {key("chat.open", "ctrl+o")} opens it.')
         self._chat.call_later(self._fill)
         if self._has_pair:
             self.engine.load(self._loader)
@@ -142,7 +131,7 @@ class TandemApp(OrderlyApp):
             leave_old_objects()
         if self._tuning is not None:
             for sentence in [*self._told, *self._take_keys(self._tuning.live.content.keys)]:
-                self._keeper.say(sentence)
+                library.say(sentence)
 
     async def _fill(self) -> None:
         await self._chat.sidebar.fill()
@@ -159,16 +148,11 @@ class TandemApp(OrderlyApp):
         return take_keys(self, wishes)
 
     @property
-    def session(self) -> ChatSession:
-        """What is being talked about, and with which pair."""
-        return self._chat.session
-
-    @property
     def unwritten(self) -> AppError | None:
         """What the user is to know of the conversations when the screen is gone; None if they are on disk."""
-        return self._keeper.unwritten
+        return self.session.library.unwritten
 
-    @on(PairsWanted)
+    @on(ChatScreen.PairsRequested)
     def _open_pairs(self) -> None:
         if self._pairs is not None:
             self._navigation.pairs(self._pairs, self._take_pair, can_leave=self._has_pair)
@@ -176,26 +160,26 @@ class TandemApp(OrderlyApp):
     async def _take_pair(self, choice: LoadRequest | None) -> None:
         if choice is not None:
             self._has_pair = True
-            await self._chat.pair_loading.change(choice)
+            await self._chat.load_pair(choice)
             if choice.typed:
                 self._chat.prompt.insert(choice.typed)
             if choice.note:
                 await self._chat.messages.notice(choice.note)
-        self._chat.pair_loading.watch_downloads()
+        self._chat.watch_downloads()
 
-    @on(ConversationsWanted)
+    @on(ChatScreen.ConversationsRequested)
     def _open_conversations(self) -> None:
-        self._navigation.conversations(self._keeper)
+        self._navigation.conversations(self.session.library)
 
-    @on(ComparisonWanted)
-    def _open_comparison(self, event: ComparisonWanted) -> None:
-        self._navigation.comparison(self.engine, event.what)
+    @on(ChatScreen.ComparisonRequested)
+    def _open_comparison(self, event: ChatScreen.ComparisonRequested) -> None:
+        self._navigation.comparison(self.engine, event.comparable)
 
     def action_keys(self) -> None:
         """Show every key of what is on the screen."""
         self._navigation.keys()
 
-    @on(SettingsWanted)
+    @on(ChatScreen.SettingsRequested)
     def _open_settings(self) -> None:
         if self._tuning is not None:
             self._navigation.settings(self._tuning.live, self._wear_settings, self._take_settings)
@@ -204,24 +188,24 @@ class TandemApp(OrderlyApp):
         """Settings were changed: at once, for whoever quits from there comes back to them."""
         if self._tuning is not None:
             wear(self, self._tuning.live)
-            self._chat.own_settings.changed()
+            self._chat.settings.changed()
 
     async def _take_settings(self, reload: bool | None) -> None:
-        self._chat.own_settings.changed()
+        self._chat.settings.changed()
         if reload and self._tuning is not None:
             try:
                 choice = self._tuning.reopen()
             except AppError as error:
-                self._keeper.say(error.sentences)
+                self.session.library.say(error.sentences)
             else:
-                await self._chat.pair_loading.change(choice)
+                await self._chat.load_pair(choice)
 
     def watch_theme(self, theme: str) -> None:
         """A theme chosen among the commands is the one of the next start as well."""
         if self._tuning is not None and self.is_running:
             told = keep_theme(theme, self._tuning.live)
             if told:
-                self._keeper.say(told)
+                self.session.library.say(told)
 
     def action_command_palette(self) -> None:
         """Let the user look for a command."""
@@ -236,11 +220,11 @@ class TandemApp(OrderlyApp):
         yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
         yield SystemCommand("Quit", "Stop everything and leave", self.action_quit)
         if screen is self._chat:
-            yield from chat_commands(self._chat, self._keeper)
+            yield from chat_commands(self._chat, self.session.library)
 
     def on_unmount(self) -> None:
         self._bridge.close()
-        self._keeper.close()
+        self.session.conversation.close()
 
     async def action_quit(self) -> None:
         """Leave at once; whoever ran the app closes the engine when the terminal is restored."""
@@ -259,7 +243,7 @@ class TandemApp(OrderlyApp):
             return
         screen = self.screen
         stops = screen.stop_work() if isinstance(screen, SubScreen) else ""
-        stops = stops or ("The answer" if self._chat.asking.stop() else "")
+        stops = stops or ("The answer" if self._chat.stop_answer() else "")
         for hint in hints:
             hint.say(f"{f'{stops} stops; ' if stops else ''}ctrl+c again quits")
 
@@ -270,9 +254,8 @@ class TandemApp(OrderlyApp):
 
     def _leave(self, code: int = 0) -> None:
         self._bridge.close()
-        self.engine.cancel()
-        self._keeper.close(self._chat.unsent if self._chat.is_mounted else None)
-        self._chat.reading.give_up()
+        self.session.close(self._chat.pending_text if self._chat.is_mounted else None)
+        self._chat.sender.give_up_reading()
         if self._pairs is not None:
             self._pairs.close(0.0)
         self.exit(return_code=code)

@@ -22,6 +22,7 @@ from textual import events
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
+from app.session.snapshot import Phase
 from app.ui.sweeping import leave_old_objects
 from tests.bench.reading import KINDS
 from tests.bench.scrolling import long_store
@@ -167,11 +168,11 @@ async def asking(chat: Chat, watch: Watch) -> None:
         chat.engine.finishes()
         chat.screen.post_message(chat.screen.EventsArrived())
 
-    tell("the answer ends", *await watch.time(ends, lambda: chat.screen.session.request is None))
-    await watch.key("answer again", "ctrl+r", lambda: chat.screen.session.request is not None)
+    tell("the answer ends", *await watch.time(ends, lambda: chat.screen.session.phase is Phase.READY))
+    await watch.key("answer again", "ctrl+r", lambda: chat.screen.session.phase is Phase.ANSWERING)
     chat.engine.says("another one")
     await rest(chat)
-    tell("the answer ends", *await watch.time(ends, lambda: chat.screen.session.request is None))
+    tell("the answer ends", *await watch.time(ends, lambda: chat.screen.session.phase is Phase.READY))
 
 
 def _in(chat: Chat, words: str) -> bool:
@@ -226,7 +227,7 @@ async def steering(chat: Chat, watch: Watch, shows: Callable[[str], Callable[[],
 async def commands(chat: Chat, watch: Watch) -> None:
     chat.screen.prompt.focus()
     await rest(chat)
-    number = chat.screen.keeper.conversation
+    number = chat.screen.library.conversation
     assert number is not None
     screen = chat.screen
     hint = lambda: bool(str(screen.hint.render()).strip())  # noqa: E731
@@ -236,14 +237,14 @@ async def commands(chat: Chat, watch: Watch) -> None:
             await rest(chat)
 
             def do(line: str = line) -> None:
-                chat.pilot.app.call_later(screen.sending.do, line)
+                chat.pilot.app.call_later(screen.sender.run_line, line)
 
             tell(line.replace(folder, "."), *await watch.time(do, hint))
     press(chat, "ctrl+o")
     await rest(chat)
     screen.sidebar._picker.show(number)
     await rest(chat)
-    await watch.key("delete it", "ctrl+x", lambda: screen.keeper.conversation is None)
+    await watch.key("delete it", "ctrl+x", lambda: screen.library.conversation is None)
     press(chat, "ctrl+o")
     await rest(chat)
     await watch.key("bring it back", "ctrl+underscore", lambda: "Long" in chat.text)

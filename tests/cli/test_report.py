@@ -11,7 +11,7 @@ from app.cli.report import as_json, pace, summary
 from app.engine.fixed import NEVER_MEASURED
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, DraftingStatus, DraftParams, FinishReason
-from app.session.kept import numbers
+from app.session.answer_numbers import answer_numbers
 from app.worker.events import AnswerPlan, Finished
 from tests.ui.fakes import PAIR
 
@@ -132,7 +132,7 @@ def test_the_speed_of_a_single_token_was_not_measured() -> None:
     assert (timings["predicted_per_second"], timings["tokens_per_second"]) == (None, None)
     assert pace(stats) == "1 token"
     assert pace(STATS) == LINE
-    kept = numbers(ended(stats, STATUS))
+    kept = answer_numbers(ended(stats, STATUS))
     assert "predicted_per_second" not in kept
     assert "tokens_per_second" not in kept
 

@@ -20,7 +20,7 @@ from app.engine.drafting_report import (
 )
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, DraftingStatus, FinishReason
-from app.session.kept import numbers
+from app.session.answer_numbers import answer_numbers
 from app.ui.sidebar.numbers import in_a_line, of_counters, of_document
 from app.ui.sidebar.readouts import Readouts
 from app.worker.events import AnswerPlan, Finished
@@ -44,7 +44,7 @@ def surfaces(stats: GenerationStats, status: DraftingStatus | None) -> dict[str,
     return {
         "side panel": shown(live),
         "one line": in_a_line(of_counters(stats, status)),
-        "kept line": in_a_line(of_document(numbers(ended))),
+        "kept line": in_a_line(of_document(answer_numbers(ended))),
         "run": summary(ended, PAIR),
     }
 
@@ -106,7 +106,7 @@ def test_scripts_get_a_verdict_only_with_a_measured_speedup(
     ended = finished(stats, status)
 
     assert as_json(ended, PAIR, [])["speculation"]["verdict"] == verdict
-    assert numbers(ended).get("verdict", "") == (verdict or "")
+    assert answer_numbers(ended).get("verdict", "") == (verdict or "")
 
 
 def test_scripts_get_whether_the_speedup_was_measured() -> None:
@@ -117,7 +117,7 @@ def test_scripts_get_whether_the_speedup_was_measured() -> None:
 
 
 def test_an_answer_kept_by_an_earlier_version_has_an_estimated_speedup() -> None:
-    old = numbers(finished(STATS, WON))
+    old = answer_numbers(finished(STATS, WON))
     del old["speedup_measured"]
 
     assert of_document(old).speedup == Speedup(3.14, measured=False)

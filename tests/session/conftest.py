@@ -1,4 +1,4 @@
-"""A keeper over a real store."""
+"""A session over a real store."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.session.keeping import Kept
+from tests.session.scripted import ScriptedSession
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Iterator[Kept]:
-    kept = Kept(tmp_path / "conversations.db")
-    yield kept
-    kept.keeper.close()
+def chat(tmp_path: Path) -> Iterator[ScriptedSession]:
+    chat = ScriptedSession(tmp_path / "conversations.db")
+    yield chat
+    chat.session.close()

@@ -23,7 +23,7 @@ from app.conversations.store import Store
 from app.core.errors import StoreError
 from app.core.file_lock import exclusive
 from tests.conversations.stores import exchange
-from tests.session.keeping import Kept
+from tests.session.scripted import ScriptedSession
 
 _PAGE = 4096
 
@@ -192,9 +192,9 @@ def test_quitting_moves_the_log_into_the_file_though_another_tandem_has_it_open(
     assert titles(alone) == ["before", "in the log"]
 
 
-def test_the_chat_backs_up_once_an_hour_at_most(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chat_backs_up_once_an_hour_at_most(chat: ScriptedSession, monkeypatch: pytest.MonkeyPatch) -> None:
     now, copied = [100.0], []
-    kept.keeper._disk._clock = lambda: now[0]
+    chat.library.disk._clock = lambda: now[0]
 
     class Started:
         def __init__(self, target: object, args: tuple[Path], daemon: bool) -> None:
@@ -206,10 +206,10 @@ def test_the_chat_backs_up_once_an_hour_at_most(kept: Kept, monkeypatch: pytest.
 
     monkeypatch.setattr("app.conversations.disk.Thread", Started)
     for _ in range(720):
-        kept.keeper.maintain()
+        chat.library.maintain()
         now[0] += 10.0
 
-    assert copied == [(100.0, kept.file), (3700.0, kept.file)]
+    assert copied == [(100.0, chat.file), (3700.0, chat.file)]
 
 
 def test_of_two_starts_that_find_the_same_damage_the_second_opens_what_the_first_has_restored(
@@ -252,10 +252,10 @@ def test_nothing_is_written_into_a_file_that_was_moved_while_it_was_opened(
 def test_a_broken_index_is_built_again_and_no_backup_opened(file: Path, copy: Path, what: str) -> None:
     with closing(sqlite3.connect(file)) as db, db:
         db.execute(f"UPDATE found_data SET block = x'00' WHERE {what}")
-    kept = Kept(file)
-    kept.keeper.search("backup")
-    kept.exchange("said with a broken index", "an answer")
-    kept.keeper.close()
+    chat = ScriptedSession(file)
+    chat.library.search("backup")
+    chat.exchange("said with a broken index", "an answer")
+    chat.session.close()
 
     with closing(Store.open(file)) as store:
         assert store.notice == ""

@@ -2,47 +2,61 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from app.cli.options import options_of
 from app.conversations.message import Message, Role
+from app.conversations.store import Store
 from app.engine.types import AutoDraft, DraftParams
 from app.models.catalog import Pair
 from app.models.source import parse_source
 from app.session.chat_settings import ChatSettings, applied
+from app.session.session import Session
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings, Scope
 from app.settings.model_file import Recommended
-from app.ui.chat.session import ChatSession
+from tests.session.scripted import ScriptedEngine
 
 OWN = Message(Role.SYSTEM, "Own.")
 
 
-def first(session: ChatSession) -> Message:
-    session.restart((OWN, Message(Role.USER, "a"), Message(Role.ASSISTANT, "b")))
-    return session.ask("c").messages[0]
+def ask(settings: ChatSettings, live: LiveSettings | None = None, *before: Message) -> Message:
+    """Return the first message of the request for an answer below others."""
+    with closing(Store.in_memory()) as store:
+        number, parent = store.create(live.document if live is not None else None), None
+        for message in before:
+            parent = store.add(number, message.role, message.content, parent=parent).id
+        session = Session(ScriptedEngine(), settings, lambda: store, live)
+        session.library.open_store()
+        session.open_conversation(number)
+        request = session.comparison_request("c")
+    assert request is not None
+    return request.messages[0]
+
+
+def first(settings: ChatSettings, live: LiveSettings | None = None) -> Message:
+    return ask(settings, live, OWN, Message(Role.USER, "a"), Message(Role.ASSISTANT, "b"))
 
 
 def test_a_system_message_in_the_conversation_goes_before_the_file_and_after_flag_and_conversation(
     tmp_path: Path,
 ) -> None:
     live = LiveSettings(SettingsFile(tmp_path / "settings.toml"))
-    session = ChatSession(ChatSettings("A pair", drafting=AutoDraft()), live)
-    assert first(session) == OWN
+    settings = ChatSettings("A pair", drafting=AutoDraft())
+    assert first(settings, live) == OWN
     live.set("answer.system", "For all.")
-    assert first(session) == OWN
-    session.restart()
-    assert session.ask("c").messages[0].content == "For all."
+    assert first(settings, live) == OWN
+    assert ask(settings, live).content == "For all."
     live.set("answer.system", "Here.", Scope.CONVERSATION)
-    assert first(session).content == "Here."
+    assert first(settings, live).content == "Here."
     flagged = LiveSettings(flags={"answer.system": "Flag."})
-    assert first(ChatSession(ChatSettings("A pair"), flagged)).content == "Flag."
+    assert first(settings, flagged).content == "Flag."
 
 
 def test_without_live_settings_it_is_as_it_was_started() -> None:
-    session = ChatSession(ChatSettings("A pair", system="Started."))
-    assert first(session).content == "Started."
+    assert first(ChatSettings("A pair", system="Started.")).content == "Started."
 
 
 def test_automatic_drafting_is_compared_as_it_is_set_whatever_mode_counts() -> None:

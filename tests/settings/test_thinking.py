@@ -11,7 +11,6 @@ from app.compare.server import body_of
 from app.compare.suite import Prompt, refuse_overlong
 from app.compare.tap import conversation_prefix
 from app.conversations.message import Message, Role
-from app.conversations.tree import Node, said
 from app.engine.interfaces import Controls
 from app.engine.text.reasoning import THINK, Place
 from app.engine.types import SamplingParams
@@ -19,16 +18,17 @@ from app.llama.template import ChatTemplate
 from app.models.catalog import Pair
 from app.models.source import HubModel
 from app.session.chat_settings import ChatSettings
+from app.session.session import Session
 from app.settings.build import thinking
 from app.settings.live import LiveSettings, Scope
 from app.settings.model_file import Recommended
 from app.settings.thinking import AS_TRAINED, Heard, Thinking
-from app.ui.chat.session import ChatSession
 from app.worker.events import Finished, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, script
 from tests.pairs import FakePair, FakePrompt
+from tests.session.scripted import ScriptedEngine
 
 DEAF = "This model has no switch for thinking: --thinking changes nothing."
 UNASKED = "This model is told how hard to think only where it is asked to think"
@@ -98,8 +98,9 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
     live.set("answer.reasoning_effort", "medium")
     assert thinking(live.resolved()) == Thinking(wanted=True, effort="medium")
     live.set("answer.thinking", "off", Scope.CONVERSATION)
-    session = ChatSession(ChatSettings("A pair"), live)
-    assert session.ask("c").thinking == Thinking(wanted=False, effort="medium")
+    request = Session(ScriptedEngine(), ChatSettings("A pair"), live=live).comparison_request("c")
+    assert request is not None
+    assert request.thinking == Thinking(wanted=False, effort="medium")
 
 
 def test_what_flags_ask_is_told_from_what_settings_have_for_every_model() -> None:
@@ -107,16 +108,6 @@ def test_what_flags_ask_is_told_from_what_settings_have_for_every_model() -> Non
     live.set("answer.reasoning_effort", "high")
     options = options_of(live.resolved(), Pair("p", "P", HubModel("a/b"), None), None, Recommended())
     assert (options.thinking, options.typed_thinking) == (Thinking(wanted=True, effort="high"), Thinking(wanted=True))
-
-
-def test_the_chat_sends_back_what_was_thought_as_the_store_does() -> None:
-    session = ChatSession(ChatSettings("A pair"))
-    session.ask("a")
-    session.started(1)
-    session.ended("b\n", "hm\n")
-    nodes = (Node(1, None, Role.USER, "a"), replace(Node(2, 1, Role.ASSISTANT, "b\n"), reasoning="hm\n"))
-    assert session.ask("c").messages == tuple(TALK)
-    assert session.said == said(nodes)
 
 
 class ThinkingPair(FakePair):

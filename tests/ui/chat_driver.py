@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 
 from app.conversations.disk import StoreOpener
 from app.session.chat_settings import ChatSettings
+from app.session.snapshot import Phase
 from app.settings.live import LiveSettings
-from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
 from app.ui.sidebar.status_line import StatusLine
 from app.ui.transcript.message import AnswerMessage

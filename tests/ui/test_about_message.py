@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.ui.conversations.picker import ConversationPicker
 from tests.ui.chat_driver import Chat
 from tests.ui.kept_driver import kept_chat
@@ -49,8 +49,8 @@ async def test_it_goes_where_a_prompt_waits_for_the_models(file: Path) -> None:
 async def test_it_goes_when_a_message_is_found_in_another_branch(file: Path) -> None:
     async with kept_chat(file) as chat:
         await two_answers(chat)
-        first = next(node.id for node in chat.screen.keeper.tree.nodes.values() if node.text == "first")
-        await chat.screen.whereabouts.open_found(ConversationPicker.Chosen(1, first))
+        first = next(node.id for node in chat.screen.session.conversation.tree.nodes.values() if node.text == "first")
+        await chat.screen.switcher.open_found(ConversationPicker.Chosen(1, first))
         await chat.shows("Answer   ◂ 1 / 2 ▸")
         assert _LAST not in chat.text
 

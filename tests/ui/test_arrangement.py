@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.ui.chat.arrangement import Arrangement
+from app.ui.chat.layout import SideWidths
 
 
 @pytest.mark.parametrize(
@@ -12,15 +12,15 @@ from app.ui.chat.arrangement import Arrangement
     [(40, (0, 0)), (80, (0, 0)), (99, (0, 0)), (100, (28, 0)), (110, (28, 32)), (120, (28, 32)), (200, (36, 40))],
 )
 def test_what_stands_beside_by_itself(columns: int, widths: tuple[int, int]) -> None:
-    assert Arrangement().widths(columns) == widths
+    assert SideWidths().at(columns) == widths
 
 
 def test_what_was_asked_for_is_shown_where_the_answer_keeps_its_room() -> None:
-    assert Arrangement().with_panel(True).widths(80) == (0, 32)
-    assert Arrangement().with_sidebar(True).widths(80) == (28, 0)
-    assert Arrangement().with_sidebar(True).widths(60) == (0, 0)
-    assert Arrangement().with_sidebar(True).with_panel(True).widths(90) == (0, 32)
-    assert Arrangement().with_panel(True).with_sidebar(True).widths(90) == (28, 0)
-    assert Arrangement().with_panel(True).with_sidebar(True).widths(120) == (28, 32)
-    assert Arrangement().with_panel(True).widths(100) == (0, 32)
-    assert Arrangement().with_sidebar(False).with_panel(False).widths(200) == (0, 0)
+    assert SideWidths().with_panel(True).at(80) == (0, 32)
+    assert SideWidths().with_sidebar(True).at(80) == (28, 0)
+    assert SideWidths().with_sidebar(True).at(60) == (0, 0)
+    assert SideWidths().with_sidebar(True).with_panel(True).at(90) == (0, 32)
+    assert SideWidths().with_panel(True).with_sidebar(True).at(90) == (28, 0)
+    assert SideWidths().with_panel(True).with_sidebar(True).at(120) == (28, 32)
+    assert SideWidths().with_panel(True).at(100) == (0, 32)
+    assert SideWidths().with_sidebar(False).with_panel(False).at(200) == (0, 0)

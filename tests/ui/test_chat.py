@@ -10,7 +10,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import AppError
 from app.engine.types import DraftingStatus, FinishReason
 from app.session.chat_settings import ChatSettings
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.worker.events import LoadProgress, Measuring, Notice, PromptProgress
 from tests.ui.chat_driver import open_chat, said
 from tests.ui.fakes import PAIR

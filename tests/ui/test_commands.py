@@ -151,7 +151,7 @@ async def test_a_burst_of_keys_chooses_what_it_says() -> None:
     async with open_chat() as chat:
         await chat.exchange("one", "two")
         await chat.pilot.press(*"/ne", "enter")
-        await chat.until(lambda: not chat.screen.session.said)
+        await chat.until(lambda: not chat.screen.session.conversation.messages_before(None))
         assert chat.prompt == ""
         assert len(chat.engine.requests) == 1
 
@@ -255,11 +255,11 @@ async def test_title_and_system_stay_with_the_conversation() -> None:
         await chat.type("/title Trip")
         await chat.pilot.press("enter")
         await chat.shows('called "Trip"')
-        number = chat.screen.keeper.conversation
+        number = chat.screen.library.conversation
         assert number is not None
         assert store.load(number).settings == {"answer": {"system": "Be brief."}}
         await chat.pilot.press(*"/new", "enter")
-        await chat.until(lambda: not chat.screen.session.said)
+        await chat.until(lambda: not chat.screen.session.conversation.messages_before(None))
         await chat.exchange("other", "ok")
         assert chat.engine.requests[1].messages[0].role is Role.USER
         await chat.screen.open_conversation(number)
@@ -279,9 +279,9 @@ async def test_a_bare_system_tells_the_prompt_and_changes_nothing() -> None:
         await told("/system", "There is no system prompt here.")
         await told("/system Be brief.", "From the next prompt on.")
         await told("/system", 'The system prompt here is "Be brief."; /system - ends')
-        assert chat.screen.own_settings.system == "Be brief."
+        assert chat.screen.settings.system == "Be brief."
         await told("/system -", "no system prompt of its own")
-        assert chat.screen.own_settings.system == ""
+        assert chat.screen.settings.system == ""
 
 
 async def run(chat: Chat, command: Command, argument: str) -> None:

@@ -87,7 +87,7 @@ async def test_what_is_written_for_something_else_is_not_compared() -> None:
         async def take(text: str, back: Callable[[], None]) -> None:
             pass
 
-        chat.screen.tasks.begin("Naming.", "A title", take)
+        chat.screen.input_mode.begin("Naming.", "A title", take)
         compare = Comparison(chat)
         await compare.open()
         assert asked(compare) == [(Role.USER, "One?")]

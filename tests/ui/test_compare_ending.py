@@ -88,7 +88,7 @@ async def test_the_chat_is_as_it_was() -> None:
     async with open_chat(SETTINGS, store=lambda: store) as chat:
         await chat.exchange("One?", "First.")
         await chat.type("half a prom")
-        before, said = chat.text, chat.screen.session.said
+        before, said = chat.text, chat.screen.session.conversation.messages_before(None)
         compare = Comparison(chat)
         await compare.open()
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
@@ -100,7 +100,7 @@ async def test_the_chat_is_as_it_was() -> None:
         compare.finishes([], stopped=True)
         await chat.type("pt")
         assert chat.prompt == "half a prompt"
-        assert chat.screen.session.said == said
+        assert chat.screen.session.conversation.messages_before(None) == said
         assert chat.text.replace("half a prompt", "half a prom") == before
         (kept,) = store.summaries()
         assert [node.text for node in store.load(kept.id).tree.path] == ["One?", "First."]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import ContextOverflowError
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.ui.screens.chat import ChatScreen
 from tests.ui.fake_pairs import FakePairs
 from tests.ui.fakes import PAIR

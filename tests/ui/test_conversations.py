@@ -11,7 +11,7 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import State
 from app.core.errors import StoreError
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.ui.screens.chat import ChatScreen
 from app.ui.text import MARK
 from tests.ui.chat_driver import open_chat
@@ -128,7 +128,7 @@ async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> No
 
 
 async def test_the_draft_is_kept_while_it_is_typed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.chat.unsent.KEPT_AFTER_S", 0.01)
+    monkeypatch.setattr("app.ui.chat.input_mode.STORE_AFTER_S", 0.01)
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await chat.exchange("one", "first")
         await chat.type("half a")

@@ -44,7 +44,7 @@ async def test_what_is_typed_keeps_the_key_until_it_is_pressed_twice_at_the_end(
         await chat.shows("ctrl+e again edits the last prompt; what is typed comes back after that.")
         await press(chat, "d", "home", "ctrl+e")
         assert chat.prompt == "abcd"
-        assert not chat.screen.tasks.has_task
+        assert not chat.screen.input_mode.is_active
         await press(chat, "ctrl+e")
         await chat.shows("Editing: enter asks it as a branch")
         assert chat.prompt == "one"
@@ -60,7 +60,7 @@ async def test_it_asks_again_once_that_is_no_longer_said(file: Path) -> None:
         chat.screen.hint.forget()
         await press(chat, "ctrl+e")
         await chat.shows("ctrl+e again edits the last prompt")
-        assert not chat.screen.tasks.has_task
+        assert not chat.screen.input_mode.is_active
 
 
 async def test_who_goes_to_the_end_of_the_line_hears_nothing_where_nothing_can_be_edited(file: Path) -> None:
@@ -80,7 +80,7 @@ async def test_what_is_typed_to_find_a_prompt_keeps_the_key(file: Path) -> None:
         await exchange(chat, "one", "first")
         await press(chat, "ctrl+s", "o", "home", "ctrl+e", "n")
         assert chat.prompt == "on"
-        assert not chat.screen.tasks.has_task
+        assert not chat.screen.input_mode.is_active
 
 
 async def test_it_says_why_there_is_nothing_to_edit_or_not_now(file: Path) -> None:
@@ -91,4 +91,4 @@ async def test_it_says_why_there_is_nothing_to_edit_or_not_now(file: Path) -> No
         await chat.send("one")
         await press(chat, "ctrl+e")
         await chat.shows("An answer is being written; esc stops it.")
-        assert not chat.screen.tasks.has_task
+        assert not chat.screen.input_mode.is_active

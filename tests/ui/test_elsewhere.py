@@ -38,7 +38,7 @@ async def test_what_was_said_elsewhere_is_shown_before_a_prompt_is_put_below_it(
         await chat.type("and then?")
         await chat.pilot.press("enter")
         await chat.shows("second")
-        await chat.shows("enter sends it below that")
+        await chat.shows("enter sends the prompt below that")
         assert (chat.prompt, len(chat.engine.requests)) == ("and then?", 1)
 
         await chat.pilot.press("enter")
@@ -65,7 +65,7 @@ async def test_a_file_that_is_not_there_is_insisted_upon_once(
         await chat.shows("There is no file nots.md. Enter again sends")
         say_there(file, "two", "second", parent=2)
         await chat.pilot.press("enter")
-        await chat.shows("enter sends it below that")
+        await chat.shows("enter sends the prompt below that")
         await chat.until(lambda: chat.prompt == "see @nots.md")
 
         await chat.pilot.press("enter")

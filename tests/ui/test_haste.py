@@ -109,7 +109,7 @@ async def test_a_key_that_takes_forever_keeps_the_others_for_a_while_only(monkey
     monkeypatch.setattr("app.ui.keys.in_turn.PATIENCE_S", 0.01)
     ends = asyncio.Event()
     async with open_chat() as chat:
-        monkeypatch.setattr(chat.screen.sending, "send", lambda text: ends.wait())
+        monkeypatch.setattr(chat.screen.sender, "send", lambda text: ends.wait())
         chat.pilot.app.post_message(events.Key("x", "x"))
         hit(chat, "enter")
         chat.pilot.app.post_message(events.Key("y", "y"))
@@ -134,7 +134,7 @@ async def test_where_keys_are_kept_no_longer_enter_still_sends_all_that_was_type
             sent.append(text)
             await ends.wait()
 
-        monkeypatch.setattr(chat.screen.sending, "send", send)
+        monkeypatch.setattr(chat.screen.sender, "send", send)
         app.post_message(events.Key("x", "x"))
         hit(chat, "enter")
         try:

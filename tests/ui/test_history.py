@@ -101,7 +101,7 @@ def test_deleted_conversations_are_forgotten() -> None:
 
 async def test_up_leads_to_earlier_sessions() -> None:
     async with open_chat(store=lambda: store_with("from before", "yesterday")) as chat:
-        await chat.until(lambda: chat.screen.keeper.is_open)
+        await chat.until(lambda: chat.screen.library.is_open)
         await chat.pilot.press("up", "up")
         assert chat.prompt == "from before"
         await chat.pilot.press("up")
@@ -112,13 +112,13 @@ async def test_up_leads_to_earlier_sessions() -> None:
 
 async def test_a_past_prompt_is_found_as_one_types() -> None:
     async with open_chat(store=lambda: store_with("sort a list\nin Rust", "sort in Python", "the moon")) as chat:
-        await chat.until(lambda: chat.screen.keeper.is_open)
+        await chat.until(lambda: chat.screen.library.is_open)
         await chat.type("half written")
         await chat.pilot.press("ctrl+s")
         await chat.shows("the moon")
         await chat.type("sort")
         await chat.until(lambda: "the moon" not in chat.text)
-        assert chat.screen.unsent == "half written"
+        assert chat.screen.pending_text == "half written"
         await chat.pilot.press("down", "enter")
         assert chat.prompt == "sort a list\nin Rust"
         assert chat.engine.requests == []
@@ -155,6 +155,6 @@ async def test_what_the_last_run_left_stands_before_what_is_set_aside_for_a_sear
         await chat.type("since")
         await chat.pilot.press("ctrl+s")
         await chat.until(lambda: chat.screen.prompt.menu.is_open)
-        chat.screen.take_up("left ")
+        chat.screen.restore_typed("left ")
         assert chat.prompt == "left since"
         assert [message for message, _ in chat.screen.prompt.past.newest()] == ["one"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import accumulate
@@ -169,13 +168,3 @@ async def test_what_lies_where_is_not_noted_row_by_row() -> None:
 
 
 # One change at a time
-
-
-async def test_a_note_waits_for_a_prompt_that_is_being_taken_back() -> None:
-    async with conversation("go", "Yes.") as chat:
-        messages = chat.screen.messages
-        await messages.ask("a prompt")
-        await asyncio.gather(messages.take_back(), messages.notice("A note."))
-        await chat.shows("A note.")
-        assert "a prompt" not in chat.text
-        assert chat.text.index("Yes.") < chat.text.index("A note.")

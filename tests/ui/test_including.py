@@ -203,9 +203,9 @@ async def test_an_opened_conversation_sends_the_same_text_again(folder: Path) ->
         chat.engine.finishes()
         await chat.ready()
         (folder / "notes.md").unlink()
-        number = chat.screen.keeper.conversation
+        number = chat.screen.library.conversation
         await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: not chat.screen.session.said)
+        await chat.until(lambda: not chat.screen.session.conversation.messages_before(None))
         await chat.screen.open_conversation(number)
         await chat.shows("▸ notes.md  1 KB")
         await chat.send("and?")
@@ -252,7 +252,7 @@ async def test_a_paste_waits_in_the_draft_of_its_conversation() -> None:
     store = Store.in_memory()
     async with open_chat(store=lambda: store) as chat:
         await chat.exchange("hello", "hi")
-        number = chat.screen.keeper.conversation
+        number = chat.screen.library.conversation
         assert number is not None
         await paste(chat, LONG)
         await chat.pilot.press("ctrl+n")

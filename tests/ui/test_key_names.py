@@ -15,7 +15,7 @@ from app.conversations.ending import Ending
 from app.core.errors import ContextOverflowError
 from app.engine.types import FinishReason
 from app.ui import key_names
-from app.ui.chat.ways_out import Situation, with_keys
+from app.ui.chat.error_hints import Situation, with_keys
 from app.ui.key_names import key, name_by, shown
 from app.ui.screens.keymap import places
 from app.ui.transcript.ended import in_words

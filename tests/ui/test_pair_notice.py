@@ -11,7 +11,7 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.models.pair_info import PairInfo
 from app.session.chat_settings import ChatSettings
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.ui.models.state import LoadRequest
 from tests.ui.chat_driver import Chat, said
 from tests.ui.fakes import PAIR, TARGET, no_loader
@@ -23,7 +23,7 @@ CODER, QWEN3 = "Qwen2.5-Coder-32B-Instruct Q4_K_M", "Qwen3-8B Q8_0"
 
 async def load(chat: Chat, pair: PairInfo) -> None:
     """Change the pair, as from the list of pairs."""
-    await chat.screen.pair_loading.change(LoadRequest(no_loader, ChatSettings("another pair")))
+    await chat.screen.load_pair(LoadRequest(no_loader, ChatSettings("another pair")))
     chat.engine.loaded(pair)
     await chat.until(lambda: chat.screen.session.phase is Phase.READY)
 

@@ -91,7 +91,7 @@ async def test_what_the_disk_refuses_to_the_end_is_told_when_the_screen_is_gone(
 
     async with kept_chat(tmp_path / "conversations.db") as chat:
         assert isinstance(chat.pilot.app, TandemApp)
-        store = chat.screen.keeper._disk.store
+        store = chat.screen.library.disk.store
         assert store is not None
         store.go_on_in_memory()
         await chat.send("go")

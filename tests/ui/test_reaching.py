@@ -54,7 +54,9 @@ async def test_what_takes_the_place_of_what_is_seen_is_seen_there() -> None:
         assert first is not None
         assert first.speech is not None
         number = first.node or 0
-        await messages.cut(first.speech, [replace(node, id=1000 + node.id) for node in path()[number - 1 :]])
+        await messages.show(
+            [*path()[: number - 1], *(replace(node, id=1000 + node.id) for node in path()[number - 1 :])]
+        )
         await settled(chat)
         again = messages.column.at(messages.scroll_y)
         assert again is not None

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import AppError, CacheError
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.ui.models.state import Download, ModelReport, PairCheck, SetupProgress, Stage
 from tests.ui.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, MACHINE, OFFLINE, REPORT, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup

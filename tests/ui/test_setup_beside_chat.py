@@ -9,7 +9,7 @@ import pytest
 from app.conversations.message import Message, Role
 from app.core.errors import AppError
 from app.engine.types import DraftParams, FinishReason
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.ui.models.downloads import line_text
 from app.ui.models.setup_screen import SetupScreen
 from app.ui.models.state import SetupProgress, Stage
@@ -64,7 +64,7 @@ async def test_of_two_downloads_behind_the_chat_both_are_told_to_their_end() -> 
         await window.until(lambda: window.in_chat)
         for name in ("coder-32b", "qwen3-32b"):
             window.pairs.goes(name, BEGUN)
-        window.chat.screen.pair_loading.watch_downloads()
+        window.chat.screen.watch_downloads()
         await window.shows("coder-32b  target 62%")
         await window.shows("qwen3-32b  target 62%")
         window.pairs.goes("qwen3-32b", replace(BEGUN, stage=Stage.READY))
@@ -73,7 +73,7 @@ async def test_of_two_downloads_behind_the_chat_both_are_told_to_their_end() -> 
         await window.shows("coder-32b: huggingface.co cannot be found. f6 tells more")
         assert "qwen3-32b is set up; f6 opens it" in window.text
 
-        window.chat.screen.pair_loading.watch_downloads()
+        window.chat.screen.watch_downloads()
         await window.until(lambda: "f6 opens it" not in window.text)
 
 

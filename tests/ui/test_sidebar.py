@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from app.conversations.store import Store
 from app.conversations.tree import Summary
-from app.ui.chat.token_mode import TokenMode
+from app.ui.chat.inspector import Inspector
 from app.ui.conversations.screen import ConversationsScreen
 from app.ui.transcript.list import MessageList
 from tests.ui.chat_driver import WIDE, open_chat
@@ -216,7 +216,7 @@ async def test_titles_are_not_markup_and_do_not_steer_the_terminal(file: Path) -
 async def test_the_keys_of_the_sidebar_are_not_taken_by_the_chat(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
     monkeypatch.setattr(MessageList, "page", lambda self, direction: taken.append("page"))
-    monkeypatch.setattr(TokenMode, "step", lambda self, by: taken.append("round"))
+    monkeypatch.setattr(Inspector, "step", lambda self, by: taken.append("round"))
     fill(file, "rivers", "mountains", "lakes")
     async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
         picker = await filled(chat)
@@ -238,7 +238,7 @@ async def test_the_keys_of_the_sidebar_are_not_taken_by_the_chat(file: Path, mon
 async def test_a_sidebar_that_is_being_filled_is_left_alone(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(store=lambda: Store.open(file)) as chat:
-        await chat.until(lambda: chat.screen.keeper.is_open)
+        await chat.until(lambda: chat.screen.library.is_open)
         sidebar = chat.screen.sidebar
         mount, held = sidebar.mount, asyncio.Event()
 

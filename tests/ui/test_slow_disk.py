@@ -50,14 +50,14 @@ async def send(chat: Chat, text: str) -> None:
 async def test_the_chat_goes_on_and_the_prompt_is_asked_when_its_file_is_there(disk: Event) -> None:
     async with open_chat() as chat:
         await send(chat, "sum @a.md up")
-        assert chat.screen.unsent == "sum @a.md up"
+        assert chat.screen.pending_text == "sum @a.md up"
         chat.engine.emit(Notice("Something else."))
         await chat.shows("Something else.")
         await chat.type("and then")
         disk.set()
         await chat.until(lambda: chat.engine.requests)
         assert asked(chat) == [compose("sum @a.md up", [Attachment("a.md", "milk")])]
-        assert chat.prompt == chat.screen.unsent == "and then"
+        assert chat.prompt == chat.screen.pending_text == "and then"
         await chat.until(lambda: READS not in chat.text)
 
 
@@ -65,12 +65,12 @@ async def test_esc_takes_it_back_in_front_of_what_was_typed_since(disk: Event) -
     async with open_chat() as chat:
         await send(chat, "sum @a.md up")
         await chat.type("and then")
-        assert chat.screen.unsent == "sum @a.md up\nand then"
+        assert chat.screen.pending_text == "sum @a.md up\nand then"
         await press(chat, "enter")
         await chat.shows("Files are still being read; esc stops that.")
         assert chat.prompt == "and then"
         await press(chat, "escape")
-        assert chat.prompt == chat.screen.unsent == "sum @a.md up\nand then"
+        assert chat.prompt == chat.screen.pending_text == "sum @a.md up\nand then"
         disk.set()
         chat.screen.prompt.clear()
         await chat.send("Hello")
@@ -115,10 +115,10 @@ async def test_an_edit_goes_on_when_its_file_is_not_waited_for(disk: Event) -> N
         await press(chat, "ctrl+up", "up", "e")
         await send(chat, " @a.md")
         assert chat.prompt == "not yet sent"
-        assert chat.screen.unsent == "one @a.md\nnot yet sent"
+        assert chat.screen.pending_text == "one @a.md\nnot yet sent"
         await press(chat, "escape")
         assert chat.prompt == "one @a.md"
-        assert chat.screen.tasks.has_task
+        assert chat.screen.input_mode.is_active
         await press(chat, "enter")
         await chat.shows(READS)
         disk.set()
@@ -144,7 +144,7 @@ async def test_an_edit_comes_back_when_a_title_was_written_meanwhile(disk: Event
         disk.set()
         await chat.until(lambda: len(chat.engine.requests) > 1)
         assert asked(chat) == [compose("one @a.md", [Attachment("a.md", "milk")])]
-        assert chat.screen.keeper.summary(1).title == "Shopping"  # type: ignore[union-attr]
+        assert chat.screen.library.summary(1).title == "Shopping"  # type: ignore[union-attr]
 
 
 async def test_a_file_that_is_not_found_at_once_is_named_all_the_same(
@@ -160,11 +160,11 @@ async def test_a_file_that_is_not_found_at_once_is_named_all_the_same(
 async def test_a_prompt_that_waits_for_its_file_stays_in_its_branch(disk: Event) -> None:
     async with open_chat(store=Store.in_memory) as chat:
         await exchange(chat, "one", "first")
-        (other,) = (node.id for node in chat.screen.keeper.tree.path if node.text == "first")
+        (other,) = (node.id for node in chat.screen.session.conversation.tree.path if node.text == "first")
         await next_request(chat, "ctrl+r")
         await answer_with(chat, "second")
         await send(chat, "sum @a.md up")
-        await chat.screen.whereabouts.open_found(ConversationPicker.Chosen(1, other))
+        await chat.screen.switcher.open_found(ConversationPicker.Chosen(1, other))
         await chat.shows("It stands in another branch; esc stops what is being asked here.")
         disk.set()
         await chat.until(lambda: len(chat.engine.requests) > 2)
@@ -177,7 +177,7 @@ async def test_a_comparison_waits_for_its_file_beside_the_chat(disk: Event) -> N
         for stops in (True, False):
             await press(chat, "f2")
             await chat.shows(READS)
-            assert chat.prompt == chat.screen.unsent == "sum @a.md up"
+            assert chat.prompt == chat.screen.pending_text == "sum @a.md up"
             if stops:
                 await press(chat, "escape")
                 await chat.until(lambda: READS not in chat.text)

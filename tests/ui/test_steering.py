@@ -11,7 +11,7 @@ from textual.geometry import Offset
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.core.errors import AppError
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.ui.transcript.message import UserMessage
 from tests.ui import scrolling_driver as scrolling
 from tests.ui.chat_driver import open_chat
@@ -108,9 +108,9 @@ async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path
         await exchange(chat, "one", "first")
         await chat.type("not yet sent")
         await press(chat, "ctrl+up", "up", "enter")
-        assert chat.screen.unsent == "not yet sent"
+        assert chat.screen.pending_text == "not yet sent"
         await chat.type(" changed")
-        assert chat.screen.unsent == "not yet sent\none changed"
+        assert chat.screen.pending_text == "not yet sent\none changed"
         assert "esc leave it" in chat.rows[-1]
         await press(chat, "escape")
         await chat.until(lambda: chat.prompt == "not yet sent")
@@ -224,14 +224,13 @@ async def test_a_second_answer_that_fails_leaves_everything_as_it_was(file: Path
         assert texts(file) == ["one", "first", "two", "second", "three", "third"]
 
 
-async def test_without_a_store_there_are_no_branches() -> None:
+async def test_without_a_store_there_are_branches_in_memory() -> None:
     async with open_chat() as chat:
         await exchange(chat, "one", "first")
         await press(chat, "ctrl+up")
-        assert chosen(chat) == "first"
-        await press(chat, "e", "r")
-        assert len(chat.engine.requests) == 1
-        assert chat.prompt == ""
+        await next_request(chat, "r")
+        await answer_with(chat, "second")
+        await chat.shows("Answer   ◂ 2 / 2 ▸")
 
 
 async def test_a_long_branch_is_shown_from_where_it_begins(file: Path) -> None:
@@ -316,7 +315,7 @@ async def test_an_answer_that_is_edited_does_not_steer_the_terminal(file: Path) 
         assert chat.prompt == "red[2J31m word"
         assert "\x1b" not in chat.text
         await press(chat, "enter")
-        await chat.until(lambda: not chat.screen.tasks.has_task)
+        await chat.until(lambda: not chat.screen.input_mode.is_active)
         assert len(everything(file)) == 2
 
 
@@ -328,7 +327,7 @@ async def test_after_a_waiting_prompt_is_taken_back_an_answer_is_replaced(file: 
         await press(chat, "enter")
         await chat.until(lambda: chat.screen.session.waiting == "two")
         await chat.type("three")
-        assert chat.screen.unsent == "two\nthree"
+        assert chat.screen.pending_text == "two\nthree"
         chat.screen.prompt.clear()
         await press(chat, "escape")
         await chat.until(lambda: chat.prompt == "two")

@@ -93,14 +93,14 @@ async def test_what_a_message_was_changed_into_outlives_its_conversation(
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await chat.exchange("Hello", "Hi")
         await chat.pilot.press("ctrl+up", *keys)
-        await chat.until(lambda: chat.screen.tasks.has_task)
+        await chat.until(lambda: chat.screen.input_mode.is_active)
         await chat.type(" and more")
         other = Store.open(file)
         (summary,) = other.summaries()
         other.delete(summary.id)
         other.purge(-1.0)
         other.close()
-        chat.screen.keeper.draft("lost")
+        chat.screen.session.conversation.set_draft("lost")
         await chat.pilot.press("enter")
-        await chat.until(lambda: not chat.screen.tasks.has_task)
+        await chat.until(lambda: not chat.screen.input_mode.is_active)
         assert changed in chat.prompt

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.ui import sweeping
-from app.ui.chat import hearing
+from app.ui.chat import events
 from tests.ui.chat_driver import open_chat
 
 
@@ -52,8 +52,8 @@ def test_a_sweep_takes_what_was_left() -> None:
 
 async def test_everything_is_looked_at_after_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     swept: list[bool] = []
-    monkeypatch.setattr(hearing, "REST_S", 0.001)
-    monkeypatch.setattr(hearing, "sweep", lambda: swept.append(True))
+    monkeypatch.setattr(events, "REST_S", 0.001)
+    monkeypatch.setattr(events, "sweep", lambda: swept.append(True))
     async with open_chat() as chat:
         await chat.send("go")
         assert not swept

@@ -7,10 +7,12 @@ from pathlib import Path
 from textual.app import App
 
 from app.conversations.attached import Attachment, compose
+from app.conversations.message import Role
 from app.conversations.store import Store
+from app.conversations.tree import Node
 from app.core.errors import AppError
 from app.session.chat_settings import ChatSettings
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.ui.screens.key_list import KeyListScreen
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import open_comparison
@@ -44,7 +46,7 @@ async def test_f1_tells_the_keys_of_the_settings(file: Path) -> None:
 async def test_f1_tells_the_keys_of_a_message_and_one_opens_what_it_includes() -> None:
     async with open_chat(size=(80, 60)) as chat:
         message = compose("look at @notes", (Attachment("notes", "the contents"),))
-        await chat.screen.messages.ask(message)
+        await chat.screen.messages.show([Node(1, None, Role.USER, message)])
         await chat.pilot.press("ctrl+up")
         await chat.until(lambda: chat.screen.messages.chosen is not None)
         await chat.pilot.press("o")

@@ -52,7 +52,7 @@ async def test_a_prompt_that_begins_with_a_slash_comes_back_as_it_was_typed(file
         assert asked(chat) == ["/help me"]
         await answer_with(chat, "second")
     async with kept_chat(file) as chat:
-        await chat.until(lambda: chat.screen.keeper.is_open)
+        await chat.until(lambda: chat.screen.library.is_open)
         await press(chat, "up")
         assert chat.prompt == "//help me"
 

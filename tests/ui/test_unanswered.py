@@ -28,7 +28,7 @@ async def test_a_refused_prompt_that_is_asked_again_stands_once(file: Path, keys
             await chat.until(lambda: said(chat)[4:6] == ["You", "And then?"])
             assert said(chat)[6:] == [*REFUSAL, *WAYS_OUT]
         before = said(chat)
-        assert len(chat.screen.keeper.tree.nodes) == 3
+        assert len(chat.screen.session.conversation.tree.nodes) == 3
     await is_shown_again(file, before)
 
 
@@ -40,7 +40,7 @@ async def test_another_prompt_takes_the_place_of_a_refused_one_which_is_the_bran
         await refused(chat)
         chat.screen.prompt.clear()
         await chat.send("And now?")
-        await chat.until(lambda: said(chat)[4:] == [*BESIDE, "You", "And now?", "Answer"])
+        await chat.until(lambda: said(chat)[4:] == [*BESIDE, "You   ◂ 2 / 2 ▸", "And now?", "Answer"])
         await refused(chat)
         await chat.shows("You   ◂ 2 / 2 ▸")
         assert "And then?" not in chat.text
@@ -154,8 +154,8 @@ async def test_another_prompt_after_one_that_was_left_says_where_that_is_and_giv
         await chat.screen.open_conversation(1)
         await chat.shows("Tandem ended before the answer began.")
         await chat.send("two")
-        await chat.until(lambda: said(chat) == [*BESIDE, "You", "two", "Answer"])
-        assert [summary.title for summary in chat.screen.keeper.summaries()] == ["two"]
+        await chat.until(lambda: said(chat) == [*BESIDE, "You   ◂ 2 / 2 ▸", "two", "Answer"])
+        assert [summary.title for summary in chat.screen.library.summaries()] == ["two"]
         await answered(chat, "second")
         await chat.pilot.press("ctrl+up", "up", "left")
         await chat.until(lambda: said(chat)[2:4] == ["┃You   ◂ 1 / 2 ▸", "┃one"])
@@ -168,8 +168,8 @@ async def test_another_prompt_in_the_place_of_an_answered_one_leaves_the_title(f
         await chat.pilot.press("ctrl+up", "up", "e")
         await chat.type(" more")
         await next_request(chat, "enter")
-        assert said(chat)[:2] == ["You", "one more"]
-        assert [summary.title for summary in chat.screen.keeper.summaries()] == ["one"]
+        assert said(chat)[:2] == ["You   ◂ 2 / 2 ▸", "one more"]
+        assert [summary.title for summary in chat.screen.library.summaries()] == ["one"]
 
 
 async def test_what_is_found_in_another_branch_is_shown(file: Path) -> None:
@@ -178,12 +178,12 @@ async def test_what_is_found_in_another_branch_is_shown(file: Path) -> None:
         await refused(chat)
         chat.screen.prompt.clear()
         await chat.send("another one")
-        await chat.until(lambda: said(chat) == [*BESIDE, "You", "another one", "Answer"])
+        await chat.until(lambda: said(chat) == [*BESIDE, "You   ◂ 2 / 2 ▸", "another one", "Answer"])
         found = ConversationPicker.Chosen(1, 1)
-        await chat.screen.whereabouts.open_found(found)
+        await chat.screen.switcher.open_found(found)
         await chat.shows("esc stops what is being asked here")
         await answered(chat, "second")
-        await chat.screen.whereabouts.open_found(found)
+        await chat.screen.switcher.open_found(found)
         await chat.until(lambda: said(chat)[:3] == ["You   ◂ 1 / 2 ▸", "the first attempt", "Answer"])
         await next_request(chat, "ctrl+r")
         assert asked(chat) == ["the first attempt"]

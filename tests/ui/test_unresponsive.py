@@ -9,8 +9,8 @@ from pathlib import Path
 
 from app.core.child import python_command
 from app.session.chat_settings import ChatSettings
+from app.session.snapshot import Phase
 from app.ui.app import TandemApp
-from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.message import AnswerMessage
 from app.worker.events import Event
@@ -57,7 +57,7 @@ async def test_esc_brings_it_back_with_what_was_said(tmp_path: Path) -> None:
 
         (answer,) = screen.query(AnswerMessage)
         assert "stopped" in str(answer.remark.render())
-        asked, said = screen.session.said
+        asked, said = screen.session.conversation.messages_before(None)
         assert asked.content == "hi"
         assert len(said.content) == 4
 

@@ -13,7 +13,7 @@ from app.conversations.message import Role
 from app.conversations.store import UNTIL_SAVED, Store
 from app.core.errors import StoreError
 from app.engine.types import FinishReason
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.ui.conversations.picker import ConversationPicker
 from tests.ui.chat_driver import Chat
 from tests.ui.conversations_driver import texts
@@ -53,7 +53,7 @@ async def test_what_was_edited_during_an_answer_waits_for_its_end(file: Path) ->
         await press(chat, "enter")
         await chat.shows("An answer is being written; esc stops it.")
         assert chat.prompt == "one more"
-        assert chat.screen.tasks.has_task
+        assert chat.screen.input_mode.is_active
         chat.screen.session.phase = Phase.READY
         await next_request(chat, "enter")
         assert asked(chat) == ["one more"]
@@ -96,11 +96,11 @@ async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
         await exchange(chat, "one", "first")
         await press(chat, "ctrl+up", "e")
         await chat.type(" of many words")
-        chat.screen._unsent.keep()
+        chat.screen.session.conversation.set_draft(chat.screen.pending_text)
         store = Store.open(file)
         assert store.load(1).draft == "first of many words"
         await press(chat, "escape")
-        chat.screen._unsent.keep()
+        chat.screen.session.conversation.set_draft(chat.screen.pending_text)
         assert store.load(1).draft == ""
         store.close()
 
@@ -109,7 +109,7 @@ async def test_what_a_disk_refuses_is_said_in_sight_of_a_long_answer(file: Path)
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         await chat.send("two")
-        store = chat.screen.keeper._disk.store
+        store = chat.screen.library.disk.store
         assert store is not None
         store._database.connection.execute("PRAGMA query_only = ON")
         chat.engine.says("line\n\n" * 60)
@@ -152,12 +152,12 @@ async def test_a_chat_that_left_a_full_disk_comes_back_to_it_by_itself(
     monkeypatch.setattr("app.ui.app._MAINTAIN_S", 0.05)
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
-        store = chat.screen.keeper._disk.store
+        store = chat.screen.library.disk.store
         assert store is not None
         store._database.connection.execute("PRAGMA query_only = ON")
         await exchange(chat, "two", "second")
         assert not store.on_disk
-        chat.screen.keeper._disk._tried = -1000.0
+        chat.screen.library.disk._tried = -1000.0
         await chat.until(lambda: "All messages are saved again." in " ".join(chat.text.split()))
         assert texts(file) == ["one", "first", "two", "second"]
 
@@ -174,8 +174,8 @@ async def test_an_edit_that_names_a_missing_file_stays_an_edit(
         await press(chat, "enter")
         await chat.shows("There is no file nots.md. Enter again sends")
         await chat.until(lambda: chat.prompt == "one @nots.md")
-        assert chat.screen.tasks.has_task
-        assert chat.screen.unsent == "not yet sent\none @nots.md"
+        assert chat.screen.input_mode.is_active
+        assert chat.screen.pending_text == "not yet sent\none @nots.md"
         await next_request(chat, "enter")
         assert asked(chat) == ["one @nots.md"]
         assert chat.prompt == "not yet sent"
@@ -189,14 +189,14 @@ async def test_going_to_another_branch_leaves_what_is_edited(file: Path) -> None
         await chat.type("typed")
         for key in ("left", "r"):
             await press(chat, "ctrl+up", "e")
-            assert chat.screen.tasks.has_task
+            assert chat.screen.input_mode.is_active
             await press(chat, "ctrl+up", key)
-            await chat.until(lambda: not chat.screen.tasks.has_task)
+            await chat.until(lambda: not chat.screen.input_mode.is_active)
             assert chat.prompt == "typed"
         await answer_with(chat, "third", FinishReason.CANCELLED)
         await press(chat, "ctrl+up", "e")
         await next_request(chat, "ctrl+g")
-        assert not chat.screen.tasks.has_task
+        assert not chat.screen.input_mode.is_active
         assert chat.prompt == "typed"
 
 
@@ -225,12 +225,12 @@ async def test_a_change_that_gives_way_to_something_else_can_be_fetched_back(fil
 async def test_a_change_that_was_found_elsewhere_can_be_fetched_back(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
-        (prompt,) = (node.id for node in chat.screen.keeper.tree.path if node.text == "first")
+        (prompt,) = (node.id for node in chat.screen.session.conversation.tree.path if node.text == "first")
         await next_request(chat, "ctrl+r")
         await answer_with(chat, "second")
         await press(chat, "ctrl+up", "up", "e")
         await chat.type(" more")
-        await chat.screen.whereabouts.open_found(ConversationPicker.Chosen(1, prompt))
+        await chat.screen.switcher.open_found(ConversationPicker.Chosen(1, prompt))
         await chat.shows("first")
         assert chat.screen.prompt.past.newest()[0][0] == "one more"
 
@@ -241,7 +241,7 @@ async def test_a_change_stays_where_the_other_conversation_cannot_be_opened(file
         await press(chat, "ctrl+up", "up", "e")
         await chat.type(" more")
         await chat.screen.open_conversation(99)
-        assert chat.screen.tasks.has_task
+        assert chat.screen.input_mode.is_active
         assert chat.prompt == "one more"
 
 
@@ -256,7 +256,7 @@ async def test_what_stands_as_it_was_is_not_fetched_back(file: Path) -> None:
 async def test_what_was_typed_before_anything_was_said_is_there_in_the_next_run(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.type("half a thought")
-        chat.screen._unsent.keep()
+        chat.screen.session.conversation.set_draft(chat.screen.pending_text)
     async with kept_chat(file) as chat:
         await chat.until(lambda: chat.prompt == "half a thought")
         await chat.send(", and the rest")
@@ -264,14 +264,14 @@ async def test_what_was_typed_before_anything_was_said_is_there_in_the_next_run(
         chat.engine.finishes()
         await chat.shows("half a thought, and the rest")
     async with kept_chat(file) as chat:
-        assert chat.screen.keeper.is_open
+        assert chat.screen.library.is_open
         assert chat.prompt == ""
 
 
 async def test_what_is_typed_before_that_is_there_stands_behind_it(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.type("one ")
-        chat.screen.take_up("two ")
+        chat.screen.restore_typed("two ")
         assert chat.prompt == "two one "
 
 

@@ -32,7 +32,7 @@ async def test_it_comes_back_in_front_of_the_next(end: Callable[[Chat], None]) -
         await wait(chat)
         end(chat)
         await chat.until(lambda: chat.prompt == "early\nthe next")
-        assert chat.screen.unsent == "early\nthe next"
+        assert chat.screen.pending_text == "early\nthe next"
 
 
 async def test_it_comes_back_in_front_of_what_waits_beside_a_title(file: Path) -> None:
@@ -42,7 +42,7 @@ async def test_it_comes_back_in_front_of_what_waits_beside_a_title(file: Path) -
         await wait(chat)
         await palette(chat, "Rename")
         assert chat.prompt == "one"
-        assert chat.screen.unsent == "early\nthe next"
+        assert chat.screen.pending_text == "early\nthe next"
         fail(chat)
         await chat.shows("big.gguf is cut short.")
         assert chat.prompt == "one"
@@ -51,11 +51,11 @@ async def test_it_comes_back_in_front_of_what_waits_beside_a_title(file: Path) -
 
 
 async def test_the_next_is_on_disk_when_it_is_asked(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    monkeypatch.setattr("app.ui.chat.unsent.KEPT_AFTER_S", 0.01)
+    monkeypatch.setattr("app.ui.chat.input_mode.STORE_AFTER_S", 0.01)
     store = Store.open(file)
     async with kept_chat(file, loaded=False) as chat:
         await wait(chat)
-        await chat.until(lambda: not chat.screen._unsent._waits)
+        await chat.until(lambda: not chat.screen.input_mode._stores_soon)
         chat.engine.loaded()
         await chat.until(lambda: chat.engine.requests)
         await chat.until(lambda: store.load(1).draft == "the next")

@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from app.engine.types import DraftParams
 from app.session.chat_settings import ChatSettings
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.ui.models.fit_options import FitOption, FitOptionLine, FitOptionList, NoRoomError
 from app.ui.models.state import LoadRequest
 from tests.ui.chat_driver import Chat, open_chat

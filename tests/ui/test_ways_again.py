@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import AppError
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.ui.models.fit_options import FitOptionLine, FitOptionList, NoRoomError
 from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.message import Problem

@@ -10,8 +10,8 @@ from app.conversations.attached import Attachment, compose
 from app.core.errors import AppError, ContextOverflowError, EngineLostError
 from app.models.pair_info import ModelInfo, PairInfo
 from app.models.pairing.propose import Fit
-from app.ui.chat.bare_screen import BareChatScreen
-from app.ui.chat.ways_out import Situation, in_chat, with_keys
+from app.ui.chat.base import ChatBase
+from app.ui.chat.error_hints import Situation, in_chat, with_keys
 from app.ui.models.state import PairCard, PairsState
 
 PAIR = PairInfo(ModelInfo("Big", "big.gguf", "Q4_K_M", 1000, 100, n_ctx_train=8192), None, 4096, "CPU")
@@ -46,8 +46,8 @@ def test_what_is_to_be_shorter_and_the_context_that_would_do(whose: str, shorter
 
 def test_a_context_that_is_set_and_not_loaded_comes_first_if_it_would_do() -> None:
     said = "ctx 6144 is set and would hold it: f4, then ctrl+r, loads the models with it."
-    assert hint("prompt", 5000, Situation(PAIR, ctx_to_come=6144)) == f"{said} Shorten it."
-    assert hint("prompt", 6144, Situation(PAIR, ctx_to_come=6144)) == (
+    assert hint("prompt", 5000, Situation(PAIR, context_after_reload=6144)) == f"{said} Shorten it."
+    assert hint("prompt", 6144, Situation(PAIR, context_after_reload=6144)) == (
         "Shorten it, or set a longer context: f4, ctx 8192."
     )
 
@@ -72,7 +72,7 @@ def test_another_pair_is_offered_where_this_one_has_no_context_that_would_do() -
 
 
 def test_an_engine_that_ended_takes_no_conversation_with_it() -> None:
-    error = in_chat(EngineLostError("It ended.", "Ask again."), BareChatScreen.__new__(BareChatScreen))
+    error = in_chat(EngineLostError("It ended.", "Ask again."), ChatBase.__new__(ChatBase))
     assert isinstance(error, EngineLostError)
     assert error.sentences == "It ended. The conversation is kept. Ask again."
 

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from textual.app import App
 
-from app.conversations.message import Message
-from app.session.keeper import Keeper
+from app.session.library import Library
+from app.session.session import Session
 from app.settings.kinds import Value
 from app.ui.transcript.list import MessageList
 from app.ui.widgets.hint import Hint
 
 
-class Session(Protocol):
-    """What is being talked about."""
-
-    @property
-    def said(self) -> Sequence[Message]: ...
-
-
-class OwnSettings(Protocol):
+class Settings(Protocol):
     """The settings of the conversation that is going on."""
 
     @property
@@ -38,8 +31,8 @@ class Prompt(Protocol):
     def include(self, path: str) -> None: ...
 
 
-class Tasks(Protocol):
-    """What is typed there that is no prompt."""
+class InputMode(Protocol):
+    """Other uses of the input line."""
 
     def begin(self, hint: str, text: str, done: Callable[[str, Callable[[], None]], Awaitable[None]]) -> None: ...
 
@@ -51,7 +44,7 @@ class Chat(Protocol):
     def app(self) -> App[object]: ...
 
     @property
-    def keeper(self) -> Keeper: ...
+    def library(self) -> Library: ...
 
     @property
     def messages(self) -> MessageList: ...
@@ -63,13 +56,13 @@ class Chat(Protocol):
     def session(self) -> Session: ...
 
     @property
-    def own_settings(self) -> OwnSettings: ...
+    def settings(self) -> Settings: ...
 
     @property
     def prompt(self) -> Prompt: ...
 
     @property
-    def tasks(self) -> Tasks: ...
+    def input_mode(self) -> InputMode: ...
 
     async def open_conversation(self, conversation: int | None) -> None: ...
 

@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterator
 from textual.app import SystemCommand
 
 from app.core.printable import printable
-from app.session.keeper import Keeper
+from app.session.library import Library
 from app.ui.commands.chat import Chat
 from app.ui.key_names import key
 
 _UNTITLED = "This conversation"
 
 
-def chat_commands(screen: Chat, keeper: Keeper) -> Iterator[SystemCommand]:
+def chat_commands(screen: Chat, library: Library) -> Iterator[SystemCommand]:
     """What the chat offers: the commands that there is something for.
 
     Args:
         screen: The chat.
-        keeper: Has the conversations.
+        library: Has the conversations.
     """
     yield SystemCommand("New", "Begin a new conversation", screen.action_restart)
     yield SystemCommand("Compare", "One prompt with and without the draft", screen.action_compare)
@@ -27,7 +27,7 @@ def chat_commands(screen: Chat, keeper: Keeper) -> Iterator[SystemCommand]:
     yield SystemCommand("Numbers", "Show or hide the numbers", screen.action_toggle_panel)
     if screen.check_action("conversations", ()):
         yield SystemCommand("Conversations", "Look for a conversation", screen.action_conversations)
-        yield from ConversationCommands(screen, keeper)
+        yield from ConversationCommands(screen, library)
     if screen.check_action("settings", ()):
         yield SystemCommand("Settings", "See and change every setting", screen.action_settings)
     if screen.check_action("pairs", ()):
@@ -39,16 +39,16 @@ class ConversationCommands:
 
     Args:
         screen: The chat.
-        keeper: Has the conversations.
+        library: Has the conversations.
     """
 
-    def __init__(self, screen: Chat, keeper: Keeper) -> None:
+    def __init__(self, screen: Chat, library: Library) -> None:
         self._screen = screen
-        self._keeper = keeper
+        self._library = library
 
     def __iter__(self) -> Iterator[SystemCommand]:
         """Those that would do something now."""
-        summary = self._keeper.summary(self._keeper.conversation)
+        summary = self._library.summary(self._library.conversation)
         if summary is not None:
             yield SystemCommand("Messages", "Choose a message to edit or answer again", self._screen.action_choose)
             yield SystemCommand("Rename", "Give this conversation another title", self.rename)
@@ -59,47 +59,47 @@ class ConversationCommands:
             else:
                 yield SystemCommand("Pin", "Keep this conversation at the top of the list", self.pin)
             yield SystemCommand("Delete", "Delete this conversation; it can be brought back", self.delete)
-        if self._keeper.can_undelete:
+        if self._library.can_undelete:
             yield SystemCommand("Undelete", "Bring back the conversation that was deleted last", self.undelete)
 
     def rename(self) -> None:
         """Let the user write a title in the prompt's line."""
-        summary = self._keeper.summary(self._keeper.conversation)
+        summary = self._library.summary(self._library.conversation)
         if summary is not None:
             takes, leaves = key("prompt.send", "enter"), key("chat.leave_task", "esc")
             hint = f"Renaming the conversation: {takes} takes the title, {leaves} leaves it as it was."
-            self._screen.tasks.begin(hint, summary.title, self._take_title)
+            self._screen.input_mode.begin(hint, summary.title, self._take_title)
 
     def unname(self) -> None:
         """Take the title that is made from what was said."""
-        if self._keeper.conversation is not None:
-            self._tell_title(self._keeper.rename(self._keeper.conversation, ""))
+        if self._library.conversation is not None:
+            self._tell_title(self._library.rename(self._library.conversation, ""))
 
     def pin(self) -> None:
         """Keep it at the top of the list, or no longer."""
-        summary = self._keeper.summary(self._keeper.conversation)
+        summary = self._library.summary(self._library.conversation)
         if summary is not None:
-            self._keeper.pin(summary.id, not summary.pinned)
+            self._library.pin(summary.id, not summary.pinned)
             self._screen.hint.say(f"{_title(summary.title)} is {'no longer ' if summary.pinned else ''}pinned.")
 
     async def delete(self) -> None:
         """Take it off the list and begin an empty one."""
-        summary = self._keeper.summary(self._keeper.conversation)
+        summary = self._library.summary(self._library.conversation)
         if summary is not None:
-            self._keeper.delete(summary.id)
+            self._library.delete(summary.id)
             await self._screen.open_conversation(None)
             commands = key("app.commands", "ctrl+p")
             self._screen.hint.say(f"{_title(summary.title)} is deleted; {commands}, Undelete brings it back.")
 
     async def undelete(self) -> None:
         """Go on with what was deleted last."""
-        conversation = self._keeper.undelete()
+        conversation = self._library.undelete()
         if conversation is not None:
             await self._screen.open_conversation(conversation)
 
     async def _take_title(self, text: str, _: Callable[[], None]) -> None:
-        if self._keeper.conversation is not None:
-            self._tell_title(self._keeper.rename(self._keeper.conversation, text))
+        if self._library.conversation is not None:
+            self._tell_title(self._library.rename(self._library.conversation, text))
 
     def _tell_title(self, title: str) -> None:
         self._screen.hint.say(f"The conversation is called {_title(title)}.")

@@ -13,13 +13,13 @@ from app.conversations.tree import Transcript
 from app.core import atomic
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
-from app.session.keeper import Keeper
+from app.session.library import Library
 
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
 """Of a file's name; what follows a dot in a title is none."""
 
 
-def saving(keeper: Keeper, name: str) -> Callable[[], str]:
+def saving(library: Library, name: str) -> Callable[[], str]:
     """How to write the conversation, as it is now, to a new file: JSON if its name says so, else Markdown.
 
     A name without an ending gets one.
@@ -31,7 +31,7 @@ def saving(keeper: Keeper, name: str) -> Callable[[], str]:
     Raises:
         AppError: There is nothing to save, or the name is no file's.
     """
-    found = keeper.with_conversation(lambda store, number: store.transcript(number))
+    found = library.with_conversation(lambda store, number: store.transcript(number))
     if found is None:
         raise AppError("There is nothing to save yet.")
     try:

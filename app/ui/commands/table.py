@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from asyncio import Future
+from collections.abc import Sequence
 from pathlib import Path
 
-from app.conversations.message import Role
+from app.conversations.message import Message, Role
 from app.conversations.textfile import text_size
 from app.conversations.titles import fit, one_line
 from app.core.errors import AppError, UsageError
@@ -29,7 +30,7 @@ _MARGIN, _WIDEST = 3, 100
 
 
 def _draft(chat: Chat, mode: str) -> None:
-    chat.hint.say(chat.own_settings.draft(mode))
+    chat.hint.say(chat.settings.draft(mode))
 
 
 def _last_answer(chat: Chat) -> tuple[str, str]:
@@ -37,9 +38,13 @@ def _last_answer(chat: Chat) -> tuple[str, str]:
     newest = chat.messages.answer
     if newest is not None and (shown := newest.text.strip()):
         return shown, _NEWEST
-    said = (message.content for message in reversed(chat.session.said) if message.role is Role.ASSISTANT)
+    said = (message.content for message in reversed(_said(chat)) if message.role is Role.ASSISTANT)
     # A model that still thinks has not answered yet.
     return next(said, ""), _NEWEST if newest is None else "the answer before this one"
+
+
+def _said(chat: Chat) -> Sequence[Message]:
+    return chat.session.conversation.messages_before(None)
 
 
 def _copy(chat: Chat, what: str) -> None:
@@ -62,7 +67,7 @@ def _copy(chat: Chat, what: str) -> None:
 
 
 async def _save(chat: Chat, name: str) -> None:
-    written = begin_aside(saving(chat.keeper, name))
+    written = begin_aside(saving(chat.library, name))
     if await patiently(written):
         chat.hint.say(written.result())
     else:
@@ -91,19 +96,19 @@ async def _include(chat: Chat, path: str) -> None:
 
 
 def _title(chat: Chat, title: str) -> None:
-    conversation = chat.keeper.conversation
+    conversation = chat.library.conversation
     if conversation is None:
         raise AppError("Nothing was said yet; a title waits for the first prompt.")
-    chat.hint.say(f'This conversation is called "{printable(chat.keeper.rename(conversation, title))}".')
+    chat.hint.say(f'This conversation is called "{printable(chat.library.rename(conversation, title))}".')
 
 
 def _system(chat: Chat, text: str) -> None:
-    now = chat.own_settings.system
+    now = chat.settings.system
     if text and text != _NONE:
-        chat.own_settings.set("answer.system", text)
+        chat.settings.set("answer.system", text)
         chat.hint.say("From the next prompt on.")
     elif text:
-        chat.own_settings.set("answer.system", None)
+        chat.settings.set("answer.system", None)
         chat.hint.say("This conversation has no system prompt of its own.")
     elif now:
         brief = fit(one_line(now), _BRIEF)

@@ -12,7 +12,7 @@ from app.compare.report import Comparison, compared
 from app.compare.sides import Side, sides_of
 from app.core.errors import AppError, UsageError
 from app.engine.types import DraftParams
-from app.ui.chat.comparable import Comparable
+from app.session.comparison import Comparable
 from app.ui.listening.bridge import Batch, Single
 from app.ui.text import percent
 from app.worker.events import (

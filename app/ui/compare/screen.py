@@ -19,9 +19,9 @@ from app.compare.report import Comparison
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
 from app.core.regular_file import resolved
+from app.session.comparison import Comparable
 from app.ui.base_screen import SubScreen
-from app.ui.chat.comparable import Comparable
-from app.ui.chat.ways_out import in_comparison
+from app.ui.chat.error_hints import in_comparison
 from app.ui.compare.asked import AskedLines
 from app.ui.compare.course import Comparing
 from app.ui.compare.outcome import Outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from app.conversations.attached import split
-from app.session.keeper import Keeper
+from app.session.library import Library
 from app.ui.commands.table import COMMANDS
 
 Source = Callable[[], Iterable[str] | None]
@@ -13,12 +13,12 @@ Source = Callable[[], Iterable[str] | None]
 _MOST_KEPT = 20_000
 
 
-def kept_prompts(keeper: Keeper) -> Iterable[str] | None:
+def kept_prompts(library: Library) -> Iterable[str] | None:
     """What the user asked in any conversation, or set aside, as it is typed, newest first.
 
     None before the store is open.
     """
-    kept = keeper.with_store(lambda store: store.typed(_MOST_KEPT))
+    kept = library.with_store(lambda store: store.typed(_MOST_KEPT))
     return (COMMANDS.as_typed(one.text) if one.said else one.text for one in kept) if kept is not None else None
 
 

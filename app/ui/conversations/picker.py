@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from app.core.printable import printable
-from app.session.keeper import Keeper
+from app.session.library import Library
 from app.ui.conversations.list import ConversationList, Row
 from app.ui.conversations.title_input import TitleInput
 from app.ui.key_names import key
@@ -30,7 +30,7 @@ class ConversationPicker(Vertical):
     """Find a conversation; open, rename, pin or delete it.
 
     Args:
-        keeper: Has them.
+        library: Has them.
         placeholder: Of the search line.
         at_once: Whether one click opens a conversation, not the second one.
     """
@@ -114,9 +114,9 @@ class ConversationPicker(Vertical):
     class Changed(Message):
         """Conversations were deleted or brought back."""
 
-    def __init__(self, keeper: Keeper, placeholder: str, *, at_once: bool = False) -> None:
+    def __init__(self, library: Library, placeholder: str, *, at_once: bool = False) -> None:
         super().__init__()
-        self._keeper = keeper
+        self._library = library
         self._placeholder = placeholder
         self._at_once = at_once
         self._renamed: int | None = None
@@ -129,7 +129,7 @@ class ConversationPicker(Vertical):
         yield ConversationList(at_once=self._at_once)
 
     def on_mount(self) -> None:
-        self.show(self._keeper.conversation)
+        self.show(self._library.conversation)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         self.conversations.refresh()
@@ -166,7 +166,7 @@ class ConversationPicker(Vertical):
     def action_pin(self) -> None:
         row = self.conversations.row
         if row is not None:
-            self._keeper.pin(row.conversation, not row.pinned)
+            self._library.pin(row.conversation, not row.pinned)
             self.show(row.conversation)
 
     def action_rename(self) -> None:
@@ -186,13 +186,13 @@ class ConversationPicker(Vertical):
         if self.title_input.has_focus:
             self.search_input.focus()
         if event.title is not None:
-            self._keeper.rename(renamed, event.title)
+            self._library.rename(renamed, event.title)
             self.show(renamed)
 
     def action_delete(self) -> None:
         row = self.conversations.row
         if row is not None:
-            self._keeper.delete(row.conversation)
+            self._library.delete(row.conversation)
             self.show()
             title = f'"{printable(row.title)}"' if row.title else "It"
             back = key("found.undelete", "ctrl+_")
@@ -200,7 +200,7 @@ class ConversationPicker(Vertical):
             self.post_message(self.Changed())
 
     def action_undelete(self) -> None:
-        conversation = self._keeper.undelete()
+        conversation = self._library.undelete()
         if conversation is not None:
             self.post_message(Hint.Wanted(""))
             self.show(conversation)
@@ -213,7 +213,7 @@ class ConversationPicker(Vertical):
         if action in ("pin", "rename", "delete"):
             return self.conversations.row is not None or None
         if action == "undelete":
-            return self._keeper.can_undelete or None
+            return self._library.can_undelete or None
         return True
 
     # What is shown
@@ -221,13 +221,13 @@ class ConversationPicker(Vertical):
     def look_again(self) -> None:
         """Show what has changed since; whoever looks for something keeps the place."""
         row = self.conversations.row if self.has_focus_within else None
-        self.show(row.conversation if row is not None else self._keeper.conversation)
+        self.show(row.conversation if row is not None else self._library.conversation)
 
     def show(self, chosen: int | None = None) -> None:
         """Show what is found, with one of them chosen; None keeps the place in the list."""
         query = self.search_input.value
-        known = {summary.id: summary for summary in self._keeper.summaries()}
-        current = self._keeper.conversation
+        known = {summary.id: summary for summary in self._library.summaries()}
+        current = self._library.conversation
         if query.strip():
             rows = [
                 Row(
@@ -240,7 +240,7 @@ class ConversationPicker(Vertical):
                     hit.message is None,
                     hit.message,
                 )
-                for hit in self._keeper.search(query)
+                for hit in self._library.search(query)
                 if hit.conversation in known
             ]
             empty = "Nothing is found."

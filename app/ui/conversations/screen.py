@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.getters import query_one
 
-from app.session.keeper import Keeper
+from app.session.library import Library
 from app.ui.base_screen import SubScreen
 from app.ui.conversations.list import ConversationList
 from app.ui.conversations.picker import ConversationPicker
@@ -23,7 +23,7 @@ class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
     """Choose a conversation; the result is what was chosen, or None to go on as before.
 
     Args:
-        keeper: Has them.
+        library: Has them.
     """
 
     AUTO_FOCUS = "SearchInput"
@@ -47,13 +47,13 @@ class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
     conversations = query_one(ConversationList)
     hint = query_one(Hint)
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, library: Library) -> None:
         super().__init__()
-        self._keeper = keeper
+        self._library = library
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Conversations")
-        yield ConversationPicker(self._keeper, "type to search all that was said")
+        yield ConversationPicker(self._library, "type to search all that was said")
         yield Hint()
         yield KeyBar()
 

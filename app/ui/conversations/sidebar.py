@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
 
-from app.session.keeper import Keeper
+from app.session.library import Library
 from app.ui.widgets.even import Even
 from app.ui.widgets.words import Word, Words
 
@@ -20,7 +20,7 @@ class Sidebar(Vertical, Even):
     """Empty until the store is open: the first frame need not wait for what nobody can have seen yet.
 
     Args:
-        keeper: Has the conversations.
+        library: Has the conversations.
     """
 
     BINDING_GROUP_TITLE = "Conversations"
@@ -31,21 +31,21 @@ class Sidebar(Vertical, Even):
     class Left(Message):
         """The user goes back to the prompt."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, library: Library) -> None:
         super().__init__()
-        self._keeper = keeper
+        self._library = library
         self._fills = False
         self._filled = False
 
     async def fill(self) -> None:
         """Show the conversations, as soon as there is a store and they can be seen."""
-        if self._fills or not self._keeper.is_open or not self.display:
+        if self._fills or not self._library.is_open or not self.display:
             return
         from app.ui.conversations.picker import ConversationPicker
 
         self._fills = True
         self._words = Words()
-        self._picker = ConversationPicker(self._keeper, "search", at_once=True)
+        self._picker = ConversationPicker(self._library, "search", at_once=True)
         await self.mount(self._picker, self._words)
         self._filled = True
         self.screen.bindings_updated_signal.subscribe(self._words, self._on_bindings)
@@ -86,6 +86,6 @@ class Sidebar(Vertical, Even):
         words: dict[str, Callable[[], object]] = {}
         if picker.conversations.row is not None:
             words = {"rename": picker.action_rename, "pin": picker.action_pin, "delete": picker.action_delete}
-        if self._keeper.can_undelete:
+        if self._library.can_undelete:
             words["undo"] = picker.action_undelete
         self._words.say([Word(Content.styled(name, "$quiet"), clicked) for name, clicked in words.items()])

@@ -1,37 +1,27 @@
-"""The chat screen: puts what the user does to the engine, and what the engine says on the screen."""
+"""The chat screen: keys become commands of the session, its snapshot is drawn."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import ActiveBinding, BindingType
 from textual.message import Message
 
-from app.session.chat_settings import ChatSettings
-from app.session.keeper import Keeper
-from app.settings.live import LiveSettings
+from app.core.errors import AppError
+from app.session.comparison import Comparable, comparable
+from app.session.session import Session
+from app.session.snapshot import Phase
 from app.ui.base_screen import BaseScreen
-from app.ui.chat.asking import Asking
-from app.ui.chat.bare_screen import BareChatScreen
-from app.ui.chat.counting import Counting
-from app.ui.chat.draft_switch import DraftSwitch
-from app.ui.chat.elsewhere import Elsewhere
-from app.ui.chat.file_reading import FileReading
-from app.ui.chat.hearing import Hearing
-from app.ui.chat.own_settings import OwnSettings
-from app.ui.chat.pair_changes import PairChanges
-from app.ui.chat.pair_loading import PairLoading
-from app.ui.chat.pair_notice import PairNotice
-from app.ui.chat.possible import Possible
-from app.ui.chat.sending import Sending
-from app.ui.chat.session import ChatSession, Phase
-from app.ui.chat.steering import Steering
-from app.ui.chat.tasks import Tasks
-from app.ui.chat.token_mode import TokenMode
-from app.ui.chat.unsent import Unsent
-from app.ui.chat.wanted import ConversationsWanted, PairsWanted, SettingsWanted
-from app.ui.chat.whereabouts import Whereabouts
+from app.ui.chat.base import ChatBase
+from app.ui.chat.conversation_switcher import ConversationSwitcher
+from app.ui.chat.events import ChatEvents
+from app.ui.chat.input_mode import InputMode
+from app.ui.chat.message_actions import MessageActions
+from app.ui.chat.prompt_sender import PromptSender
+from app.ui.chat.renderer import Renderer
+from app.ui.chat.setting_changes import SettingChanges
 from app.ui.composer.input import PromptInput
 from app.ui.composer.past_prompts import kept_prompts
 from app.ui.composer.suggestions import Suggestions
@@ -41,8 +31,9 @@ from app.ui.keys.order import in_order
 from app.ui.listening.bridge import EventBridge
 from app.ui.listening.listener import Ears, Listener
 from app.ui.listening.shared_ears import SharedEars
+from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import FitOptionList
-from app.ui.models.state import PairService
+from app.ui.models.state import LoadRequest, PairService
 from app.ui.terminal.attention import Attention
 from app.ui.transcript.speech import Speech
 from app.ui.widgets.even import Even
@@ -50,21 +41,16 @@ from app.ui.widgets.hint import Hint
 from app.ui.widgets.near_draw import NearCompositor
 
 if TYPE_CHECKING:
-    from app.session.engine import Engine
     from app.ui.conversations.picker import ConversationPicker
 
 
-class ChatScreen(BaseScreen[None], BareChatScreen, Even):
+class ChatScreen(BaseScreen[None], ChatBase, Even):
     """One conversation with one pair.
 
     Args:
-        engine: Answers.
-        bridge: Where its events wait.
-        settings: How answers are asked for.
-        keeper: Keeps what is said.
-        pairs: The pairs to choose from, or None.
-        loads: Whether a pair is being loaded already.
-        live: The settings, or None.
+        session: The chat.
+        bridge: Holds the events of its worker.
+        pairs: The pairs to choose from; None without a choice.
     """
 
     AUTO_FOCUS = "PromptInput"
@@ -72,84 +58,50 @@ class ChatScreen(BaseScreen[None], BareChatScreen, Even):
     BINDINGS: ClassVar[list[BindingType]] = KEYS
 
     class EventsArrived(Message):
-        """The engine has said something that should not wait."""
+        """An event arrived that should not wait."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        bridge: EventBridge,
-        settings: ChatSettings,
-        keeper: Keeper,
-        pairs: PairService | None = None,
-        *,
-        loads: bool = True,
-        live: LiveSettings | None = None,
-    ) -> None:
-        super().__init__(ChatSession(settings, live, has_pairs=pairs is not None), keeper, pairs)
+    class PairsRequested(Message):
+        """The user wants to choose another pair."""
+
+    class ConversationsRequested(Message):
+        """The user wants to find a conversation."""
+
+    class SettingsRequested(Message):
+        """The user wants to see the settings."""
+
+    @dataclass
+    class ComparisonRequested(Message):
+        """The user wants to compare a prompt with and without the draft."""
+
+        comparable: Comparable
+
+    def __init__(self, session: Session, bridge: EventBridge, pairs: PairService | None = None) -> None:
+        super().__init__(session, pairs)
         self._compositor = NearCompositor()
         self._bridge = bridge
-        self.tokens = TokenMode(self, engine)
-        self.draft_switch = DraftSwitch(self, engine)
-        self.own_settings = OwnSettings(self, keeper, live, self.draft_switch)
-        self.tasks = Tasks(self)
-        self._unsent = Unsent(self, keeper, self.tasks)
-        self.asking = Asking(self, engine, keeper, self.tasks, self._unsent)
-        self._elsewhere = Elsewhere(self, keeper, self.tasks)
-        self.reading = FileReading(self)
-        self.sending = Sending(
-            self,
-            self.asking,
-            self.tasks,
-            self._elsewhere,
-            self.reading,
-            lambda command, argument: command.run(self, argument),
+        self.input_mode = InputMode(self)
+        self.renderer = Renderer(self, self.input_mode.store_soon)
+        self.settings = SettingChanges(self, self.renderer)
+        self.sender = PromptSender(
+            self, self.renderer, self.input_mode, lambda command, argument: command.run(self, argument)
         )
-        self.steering = Steering(self, keeper, self.asking, self.sending, self.tasks)
-        changes = PairChanges(engine, self.session, loads=loads)
-        self.pair_loading = PairLoading(self, changes, self.asking)
-        pair_notice = PairNotice(self, keeper)
-        self.whereabouts = Whereabouts(
-            self,
-            keeper,
-            self.asking,
-            self.tasks,
-            self._unsent,
-            self.own_settings,
-            self.pair_loading,
-            self.reading,
-            pair_notice,
-        )
-        self._is_possible = Possible(self, keeper, self.tasks, self.tokens, self.own_settings)
-        self._counting = Counting(self, engine)
-        self._ears = SharedEars(
-            Hearing(
-                self,
-                keeper,
-                changes,
-                self.asking,
-                self.tokens,
-                self.draft_switch,
-                self.pair_loading,
-                self._counting,
-                pair_notice,
-            )
-        )
+        self.actions = MessageActions(self, self.renderer, self.sender, self.input_mode)
+        self.switcher = ConversationSwitcher(self, self.renderer, self.sender, self.input_mode, self.actions)
+        self._events = ChatEvents(self, self.renderer, self.input_mode)
+        self._ears = SharedEars(self._events)
         self.listener = Listener(bridge, self._ears, self.set_timer)
 
     def on_mount(self) -> None:
         self.attention = Attention(self.app)
         self._bridge.connect(lambda: self.post_message(self.EventsArrived()))
-        self.keeper.say = lambda text: self.call_later(self._warn, text)
-        self.included.count = self._counting.ask
-        self.prompt.past.source = lambda: kept_prompts(self.keeper)
-        self.prompt.past.keep = self.keeper.set_aside
+        self.session.library.say = lambda text: self.call_later(self._warn, text)
+        self.session.on_counted = self.included.counted
+        self.included.count = self.session.count_tokens
+        self.prompt.past.source = lambda: kept_prompts(self.session.library)
+        self.prompt.past.keep = self.session.library.set_aside
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         self.watch(self.app, "app_focus", self._on_looked_at, init=False)
-        if self.session.phase is Phase.LOADING:
-            self.status.reading_models()
-        else:
-            self.status.unloaded()
-        self.listener.begin()
+        self.renderer.begin()
 
     async def _warn(self, text: str) -> None:
         await self.messages.notice(text)
@@ -161,25 +113,42 @@ class ChatScreen(BaseScreen[None], BareChatScreen, Even):
 
     @on(PromptInput.Sent)
     async def _send(self, event: PromptInput.Sent) -> None:
-        await self.sending.send(event.text)
+        await self.sender.send(event.text)
 
     def action_stop(self) -> None:
-        if not (self.reading.take_back() or self.asking.stop()):
-            self.call_later(self.asking.take_back)
+        if not (self.sender.stop_reading() or self.stop_answer()):
+            self.call_later(self._take_back)
+
+    def stop_answer(self) -> bool:
+        """Stop the running answer, whose text stays; return whether there is one."""
+        stops = self.session.stop()
+        if stops:
+            self.status.stopping()
+        return stops
+
+    async def _take_back(self) -> None:
+        prompt = self.session.take_back()
+        if prompt is not None:
+            await self.renderer.render()
+            self.input_mode.give_back_message(prompt)
 
     # Keys arrive beside the screen's own messages; what they change must wait its turn behind an answer's text.
 
     def action_again(self) -> None:
-        self.call_later(self.asking.again)
+        self.call_later(self._regenerate)
+
+    async def _regenerate(self) -> None:
+        if self.session.can_regenerate:
+            await self.actions.regenerate()
 
     def action_edit_last(self) -> None:
-        self.call_later(self.steering.edit_last)
+        self.call_later(self.actions.edit_last)
 
     def action_go_on(self) -> None:
-        self.call_later(self.steering.go_on)
+        self.call_later(self.actions.resume)
 
     def action_leave_task(self) -> None:
-        self.tasks.leave()
+        self.input_mode.leave()
 
     def action_choose(self) -> None:
         self.call_later(self.messages.step, -1)
@@ -190,31 +159,37 @@ class ChatScreen(BaseScreen[None], BareChatScreen, Even):
 
     @on(Speech.Wished)
     async def _steer(self, event: Speech.Wished) -> None:
-        await self.steering.grant(event.speech, event.wish)
+        await self.actions.perform(event.speech, event.wish)
 
     def action_restart(self) -> None:
-        self.call_later(self.whereabouts.begin_anew)
+        self.call_later(self.switcher.new)
 
     def action_conversations(self) -> None:
         if self.sidebar.has_focus_within or not self.sidebar.search():
-            self.post_message(ConversationsWanted())
+            self.post_message(self.ConversationsRequested())
 
     def action_compare(self) -> None:
-        self.call_later(self.sending.compare)
+        self.call_later(self.sender.compare, self._compare)
+
+    async def _compare(self, message: str) -> None:
+        try:
+            self.post_message(self.ComparisonRequested(comparable(self.session, message)))
+        except AppError as error:
+            self.hint.say(error.sentences)
 
     async def open_conversation(self, conversation: int | None) -> None:
-        """See `Whereabouts.open`."""
-        await self.whereabouts.open(conversation)
+        """Open another conversation; None stays, unless the open one was deleted."""
+        await self.switcher.open(conversation)
 
     @on(Suggestions.Clicked)
     def _complete(self, event: Suggestions.Clicked) -> None:
         self.prompt.choose(event.suggestion)
 
     async def action_copy_answer(self) -> None:
-        await self.sending.do("/copy")
+        await self.sender.run_line("/copy")
 
     async def action_copy_code(self) -> None:
-        await self.sending.do("/copy code")
+        await self.sender.run_line("/copy code")
 
     # What stands beside the conversation
 
@@ -234,41 +209,56 @@ class ChatScreen(BaseScreen[None], BareChatScreen, Even):
 
     async def on_conversation_picker_chosen(self, event: ConversationPicker.Chosen) -> None:
         self.prompt.focus()
-        await self.whereabouts.open_found(event)
+        await self.switcher.open_found(event)
 
     async def on_conversation_picker_changed(self) -> None:
         await self.open_conversation(None)
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
-        self.tell_included()
-        if self.tokens.on:
+        self.show_included()
+        if self.shows_tokens:
             self.refresh_bindings()
-        self._unsent.changed()
+        self.input_mode.store_soon()
 
     @property
-    def unsent(self) -> str:
-        """Text that was typed and not sent."""
-        return self._unsent.text
+    def pending_text(self) -> str:
+        """Typed text that was not sent."""
+        return self.input_mode.pending_text
 
-    def take_up(self, text: str) -> None:
-        """Go on with what the last run left typed; what was typed since then stands behind it."""
+    def restore_typed(self, text: str) -> None:
+        """Put what the last run left in the input line in front of what was typed since."""
         if text:
             self.prompt.put(f"{text}{self.prompt.whole}")
 
     def action_toggle_drafting(self) -> None:
-        self.draft_switch.toggle()
+        self.settings.toggle_drafting()
 
     def action_pairs(self) -> None:
-        self.pair_loading.stop_watching()
-        self.post_message(PairsWanted())
+        for lines in self.query(DownloadLines):
+            lines.stop()
+        self.post_message(self.PairsRequested())
 
     def action_settings(self) -> None:
-        self.post_message(SettingsWanted())
+        self.post_message(self.SettingsRequested())
 
     @on(FitOptionList.Taken)
     async def _take_way(self, event: FitOptionList.Taken) -> None:
-        await self.pair_loading.take(event.option, event.request)
+        self.prompt.focus()
+        await self.messages.notice(f"Taken: {event.option.what}.")
+        await self.load_pair(event.request)
+
+    async def load_pair(self, choice: LoadRequest) -> None:
+        """Load another pair; a running answer is stopped first."""
+        if self.session.phase is Phase.ANSWERING:
+            self.status.stopping()
+        self.session.load(choice.loader, choice.settings)
+        await self.renderer.render()
+
+    def watch_downloads(self) -> None:
+        """Show downloads until they have ended."""
+        for lines in self.query(DownloadLines):
+            lines.watch_downloads()
 
     @on(FitOptionList.Left)
     def _leave_ways(self, event: FitOptionList.Left) -> None:
@@ -279,10 +269,18 @@ class ChatScreen(BaseScreen[None], BareChatScreen, Even):
         self.messages.open_thoughts()
 
     def action_toggle_tokens(self) -> None:
-        self.call_later(self.tokens.toggle)
+        self.call_later(self._toggle_tokens)
+
+    async def _toggle_tokens(self) -> None:
+        self.shows_tokens = not self.shows_tokens
+        # Probabilities are computed only while somebody looks.
+        self.session.engine.inspect(self.shows_tokens)
+        self.inspector.open(self.shows_tokens)
+        self.refresh_bindings()
+        await self.messages.show_tokens(self.shows_tokens)
 
     def action_round(self, by: int) -> None:
-        self.tokens.step(by)
+        self.inspector.step(by)
 
     def action_page(self, direction: int) -> None:
         self.messages.page(direction)
@@ -295,9 +293,13 @@ class ChatScreen(BaseScreen[None], BareChatScreen, Even):
         self.hint.unseen(False)
 
     def _on_looked_at(self, focus: bool) -> None:
-        """The user comes back to this terminal, from another Tandem perhaps."""
+        """Show what another Tandem wrote while another window was in front."""
         if focus:
-            self.call_later(self._elsewhere.look)
+            self.call_later(self._refresh)
+
+    async def _refresh(self) -> None:
+        if not self.input_mode.is_active:
+            await (self.renderer.render_branch() if self.session.refresh() else self.renderer.render())
 
     def _on_scrolled(self) -> None:
         if self.messages.is_vertical_scroll_end:
@@ -314,16 +316,43 @@ class ChatScreen(BaseScreen[None], BareChatScreen, Even):
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
         first = SHOWN_WITHOUT_MODELS if self.session.phase is Phase.UNLOADED else SHOWN_FIRST
-        return in_order(super().active_bindings, first, self._is_possible.idle_keys)
+        idle = set() if self.sidebar.can_open else {"found.open"}
+        if self.session.phase is Phase.UNLOADED or not self.session.drafting.is_available:
+            idle |= {"chat.drafting", "chat.compare"}
+        return in_order(super().active_bindings, first, idle)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dim the keys that would do nothing."""
-        return self._is_possible(action)
+        """Return None to dim a key that would do nothing, False to hide it."""
+        session, prompt = self.session, self.prompt
+        match action:
+            case "leave_task":
+                return self.input_mode.is_active
+            case "stop":
+                return session.is_busy or None
+            case "again":
+                return session.can_regenerate or None
+            case "round":
+                # Elsewhere the keys move the cursor.
+                return self.shows_tokens and prompt.has_focus and not prompt.text
+            case "edit_last":
+                # As in shells it goes to the end of what is typed; there it is free.
+                is_free = prompt.cursor_at_end_of_line and prompt.selection.is_empty and not prompt.is_searching
+                return prompt.has_focus and is_free and not self.input_mode.is_active
+            case "page":
+                # The sidebar has this key for itself.
+                return self.focused is None or not any(isinstance(each, Sidebar) for each in self.focused.ancestors)
+            case "pairs":
+                return self.has_pairs
+            case "conversations" | "toggle_sidebar":
+                return session.library.has_history
+            case "settings":
+                return session.can_set
+        return True
 
-    # What the engine says is told to `app.ui.chat.hearing`
+    # Events of the worker
 
     def lend_ears(self, guest: Ears | None) -> None:
-        """Let a screen on top of this one hear what the engine says about its own requests; None ends it."""
+        """Give a screen on top of this one the events of its own requests; None ends it."""
         self._ears.guest = guest
         self.listener.begin()
 

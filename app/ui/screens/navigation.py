@@ -9,11 +9,11 @@ from textual.app import App
 from textual.command import CommandPalette
 from textual.screen import Screen
 
+from app.session.comparison import Comparable
 from app.session.engine import Engine
-from app.session.keeper import Keeper
+from app.session.library import Library
+from app.session.snapshot import Phase
 from app.settings.live import LiveSettings
-from app.ui.chat.comparable import Comparable
-from app.ui.chat.session import Phase
 from app.ui.models.state import LoadRequest, PairService
 from app.ui.screens.chat import ChatScreen
 
@@ -41,12 +41,12 @@ class Navigation:
 
             self._app.push_screen(SetupScreen(pairs, can_leave=can_leave), take)
 
-    def conversations(self, keeper: Keeper) -> None:
+    def conversations(self, library: Library) -> None:
         """Let the user choose another conversation."""
-        if keeper.is_open and self._is_at_chat:
+        if library.is_open and self._is_at_chat:
             from app.ui.conversations.screen import ConversationsScreen
 
-            self._app.push_screen(ConversationsScreen(keeper), self._chat.whereabouts.open_found)
+            self._app.push_screen(ConversationsScreen(library), self._chat.switcher.open_found)
 
     def comparison(self, engine: Engine, what: Comparable) -> None:
         """Answer a prompt with and without the draft; the conversation stays as it is."""

@@ -93,20 +93,31 @@ class AbsentAnswer:
 Absent = AbsentPrompt | AbsentAnswer
 
 
-def absents(path: Sequence[Node]) -> Iterator[Absent]:
-    """What stands for messages that were kept, to the end of their branch; a prompt there has no answer."""
+def absents(path: Sequence[Node], *, is_running: bool = False) -> Iterator[tuple[Absent, Node]]:
+    """Yield what stands for each message of a branch; a last prompt without an answer is followed by the reason.
+
+    Args:
+        path: The messages.
+        is_running: Whether the last one is being written, or waits for the models.
+    """
     for node in path:
-        yield _absent(node)
+        yield _absent(node, is_running=is_running and node is path[-1]), node
     if path and path[-1].role is Role.USER:
         ending = path[-1].ending
         remark, error = in_words(ending, empty=True), as_error(ending)
         if remark or error is not None:
-            yield AbsentAnswer(remark=remark, is_final=is_final(ending), error=error)
+            yield AbsentAnswer(remark=remark, is_final=is_final(ending), error=error), path[-1]
 
 
-def _absent(node: Node) -> Absent:
+def _absent(node: Node, *, is_running: bool) -> Absent:
+    # A prompt that waits for the models is in no conversation yet.
+    node_id = node.id if node.id >= 0 else None
     if node.role is not Role.ASSISTANT:
-        return AbsentPrompt(node.text, "You" if node.role is Role.USER else "System", node.id)
+        return AbsentPrompt(node.text, "You" if node.role is Role.USER else "System", node_id)
+    if is_running:
+        return AbsentAnswer(
+            node.text, node.reasoning, remark="waits for the models" if node_id is None else "", node=node_id
+        )
     return AbsentAnswer(
         node.text,
         node.reasoning,
@@ -115,7 +126,7 @@ def _absent(node: Node) -> Absent:
         ),
         is_final=is_final(node.ending),
         error=as_error(node.ending),
-        node=node.id,
+        node=node_id,
     )
 
 

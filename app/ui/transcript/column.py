@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from textual.widget import Widget
 
+from app.conversations.tree import Node
 from app.ui.transcript.absent import Absent
 from app.ui.transcript.speech import Speech
 
@@ -21,16 +22,18 @@ class Entry:
     Args:
         absent: What stands for its message while that is not mounted; None for a widget that always is.
         widget: What is mounted, or about to be.
+        message: The message as it was shown last; None for a widget that is none.
 
     Attributes:
         number: How many entries are above it.
         hidden: Whether nothing is shown of it.
     """
 
-    __slots__ = ("_rows", "_width", "absent", "hidden", "number", "widget")
+    __slots__ = ("_rows", "_width", "absent", "hidden", "message", "number", "widget")
 
-    def __init__(self, absent: Absent | None = None, widget: Widget | None = None) -> None:
+    def __init__(self, absent: Absent | None = None, widget: Widget | None = None, message: Node | None = None) -> None:
         self.absent = absent
+        self.message = message
         self.widget = widget
         self.number = 0
         self.hidden = False
@@ -52,6 +55,19 @@ class Entry:
         """Whether it is a message; neither a remark of the program nor a place where no answer came is one."""
         message = self.absent if self.widget is None else self.speech
         return message is not None and message.is_said
+
+    def shows(self, absent: Absent, message: Node, *, is_live: bool) -> bool:
+        """Whether it shows a message as it is.
+
+        Args:
+            absent: What would stand for it.
+            message: The message.
+            is_live: Whether its text comes, or came, piece by piece.
+        """
+        shown = self.message
+        if shown is None or shown.id != message.id or type(self.absent) is not type(absent):
+            return False
+        return is_live or shown is message or (shown.says_as(message) and shown.ending == message.ending)
 
     def rows(self, width: int) -> int:
         """Rows that it takes in so many columns, measured or guessed."""

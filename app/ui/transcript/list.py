@@ -11,25 +11,22 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.ui.models.fit_options import FitOption, FitOptionList
 from app.ui.reading.rows import Row
-from app.ui.transcript.absent import Absent, AbsentAnswer, AbsentPrompt, absents
-from app.ui.transcript.attempt import Attempt
+from app.ui.transcript.absent import Absent, AbsentAnswer, AbsentPrompt
+from app.ui.transcript.branch import BranchView
 from app.ui.transcript.column import Entry
-from app.ui.transcript.exchange import Exchange
 from app.ui.transcript.message import AnswerMessage, Offer, Problem, UserMessage
 from app.ui.transcript.reasoning import Reasoning
 from app.ui.transcript.speech import Speech
 from app.ui.widgets.passage import Passage
 
 
-class MessageList(Exchange, can_focus=False):
+class MessageList(BranchView, can_focus=False):
     """Everything said, newest at the bottom; stays there while the user does."""
 
     def __init__(self) -> None:
         super().__init__()
         self._tree = Tree()
         self._shows_tokens = False
-        self._failure: Entry | None = None
-        """Why there is no pair."""
         self._pair_notice: Entry | None = None
         self._model = ""
 
@@ -90,42 +87,11 @@ class MessageList(Exchange, can_focus=False):
         await self._settle()
         return entry
 
-    async def show(self, path: Sequence[Node]) -> None:
-        """Show a conversation as far as it was held, in place of what is there."""
-        async with self._changing():
-            await self._put_instead([entry for entry in self.column.entries if entry is not self._welcome], path)
-            self.anchor()
-            await self._settle_last()
-
     # Its branches
 
-    async def cut(self, speech: Speech, nodes: Sequence[Node] = ()) -> None:
-        """Show other messages in place of one and of all below it."""
-        async with self._changing():
-            entry = self.column.entry_of(speech)
-            assert entry is not None
-            await self._put_instead(self.column.entries[entry.number :], nodes)
-            await self._settle_last()
-
-    async def _put_instead(self, last: Sequence[Entry], nodes: Sequence[Node]) -> None:
-        leaving, self._attempt = tuple(last), Attempt()
-        self.said.put([Entry(absent) for absent in absents(nodes)])
-        if self._failure in leaving and isinstance(problem := self._failure.widget, Problem):
-            self._failure = Entry(widget=problem.again())
-            self.said.put([self._failure])
-        await self._take_out(leaving)
-
-    def mark(self, tree: Tree, exchange: tuple[int | None, int | None] = (None, None)) -> None:
-        """Say of every message which branch it is.
-
-        Args:
-            tree: The conversation.
-            exchange: The ids of the last prompt and of its answer, if something has come of them just now.
-        """
+    def mark(self, tree: Tree) -> None:
+        """Show of every message which branch it is."""
         self._tree = tree
-        for entry, node_id in zip((self._asked, self._answer), exchange, strict=True):
-            if entry is not None and entry.speech is not None and node_id is not None:
-                entry.speech.node = node_id
         for speech in self.speeches:
             if speech.node not in tree.nodes:
                 speech.node = None

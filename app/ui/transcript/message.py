@@ -12,14 +12,12 @@ from textual.content import Content
 from textual.widgets import Static
 
 from app.conversations.attached import split
-from app.conversations.ending import Ending
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.text.segments import Segment
 from app.ui.key_names import key
 from app.ui.models.fit_options import FitOption, FitOptionList, NoRoomError
 from app.ui.transcript.absent import AbsentAnswer, AbsentPrompt
-from app.ui.transcript.ended import as_error, in_words, is_final
 from app.ui.transcript.folded import FoldedText
 from app.ui.transcript.folding import Folding
 from app.ui.transcript.reasoning import Reasoning
@@ -118,9 +116,8 @@ class AnswerMessage(Speech):
         self._said = [was.text] if was.document is not None else []
         self._remark, self._is_final = was.remark, was.is_final
         self._error = was.error
-        self._before = (self._remark, self._is_final, self._error)
         self.has_grown = False
-        """Whether anything came since the last `go_on`."""
+        """Whether anything came since the last `resume`."""
         self._writers = was.writers
         self._seen_whole = was.writers is not None or not (was.text or was.thought)
         self._tokens: TokenView | None = None
@@ -214,25 +211,17 @@ class AnswerMessage(Speech):
         self.remark.update(Content(printable(remark)))
         self.remark.set_class(bool(remark), "-given")
 
-    async def go_on(self) -> None:
-        """More is to come: what was said about its end holds no longer."""
-        self._before = (self._remark, self._is_final, self._error)
+    async def resume(self) -> None:
+        """More is to come: remove what was said about its end."""
         self.can_go_on = self.has_grown = False
         self.note("")
         self._error = None
         await self.query(Problem).remove()
 
-    async def end(self, ending: Ending) -> None:
-        """Say why there is no answer, or no more of it, if there is anything to say."""
-        empty, thought = not self.text.strip(), bool(self.reasoning.text.strip())
-        self.note(in_words(ending, empty=empty, thought=thought), is_final=is_final(ending))
-        await self._fail(as_error(ending))
-
-    async def end_as_before(self) -> None:
-        """No more of it came: what was said about its end holds again."""
-        remark, final, error = self._before
-        self.note(remark, is_final=final)
-        await self._fail(error)
+    async def end(self, absent: AbsentAnswer) -> None:
+        """Say why there is no answer, or no more of it, as `absent` says."""
+        self.note(absent.remark, is_final=absent.is_final)
+        await self._fail(absent.error)
 
     async def _fail(self, error: AppError | None) -> None:
         self._error = error

@@ -76,15 +76,15 @@ async def _end(program: Program, burst: Session, *, at_once: bool) -> object:
     focused = app.focused
     return (
         chat.prompt.whole,
-        chat.unsent,
+        chat.pending_text,
         [type(screen).__name__ for screen in app.screen_stack],
         type(focused).__name__,
         getattr(focused, "value", getattr(focused, "text", None)),
-        chat.tasks.has_task,
+        chat.input_mode.is_active,
         chat.session.phase,
         program.engine.answers_asked,
-        [node.text for node in chat.keeper.tree.path],
-        [summary.title for summary in chat.keeper.summaries()],
+        [node.text for node in chat.session.conversation.tree.path],
+        [summary.title for summary in chat.library.summaries()],
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from app.conversations.tree import Node
 from app.core.printable import printable
 from app.session.chat_settings import ChatSettings
-from app.ui.chat.session import Phase
+from app.session.snapshot import Phase
 from app.ui.models.state import LoadRequest
 from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.absent import AbsentAnswer
@@ -141,19 +141,20 @@ async def _must_work(program: Program) -> None:
     _must_show_the_tree(program)
     _must_have_the_words(program)
     if session.phase is Phase.UNLOADED:
-        await program.chat.pair_loading.change(LoadRequest(no_loader, ChatSettings("Another")))
+        await program.chat.load_pair(LoadRequest(no_loader, ChatSettings("Another")))
         await _do(program, Engine("end"))
         _must_be_ready(program, "a pair was loaded")
     await _must_answer(program)
     await _do(program, Key("escape"))
     await _do(program, Word("unsent "))
     must(
-        "unsent" in program.chat.unsent, f"what is typed goes elsewhere: {program.app.focused}, {program.chat.unsent!r}"
+        "unsent" in program.chat.pending_text,
+        f"what is typed goes elsewhere: {program.app.focused}, {program.chat.pending_text!r}",
     )
     _must_show_the_tree(program)
-    home, keeper = program.home, program.keeper
-    home.conversation, home.unsent = keeper.conversation, program.chat.unsent
-    home.path = _plain(keeper.tree.path)
+    home, library = program.home, program.chat.library
+    home.conversation, home.unsent = library.conversation, program.chat.pending_text
+    home.path = _plain(program.chat.session.conversation.tree.path)
     await program.do(Key("ctrl+q"))
     await program.pilot.pause()
     must(not program.runs, "ctrl+q does not end it")
@@ -162,8 +163,8 @@ async def _must_work(program: Program) -> None:
 def _must_have_the_words(program: Program) -> None:
     """What was typed is written, sent, or kept."""
     home, chat = program.home, program.chat
-    chat.keeper.draft(chat.unsent)
-    places = (chat.unsent, chat.prompt.whole, chat.keeper._empty_draft, home.texts())
+    chat.session.conversation.set_draft(chat.pending_text)
+    places = (chat.pending_text, chat.prompt.whole, chat.session.conversation.draft, home.texts())
     for word in home.words if home.is_well else ():
         must(any(word in place for place in places), f"it was typed and is nowhere: {word!r}, but {places[:3]}")
 
@@ -181,8 +182,8 @@ def _must_be_ready(program: Program, since: str) -> None:
 
 async def _must_answer(program: Program) -> None:
     chat, engine = program.chat, program.engine
-    if chat.tasks.has_task:
-        chat.tasks.leave()
+    if chat.input_mode.is_active:
+        chat.input_mode.leave()
     chat.prompt.action_dismiss()
     chat.prompt.clear()
     await program.rest()
@@ -209,7 +210,7 @@ async def _must_answer(program: Program) -> None:
 def _must_show_the_tree(program: Program) -> None:
     """What is kept is on the screen, message for message; nothing of another branch stands between them."""
     chat = program.chat
-    path = _plain(chat.keeper.tree.path)
+    path = _plain(chat.session.conversation.tree.path)
     entries = [entry for entry in chat.messages.said.column.entries if entry.absent is not None and not entry.hidden]
     shown = [(entry.node, _text(entry)) for entry in entries]
     rest = iter(shown)
@@ -246,7 +247,7 @@ async def _look_again(home: Home) -> None:
         if home.is_well and home.conversation is not None:
             await program.chat.open_conversation(home.conversation)
             await program.rest()
-            must(_plain(program.keeper.tree.path) == home.path, "another run keeps something else")
+            must(_plain(program.chat.session.conversation.tree.path) == home.path, "another run keeps something else")
             _must_show_the_tree(program)
             must(program.chat.prompt.whole == home.unsent, f"typed {home.unsent!r}, kept {program.chat.prompt.whole!r}")
     must(program.app._return_code in (0, None), "it does not open again")

@@ -19,7 +19,6 @@ from app.core.errors import PairError, StoreError
 from app.engine.text.segments import Segment
 from app.engine.types import AutoDraft
 from app.session.chat_settings import ChatSettings
-from app.session.keeper import Keeper
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
@@ -74,7 +73,7 @@ class Home:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(AnswerMessage, "add", noting)
-            patch.setattr("app.ui.chat.unsent.KEPT_AFTER_S", 0.05)
+            patch.setattr("app.ui.chat.input_mode.STORE_AFTER_S", 0.05)
             patch.setattr("app.ui.listening.pace.FASTEST_S", 0.02)
             patch.setattr("app.ui.listening.pace.SLOWEST_S", 0.02)
             # On a machine that is busy with other tests a screen takes longer to open than a user's would.
@@ -130,10 +129,6 @@ class Program:
         return self.app._chat
 
     @property
-    def keeper(self) -> Keeper:
-        return self.chat.keeper
-
-    @property
     def runs(self) -> bool:
         """Whether it has not been quit."""
         return self.app.is_running and not self.app._exit
@@ -155,7 +150,7 @@ class Program:
             case Type(text):
                 self._type(text)
             case Word(text):
-                if self.app.screen is self.chat and self.chat.prompt.has_focus and not self.chat.tasks.has_task:
+                if self.app.screen is self.chat and self.chat.prompt.has_focus and not self.chat.input_mode.is_active:
                     self.home.words.append(text.strip())
                     self._type(text)
             case Paste(text, times):
@@ -218,7 +213,7 @@ class Program:
 
     def _meddle(self, what: str) -> None:
         """Do what another program, or the disk, may do at any time."""
-        store = self.keeper._disk.store
+        store = self.chat.library.disk.store
         if what == "disk full":
             self.home.is_well = False
             if store is not None and store.on_disk:

@@ -12,10 +12,10 @@ from app.conversations.store import Store
 from app.core.errors import AppError, SettingsError
 from app.engine.types import AutoDraft, DraftParams
 from app.session.chat_settings import ChatSettings
+from app.session.snapshot import Phase
 from app.settings.file import SettingsFile
 from app.settings.model_file import Recommended
 from app.settings.thinking import Heard
-from app.ui.chat.session import Phase
 from app.ui.models.state import LoadRequest
 from app.ui.screens.chat import ChatScreen
 from app.ui.settings.screen import SettingsScreen
@@ -189,7 +189,7 @@ async def test_a_load_that_failed_is_tried_again_though_nothing_has_changed(file
         assert "ctrl+r" not in panel.chat.text
         await panel.press("ctrl+r")
         await panel.close()
-        await panel.chat.screen.pair_loading.change(LoadRequest(no_loader, ChatSettings("Another")))
+        await panel.chat.screen.load_pair(LoadRequest(no_loader, ChatSettings("Another")))
         engine.fails_to_load(AppError("There is no room."))
         await panel.chat.until(lambda: panel.chat.screen.session.phase is Phase.UNLOADED)
         await panel.open()
@@ -285,7 +285,7 @@ async def test_settings_of_an_imported_conversation_are_checked(file: Path, tmp_
     store.add(number, Role.USER, "one", parent=None)
     store.close()
     async with open_panel(file, store=lambda: Store.open(database), opened=False) as panel:
-        await panel.chat.until(lambda: panel.chat.screen.keeper.is_open)
+        await panel.chat.until(lambda: panel.chat.screen.library.is_open)
         await panel.chat.screen.open_conversation(1)
         await panel.chat.shows('sampling.temp is "hot"; it must be a')
         assert "model.ctx cannot be set here." in panel.chat.text
@@ -303,7 +303,7 @@ async def test_no_setting_of_an_imported_conversation_steers_the_terminal_when_i
     store.add(number, Role.USER, "one", parent=None)
     store.close()
     async with open_panel(file, store=lambda: Store.open(database), opened=False) as panel:
-        await panel.chat.until(lambda: panel.chat.screen.keeper.is_open)
+        await panel.chat.until(lambda: panel.chat.screen.library.is_open)
         await panel.chat.screen.open_conversation(1)
         await panel.open()
         for name, words in (("answer.system", "Be]0;owned"), ("answer.stop", "[2Jend")):
@@ -581,17 +581,17 @@ async def test_a_filter_without_a_match_does_nothing(file: Path) -> None:
 async def test_ctrl_d_stays_the_users_until_the_mode_changes(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
         await panel.press("ctrl+d")
-        assert not panel.chat.screen.session.drafting
+        assert not panel.chat.screen.session.drafting.is_on
         await panel.open()
         await panel.find("sampling.temp")
         await panel.press("right")
         await panel.close()
-        assert not panel.chat.screen.session.drafting
+        assert not panel.chat.screen.session.drafting.is_on
         await panel.open()
         await panel.find("draft.source")
         await panel.press("right")
         await panel.close()
-        assert panel.chat.screen.session.drafting
+        assert panel.chat.screen.session.drafting.is_on
 
 
 async def test_one_blank_line_stands_between_groups(file: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason
 from app.models.pair_info import DeviceMemory
-from app.session.kept import numbers
+from app.session.answer_numbers import answer_numbers
 from app.ui.sidebar.numbers import Numbers, in_a_line, of_document
 from app.ui.sidebar.panel import stored_groups
 from app.ui.sidebar.readouts import Readouts
@@ -144,14 +144,14 @@ def test_whoever_asked_a_new_pair_has_waited_for_its_measuring_too() -> None:
     readouts.follow(Step(1, (), stats))
     assert "TTFT          6.00 s" in shown(readouts)
     ended = Finished(1, FinishReason.STOP, "text", "", stats, AnswerPlan("auto", "model", None, None))
-    assert of_document(numbers(ended)).first_s == 6.0
+    assert of_document(answer_numbers(ended)).first_s == 6.0
 
 
 def test_how_fast_a_prompt_was_read_is_the_targets_own_speed_or_not_kept() -> None:
     stats = replace(STATS, prompt_n=100, prompt_ns=SECOND, draft_prompt_ns=SECOND)
     ended = Finished(1, FinishReason.STOP, "text", "", stats, AnswerPlan("auto", "model", None, None))
 
-    assert of_document(numbers(ended)).prompt_speed == 100.0
+    assert of_document(answer_numbers(ended)).prompt_speed == 100.0
     # Under this name older answers have both models' speed, as scripts get it.
     assert of_document({"prompt_per_second": 50.0}).prompt_speed is None
 

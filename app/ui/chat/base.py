@@ -1,4 +1,4 @@
-"""What those who do the chat's work have in common: its widgets, and what these show."""
+"""The widgets of the chat screen, and the session that they show."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from textual.getters import query_one
 from textual.screen import Screen
 from textual.widgets import Static
 
-from app.session.keeper import Keeper
+from app.session.session import Session
 from app.ui.chat.inspector import Inspector
-from app.ui.chat.session import ChatSession
-from app.ui.chat.workspace import Workspace
+from app.ui.chat.layout import Workspace
 from app.ui.composer.included_line import IncludedLine
 from app.ui.composer.input import PromptInput
 from app.ui.composer.suggestions import Suggestions
@@ -30,13 +29,12 @@ from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
 
-class BareChatScreen(Screen[None]):
-    """The screen, without anything that is done on it: what does it stands in the other modules here.
+class ChatBase(Screen[None]):
+    """The screen as the other modules of this package see it.
 
     Args:
-        session: What is being talked about.
-        keeper: Has the conversations.
-        pairs: The pairs to choose from, or None.
+        session: What it shows.
+        pairs: The pairs to choose from; None without a choice.
     """
 
     header = query_one(HeaderLine)
@@ -50,20 +48,19 @@ class BareChatScreen(Screen[None]):
     included = query_one(IncludedLine)
 
     listener: Listener
-    """Told when there will be something to hear."""
     attention: Attention
-    """Gets the user's when an answer has ended."""
 
-    def __init__(self, session: ChatSession, keeper: Keeper, pairs: PairService | None) -> None:
+    def __init__(self, session: Session, pairs: PairService | None) -> None:
         super().__init__()
         self.session = session
-        self.keeper = keeper
+        self.library = session.library
         self.status = Readouts()
+        self.shows_tokens = False
         self._pairs = pairs
 
     def compose(self) -> ComposeResult:
         yield HeaderLine(self.session.settings.title)
-        yield Workspace(self.keeper, self.status)
+        yield Workspace(self.session, self.status)
         if self._pairs is not None:
             yield DownloadLines(self._pairs)
         yield StatusLine(self.status)
@@ -80,14 +77,9 @@ class BareChatScreen(Screen[None]):
         return self._pairs is not None
 
     def roomier_pair(self, n_tokens: int) -> PairCard | None:
-        """A pair whose context would hold so many tokens, other than the open one; None where none is known."""
+        """Return another pair whose context holds so many tokens."""
         return self._pairs.look().with_longer_context(n_tokens) if self._pairs is not None else None
 
-    def tell_included(self) -> None:
-        """Say what the prompt includes, for the pair that is loaded."""
+    def show_included(self) -> None:
+        """Show what the prompt includes, counted by the loaded pair."""
         self.included.look(self.prompt.text, self.prompt.pastes, self.session.pair)
-
-    def show_ready(self) -> None:
-        """Say that a prompt may come, if it may."""
-        if self.session.pair is not None:
-            self.status.ready(self.session.pair.n_ctx, is_empty=not self.session.said)

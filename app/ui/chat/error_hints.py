@@ -1,4 +1,4 @@
-"""What the chat's own keys can do about a failure."""
+"""Errors with the keys that fix them, and why a key does nothing now."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from app.conversations.attached import split
 from app.core.errors import AppError, ContextOverflowError, EngineLostError
 from app.models.context_limit import enough_for, roomy
 from app.models.pair_info import PairInfo
-from app.ui.chat.bare_screen import BareChatScreen
+from app.session.snapshot import Blocked
+from app.ui.chat.base import ChatBase
 from app.ui.key_names import CHOOSE, key
 from app.ui.models.fit_options import NoRoomError
 from app.ui.models.state import PairCard
 from app.worker.overflow import or_longer
 
 if TYPE_CHECKING:
-    from app.ui.chat.comparable import Comparable
+    from app.session.comparison import Comparable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +27,43 @@ class Situation:
     Attributes:
         pair: Who was to answer; None where nobody is loaded any more.
         asked: The prompt, with what it includes.
-        ctx_to_come: The context that the pair gets when it is loaded anew; 0 where it stays.
+        context_after_reload: The context that the pair gets when it is loaded anew; 0 where it stays.
         roomier: Another pair whose context would hold it, or None.
     """
 
     pair: PairInfo | None = None
     asked: str = ""
-    ctx_to_come: int = 0
+    context_after_reload: int = 0
     roomier: PairCard | None = None
 
 
-def in_chat(error: AppError, screen: BareChatScreen, asked: str = "") -> AppError:
+def why_blocked(blocked: Blocked | None, *, has_pairs: bool) -> str:
+    """Return why no prompt can be sent, with the key that helps; "" if one can."""
+    match blocked:
+        case None:
+            return ""
+        case Blocked.ANSWERING:
+            return f"An answer is being written; {key('chat.stop', 'esc')} stops it."
+        case Blocked.UNLOADED:
+            pairs, leaves = key("chat.pairs", "f6"), key("app.quit", "ctrl+q")
+            return f"No model is loaded; {f'{pairs} chooses one' if has_pairs else f'{leaves} quits'}."
+        case Blocked.WAITING:
+            return f"A prompt already waits for the models; {key('chat.stop', 'esc')} takes it back."
+        case Blocked.PREPARING:
+            return f"Files are still being read; {key('chat.stop', 'esc')} stops that."
+
+
+def in_chat(error: AppError, screen: ChatBase, asked: str = "") -> AppError:
     """The failure of a prompt as the chat tells it."""
     if isinstance(error, EngineLostError):
         # An engine does not know who asks; a command keeps nothing.
         return EngineLostError(error.message, f"The conversation is kept. {error.hint}".rstrip())
     if not isinstance(error, ContextOverflowError):
         return error
-    session = screen.session
+    session, prompt = screen.session, screen.session.conversation.turn.prompt
+    asked = asked or (prompt.text if prompt is not None else "")
     roomier = screen.roomier_pair(error.n_tokens)
-    return with_keys(error, Situation(session.pair, asked or session.asked or "", session.ctx_to_come, roomier))
+    return with_keys(error, Situation(session.pair, asked, session.context_after_reload, roomier))
 
 
 def in_comparison(error: AppError, what: Comparable) -> AppError:
@@ -56,7 +74,7 @@ def in_comparison(error: AppError, what: Comparable) -> AppError:
         return AppError(
             error.message, f"When there is room for it {once} tries again; {pairs} in the chat chooses another pair."
         )
-    return with_keys(error, Situation(what.pair, what.request.messages[-1].content, what.ctx_to_come))
+    return with_keys(error, Situation(what.pair, what.request.messages[-1].content, what.context_after_reload))
 
 
 def with_keys(error: AppError, situation: Situation) -> AppError:
@@ -96,7 +114,7 @@ def _without(asked: str) -> str:
 def _longer(n_tokens: int, situation: Situation) -> str:
     """What a longer context would help, behind a way without; where it is set already a sentence of its own."""
     settings = key("chat.settings", "f4")
-    pair, to_come = situation.pair, situation.ctx_to_come
+    pair, to_come = situation.pair, situation.context_after_reload
     if pair is None or not n_tokens:
         return f", {settings} sets a longer context (ctx)"
     if to_come > n_tokens:

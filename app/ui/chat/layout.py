@@ -1,0 +1,166 @@
+"""The conversation, the list beside it and the numbers, by how wide the terminal is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.getters import query_one
+
+from app.conversations.message import Role
+from app.conversations.tree import Node
+from app.session.session import Session
+from app.ui.chat.inspector import Inspector
+from app.ui.conversations.sidebar import Sidebar
+from app.ui.sidebar.numbers import in_a_line, of_document
+from app.ui.sidebar.panel import ReadoutPanel
+from app.ui.sidebar.readouts import Readouts
+from app.ui.transcript.list import MessageList
+from app.ui.transcript.message import AnswerMessage
+from app.ui.transcript.speech import Speech
+from app.ui.widgets.even import Even
+from app.ui.widgets.hint import Hint
+
+SIDEBAR_FROM = 100
+PANEL_FROM = 110
+"""Columns from which each shows by itself."""
+_MIN_TEXT = 44
+"""Columns of the conversation at least."""
+_ROOMY_FROM = 160
+_NARROW, _WIDE = (28, 32), (36, 40)
+"""Cells of the sidebar and of the panel."""
+MIN_FOR_SIDEBAR, MIN_FOR_PANEL = (_MIN_TEXT + width for width in _NARROW)
+"""Columns from which each can be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideWidths:
+    """What the user wants beside the conversation; None leaves it to the width.
+
+    Attributes:
+        sidebar: The list of conversations.
+        panel: The numbers.
+        panel_first: Whether the panel stays where only one has room: the last one asked for does.
+    """
+
+    sidebar: bool | None = None
+    panel: bool | None = None
+    panel_first: bool = True
+
+    def at(self, columns: int) -> tuple[int, int]:
+        """Return the cells of the sidebar and of the panel; 0 for one that is hidden."""
+        sidebar, panel = _WIDE if columns >= _ROOMY_FROM else _NARROW
+        room = columns - _MIN_TEXT
+        has_sidebar = room >= sidebar and (columns >= SIDEBAR_FROM if self.sidebar is None else self.sidebar)
+        has_panel = room >= panel and (columns >= PANEL_FROM if self.panel is None else self.panel)
+        if has_sidebar and has_panel and room < sidebar + panel:
+            has_sidebar, has_panel = not self.panel_first, self.panel_first
+        return sidebar * has_sidebar, panel * has_panel
+
+    def with_sidebar(self, shown: bool) -> SideWidths:
+        return replace(self, sidebar=shown, panel_first=not shown)
+
+    def with_panel(self, shown: bool) -> SideWidths:
+        return replace(self, panel=shown, panel_first=shown)
+
+
+class Middle(Vertical, Even):
+    """The conversation and what stands right below it."""
+
+
+class Workspace(Horizontal, Even):
+    """Conversations on the left, numbers on the right, as far as there is room.
+
+    The screen's class `-panel` says whether the numbers are shown.
+
+    Args:
+        session: Has the conversations and the numbers of their answers.
+        readouts: Those of the running answer.
+    """
+
+    sidebar = query_one(Sidebar)
+    panel = query_one(ReadoutPanel)
+    messages = query_one(MessageList)
+    hint = query_one(Hint)
+
+    def __init__(self, session: Session, readouts: Readouts) -> None:
+        super().__init__()
+        self._session = session
+        self._readouts = readouts
+        self._widths = SideWidths()
+
+    def compose(self) -> ComposeResult:
+        yield Sidebar(self._session.library)
+        with Middle():
+            yield MessageList()
+            yield Inspector()
+            yield Hint()
+        yield ReadoutPanel(self._readouts)
+
+    def on_mount(self) -> None:
+        self._apply_widths()
+
+    def on_resize(self) -> None:
+        self._apply_widths()
+
+    def toggle_sidebar(self) -> None:
+        self._widths = self._widths.with_sidebar(not self.sidebar.display)
+        self._apply_or_explain("conversations", MIN_FOR_SIDEBAR)
+
+    def toggle_panel(self) -> None:
+        """Show the numbers, then all of them, then none."""
+        if self.panel.display and not self.panel.detailed:
+            self.panel.detailed = True
+            return
+        self.panel.detailed = False
+        self._widths = self._widths.with_panel(not self.panel.display)
+        self._apply_or_explain("numbers", MIN_FOR_PANEL)
+
+    def show_last_numbers(self, path: Sequence[Node]) -> None:
+        """Show the numbers of the last answer of a branch, if the panel is shown."""
+        answers = [node.id for node in path if node.role is Role.ASSISTANT]
+        if answers and self.panel.display:
+            self._show_numbers(answers[-1])
+
+    @on(Speech.Chosen)
+    def _show_chosen(self, event: Speech.Chosen) -> None:
+        speech = event.speech
+        numbers = ""
+        if isinstance(speech, AnswerMessage) and speech.node is not None:
+            numbers = self._show_numbers(speech.node)
+        self.hint.about("\n".join(filter(None, (speech.beside, numbers))))
+
+    @on(Speech.Released)
+    def _forget_chosen(self) -> None:
+        # Another message may be chosen already.
+        if self.messages.chosen is None:
+            self.hint.about("")
+
+    def tell_about_last(self, text: str) -> None:
+        """Show a line about the last message, unless another one is chosen."""
+        if self.messages.chosen is None:
+            self.hint.about(text)
+
+    def _show_numbers(self, message: int) -> str:
+        """Show an answer's numbers in the panel; return them as a line where there is no panel."""
+        document = self._session.library.stats(message)
+        if not self.panel.display:
+            return in_a_line(of_document(document))
+        self.panel.show_earlier(document, is_last=message == self._session.conversation.tree.leaf)
+        return ""
+
+    def _apply_widths(self) -> None:
+        # The first frame is laid out before anything is resized.
+        sidebar, panel = self._widths.at(self.app.size.width)
+        for widget, width in ((self.sidebar, sidebar), (self.panel, panel)):
+            widget.display = width > 0
+            widget.styles.width = width
+        self.screen.set_class(panel > 0, "-panel")
+
+    def _apply_or_explain(self, name: str, columns: int) -> None:
+        self._apply_widths()
+        if self.app.size.width < columns:
+            self.post_message(Hint.Wanted(f"The {name} need a window of {columns} columns."))

@@ -1,0 +1,374 @@
+"""Prompts, answers and branches, and what is stored of them."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from app.conversations.ending import UNKNOWN, Ending, Failure
+from app.conversations.message import Begun, Message, Role
+from app.conversations.store import Store
+from app.conversations.tree import Node, State
+from app.core.errors import StoreError
+from app.engine.types import FinishReason
+from tests.session.scripted import BROKEN, ScriptedSession
+
+FAILED = Ending(failure=Failure("It broke.", "Fix it."))
+
+
+def remove_elsewhere(chat: ScriptedSession) -> None:
+    with sqlite3.connect(chat.file) as db:
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("DELETE FROM conversations")
+    db.close()
+
+
+def last(chat: ScriptedSession) -> Node:
+    """Return the last stored message; the session has the same."""
+    node = chat.other.load(1).tree.path[-1]
+    assert chat.conversation.tree.path[-1] == node
+    return node
+
+
+# Answers
+
+
+def test_an_answer_is_stored_with_its_numbers(chat: ScriptedSession) -> None:
+    chat.session.send("Why?")
+    chat.says("hm", thinking=True)
+    chat.says("Because.")
+    chat.finishes("Because.")
+    assert chat.path() == [("Why?", "", State.COMPLETE), ("Because.", "hm", State.COMPLETE)]
+    stats = chat.other.stats(2)
+    assert (stats["predicted_per_second"], stats["acceptance"], stats["target"]) == (10.0, 0.75, "Big Q4_K_M")
+
+
+@pytest.mark.parametrize(
+    ("reason", "state", "ending"),
+    [
+        (FinishReason.STOP, State.COMPLETE, UNKNOWN),
+        (FinishReason.CANCELLED, State.STOPPED, UNKNOWN),
+        (FinishReason.LENGTH, State.CUT, Ending(FinishReason.LENGTH)),
+        (FinishReason.CONTEXT, State.CUT, Ending(FinishReason.CONTEXT)),
+        (FinishReason.REPETITION, State.CUT, Ending(FinishReason.REPETITION)),
+    ],
+)
+def test_the_end_of_an_answer_is_stored(
+    chat: ScriptedSession, reason: FinishReason, state: State, ending: Ending
+) -> None:
+    chat.exchange("Why?", "Bec", reason)
+    assert (last(chat).text, last(chat).state, last(chat).ending) == ("Bec", state, ending)
+
+
+def test_repeats_and_the_context_limit_are_stored(chat: ScriptedSession) -> None:
+    chat.session.send("Why?")
+    chat.says("Bec")
+    chat.finishes("Bec", FinishReason.REPETITION, repeats=7)
+    assert last(chat).ending == Ending(FinishReason.REPETITION, 7, at_limit=True)
+
+
+def test_shown_text_is_on_disk_within_a_second(chat: ScriptedSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat.session.send("Count.")
+    chat.says("one")
+    chat.session.tick(0.2)
+    assert chat.texts()[-1] == ""
+    chat.session.tick(1.0)
+    assert chat.path()[-1] == ("one", "", State.WRITING)
+    monkeypatch.setattr("app.conversations.journal.WAIT_S", 0.0)
+    chat.says(" two")
+    chat.session.tick(0.2)
+    assert chat.texts()[-1] == "one two"
+
+
+def test_closing_cuts_the_running_answer(chat: ScriptedSession) -> None:
+    chat.session.send("Count.")
+    chat.says("one")
+    chat.session.close("typed")
+    assert chat.path(1)[-1] == ("one", "", State.CUT)
+    assert chat.other.load(1).draft == "typed"
+
+
+def test_an_empty_answer_leaves_none_and_its_prompt_is_used_again(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    outcome = chat.finishes("", FinishReason.CANCELLED)
+    assert (outcome.counts, outcome.reverted, outcome.prompt) == (False, False, "a")
+    assert (chat.texts(), last(chat).ending) == (["a"], Ending(FinishReason.CANCELLED))
+    chat.session.send("a")
+    chat.fails()
+    assert last(chat).ending == FAILED
+    chat.exchange("a", "b")
+    assert len(chat.other.load(1).tree.nodes) == 2
+
+
+def test_another_prompt_replaces_an_unanswered_one_as_a_branch(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    chat.session.send("c")
+    chat.says("half")
+    assert not chat.fails().counts
+    assert (last(chat).text, last(chat).state, last(chat).ending) == ("half", State.FAILED, FAILED)
+    chat.exchange("d", "e")
+    assert chat.read == ["a", "b", "d"]
+    assert chat.texts() == ["a", "b", "d", "e"]
+
+
+@pytest.mark.parametrize("state", [State.FAILED, State.CUT])
+def test_an_unusable_stored_answer_is_shown_and_not_continued_from(chat: ScriptedSession, state: State) -> None:
+    store = chat.other
+    number = store.create()
+    asked = store.add(number, Role.USER, "a", parent=None)
+    store.answer(number, asked.id).finish(state, reasoning="thought only")
+    assert chat.session.open_conversation(number)
+    assert len(chat.session.snapshot.messages) == 2
+    assert chat.session.regenerate()
+    assert chat.read == ["a"]
+    chat.says("b")
+    chat.finishes("b")
+    assert chat.texts(number) == ["a", "b"]
+
+
+# Other answers, and more of one
+
+
+def test_another_answer_stands_beside_and_is_continued_from(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    chat.exchange("c", "d")
+    chat.session.regenerate()
+    chat.says("e")
+    chat.finishes("e")
+    assert chat.texts() == ["a", "b", "c", "e"]
+    chat.exchange("f", "g")
+    assert chat.texts() == ["a", "b", "c", "e", "f", "g"]
+    assert {node.text for node in chat.other.load(1).tree.nodes.values()} == set("abcdefg")
+
+
+@pytest.mark.parametrize("half", ["", "half"])
+def test_another_answer_that_fails_leaves_the_branch_as_it_was(chat: ScriptedSession, half: str) -> None:
+    chat.exchange("a", "b")
+    chat.exchange("c", "d")
+    chat.session.regenerate(chat.node("a"))
+    assert chat.read == ["a"]
+    chat.says(half)
+    assert chat.fails().reverted
+    assert chat.texts() == ["a", "b", "c", "d"]
+    assert chat.conversation.tree == chat.other.load(1).tree
+    chat.exchange("e", "f")
+    assert chat.texts() == ["a", "b", "c", "d", "e", "f"]
+
+
+def test_an_answer_is_continued_with_the_numbers_of_its_parts(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b", FinishReason.LENGTH)
+    for so_far, more, reason in (("b", "c", FinishReason.CANCELLED), ("bc", "d", FinishReason.STOP)):
+        assert chat.session.resume(2)
+        assert (chat.read, chat.engine.requests[-1].begun) == (["a"], Begun(so_far))
+        chat.says(more)
+        assert chat.finishes(so_far + more, reason).counts
+    assert chat.path() == [("a", "", State.COMPLETE), ("bcd", "", State.COMPLETE)]
+    stats = chat.other.stats(2)
+    assert [part["reason"] for part in (*stats["earlier"], stats)] == ["length", "cancelled", "stop"]
+    assert not chat.session.resume(2)
+
+
+def test_a_continuation_without_text_changes_nothing(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b", FinishReason.LENGTH)
+    before, numbers = chat.other.load(1).tree, chat.other.stats(2)
+    for fails in (False, True):
+        chat.session.resume(2)
+        assert (chat.fails() if fails else chat.finishes("b", FinishReason.CANCELLED)).reverted
+        assert chat.other.load(1).tree == before == chat.conversation.tree
+        assert chat.other.stats(2) == numbers
+    chat.exchange("c", "d")
+    assert chat.read == ["a", "b", "c"]
+
+
+def test_a_failed_answer_counts_once_its_continuation_ends_well(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    chat.says("half")
+    chat.fails()
+    chat.session.resume(2)
+    chat.says(" and")
+    assert not chat.fails().counts
+    assert chat.path()[-1] == ("half and", "", State.FAILED)
+    chat.session.resume(2)
+    chat.says(" more")
+    chat.finishes("half and more")
+    chat.exchange("b", "c")
+    assert chat.texts() == ["a", "half and more", "b", "c"]
+
+
+def test_an_answer_that_another_tandem_continues_is_left_alone(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b", FinishReason.CANCELLED)
+    other = chat.other
+    other.resume(2)
+    assert not chat.session.resume(2)
+    assert chat.library.is_on_disk
+    other.close()
+
+
+def test_a_killed_continuation_forgets_how_its_first_part_ended(chat: ScriptedSession) -> None:
+    chat.exchange("a", "one ", FinishReason.CONTEXT)
+    chat.session.resume(2)
+    chat.says("two")
+    chat.session.close()
+    node = chat.other.load(1).tree.path[-1]
+    assert (node.text, node.state, node.ending) == ("one two", State.CUT, UNKNOWN)
+
+
+def test_earlier_answers_in_the_same_place_are_told_to_the_engine(chat: ScriptedSession) -> None:
+    def beside() -> tuple[str, ...]:
+        return chat.engine.requests[-1].beside
+
+    chat.exchange("a", "b")
+    chat.session.send("c")
+    assert beside() == ()
+    chat.says("thought", thinking=True)
+    chat.says("d")
+    chat.finishes("d")
+    chat.session.regenerate()
+    assert beside() == ("thought", "d")
+    chat.says("e")
+    chat.finishes("e", FinishReason.LENGTH)
+    chat.session.resume(chat.node("e"))
+    assert beside() == ("thought", "d")
+    chat.says("f")
+    chat.finishes("ef")
+    chat.session.edit(chat.node("c"), "instead")
+    assert beside() == ("ef", "thought", "d")
+
+
+# Branches
+
+
+def test_an_edited_prompt_is_a_branch_and_the_old_one_can_be_shown(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    chat.exchange("c", "d")
+    assert chat.session.edit(chat.node("c"), "e")
+    assert chat.read == ["a", "b", "e"]
+    chat.says("f")
+    chat.finishes("f")
+    assert chat.texts() == ["a", "b", "e", "f"]
+    assert chat.session.switch(chat.node("c"))
+    assert chat.texts() == ["a", "b", "c", "d"]
+    assert chat.conversation.tree == chat.other.load(1).tree
+
+
+def test_an_edit_without_a_change_is_another_answer(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    assert chat.session.edit(chat.node("a"), "a")
+    chat.says("c")
+    chat.finishes("c")
+    assert len(chat.conversation.tree.nodes) == 3
+
+
+def test_an_edited_answer_is_continued_from(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    assert chat.session.rewrite(2, "better")
+    chat.exchange("c", "d")
+    assert chat.read == ["a", "better", "c"]
+    assert len(chat.other.load(1).tree.siblings(2)) == 2
+
+
+def test_unknown_messages_are_refused(chat: ScriptedSession) -> None:
+    session = chat.session
+    assert not any((session.regenerate(7), session.switch(7), session.edit(7, "x")))
+    chat.exchange("a", "b")
+    assert not any((session.regenerate(7), session.switch(7), session.edit(7, "x"), session.resume(7)))
+    assert not session.rewrite(7, "x")
+
+
+def test_what_another_tandem_adds_to_the_branch_is_read(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    other = chat.other
+    other.add(1, Role.USER, "c", parent=2)
+    assert chat.session.refresh()
+    assert not chat.session.refresh()
+    assert chat.conversation.messages_before(None) == (Message(Role.USER, "a"), Message(Role.ASSISTANT, "b"))
+    other.add(1, Role.USER, "beside", parent=None)
+    assert not chat.session.refresh()
+    assert len(chat.conversation.tree.nodes) == 4
+    other.close()
+
+
+# Going from one conversation to another
+
+
+def test_leaving_stops_the_answer_and_typed_text_waits_for_the_return(chat: ScriptedSession) -> None:
+    first = chat.exchange("a", "b")
+    chat.session.new_conversation("for the first")
+    assert chat.conversation.draft == ""
+    second = chat.exchange("c", "d")
+    chat.session.send("e")
+    chat.says("half")
+    assert chat.session.open_conversation(first, "for the second")
+    assert chat.engine.cancelled == 1
+    assert chat.conversation.draft == "for the first"
+    assert chat.path(second)[-1] == ("half", "", State.STOPPED)
+    assert chat.other.load(second).draft == "for the second"
+    chat.exchange("f", "g")
+    assert chat.texts(first) == ["a", "b", "f", "g"]
+    assert chat.other.load(first).draft == ""
+
+
+def test_an_empty_conversation_has_its_own_typed_text(chat: ScriptedSession) -> None:
+    first = chat.exchange("a", "b")
+    chat.session.new_conversation()
+    chat.session.open_conversation(first, "not yet sent")
+    chat.session.new_conversation()
+    assert chat.conversation.draft == "not yet sent"
+
+
+# A disk that fails
+
+
+def test_a_store_that_cannot_be_opened_is_reported_and_replaced_by_memory(chat: ScriptedSession) -> None:
+    def refuse() -> Store:
+        raise StoreError("It is of a newer Tandem.", "Update.")
+
+    chat.library.disk.store = None
+    chat.library.disk._opener = refuse
+    chat.library.open_store()
+    assert chat.said[0].startswith("It is of a newer Tandem. Update.")
+    chat.exchange("a", "b")
+    assert [summary.title for summary in chat.library.summaries()] == ["a"]
+
+
+def test_a_full_disk_is_reported_once_and_nothing_is_lost(
+    chat: ScriptedSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(chat.library.disk, "_clock", lambda: now[0])
+    chat.exchange("a", "b")
+    chat.store._database.connection.execute("PRAGMA query_only = ON")
+    chat.exchange("c", "d")
+    assert (len(chat.said), chat.library.is_on_disk) == (1, False)
+    assert chat.session.open_conversation(1)
+    assert [message.content for message in chat.conversation.messages_before(None)] == ["a", "b", "c", "d"]
+    assert chat.texts(1) == ["a", "b"]
+    now[0] += 5.0
+    chat.exchange("e", "f")
+    assert chat.said[1:] == ["All messages are saved again."]
+    assert chat.texts(1) == ["a", "b", "c", "d", "e", "f"]
+
+
+def test_a_conversation_that_another_tandem_removed_is_stored_again(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    remove_elsewhere(chat)
+    chat.exchange("c", "d")
+    assert chat.read == ["a", "b", "c"]
+    assert chat.texts() == ["a", "b", "c", "d"]
+    assert (chat.library.is_on_disk, len(chat.said)) == (True, 1)
+
+
+def test_another_answer_in_a_removed_conversation_is_refused(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    remove_elsewhere(chat)
+    assert not chat.session.regenerate()
+    assert len(chat.said) == 1
+
+
+def test_a_failed_answer_in_a_removed_conversation_stays_in_memory(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    chat.says("half")
+    remove_elsewhere(chat)
+    chat.fails(BROKEN)
+    assert [node.text for node in chat.session.snapshot.messages] == ["a", "half"]

@@ -1,0 +1,159 @@
+"""The list of conversations, deleted ones, and typed text that was not sent."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+
+from app.engine.types import FinishReason
+from app.session.chat_settings import ChatSettings
+from app.session.session import Session
+from tests.session.scripted import ScriptedEngine, ScriptedSession
+
+
+def delete_elsewhere(chat: ScriptedSession, conversation: int) -> None:
+    other = chat.other
+    other.delete(conversation)
+    other.close()
+
+
+def listed(chat: ScriptedSession) -> list[int]:
+    other = chat.other
+    found = [summary.id for summary in other.summaries()]
+    other.close()
+    return found
+
+
+def again(chat: ScriptedSession) -> ScriptedSession:
+    """Another Tandem on the same file."""
+    return ScriptedSession(chat.file)
+
+
+# Typed text
+
+
+def test_nothing_is_listed_before_the_first_prompt(chat: ScriptedSession) -> None:
+    chat.session.new_conversation("half a thought")
+    chat.session.tick(0.2)
+    assert chat.library.summaries() == ()
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_typed_text_waits_for_the_next_runs(chat: ScriptedSession, kill: bool) -> None:
+    chat.conversation.set_draft("half a thought")
+    if kill:
+        # As a killed process leaves it.
+        chat.store._writers.close()
+        chat.store._database.close()
+    else:
+        chat.session.close()
+    for _ in range(2):
+        later = again(chat)
+        assert later.conversation.take_draft() == "half a thought"
+        later.session.close()
+
+
+def test_typed_text_of_a_running_tandem_is_its_own(chat: ScriptedSession) -> None:
+    chat.conversation.set_draft("mine")
+    other = again(chat)
+    assert other.conversation.take_draft() == ""
+    other.session.close("the other's")
+    assert again(chat).conversation.take_draft() == "the other's"
+
+
+@pytest.mark.parametrize("end", [lambda chat: chat.session.send("x"), lambda chat: chat.conversation.set_draft("")])
+def test_text_that_was_sent_or_removed_does_not_come_again(
+    chat: ScriptedSession, end: Callable[[ScriptedSession], object]
+) -> None:
+    chat.conversation.set_draft("half a thought")
+    end(chat)
+    chat.session.close()
+    assert again(chat).conversation.take_draft() == ""
+
+
+def test_text_typed_in_a_removed_conversation_waits_for_the_next_run(chat: ScriptedSession) -> None:
+    conversation = chat.exchange("a", "b")
+    with sqlite3.connect(chat.file) as db:
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("DELETE FROM conversations WHERE id = ?", (conversation,))
+    db.close()
+    chat.session.close("half a thought")
+    assert again(chat).conversation.take_draft() == "half a thought"
+
+
+# Deleted conversations
+
+
+def test_a_deleted_conversation_is_restored(chat: ScriptedSession) -> None:
+    first = chat.exchange("a", "b")
+    chat.library.delete(first)
+    assert (chat.library.summaries(), chat.library.is_deleted) == ((), True)
+    assert chat.library.undelete() == first
+    assert not chat.library.is_deleted
+    assert chat.library.undelete() is None
+    assert len(chat.library.summaries()) == 1
+
+
+def test_deletions_of_an_earlier_run_are_undone_last_first(chat: ScriptedSession) -> None:
+    first = chat.exchange("a", "b")
+    chat.session.new_conversation()
+    second = chat.exchange("c", "d")
+    chat.library.delete(second)
+    chat.library.delete(first)
+    chat.session.close()
+    later = again(chat)
+    assert later.library.can_undelete
+    assert [later.library.undelete() for _ in range(3)] == [first, second, None]
+    assert {summary.id for summary in later.library.summaries()} == {first, second}
+    later.session.close()
+
+
+def test_typed_text_does_not_restore_a_conversation_deleted_here(chat: ScriptedSession) -> None:
+    conversation = chat.exchange("a", "b")
+    chat.library.delete(conversation)
+    chat.session.new_conversation("typed meanwhile")
+    assert listed(chat) == []
+    assert chat.other.load(conversation).draft == "typed meanwhile"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda session: session.conversation.set_draft("typed"),
+        lambda session: session.rewrite(2, "in other words"),
+        lambda session: session.resume(2),
+        lambda session: session.regenerate(),
+        lambda session: session.send("and?"),
+    ],
+    ids=["type", "rewrite", "resume", "regenerate", "send"],
+)
+def test_using_a_conversation_that_another_tandem_deleted_restores_it(
+    chat: ScriptedSession, use: Callable[[Session], object]
+) -> None:
+    conversation = chat.exchange("a", "b", FinishReason.CANCELLED)
+    delete_elsewhere(chat, conversation)
+    chat.library.purge()
+    assert (chat.library.is_deleted, chat.library.can_undelete) == (False, True)
+    use(chat.session)
+    assert listed(chat) == [conversation]
+    assert not chat.library.can_undelete
+
+
+def test_text_set_aside_in_a_deleted_conversation_is_forgotten(chat: ScriptedSession) -> None:
+    chat.library.set_aside("in an empty conversation")
+    conversation = chat.exchange("a", "b")
+    chat.library.set_aside("half a thought")
+    chat.library.delete(conversation)
+    assert [one.text for one in chat.other.typed(9)] == ["in an empty conversation"]
+
+
+def test_without_a_store_conversations_stay_in_memory() -> None:
+    session = Session(ScriptedEngine(), ChatSettings("A pair"))
+    assert not session.library.has_history
+    session.library.open_store()
+    session.new_conversation("typed")
+    assert session.conversation.draft == "typed"
+    assert (session.library.is_open, session.library.is_on_disk) == (False, False)
+    session.close()

@@ -1,0 +1,162 @@
+"""Commands and events in, snapshots out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.engine.types import AutoDraft, DraftParams, FinishReason
+from app.session.comparison import comparable
+from app.session.snapshot import Blocked, DraftState, Phase
+from app.worker.events import Failed, JobEnded, Loaded, PairChanged
+from tests.session.scripted import BROKEN, PAIR, SETTINGS, ScriptedSession, no_loader
+
+Step = Callable[[ScriptedSession], object]
+
+
+def send(text: str) -> Step:
+    return lambda chat: chat.session.send(text)
+
+
+def answer(text: str, reason: FinishReason = FinishReason.STOP) -> Step:
+    def step(chat: ScriptedSession) -> None:
+        chat.says(text)
+        chat.finishes(text, reason)
+
+    return step
+
+
+def again(chat: ScriptedSession) -> None:
+    chat.session.regenerate()
+
+
+def load(chat: ScriptedSession) -> None:
+    chat.session.load(no_loader, SETTINGS)
+
+
+def loaded(chat: ScriptedSession) -> None:
+    chat.session.handle(Loaded(PAIR))
+
+
+def load_failed(chat: ScriptedSession) -> None:
+    chat.session.handle(Failed(None, BROKEN))
+
+
+TABLE: list[tuple[str, list[Step], Phase, list[str], Blocked | None, bool]] = [
+    # steps, phase, messages, why no prompt can be sent, whether the last one can be answered again
+    ("begun", [], Phase.LOADING, [], None, False),
+    ("loaded", [loaded], Phase.READY, [], None, False),
+    ("load failed", [load_failed], Phase.UNLOADED, [], Blocked.UNLOADED, False),
+    ("waits", [send("a")], Phase.LOADING, ["a", ""], Blocked.WAITING, False),
+    ("taken back", [send("a"), lambda chat: chat.session.take_back()], Phase.LOADING, [], None, False),
+    ("waited", [send("a"), loaded], Phase.ANSWERING, ["a", ""], Blocked.ANSWERING, False),
+    ("answered", [loaded, send("a"), answer("b")], Phase.READY, ["a", "b"], None, True),
+    ("not answered", [loaded, send("a"), lambda chat: chat.fails()], Phase.READY, ["a"], None, True),
+    ("sent twice", [loaded, send("a"), send("b")], Phase.ANSWERING, ["a", ""], Blocked.ANSWERING, False),
+    ("loads again", [loaded, load], Phase.LOADING, [], None, False),
+    ("overtaken", [loaded, load, load, loaded], Phase.LOADING, [], None, False),
+    ("loaded last", [loaded, load, load, loaded, loaded], Phase.READY, [], None, False),
+    ("loads after the answer", [loaded, send("a"), load], Phase.ANSWERING, ["a", ""], Blocked.ANSWERING, False),
+    ("stopped to load", [loaded, send("a"), load, answer("b")], Phase.LOADING, ["a", "b"], None, False),
+    (
+        "left",
+        [loaded, send("a"), lambda chat: chat.session.new_conversation()],
+        Phase.READY,
+        [],
+        None,
+        False,
+    ),
+    ("regenerating", [loaded, send("a"), answer("b"), again], Phase.ANSWERING, ["a", ""], Blocked.ANSWERING, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "phase", "messages", "blocked", "can_regenerate"), [row[1:] for row in TABLE],
+                         ids=[row[0] for row in TABLE])  # fmt: skip
+def test_commands_and_events_lead_to_snapshots(
+    tmp_path: Path, steps: list[Step], phase: Phase, messages: list[str], blocked: Blocked | None, can_regenerate: bool
+) -> None:
+    chat = ScriptedSession(tmp_path / "conversations.db", loaded=False)
+    for step in steps:
+        step(chat)
+    snapshot = chat.session.snapshot
+    assert (snapshot.phase, snapshot.blocked, snapshot.can_regenerate) == (phase, blocked, can_regenerate)
+    assert [node.text for node in snapshot.messages] == messages
+    assert (snapshot.running is not None) == (phase is Phase.ANSWERING)
+    chat.session.close()
+
+
+def test_the_running_answer_grows_in_the_snapshot(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    chat.says("b")
+    before = chat.session.snapshot
+    chat.says("c")
+    assert [node.text for node in before.messages] == ["a", "b"]
+    assert [node.text for node in chat.session.snapshot.messages] == ["a", "bc"]
+    assert chat.session.snapshot.running == before.messages[-1].id
+
+
+def test_a_prompt_that_waits_replaces_an_unanswered_one(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    chat.fails()
+    load(chat)
+    for text in ("a", "b"):
+        chat.session.send(text)
+        assert [node.text for node in chat.session.snapshot.messages] == [text, ""]
+        chat.session.take_back()
+    assert [node.text for node in chat.session.snapshot.messages] == ["a"]
+
+
+def test_events_of_a_conversation_that_was_left_are_not_expected(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    late = Failed(len(chat.engine.requests), BROKEN)
+    assert chat.session.expects(late)
+    chat.session.new_conversation()
+    assert not chat.session.expects(late)
+
+
+def test_a_pair_that_changes_by_itself_leaves_the_answer_running(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    chat.session.handle(PairChanged(replace(PAIR, n_ctx=2048)))
+    snapshot = chat.session.snapshot
+    assert (snapshot.phase, snapshot.pair) == (Phase.ANSWERING, replace(PAIR, n_ctx=2048))
+
+
+def test_tokens_are_counted_while_nothing_is_asked(chat: ScriptedSession) -> None:
+    counted: list[tuple[str, int]] = []
+    chat.session.on_counted = lambda text, pair, n_tokens: counted.append((text, n_tokens))
+    chat.session.count_tokens("one")
+    chat.session.count_tokens("two")
+    chat.session.handle(JobEnded(1001, 7))
+    chat.session.send("a")
+    chat.session.count_tokens("three")
+    assert (counted, len(chat.engine.jobs)) == ([("one", 7)], 1)
+
+
+DRAFT = replace(PAIR, draft=PAIR.target)
+
+
+@pytest.mark.parametrize(
+    ("state", "shown"),
+    [
+        (DraftState.of(None, DRAFT, switched_on=True), (False, False, "no draft", 0)),
+        (DraftState.of(AutoDraft(), None, switched_on=True), (True, True, "automatic", 0)),
+        (DraftState.of(AutoDraft(), DRAFT, switched_on=False), (False, True, "draft off", 0)),
+        (DraftState.of(DraftParams(4), DRAFT, switched_on=True), (True, True, "model", 4)),
+        (DraftState.of(DraftParams(4), PAIR, switched_on=True), (False, False, "no draft", 0)),
+    ],
+)
+def test_the_draft_state_follows_setting_pair_and_switch(state: DraftState, shown: tuple[bool, bool, str, int]) -> None:
+    assert (state.is_on, state.is_available, state.source, state.n_max) == shown
+    assert bool(state.reason) == (not state.is_available)
+
+
+def test_the_typed_prompt_or_the_last_one_is_compared(chat: ScriptedSession) -> None:
+    chat.session.handle(PairChanged(DRAFT))
+    chat.exchange("a", "b")
+    for typed, messages in (("", ["a"]), ("c", ["a", "b", "c"])):
+        request = comparable(chat.session, typed).request
+        assert [message.content for message in request.messages] == messages
+        assert (request.max_tokens, request.drafting, request.sampling.seed is None) == (256, None, False)
