@@ -175,9 +175,9 @@ async def test_drafting_is_turned_off_and_on_by_a_command() -> None:
     live = LiveSettings(flags={"draft.n_max": 3})
     async with open_chat(live=live) as chat:
         await chat.pilot.press(*"/draft", "space", *"off", "enter")
-        await chat.until(lambda: not chat.screen.session.drafting)
+        await chat.until(lambda: not chat.screen.session.drafting.is_on)
         await chat.pilot.press(*"/draft", "space", *"auto", "enter")
-        await chat.until(lambda: chat.screen.session.drafting)
+        await chat.until(lambda: chat.screen.session.drafting.is_on)
         await chat.send("go")
         assert isinstance(chat.engine.requests[0].drafting, AutoDraft)
 

@@ -118,7 +118,7 @@ async def refused(chat_text: str, settings: ChatSettings = SETTINGS, *, loaded: 
 async def test_nothing_is_compared_without_a_prompt_models_or_drafting() -> None:
     await refused("There is no prompt to compare yet; type one.", typed="")
     await refused("The models are still being loaded.", loaded=False)
-    await refused("Drafting was turned off", ChatSettings("A pair"))
+    await refused("Drafting is off in the settings", ChatSettings("A pair"))
 
 
 async def test_not_while_an_answer_is_written() -> None:

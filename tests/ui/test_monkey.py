@@ -30,7 +30,7 @@ async def test_what_went_wrong_once(session: Session) -> None:
 
 
 async def test_what_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.session.keeper.Keeper.add", lambda self, segments: None)
+    monkeypatch.setattr("app.session.conversation.Conversation.add", lambda self, segments: None)
     with pytest.raises(TroubleError, match="was shown and is not kept"):
         await play(
             (Engine("end"), Wait(), Type("one "), Key("enter"), Wait(), Engine("say", "lost"), Wait(), Engine("die"))

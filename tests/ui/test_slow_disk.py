@@ -35,7 +35,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
         answers.wait()
         return gather(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("app.ui.chat.sending.gather", slowly)
+    monkeypatch.setattr("app.ui.chat.prompt_sender.gather", slowly)
     yield answers
     answers.set()
 

@@ -114,13 +114,14 @@ class MessageActions:
         self._input_mode.take_from_line(old.text)
         await self._renderer.render(is_edit=True)
 
-    async def _rewrite(self, answer: Node, text: str, back: Callable[[], None]) -> None:
+    async def _rewrite(self, answer: Node, text: str, _: Callable[[], None]) -> None:
         if text == printable(answer.text):
             return
         if self._session.rewrite(answer.id, text):
             await self._renderer.render_branch()
         else:
-            back()
+            # Another Tandem has removed the conversation.
+            self._screen.prompt.restore(text)
 
     # Answer again or continue
 

@@ -90,6 +90,7 @@ class PromptSender:
             self._input_mode.give_back(text)
             screen.hint.say(refusal)
             return
+        self._confirmed = None
         await self._renderer.render()
 
     async def run_line(self, line: str) -> None:
@@ -141,7 +142,7 @@ class PromptSender:
             await then(compose(question, pastes))
             return
         screen, pair = self._screen, self._screen.session.pair
-        as_it_stands, self._confirmed = self._confirmed == text, None
+        as_it_stands = self._confirmed == text
         n_ctx = pair.n_ctx if pair else None
         self.give_up_reading()
         screen.session.preparing, self._put_back = text if is_sent else "", back

@@ -53,7 +53,8 @@ class Renderer:
             self._begin_answer()
         if now.phase is Phase.UNLOADED and before.phase is not Phase.UNLOADED:
             screen.status.unloaded()
-        if now.phase is not Phase.LOADING and (now.drafting != before.drafting or before.phase is Phase.LOADING):
+        has_pair = now.phase in (Phase.READY, Phase.ANSWERING)
+        if has_pair and (now.drafting != before.drafting or before.phase is Phase.LOADING):
             drafting = now.drafting
             screen.status.source(drafting.source, drafting=drafting.is_on, n_max=drafting.n_max)
         waits = now.waiting is not None and before.waiting is None

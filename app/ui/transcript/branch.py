@@ -77,8 +77,9 @@ class BranchView(View):
             return set(entries)
         leaving = set(self._messages[len(same) :])
         resumes = self._is_running and not new
-        if resumes or (new and isinstance(new[0][0], AbsentAnswer)):
-            # Nothing stands between a prompt and its answer.
+        switches = bool(new and leaving) and not self._is_running
+        if resumes or switches or (new and isinstance(new[0][0], AbsentAnswer)):
+            # Notices go with their branch, and none stands between a prompt and its answer.
             last = same[-1].number if same else -1
             return {entry for entry in entries if entry.number > last}
         return leaving.union(self._offers) if new else leaving
