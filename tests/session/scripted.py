@@ -16,7 +16,7 @@ from app.models.pair_info import ModelInfo, PairInfo
 from app.session.chat_settings import ChatSettings
 from app.session.conversation import Outcome
 from app.session.session import Session
-from app.worker.engine_worker import CancelSwitch, Job, Loader, Progress
+from app.worker.commands import CancelSwitch, Job, Loader, Progress
 from app.worker.events import AnswerPlan, Failed, Finished, Loaded
 from app.worker.request import AnswerRequest, LoadedPair
 
