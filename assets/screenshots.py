@@ -11,15 +11,15 @@ import sys
 from pathlib import Path
 
 from app.cli.parser import build_parser
-from app.ui.settings.chat_settings import ChatSettings
 from textual.pilot import Pilot
 
 from app.cli.loader import PairLoader
 from app.cli.options import read_options
 from app.conversations.store import Store
 from app.llama.cancel import CancelFlag
+from app.session.chat_settings import ChatSettings
+from app.session.snapshot import Phase
 from app.ui.app import TandemApp
-from app.ui.chat.session import Phase
 from app.ui.screens.chat import ChatScreen
 from app.worker.engine_worker import EngineWorker
 
