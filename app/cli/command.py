@@ -236,7 +236,7 @@ def _fix(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchCommand):
         given = error.command_name
         if path == "tandem settings":
-            from app.settings.tree import find
+            from app.settings.table import find
 
             if (setting := find(given)) is not None:
                 return f"To change it: tandem settings set {setting.name} VALUE"

@@ -12,7 +12,7 @@ from app import __version__
 from app.cli.command import STREAM, Command, FilePath, Group, Option, parse, switch
 from app.cli.setting_flags import ANSWER_TABLES, PAIR_TABLES, SEED, setting_options
 from app.compare.kinds import KINDS
-from app.settings.tree import MAX_CONTEXT
+from app.settings.table import MAX_CONTEXT
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -16,7 +16,7 @@ from app.llama import devices
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
-from app.settings.gpu_layers import ALL_LAYERS
+from app.settings.placement import ALL_LAYERS
 from app.settings.thinking import Thinking
 from app.worker.request import AnswerRequest
 

@@ -6,7 +6,7 @@ from app.cli.known_pairs import known_pairs
 from app.cli.options import Options
 from app.cli.placing import asked_here
 from app.core.errors import AppError, NoMemoryError
-from app.core.sizes import gigabytes
+from app.core.units import memory_size
 from app.hardware.device_room import MAIN
 from app.llama.fitting.device_rooms import memory_rooms
 from app.llama.fitting.does_not_fit import DoesNotFitError
@@ -24,4 +24,4 @@ def way_to_less(options: Options) -> str:
     offer = next((offer for offer in found if offer.flags and offer.suffices), None)
     if offer is None:
         return "Choose a smaller pair: tandem pairs list"
-    return f"Start with {' '.join(offer.flags)}: {offer.what}, which frees about {gigabytes(offer.gain_bytes)}."
+    return f"Start with {' '.join(offer.flags)}: {offer.what}, which frees about {memory_size(offer.gain_bytes)}."

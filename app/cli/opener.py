@@ -14,7 +14,7 @@ from app.cli.pair_layers import of_entry, of_file
 from app.cli.process import Process
 from app.cli.setting_flags import read_flags
 from app.core.errors import AppError, UsageError
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.models.catalog import Pair
 from app.models.pairing.texts import setup_command
 from app.models.registry import SetUp

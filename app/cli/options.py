@@ -23,13 +23,13 @@ from app.hardware.cpu import default_threads
 from app.models.catalog import Pair
 from app.models.pairing.cells import DEFAULT_CONTEXT
 from app.models.registry import SetUp
-from app.settings.build import automatic, drafting, sampling, thinking
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
+from app.settings.params import automatic, drafting, sampling, thinking
+from app.settings.table import MODES
 from app.settings.thinking import AS_TRAINED, Thinking
-from app.settings.tree import MODES
 
 _LOOKS = ("appearance", "keys")
 

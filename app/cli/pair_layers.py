@@ -10,9 +10,9 @@ from app.models.catalog import Pair
 from app.models.gguf import read_header
 from app.models.registry import SetUp
 from app.models.source import DemoModel, LocalModel
-from app.settings.build import of_pair
 from app.settings.layers import Layer
 from app.settings.model_file import Recommended, recommended
+from app.settings.params import of_pair
 
 
 def of_entry(pair: Pair) -> Layer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.core.printable import printable
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.models.pairing.check import PairCheck
 from app.models.pairing.facts import ModelFacts
 from app.models.pairing.progress import FileProgress, Progress

@@ -7,10 +7,9 @@ from typing import cast
 
 from app.core.errors import UsageError
 from app.llama.params import ModelParams
-from app.settings.gpu_layers import ALL_LAYERS
 from app.settings.kinds import Value
-from app.settings.kv_types import needs_flash_attention
 from app.settings.layers import Origin, Resolved
+from app.settings.placement import ALL_LAYERS, needs_flash_attention
 
 AUTO = "auto"
 _DEVICES = ("model.device", "draft.device")

@@ -30,7 +30,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.installed import computes_on_processors_only
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
-from app.settings.tree import NUMBERS
+from app.settings.table import NUMBERS
 from app.worker.events import Measuring, PromptProgress, Step
 from app.worker.request import AnswerRequest, LoadedPair, with_seed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from app.core import atomic, file_name
+from app.core import atomic
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
 from app.core.regular_file import exists, is_file, is_folder, is_gone
@@ -41,7 +41,7 @@ def _check_place(file: Path) -> None:
         raise UsageError(f"{file} cannot be written: there is no folder {folder}.", "Make it, or choose another file.")
     if is_folder(file):
         raise UsageError(f"{file} cannot be written: it is a folder.", "Choose another file.")
-    if reason := file_name.refusal(file.name):
+    if reason := atomic.invalid_name(file.name):
         raise UsageError(f"{file} cannot be written: {reason}.", "Choose another name.")
     try:
         os.lstat(file)

@@ -12,7 +12,7 @@ from app.cli.command import Option, switch
 from app.core.errors import UsageError
 from app.core.printable import printable
 from app.settings.kinds import Choice, Number, Switch, Texts, Value
-from app.settings.tree import BY_NAME, NUMBERS, OF_AUTOMATIC, SETTINGS, TABLES, Setting
+from app.settings.table import BY_NAME, NUMBERS, OF_AUTOMATIC, SETTINGS, TABLES, Setting
 
 if TYPE_CHECKING:
     from argparse import Namespace

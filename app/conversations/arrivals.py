@@ -17,7 +17,7 @@ from app.conversations.recovery import Writers
 from app.conversations.tree import Node, Transcript
 from app.core.errors import StoreError
 from app.core.file_lock import exclusive
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 
 _AT_ONCE = 1 << 16
 """Characters; the index takes some ten milliseconds for them."""

@@ -26,7 +26,7 @@ from app.conversations.tree import Conversation, Document, Node, State, Summary,
 from app.core import regular_file
 from app.core.errors import AppError
 from app.core.printable import printable
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 
 MAX_DOCUMENT = 4 << 20
 """Characters of one settings or numbers document; the longest settings that can be made are shorter."""

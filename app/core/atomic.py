@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -12,12 +13,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from app.core import file_name, regular_file
+from app.core import regular_file
 
 _PATIENCE_S, _LOOK_S = 0.5, 0.01
 """Reading such a file takes milliseconds."""
 _LARGE_PATIENCE_S = 10.0
 """What looks for viruses in a file of gigabytes takes longer."""
+_INVALID_ON_WINDOWS = re.compile(
+    r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?"
+    r'|.*[<>:"|?*\x00-\x1f].*'
+    r"|.*[. ]",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Device names and invalid characters; a colon would name a hidden stream of another file."""
 
 
 def write(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -127,5 +135,15 @@ def _take_a_free_place(new: Path, path: Path) -> None:
 
 
 def _check_name(path: Path) -> None:
-    if reason := file_name.refusal(path.name):
+    if reason := invalid_name(path.name):
         raise OSError(errno.EINVAL, reason, str(path))
+
+
+def is_valid_name(name: str) -> bool:
+    """Return whether this system can have a file of this name."""
+    return not (sys.platform == "win32" and _INVALID_ON_WINDOWS.fullmatch(name))
+
+
+def invalid_name(name: str) -> str:
+    """Return why no file can have this name, as the end of a sentence; "" if it can."""
+    return "" if is_valid_name(name) else "Windows has no files of that name"

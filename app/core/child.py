@@ -10,8 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.core.limited_run import limited_run
 from app.core.printable import printable
+from app.core.program import limited_run
 
 _LONGEST = 300
 _FOLDERS = re.compile(r"^\S*[/\\](?=[^/\\\s]+:\d+: )")

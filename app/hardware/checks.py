@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from app.core.errors import AppError
-from app.core.sizes import GB, gigabytes, share_of
+from app.core.units import GB, free_memory, gigabytes, memory_size
 from app.hardware.builds import Advice, Built, Usable, is_usable
 from app.hardware.disk import Place
 from app.hardware.gpu import Gpu
@@ -192,8 +192,8 @@ def _processor(facts: Facts) -> Line:
 
 
 def _memory(facts: Facts) -> Line:
-    text = share_of(facts.machine.ram_available, facts.machine.ram_total)
-    other = next((share_of(d.free_bytes, d.total_bytes) for d in facts.devices if d.kind == "cpu"), "")
+    text = free_memory(facts.machine.ram_available, facts.machine.ram_total)
+    other = next((free_memory(d.free_bytes, d.total_bytes) for d in facts.devices if d.kind == "cpu"), "")
     if facts.machine.ram_available < _SCARCE_RAM:
         hint = ("Little is free: end other programs, or choose a small pair.",)
         return Line("warning", "memory", text, other, hint)
@@ -203,7 +203,7 @@ def _memory(facts: Facts) -> Line:
 def _graphics(gpu: Gpu, facts: Facts) -> Line:
     parts = [gpu.name]
     if gpu.total_bytes is not None:
-        parts.append(share_of(gpu.free_bytes, gpu.total_bytes))
+        parts.append(free_memory(gpu.free_bytes, gpu.total_bytes))
     elif gpu.integrated:
         parts.append("shares main memory")
     takes = f" (up to CUDA {gpu.api})" if gpu.api else ""
@@ -222,8 +222,8 @@ def _graphics(gpu: Gpu, facts: Facts) -> Line:
 
 def _own_or_shared(device: Listed) -> str:
     if device.kind == "gpu":
-        return share_of(device.free_bytes, device.total_bytes)
-    return f"up to {gigabytes(device.total_bytes)} of main memory" if device.total_bytes else "shares main memory"
+        return free_memory(device.free_bytes, device.total_bytes)
+    return f"up to {memory_size(device.total_bytes)} of main memory" if device.total_bytes else "shares main memory"
 
 
 def _build(facts: Facts) -> Line:

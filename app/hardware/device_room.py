@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from app.settings.gpu_layers import CPU
+from app.settings.placement import CPU
 
 MAIN = CPU
 """Main memory, and the processor in front of it, among the names of devices."""

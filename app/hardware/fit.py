@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from app.core.errors import UsageError
+from app.core.units import counted
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
-from app.settings.gpu_layers import ALL_LAYERS, counted
-from app.settings.kv_types import KV_TYPES
+from app.settings.placement import ALL_LAYERS, KV_TYPES
 
 
 @dataclass(frozen=True, slots=True)

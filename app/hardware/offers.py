@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
 from app.hardware.fit import Need, Plan, Wishes, offloaded, plan
-from app.settings.gpu_layers import ALL_LAYERS
+from app.settings.placement import ALL_LAYERS
 
 _SHORTEST = 1024
 """Tokens; below, a conversation ends before it began."""

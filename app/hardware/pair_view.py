@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from app.core.errors import AppError
-from app.core.sizes import gigabytes
+from app.core.units import memory_size
 from app.hardware.checks import Line, Section, State
 from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.fit import Need, Placed, Plan
-from app.settings.gpu_layers import ALL_LAYERS
 from app.settings.model_file import Recommended
+from app.settings.placement import ALL_LAYERS
 
 TARGET, DRAFT = "target", "draft"
 
@@ -162,8 +162,8 @@ def _where(model: ModelPlace) -> str:
 
 def _takes(model: ModelPlace) -> str:
     return (
-        f"weights {gigabytes(model.weights)}, KV cache {gigabytes(model.kv)} ({model.n_ctx:,} tokens, "
-        f"{model.kv_type}), buffers {gigabytes(model.compute)}"
+        f"weights {memory_size(model.weights)}, KV cache {memory_size(model.kv)} ({model.n_ctx:,} tokens, "
+        f"{model.kv_type}), buffers {memory_size(model.compute)}"
     )
 
 
@@ -174,8 +174,8 @@ def _recommended(found: Recommended) -> list[Line]:
 
 def _room(need: DeviceNeed, view: PairView) -> Line:
     label = "main memory" if need.device == MAIN else need.device
-    free, room = gigabytes(need.free_bytes), gigabytes(need.room_bytes)
-    text = f"{gigabytes(need.need_bytes)} needed, {free} free, {room} of it for models"
+    free, room = memory_size(need.free_bytes), memory_size(need.room_bytes)
+    text = f"{memory_size(need.need_bytes)} needed, {free} free, {room} of it for models"
     how = "by llama.cpp's own reckoning" if view.measured else "by the headers, within a few percent"
     if need.fits:
         return Line("ok", label, text, how)

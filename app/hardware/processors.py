@@ -48,7 +48,7 @@ def _of_linux() -> str:
 def _of_apple() -> str:
     import subprocess
 
-    from app.core.limited_run import limited_run
+    from app.core.program import limited_run
 
     try:
         return limited_run(_SYSCTL, _TOOL_S, os.environ).stdout.decode(errors="replace").strip()

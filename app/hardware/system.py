@@ -14,8 +14,7 @@ from typing import Protocol
 
 import psutil
 
-from app.core import installed_program
-from app.core.limited_run import limited_run
+from app.core.program import find_program, limited_run
 
 _MOST = 4 << 20
 """Bytes read of one file."""
@@ -105,7 +104,7 @@ class RealSystem:
         return os.environ.get(name, "")
 
     def run(self, *argv: str, seconds: float) -> str:
-        program = installed_program.find(argv[0], _TOOL_FOLDERS if os.name == "posix" else ())
+        program = find_program(argv[0], _TOOL_FOLDERS if os.name == "posix" else ())
         if program is None:
             return ""
         return _answer([program, *argv[1:]], seconds)

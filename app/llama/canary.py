@@ -25,7 +25,7 @@ from app.llama.params import ContextParams, ModelParams
 from app.llama.plain import plain
 from app.models.pairing.snapshots import N_SNAPSHOTS
 from app.models.split_model import parts_here
-from app.settings.gpu_layers import CPU
+from app.settings.placement import CPU
 
 log = logging.getLogger("tandem.canary")
 log.addHandler(logging.NullHandler())

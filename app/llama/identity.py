@@ -15,7 +15,7 @@ from app.hardware.processors import processor_kind
 from app.llama.installed import build_kind, computes_on_processors_only
 from app.llama.pair_params import PairParams
 from app.llama.params import CPU_LABEL, ModelParams
-from app.settings.gpu_layers import ALL_LAYERS
+from app.settings.placement import ALL_LAYERS
 
 _SAMPLE_BYTES = 1 << 20
 _THREADS = "threads"

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.llama.library import native
 from app.llama.params import FLASH_ATTENTION, ContextParams
-from app.settings.kv_types import KV_TYPES
+from app.settings.placement import KV_TYPES
 
 
 def native_params(params: ContextParams) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from app.core.errors import NoMemoryError
-from app.settings.gpu_layers import CPU
+from app.settings.placement import CPU
 
 _SIGNS = re.compile(
     r"(failed|unable) to allocate|cudaMalloc failed|(out of|insufficient) memory|OutOf(Device|Host)Memory|bad_alloc",

@@ -11,7 +11,7 @@ from app.llama.params import ContextParams, ModelParams
 from app.models.pair_info import DeviceMemory
 from app.models.pairing.cells import DEFAULT_CONTEXT, longest_trained, round_up
 from app.models.pairing.snapshots import N_SNAPSHOTS
-from app.settings.kv_types import needs_flash_attention
+from app.settings.placement import needs_flash_attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class PairParams:
         model: How to load the target's weights, and where to.
         memory_dir: Folder for what automatic drafting learns; None keeps it for this process only.
         draft_model: The same for the draft. It is never split: what it saves would be lost between two devices.
-        kv_type: Type of the target's KV cache, a key of `app.settings.kv_types.KV_TYPES`.
+        kv_type: Type of the target's KV cache, a key of `app.settings.placement.KV_TYPES`.
         draft_kv_type: Of the draft's.
         flash_attention: "auto", "on" or "off", for both.
         rpc: Addresses of servers whose devices take part; only in a process that may die.

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from app.core.errors import UsageError
-from app.settings.gpu_layers import ALL_LAYERS, CPU, counted
-from app.settings.kv_types import KV_TYPES
+from app.core.units import counted
+from app.settings.placement import ALL_LAYERS, CPU, KV_TYPES
 
 MAX_CONTEXT = 1 << 20
 """A cell costs about 51 bytes before the KV cache itself; 2^30 cells kept a machine busy for 43 s and then failed."""
@@ -70,7 +70,7 @@ class ContextParams:
         n_threads: CPU threads for single tokens.
         n_threads_batch: CPU threads for batches.
         flash_attention: "auto", "on" or "off".
-        kv_type: A key of `app.settings.kv_types.KV_TYPES`, for keys and values alike.
+        kv_type: A key of `app.settings.placement.KV_TYPES`, for keys and values alike.
         n_snapshots: Earlier states to keep of a model with a running state, so that as many tokens can be taken back.
             Each takes what the state takes. Other models, and those whose states llama.cpp cannot keep, have none.
         waits: Whether batches without logits are waited for too. A device of another machine takes those on account,

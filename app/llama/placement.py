@@ -9,7 +9,7 @@ from app.core.errors import UsageError
 from app.llama.devices import description, graphics
 from app.llama.library import native
 from app.llama.params import CPU_LABEL, MAX_DEVICES, ModelParams
-from app.settings.gpu_layers import CPU
+from app.settings.placement import CPU
 
 _SPLIT_NONE = 0
 

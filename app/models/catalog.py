@@ -9,7 +9,7 @@ from typing import Any
 
 from app.core import regular_file
 from app.core.errors import CatalogError, UsageError
-from app.core.toml_error import read_toml, reason
+from app.core.toml import read_toml, reason
 from app.engine.types import DraftParams, SamplingParams
 from app.models.catalog_table import nearest, params, refuse_unknown, text, whole
 from app.models.source import (

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from app.core.errors import CatalogError, UsageError
-from app.core.sizes import MAX_SIZE
+from app.core.units import MAX_SIZE
 from app.engine.types import DraftParams, SamplingParams
 
 T = TypeVar("T", SamplingParams, DraftParams)

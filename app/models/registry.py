@@ -16,8 +16,8 @@ from app.core import atomic, regular_file
 from app.core.errors import CatalogError, PairError
 from app.core.file_lock import exclusive
 from app.core.shell import quoted
-from app.core.sizes import MAX_SIZE
-from app.core.toml_error import read_toml, reason
+from app.core.toml import read_toml, reason
+from app.core.units import MAX_SIZE
 from app.models.catalog import Pair, first_of, read_pair, write_pair
 from app.models.model_names import plain, quantisation
 from app.models.source import HubModel, ModelSource

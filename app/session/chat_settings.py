@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from app.engine.types import AutoDraft, Drafting, SamplingParams
-from app.settings.build import automatic, drafting, sampling, thinking
 from app.settings.layers import Origin, Resolved
+from app.settings.params import automatic, drafting, sampling, thinking
 from app.settings.thinking import AS_TRAINED, Thinking
 
 

@@ -20,7 +20,7 @@ from app.session.library import Library
 from app.session.snapshot import Blocked, DraftState, Phase, Snapshot
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
-from app.settings.tree import BY_NAME
+from app.settings.table import BY_NAME
 from app.worker.counting import CountJob
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
 from app.worker.request import AnswerRequest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.core.printable import printable
 from app.settings.kinds import Value
-from app.settings.tree import BY_NAME, TABLES, Setting, nearest
+from app.settings.table import BY_NAME, TABLES, Setting, nearest
 
 _MOST_PRESETS = 200
 _LONGEST = 300

@@ -16,12 +16,11 @@ from app.core import atomic, regular_file
 from app.core.errors import SettingsError
 from app.core.file_lock import exclusive
 from app.core.printable import printable
-from app.core.toml_error import has_comment, read_toml, reason
+from app.core.toml import has_comment, read_toml, reason
 from app.settings.checking import Problem, check, check_keys, check_presets
 from app.settings.kinds import Value
-from app.settings.layers import Layer
-from app.settings.presets import BUILT_IN
-from app.settings.tree import BY_NAME
+from app.settings.layers import BUILT_IN, Layer
+from app.settings.table import BY_NAME
 
 PRESETS = "presets"
 KEYS = "keys"

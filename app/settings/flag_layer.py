@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from app.settings.kinds import Value
 from app.settings.layers import Layer
-from app.settings.tree import NUMBERS
+from app.settings.table import NUMBERS
 
 
 class FlagLayer:

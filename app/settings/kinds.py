@@ -10,7 +10,7 @@ from typing import Protocol
 
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
-from app.settings.gpu_layers import CPU
+from app.settings.placement import CPU
 
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...] | None
 """A checked value; None is what a kind's own word stands for, such as "auto"."""

@@ -8,16 +8,15 @@ from typing import NamedTuple
 
 from app.core.errors import UsageError
 from app.core.printable import printable
-from app.settings.build import contradiction, drafting, sampling
 from app.settings.checking import Problem, check, nested
 from app.settings.file import Content, SettingsFile
 from app.settings.flag_layer import FlagLayer
 from app.settings.kinds import Value
-from app.settings.layers import Layer, Origin, Resolved
+from app.settings.layers import BUILT_IN, Layer, Origin, Resolved, unknown_preset
 from app.settings.model_file import Recommended
-from app.settings.presets import BUILT_IN, unknown_preset
+from app.settings.params import contradiction, drafting, sampling
 from app.settings.shared import SharedSettings
-from app.settings.tree import BY_NAME, LENGTHS, SETTINGS, Setting
+from app.settings.table import BY_NAME, LENGTHS, SETTINGS, Setting
 
 _RELOADED = tuple(setting.name for setting in SETTINGS if setting.needs_reload)
 

@@ -14,7 +14,7 @@ from app.engine.types import SAMPLING_BOUNDS
 from app.settings.checking import Problem, check
 from app.settings.kinds import Value
 from app.settings.layers import Layer, Origin, Resolved
-from app.settings.tree import BY_NAME
+from app.settings.table import BY_NAME
 
 _KEY = "general.sampling."
 _SEQUENCE = "sequence"

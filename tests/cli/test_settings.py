@@ -19,7 +19,7 @@ from app.core.paths import settings_file
 from app.core.shell import command
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.settings.file import SettingsFile
-from app.settings.tree import SETTINGS
+from app.settings.table import SETTINGS
 from app.ui.settings.edits import value_text
 from tests.llama.gguf_files import header, tiny, write
 

@@ -9,8 +9,8 @@ import pytest
 
 from app.cli.result_file import check_replaceable, check_writable
 from app.core import atomic
+from app.core.atomic import is_valid_name
 from app.core.errors import UsageError
-from app.core.file_name import is_possible
 
 DEVICES = ("CON", "con.md", "nul .txt", "COM1.json", "lpt¹", "CONIN$")
 OTHERS = ("talk:all.md", "what?", 'a"b', "a\nb.md", "end.", "end ")
@@ -18,11 +18,11 @@ OTHERS = ("talk:all.md", "what?", 'a"b', "a\nb.md", "end.", "end ")
 
 @pytest.mark.parametrize("name", DEVICES + OTHERS)
 def test_windows_lacks_some(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert is_possible(name)
+    assert is_valid_name(name)
 
     monkeypatch.setattr(sys, "platform", "win32")
 
-    assert not is_possible(name)
+    assert not is_valid_name(name)
     for write in (atomic.write, atomic.create):
         with pytest.raises(OSError, match="Windows has no files of that name"):
             write(tmp_path / name, b"new")
@@ -36,4 +36,4 @@ def test_windows_lacks_some(name: str, tmp_path: Path, monkeypatch: pytest.Monke
 def test_most_names_are_possible_everywhere(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
 
-    assert is_possible(name)
+    assert is_valid_name(name)

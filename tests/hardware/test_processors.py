@@ -66,10 +66,10 @@ def test_apple_tells_it_by_a_tool_that_may_be_missing(monkeypatch: pytest.Monkey
         raise FileNotFoundError
 
     monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr("app.core.limited_run.limited_run", lambda *_: SimpleNamespace(stdout=b"Apple M4 Max\n"))
+    monkeypatch.setattr("app.core.program.limited_run", lambda *_: SimpleNamespace(stdout=b"Apple M4 Max\n"))
     assert processor_kind() == "Apple M4 Max"
     processor_kind.cache_clear()
-    monkeypatch.setattr("app.core.limited_run.limited_run", missing)
+    monkeypatch.setattr("app.core.program.limited_run", missing)
     assert processor_kind() == platform.machine()
 
 

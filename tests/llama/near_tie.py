@@ -13,7 +13,7 @@ from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.model import Model
 from app.llama.params import ContextParams, ModelParams
-from app.settings.gpu_layers import CPU
+from app.settings.placement import CPU
 
 _PROMPT = "The capital of France is Paris, and the capital of Italy is"
 

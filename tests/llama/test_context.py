@@ -22,7 +22,7 @@ from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.params import ContextParams, ModelParams
-from app.settings.gpu_layers import CPU
+from app.settings.placement import CPU
 from tests.llama.conftest import NewContext
 from tests.llama.generation import rows_alone
 

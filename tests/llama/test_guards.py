@@ -23,7 +23,7 @@ from app.llama.functions import function
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.params import FLASH_ATTENTION, ContextParams, ModelParams
-from app.settings.kv_types import KV_TYPES
+from app.settings.placement import KV_TYPES
 from tests.llama.conftest import NewContext
 from tests.llama.tiny_model import write_model
 

@@ -29,7 +29,7 @@ import pytest
 from app.core.child import python_command, python_environment
 from app.llama.described import Device
 from app.llama.probe import probe
-from app.settings.kv_types import KV_TYPES
+from app.settings.placement import KV_TYPES
 
 pytestmark = [pytest.mark.native, pytest.mark.vulkan]
 # Without it llama.cpp leaves software devices out, and it is read once in a process: so everything runs in children.

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from app.core.errors import SettingsError
 from app.core.printable import printable
-from app.core.toml_error import read_toml
+from app.core.toml import read_toml
 from app.settings.checking import check, check_keys, check_presets
 from app.settings.file import Content, SettingsFile
-from app.settings.tree import SETTINGS
+from app.settings.table import SETTINGS
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

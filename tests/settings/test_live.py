@@ -8,11 +8,11 @@ import pytest
 
 from app.core.errors import SettingsError, UsageError
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
-from app.settings.build import drafting, sampling
 from app.settings.file import SettingsFile
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
 from app.settings.model_file import Recommended
+from app.settings.params import drafting, sampling
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from app.engine.types import SamplingParams
 from app.models.gguf import parse_header
-from app.settings.build import sampling
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.model_file import Recommended, recommended
+from app.settings.params import sampling
 from tests.llama.gguf_files import F32, F64, I32, I64, STRING, U64, Array, Typed, header, tiny
 
 KEY = "general.sampling."

@@ -19,9 +19,9 @@ from app.models.catalog import Pair
 from app.models.source import HubModel
 from app.session.chat_settings import ChatSettings
 from app.session.session import Session
-from app.settings.build import thinking
 from app.settings.live import LiveSettings, Scope
 from app.settings.model_file import Recommended
+from app.settings.params import thinking
 from app.settings.thinking import AS_TRAINED, Heard, Thinking
 from app.worker.events import Finished, Step
 from app.worker.request import AnswerRequest

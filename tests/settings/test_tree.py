@@ -16,13 +16,12 @@ from app.core.errors import UsageError
 from app.core.printable import printable
 from app.engine.types import MAX_DRAFT, AutoDraft, DraftParams, SamplingParams
 from app.llama import params
-from app.settings.build import drafting, of_pair, sampling
 from app.settings.checking import check, nested
 from app.settings.kinds import LONGEST_TEXT, Choice, Name, Number, Several, Switch, Text, Texts, Value
-from app.settings.kv_types import KV_TYPES
-from app.settings.layers import Layer, Origin, Resolved
-from app.settings.presets import BUILT_IN
-from app.settings.tree import BY_NAME, SETTINGS, Setting, find, nearest
+from app.settings.layers import BUILT_IN, Layer, Origin, Resolved
+from app.settings.params import drafting, of_pair, sampling
+from app.settings.placement import KV_TYPES
+from app.settings.table import BY_NAME, SETTINGS, Setting, find, nearest
 
 ANYTHING = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
 WORDS = ANYTHING.map(printable).filter(lambda text: text != "--")

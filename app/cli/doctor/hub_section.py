@@ -10,7 +10,7 @@ from pathlib import Path
 from app.cli.known_pairs import registry
 from app.core.errors import CatalogError, HubError
 from app.core.regular_file import resolved
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.hardware.checks import Line, Section
 from app.models.hub.content_lock import still_comes
 from app.models.hub.environment import check_way, hub_address, named_by, offline_by

@@ -15,7 +15,7 @@ from app.cli.prose import for_reading
 from app.core.errors import AppError, PairError, UsageError
 from app.core.printable import printable
 from app.core.shell import command
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.models.hub.retry import RetryPolicy
 from app.models.pairing.check import PairCheck, check_pair, check_target
 from app.models.pairing.facts import ModelFacts

@@ -11,7 +11,7 @@ from app.cli.output import StatusLine
 from app.cli.pair_choice import DEFAULT_PAIR
 from app.core.errors import PairError, UsageError
 from app.core.regular_file import is_file
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.models.hub.content_lock import still_comes
 from app.models.hub.folder import unfinished
 from app.models.pairing.order import every_pair

@@ -17,7 +17,7 @@ from app.cli.seen_pairs import seen_here
 from app.conversations.titles import fit, in_brief, width
 from app.core.printable import printable
 from app.core.regular_file import is_file
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.llama.fitting.place import place
 from app.models.catalog import Pair
 from app.models.hub.folder import folder, may_hold

@@ -18,10 +18,9 @@ from app.models.catalog import Pair
 from app.models.registry import SetUp
 from app.settings.checking import is_preset_name
 from app.settings.file import KEYS, PRESETS, SettingsFile
-from app.settings.layers import Origin, Resolved
+from app.settings.layers import BUILT_IN, Origin, Resolved, unknown_preset
 from app.settings.live import LiveSettings
-from app.settings.presets import BUILT_IN, unknown_preset
-from app.settings.tree import BY_NAME, SETTINGS, Setting, find, given, nearest
+from app.settings.table import BY_NAME, SETTINGS, Setting, find, given, nearest
 
 _WIDEST = 32
 _THEME = "appearance.theme"

@@ -18,7 +18,7 @@ from app.cli.setup.trial import trial
 from app.core.errors import INTERRUPTED, AppError, CacheError, CatalogError, HubError, Interrupted, UsageError
 from app.core.printable import printable
 from app.core.shell import command, quoted
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.llama.fitting.place import place
 from app.models.catalog import Pair
 from app.models.hub import store

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.core.sizes import gigabytes
+from app.core.units import memory_size
 from app.hardware.device_room import MAIN
 from app.hardware.pair_view import TARGET
 from app.hardware.slow.situation import Cause, Situation
@@ -27,7 +27,7 @@ def _paged(s: Situation) -> Cause | None:
     need = short[0]
     where = "main memory" if need.device == MAIN else need.device
     text = (
-        f"It needs {gigabytes(need.need_bytes)} of {where}, and {gigabytes(need.free_bytes)} are free: what does not "
+        f"It needs {memory_size(need.need_bytes)} of {where}, and {memory_size(need.free_bytes)} are free: what does not "
         "fit is fetched again for every token, as a rule many times slower."
     )
     return Cause("memory", text, _WEIGHT_PAGED, measured=False, hint=s.pair.offers or ("  tandem setup",))

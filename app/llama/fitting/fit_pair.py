@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.core.sizes import gigabytes
+from app.core.units import memory_size
 from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.offers import Offer
 from app.llama.fitting.context_room import context_room
@@ -68,8 +68,8 @@ def refusal(found: Fitting, pairs: Sequence[Pair], message: str = "") -> DoesNot
     target, draft = found.target, found.draft
     names = f"{target.name} with {draft.name}" if draft is not None else target.name
     where = "; ".join(
-        f"{gigabytes(load.need_bytes)} {'in main memory' if load.device == MAIN else f'on {load.device}'}, where "
-        f"{gigabytes(load.room_bytes)} are free for it"
+        f"{memory_size(load.need_bytes)} {'in main memory' if load.device == MAIN else f'on {load.device}'}, where "
+        f"{memory_size(load.room_bytes)} are free for it"
         for load in found.plan.loads
         if load.lacking
     )
@@ -86,7 +86,7 @@ def offer_line(offer: Offer) -> str:
     flags = " ".join(offer.flags)
     alone = "" if offer.suffices else "; not enough alone"
     what = f"{flags}: {offer.what}" if flags else offer.what
-    return f"{what}, frees about {gigabytes(offer.gain_bytes)}{alone} ({offer.cost})"
+    return f"{what}, frees about {memory_size(offer.gain_bytes)}{alone} ({offer.cost})"
 
 
 def _all_known(params: PairParams) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from app.core.units import counted
 from app.hardware.device_room import DeviceRoom, fast_devices
 from app.llama.params import ModelParams
-from app.settings.gpu_layers import ALL_LAYERS, counted
+from app.settings.placement import ALL_LAYERS
 
 if TYPE_CHECKING:
     from app.llama.pair_params import PairParams

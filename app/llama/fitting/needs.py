@@ -15,8 +15,7 @@ from app.models.pairing.facts import model_facts
 from app.models.pairing.taken import taken
 from app.models.source import HubModel, ModelSource
 from app.models.split_model import parts_here
-from app.settings.gpu_layers import ALL_LAYERS
-from app.settings.kv_types import KV_TYPES
+from app.settings.placement import ALL_LAYERS, KV_TYPES
 
 if TYPE_CHECKING:
     from app.llama.footprint import Part

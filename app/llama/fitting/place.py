@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from app.core.errors import AppError
 from app.core.paths import memory_dir
-from app.core.sizes import gigabytes, share_of
+from app.core.units import free_memory, memory_size
 from app.hardware.builds import missed
 from app.hardware.cpu import default_threads
 from app.hardware.device_room import MAIN, DeviceRoom, main_memory_room
@@ -106,14 +106,14 @@ def _named(cards: list[Device]) -> str:
 
 
 def _line(machine: Machine, devices: tuple[Device, ...]) -> str:
-    cards, total = _cards(devices), gigabytes(machine.ram_total)
+    cards, total = _cards(devices), memory_size(machine.ram_total)
     room = _for_models(machine, cards)
     if cards and not _share_memory(cards):
         has = sum(card.total_bytes for card in cards)
-        free = share_of(room, has) if has else f"{gigabytes(room)} free"
+        free = free_memory(room, has) if has else f"{memory_size(room)} free"
         return f"{_named(cards)}, {free} for models · {machine.physical_cores} cores · {total} memory"
     used = [_named(cards)] if cards else []
     unused = [f"{g.name}, which this build of llama.cpp cannot use" for g in missed(machine.gpus, devices)]
     return " · ".join(
-        [*used, *unused, f"{machine.physical_cores} cores", f"{gigabytes(room)} of {total} memory free for models"]
+        [*used, *unused, f"{machine.physical_cores} cores", f"{memory_size(room)} of {total} memory free for models"]
     )

@@ -13,8 +13,8 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.hf_api import ModelInfo
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
+from app.core.atomic import is_valid_name
 from app.core.errors import HubError
-from app.core.file_name import is_possible
 from app.models.hub.bounded import read_whole, session
 from app.models.hub.choose import RemoteFile
 from app.models.hub.environment import check_named, check_way
@@ -123,7 +123,7 @@ def safe_name(path: str) -> bool:
         and ":" not in path
         and len(path.encode()) <= _LONGEST_PATH
         and not any(part in _UNSAFE or len(part.encode()) > _LONGEST_NAME for part in parts)
-        and all(map(is_possible, parts))
+        and all(map(is_valid_name, parts))
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.settings.tree import MAX_CONTEXT
+from app.settings.table import MAX_CONTEXT
 
 DEFAULT_CONTEXT = 8192
 """Tokens, unless asked otherwise or the model was trained for fewer."""

@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.core.printable import printable
-from app.core.sizes import MAX_SIZE
+from app.core.units import MAX_SIZE
 from app.models.catalog import Pair
 from app.models.pairing.cells import longest_trained
 from app.models.pairing.check import PairCheck

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.engine.drafting_report import rate
 from app.models.catalog import Pair
 from app.models.pairing.cells import DEFAULT_CONTEXT

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from app.core.errors import CacheError, CatalogError, Interrupted, ModelLoadError, PairError
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.models.catalog import Pair
 from app.models.hub import store
 from app.models.hub.background import Pause, in_background

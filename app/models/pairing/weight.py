@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.core.regular_file import is_file
-from app.core.sizes import GB, gigabytes
+from app.core.units import GB, gigabytes
 from app.models.catalog import Pair
 from app.models.pairing.cells import DEFAULT_CONTEXT
 from app.models.registry import SetUp

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textual.binding import Binding, BindingType
 
 from app.core.printable import printable
-from app.settings.tree import nearest
+from app.settings.table import nearest
 
 _KEY = re.compile(r"((ctrl|shift|alt|super)\+)*([a-z0-9]|f[1-9][0-9]?|[a-z][a-z_]+)")
 

@@ -9,7 +9,7 @@ from textual.theme import BUILTIN_THEMES, Theme
 
 from app.core.errors import UsageError
 from app.core.printable import printable
-from app.settings.tree import nearest
+from app.settings.table import nearest
 from app.ui.look.contrast import adapted, surfaces
 
 

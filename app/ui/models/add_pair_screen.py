@@ -18,7 +18,7 @@ from textual.widgets import Input, Static
 
 from app.core.errors import AppError
 from app.core.printable import printable
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.models.pairing.way_out import WayOut
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key

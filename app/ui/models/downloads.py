@@ -9,7 +9,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from app.core.printable import printable
-from app.core.sizes import GB
+from app.core.units import GB
 from app.models.pairing.texts import duration, speed
 from app.ui.key_names import key
 from app.ui.models.state import Download, PairService, SetupProgress, Stage

@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from app.core.printable import printable
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.models.pairing.propose import Fit
 from app.models.pairing.weight import NO_FILE
 from app.ui.key_names import key

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, PairError
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.models.catalog import Pair
 from app.models.pairing.disk import Underway, has_room
 from app.models.pairing.gain import expected_gain, speeds

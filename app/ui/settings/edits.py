@@ -13,8 +13,8 @@ from app.models.pairing.cells import rounding
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin, Resolved
 from app.settings.live import LiveSettings, Scope
+from app.settings.table import SETTINGS, Setting, given
 from app.settings.thinking import NO_SWITCH
-from app.settings.tree import SETTINGS, Setting, given
 from app.ui.key_names import key
 
 PRESET = "preset"

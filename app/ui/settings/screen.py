@@ -22,7 +22,7 @@ from app.models.pair_info import PairInfo
 from app.settings.kinds import Text, Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings
-from app.settings.tree import Setting
+from app.settings.table import Setting
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar

@@ -17,7 +17,7 @@ from textual.widgets import Static
 from app.conversations.titles import in_brief
 from app.core.printable import printable
 from app.settings.layers import Origin
-from app.settings.tree import TABLES, given
+from app.settings.table import TABLES, given
 from app.ui.settings.edits import SettingView, value_text
 from app.ui.text import MARK, cut
 

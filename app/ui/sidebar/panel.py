@@ -10,11 +10,11 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from app.core.printable import printable
-from app.core.sizes import gigabytes
+from app.core.units import gigabytes
 from app.engine.drafting_report import BRIEF, NO_DRAFT_USED, acceptance, rate_number, source_name
 from app.engine.types import Source
 from app.models.pair_info import PairInfo
-from app.settings.gpu_layers import CPU
+from app.settings.placement import CPU
 from app.ui.key_names import key
 from app.ui.names import quantisation
 from app.ui.sidebar.numbers import Numbers, of_document

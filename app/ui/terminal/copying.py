@@ -13,8 +13,9 @@ from typing import Any
 
 from textual.app import App
 
-from app.core import atomic, installed_program
+from app.core import atomic
 from app.core.paths import copied_file
+from app.core.program import find_program
 from app.ui.aside import aside, run_latest
 from app.ui.terminal.sequences import send
 from app.ui.widgets.hint import Hint
@@ -68,7 +69,7 @@ def _tell_terminal(app: App[Any], text: str) -> bool:
 def _give(text: str) -> bool:
     """Hand the text to a program that holds the clipboard; False where there is none that answers."""
     for name, *arguments in _programs():
-        program = installed_program.find(name)
+        program = find_program(name)
         if program is None:
             continue
         with suppress(OSError, subprocess.SubprocessError):

@@ -9,9 +9,9 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from app.core.printable import printable
-from app.core.sizes import GB, gigabytes
+from app.core.units import GB, gigabytes
 from app.models.pair_info import PairInfo
-from app.settings.gpu_layers import CPU
+from app.settings.placement import CPU
 from app.ui.names import draft_name, draft_text, model_name, quantisation
 
 _BRAND = " Tandem   "

@@ -28,8 +28,8 @@ from app.hardware.slow.situation import Situation
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.source import LocalModel
-from app.settings.gpu_layers import ALL_LAYERS
 from app.settings.model_file import Recommended
+from app.settings.placement import ALL_LAYERS
 from tests.cli.doctor_facts import ADVICE, FACTS, line, with_gpu
 from tests.llama.tiny_model import write_model
 from tests.machines import FakeDevice

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import ModelLoadError
-from app.core.sizes import GB, gigabytes
+from app.core.units import GB, gigabytes
 from app.hardware.gpu import Gpu
 from app.hardware.machine import Machine
 from app.llama.described import BuildInfo, Device

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.measured_pairs import of_memory, seen_of
-from app.core.sizes import GB
+from app.core.units import GB
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.guard import Trial
 from app.engine.auto.pair_statistics import PairStatistics

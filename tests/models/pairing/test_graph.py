@@ -11,7 +11,7 @@ import pytest
 
 from app.models.pairing.cells import round_up, rounding
 from app.models.pairing.graph import Graph
-from app.settings.kv_types import KV_TYPES
+from app.settings.placement import KV_TYPES
 
 RECORDED = Path(__file__).parents[2] / "data" / "footprints.toml"
 SMOL = Graph(embedding=576, feed_forward=1536, query=576, key_value=384, heads=9, vocabulary=49152)

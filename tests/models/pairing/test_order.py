@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.sizes import GB
+from app.core.units import GB
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.pairing.order import Standing, every_pair, in_order
 from app.models.pairing.propose import Fit, Room, bytes_per_token, propose, weigh

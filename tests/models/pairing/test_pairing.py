@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.cli.pair_lines import check_lines, progress_line
-from app.core.sizes import GB
+from app.core.units import GB
 from app.engine.vocab import VocabInfo
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import GgufHeader, parse_header

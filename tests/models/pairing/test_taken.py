@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import CatalogError
-from app.core.sizes import GB
+from app.core.units import GB
 from app.llama.fitting.needs import needs
 from app.llama.pair_params import PairParams
 from app.models.catalog import Catalog, Pair, read_pair, shipped_file, write_pair

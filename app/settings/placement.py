@@ -1,10 +1,14 @@
-"""The types that a KV cache can have: what llama.cpp's attention can read, and what that takes."""
+"""Device names, layer counts and KV cache types that settings, plans and llama.cpp share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+CPU = "cpu"
+"""The CPU and RAM, among the names of devices; no layer is on any other."""
+ALL_LAYERS = -1
+"""In place of a number of layers."""
 _BLOCK = 32
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core import installed_program
+from app.core.program import find_program
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_on_windows_the_folder_that_the_user_works_in_is_not_looked_into(installed: Path) -> None:
-    assert installed_program.find("clip") == str(installed / "clip.exe")
-    assert installed_program.find("rocm-smi") is None
+    assert find_program("clip") == str(installed / "clip.exe")
+    assert find_program("rocm-smi") is None
 
 
 def test_elsewhere_the_system_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,6 +38,6 @@ def test_elsewhere_the_system_finds_it(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("PATH", str(tmp_path / "first"))
 
-    assert installed_program.find("tool", (str(tmp_path / "other"),)) == str(tmp_path / "first" / "tool")
-    assert installed_program.find("vendors", (str(tmp_path / "other"),)) == str(tmp_path / "other" / "vendors")
-    assert installed_program.find("vendors") is None
+    assert find_program("tool", (str(tmp_path / "other"),)) == str(tmp_path / "first" / "tool")
+    assert find_program("vendors", (str(tmp_path / "other"),)) == str(tmp_path / "other" / "vendors")
+    assert find_program("vendors") is None

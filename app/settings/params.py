@@ -8,8 +8,8 @@ from typing import Any
 from app.core.errors import UsageError
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.settings.kinds import Value
-from app.settings.kv_types import needs_flash_attention
 from app.settings.layers import Layer, Resolved
+from app.settings.placement import needs_flash_attention
 from app.settings.thinking import Thinking
 
 _SAMPLING = {"temperature": "temp"}

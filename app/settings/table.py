@@ -13,7 +13,7 @@ from typing import Any
 
 from app.engine.types import MAX_DRAFT, MIN_MATCH, SAMPLING_BOUNDS, DraftParams, SamplingParams
 from app.settings.kinds import Choice, Kind, Name, Number, Several, Switch, Text, Texts, Value, device, share
-from app.settings.kv_types import KV_TYPES
+from app.settings.placement import KV_TYPES
 from app.settings.thinking import EFFORTS
 
 TABLES = {
