@@ -18,7 +18,7 @@ from tests.machines import FakeBuild, FakeDevice
 def test_a_good_machine_is_all_ok() -> None:
     assert worst(section(FACTS) for section in SECTIONS) == "ok"
     assert line(views(FACTS), "processor").other == "CPU, AVX2"
-    assert line(views(FACTS), "memory").text == "21.5 GB of 25.8 GB free"
+    assert line(views(FACTS), "memory").text == "20 GB of 24 GB free"
 
 
 def test_an_unused_card_comes_with_the_command() -> None:
@@ -41,7 +41,7 @@ def test_a_used_card_is_ok_and_its_device_is_listed() -> None:
     section = views(with_gpu(devices=(CPU, device), build=FakeBuild(backends=("CUDA", "CPU"))))
 
     assert worst([section]) == "ok"
-    assert line(section, "device").other == "CUDA0, NVIDIA GeForce RTX 4090, 21.5 GB of 25.8 GB free"
+    assert line(section, "device").other == "CUDA0, NVIDIA GeForce RTX 4090, 20 GB of 24 GB free"
 
 
 @pytest.mark.parametrize("driver", ["", "nouveau, kernel 6.8"])

@@ -27,8 +27,8 @@ def _paged(s: Situation) -> Cause | None:
     need = short[0]
     where = "main memory" if need.device == MAIN else need.device
     text = (
-        f"It needs {memory_size(need.need_bytes)} of {where}, and {memory_size(need.free_bytes)} are free: what does not "
-        "fit is fetched again for every token, as a rule many times slower."
+        f"It needs {memory_size(need.need_bytes)} of {where}, and {memory_size(need.free_bytes)} are free: what does "
+        "not fit is fetched again for every token, as a rule many times slower."
     )
     return Cause("memory", text, _WEIGHT_PAGED, measured=False, hint=s.pair.offers or ("  tandem setup",))
 

@@ -15,7 +15,7 @@ def test_the_two_views_stand_side_by_side_where_there_is_room() -> None:
     assert wide[0].split("  ")[-1].strip() == "llama.cpp can use"
     column = wide[0].index("llama.cpp can use")
     assert wide[1].index("CPU, AVX2") == column
-    assert wide[2].rindex("21.5 GB of") == column
+    assert wide[2].rindex("20 GB of") == column
 
 
 def test_a_narrow_screen_gets_one_below_the_other() -> None:

@@ -68,9 +68,9 @@ def test_every_layer_on_a_card() -> None:
 
     assert line(section, "target").text == "Big, all 29 layers on CUDA0"
     assert line(section, "draft").text == "Small, all 25 layers on CUDA0"
-    assert line(section, "target").other == "weights 4.0 GB, KV cache 1.0 GB (8,192 tokens, f16), buffers 0.1 GB"
-    assert line(section, "CUDA0").text == "5.8 GB needed, 24.0 GB free, 23.2 GB of it for models"
-    assert line(section, "main memory").text == "50 MB needed, 32.0 GB free, 28.8 GB of it for models"
+    assert line(section, "target").other == "weights 3.7 GB, KV cache 0.9 GB (8,192 tokens, f16), buffers 0.1 GB"
+    assert line(section, "CUDA0").text == "5.4 GB needed, 22.4 GB free, 21.6 GB of it for models"
+    assert line(section, "main memory").text == "48 MB needed, 29.8 GB free, 26.8 GB of it for models"
     assert worst([section]) == "ok"
 
 
@@ -93,7 +93,7 @@ def test_what_does_not_fit_is_a_problem_with_the_offers() -> None:
 
     found = line(section, "CUDA0")
     assert (found.state, found.hint[1]) == ("problem", "--ctx 4096: shorter")
-    assert "5.0 GB free, 4.2 GB of it for models" in found.text
+    assert "4.7 GB free, 3.9 GB of it for models" in found.text
     assert found.other.startswith("by the headers")
 
 

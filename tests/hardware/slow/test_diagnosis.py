@@ -132,7 +132,7 @@ def test_what_does_not_fit_comes_first() -> None:
     cause = diagnose(situation)[0]
 
     assert (cause.label, cause.hint) == ("memory", ("--ctx 4096: shorter",))
-    assert "6.0 GB of CUDA0, and 5.0 GB are free" in cause.text
+    assert "5.6 GB of CUDA0, and 4.7 GB are free" in cause.text
 
 
 def test_the_processor_does_not_matter_where_it_computes_nothing() -> None:

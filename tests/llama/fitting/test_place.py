@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import ModelLoadError
-from app.core.units import GB, gigabytes
+from app.core.units import GB, memory_size
 from app.hardware.gpu import Gpu
 from app.hardware.machine import Machine
 from app.llama.described import BuildInfo, Device
@@ -65,7 +65,7 @@ def test_what_is_told_to_be_free_is_what_pairs_are_held_against(here: Here) -> N
     found = place()
 
     assert found.room.free_bytes == 18 * GB
-    assert found.line == "8 cores · 18.0 GB of 32.0 GB memory free for models"
+    assert found.line == "8 cores · 16.8 GB of 29.8 GB memory free for models"
     here.devices = None
     assert place().line == found.line
 
@@ -86,10 +86,10 @@ def test_of_cards_the_room_of_those_that_models_go_to_is_told_once(here: Here) -
 
     found = place()
 
-    assert f"2 x RTX 3090, {gigabytes(found.room.free_bytes)} of 48.0 GB free for models · 8 cores" in found.line
+    assert f"2 x RTX 3090, {memory_size(found.room.free_bytes)} of 44.7 GB free for models · 8 cores" in found.line
     assert 43 * GB < found.room.free_bytes < 44 * GB, "a reserve on each, and no card counted twice"
     here.devices = (card("CUDA0", 22, total=0),)
-    assert place().line.startswith("RTX 3090, 21.2 GB free for models")
+    assert place().line.startswith("RTX 3090, 19.7 GB free for models")
 
 
 def test_what_the_loaded_pair_will_give_back_counts_as_free(here: Here) -> None:
@@ -130,7 +130,7 @@ def test_graphics_that_share_main_memory_have_what_is_free_there_and_are_named(h
 
     # Metal itself tells as free whatever its own process has not taken.
     assert (found.room.free_bytes, found.room.device, found.room.bytes_per_s) == (int(0.9 * 6 * GB), "Apple M2", 40e9)
-    assert found.line == "Apple M2 · 8 cores · 5.4 GB of 32.0 GB memory free for models"
+    assert found.line == "Apple M2 · 8 cores · 5 GB of 29.8 GB memory free for models"
     here.available = 31 * GB
     assert place().room.free_bytes == int(0.9 * 22 * GB), "no more than the system lets graphics have"
     here.devices = (metal, card("CUDA0", 10))
