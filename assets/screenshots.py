@@ -45,7 +45,7 @@ async def _ask(pilot: Pilot[None], prompt: str) -> None:
     await pilot.press("enter")
     # An answer of a few words may be there before anybody has looked.
     async with asyncio.timeout(_PATIENCE_S):
-        while screen.session.asked != prompt or screen.session.unanswered is not None:
+        while not screen.session.conversation.turn.is_answered:
             await pilot.pause(0.1)
     await _until(pilot, Phase.READY)
     await pilot.pause()

@@ -15,7 +15,7 @@ Imports run downward only (`tool.importlinter` in pyproject.toml enforces it):
     settings       settings and their effect on the chat
     look           colors and themes
     keys           key bindings and where they are shown
-    listening      worker events at the screen's pace
+    event_queue, event_dispatcher  worker events at the screen's pace
     terminal       clipboard, signals, notifications
     base_screen    base classes of all screens
     widgets        widgets that several screens use

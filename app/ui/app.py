@@ -21,10 +21,10 @@ from app.session.engine import EngineFactory
 from app.session.session import Session
 from app.ui.base_screen import SubScreen
 from app.ui.commands.palette import chat_commands
+from app.ui.event_queue import EventQueue
 from app.ui.key_names import key, name_by, shown
 from app.ui.keys.in_turn import OrderlyApp
 from app.ui.keys.program_keys import PROGRAM_KEYS
-from app.ui.listening.bridge import EventBridge
 from app.ui.look.chosen import keep_theme, wear
 from app.ui.look.themes import DARK, LIGHT, our_names
 from app.ui.models.state import LoadRequest, PairService, Tuning
@@ -76,8 +76,8 @@ class TandemApp(OrderlyApp):
     ) -> None:
         super().__init__()
         name_by(lambda: self._keymap)
-        self._bridge = EventBridge()
-        self.engine = engine_factory(self._bridge)
+        self._events = EventQueue()
+        self.engine = engine_factory(self._events)
         self._tuning = tuning
         self._loader = loader
         self._pairs = pairs
@@ -94,7 +94,7 @@ class TandemApp(OrderlyApp):
             self._told = wear(self, tuning.live)
 
     def get_default_screen(self) -> ChatScreen:
-        self._chat = ChatScreen(self.session, self._bridge, self._pairs)
+        self._chat = ChatScreen(self.session, self._events, self._pairs)
         self._navigation = Navigation(self, self._chat)
         return self._chat
 
@@ -223,7 +223,7 @@ class TandemApp(OrderlyApp):
             yield from chat_commands(self._chat, self.session.library)
 
     def on_unmount(self) -> None:
-        self._bridge.close()
+        self._events.close()
         self.session.conversation.close()
 
     async def action_quit(self) -> None:
@@ -253,7 +253,7 @@ class TandemApp(OrderlyApp):
         copy_text(self, text)
 
     def _leave(self, code: int = 0) -> None:
-        self._bridge.close()
+        self._events.close()
         self.session.close(self._chat.pending_text if self._chat.is_mounted else None)
         self._chat.sender.give_up_reading()
         if self._pairs is not None:

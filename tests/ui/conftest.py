@@ -55,8 +55,8 @@ def clipboard_programs(monkeypatch: pytest.MonkeyPatch) -> Programs:
 
 @pytest.fixture(autouse=True)
 def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.listening.pace.FASTEST_S", 0.05)
-    monkeypatch.setattr("app.ui.listening.pace.SLOWEST_S", 0.05)
+    monkeypatch.setattr("app.ui.event_dispatcher.FASTEST_S", 0.05)
+    monkeypatch.setattr("app.ui.event_dispatcher.SLOWEST_S", 0.05)
     monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.0)
 
 

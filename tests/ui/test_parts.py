@@ -15,8 +15,8 @@ from app.core.printable import printable
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
 from app.models.pair_info import ModelInfo
-from app.ui.listening.bridge import Batch, EventBridge
-from app.ui.listening.pace import Pace
+from app.ui.event_dispatcher import Pace
+from app.ui.event_queue import Batch, EventQueue
 from app.ui.names import draft_name, draft_text, model_name, names_of, quantisation
 from app.ui.terminal.stderr_guard import guarded_stderr
 from app.ui.text import sparkline, tokens
@@ -90,7 +90,7 @@ def step(text: str) -> Step:
 
 def test_the_bridge_wakes_once_for_what_should_not_wait() -> None:
     woken: list[int] = []
-    bridge = EventBridge()
+    bridge = EventQueue()
     bridge.connect(lambda: woken.append(1))
     events: list[Event] = [LoadProgress("target", 0.5), Notice("a"), Loaded(PAIR), Notice("b")]
     thread = threading.Thread(target=lambda: deque(map(bridge, events)))
@@ -107,7 +107,7 @@ def test_the_bridge_wakes_once_for_what_should_not_wait() -> None:
 
 
 def test_the_bridge_joins_steps_and_keeps_the_order() -> None:
-    bridge = EventBridge()
+    bridge = EventQueue()
     for event in (step("a"), step("b"), Notice("between"), step("c")):
         bridge(event)
     before, notice, after = bridge.drain(lambda _: True)
@@ -119,7 +119,7 @@ def test_the_bridge_joins_steps_and_keeps_the_order() -> None:
 
 
 def test_the_bridge_drops_what_nobody_wants() -> None:
-    bridge = EventBridge()
+    bridge = EventQueue()
     for event in (step("a"), Notice("kept")):
         bridge(event)
     assert list(bridge.drain(lambda event: isinstance(event, Notice))) == [Notice("kept")]
@@ -129,7 +129,7 @@ def test_the_bridge_outlives_the_screen() -> None:
     def closed() -> None:
         raise RuntimeError("Event loop is closed")
 
-    bridge = EventBridge()
+    bridge = EventQueue()
     bridge.connect(closed)
     bridge(Notice("late"))
     bridge.close()
@@ -138,10 +138,10 @@ def test_the_bridge_outlives_the_screen() -> None:
 
 
 def test_drawing_slows_down_when_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.listening.pace.FASTEST_S", 0.2)
-    monkeypatch.setattr("app.ui.listening.pace.SLOWEST_S", 1.0)
+    monkeypatch.setattr("app.ui.event_dispatcher.FASTEST_S", 0.2)
+    monkeypatch.setattr("app.ui.event_dispatcher.SLOWEST_S", 1.0)
     clock = iter([0.0, 5.0, 5.001, 5.011, 6.011])
-    monkeypatch.setattr("app.ui.listening.pace.time.thread_time", lambda: next(clock))
+    monkeypatch.setattr("app.ui.event_dispatcher.time.thread_time", lambda: next(clock))
     pace = Pace()
     pace.start()
     assert pace.next_delay() == 0.2

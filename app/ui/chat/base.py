@@ -15,8 +15,8 @@ from app.ui.composer.included_line import IncludedLine
 from app.ui.composer.input import PromptInput
 from app.ui.composer.suggestions import Suggestions
 from app.ui.conversations.sidebar import Sidebar
+from app.ui.event_dispatcher import EventDispatcher
 from app.ui.keys.bar import KeyBar
-from app.ui.listening.listener import Listener
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.state import PairCard, PairService
 from app.ui.sidebar.panel import ReadoutPanel
@@ -47,7 +47,7 @@ class ChatBase(Screen[None]):
     prompt = query_one(PromptInput)
     included = query_one(IncludedLine)
 
-    listener: Listener
+    dispatcher: EventDispatcher
     attention: Attention
 
     def __init__(self, session: Session, pairs: PairService | None) -> None:

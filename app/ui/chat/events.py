@@ -10,7 +10,7 @@ from app.ui.chat.base import ChatBase
 from app.ui.chat.error_hints import in_chat
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.renderer import Renderer, branches_beside
-from app.ui.listening.bridge import Batch, Single
+from app.ui.event_queue import Batch, SingleEvent
 from app.ui.models.fit_options import FitOptionList, NoRoomError
 from app.ui.sweeping import REST_S, sweep
 from app.ui.transcript.ended import in_vain
@@ -24,7 +24,7 @@ _MEASURED_AGAIN = "measures once more whether drafts pay, and then answers"
 
 
 class ChatEvents:
-    """Handles the worker's events; see `app.ui.listening.listener.Ears`.
+    """Handles the worker's events; see `app.ui.event_dispatcher.EventHandler`.
 
     Args:
         screen: The chat.
@@ -40,10 +40,10 @@ class ChatEvents:
         self._noted: tuple[AnswerMessage, str] | None = None
 
     @property
-    def is_waiting(self) -> bool:
+    def expects_events(self) -> bool:
         return self._session.expects_events
 
-    def is_wanted(self, event: Event) -> bool:
+    def expects(self, event: Event) -> bool:
         """Whether an event belongs to this chat as it is now."""
         return self._session.expects(event)
 
@@ -55,7 +55,7 @@ class ChatEvents:
     async def show(self, batch: Batch) -> None:
         screen = self._screen
         # A pair may be loaded again for a comparison, which shows that itself.
-        if self.is_waiting:
+        if self.expects_events:
             screen.status.follow(batch.latest)
         self._session.add(batch.segments)
         answer = screen.messages.answer
@@ -65,7 +65,7 @@ class ChatEvents:
         if batch.segments:
             screen.hint.unseen(not screen.messages.following)
             await answer.add(batch.segments)
-        screen.inspector.add(batch.rounds)
+        screen.inspector.add(batch.details)
         if screen.shows_tokens and not answer.shows_tokens:
             await answer.show_tokens(True)
 
@@ -91,7 +91,7 @@ class ChatEvents:
         self._noted = (answer, text) if text else None
         answer.note(text)
 
-    async def handle(self, event: Single) -> None:
+    async def handle(self, event: SingleEvent) -> None:
         match event:
             case Notice(text):
                 await self._screen.messages.notice(text)

@@ -33,7 +33,7 @@ class Renderer:
             self._screen.status.reading_models()
         else:
             self._screen.status.unloaded()
-        self._screen.listener.begin()
+        self._screen.dispatcher.start()
 
     async def render(self, *, is_edit: bool = False) -> None:
         """Draw what has changed.
@@ -97,7 +97,7 @@ class Renderer:
         screen.header.announce(now.title)
         screen.panel.show_pair(None)
         screen.status.reading_models()
-        screen.listener.begin()
+        screen.dispatcher.start()
 
     def _show_pair(self, pair: PairInfo | None, *, is_new: bool) -> None:
         screen, conversation = self._screen, self._screen.session.conversation
@@ -118,7 +118,7 @@ class Renderer:
         screen.inspector.begin()
         screen.status.begin()
         screen.attention.begin()
-        screen.listener.begin()
+        screen.dispatcher.start()
         self._store_typed()
 
     async def _explain_replaced(self, before: Snapshot, now: Snapshot) -> None:

@@ -13,7 +13,7 @@ from app.compare.sides import Side, sides_of
 from app.core.errors import AppError, UsageError
 from app.engine.types import DraftParams
 from app.session.comparison import Comparable
-from app.ui.listening.bridge import Batch, Single
+from app.ui.event_queue import Batch, SingleEvent
 from app.ui.text import percent
 from app.worker.events import (
     Event,
@@ -50,7 +50,7 @@ class ComparisonView(Protocol):
 
 
 class Comparing:
-    """Asks the engine for rounds and keeps them; see `app.ui.listening.listener.Ears`.
+    """Asks the engine for rounds and keeps them; see `app.ui.event_dispatcher.EventHandler`.
 
     Args:
         what: What is compared.
@@ -74,7 +74,7 @@ class Comparing:
     # What is asked for
 
     @property
-    def is_waiting(self) -> bool:
+    def expects_events(self) -> bool:
         """Whether a comparison is going on."""
         return self._number is not None
 
@@ -126,7 +126,7 @@ class Comparing:
 
     # What the engine says
 
-    def is_wanted(self, event: Event) -> bool:
+    def expects(self, event: Event) -> bool:
         """Whether an event belongs to the comparison that is going on, or keeps it waiting."""
         # Nobody else can wait for a load meanwhile.
         of_it = isinstance(event, LoadProgress) or getattr(event, "request", None) == self._number
@@ -151,7 +151,7 @@ class Comparing:
             self._view.panes[self._turn.side].add(batch.segments, stats)
         self._tell(doing)
 
-    async def handle(self, event: Single) -> None:
+    async def handle(self, event: SingleEvent) -> None:
         match event:
             case JobProgressed(what=RunBegan() as turn):
                 self._turn = turn

@@ -26,8 +26,8 @@ from app.ui.compare.asked import AskedLines
 from app.ui.compare.course import Comparing
 from app.ui.compare.outcome import Outcome
 from app.ui.compare.side_pane import SidePane
+from app.ui.event_dispatcher import EventHandler
 from app.ui.keys.bar import KeyBar
-from app.ui.listening.listener import Ears
 from app.ui.text import n_in_common
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
@@ -89,7 +89,7 @@ class CompareScreen(SubScreen[None]):
     outcome = query_one(Outcome)
     hint = query_one(Hint)
 
-    def __init__(self, engine: Engine, what: Comparable, listen: Callable[[Ears | None], None]) -> None:
+    def __init__(self, engine: Engine, what: Comparable, listen: Callable[[EventHandler | None], None]) -> None:
         super().__init__()
         self._what = what
         self._listen = listen
@@ -167,7 +167,7 @@ class CompareScreen(SubScreen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim the keys that would do nothing."""
         if action in ("more", "toggle_fixed"):
-            return not self._comparing.is_waiting or None
+            return not self._comparing.expects_events or None
         if action in ("save", "copy"):
             return self._comparing.result is not None or None
         return True
@@ -184,7 +184,7 @@ class CompareScreen(SubScreen[None]):
     @property
     def _stops(self) -> bool:
         """Whether leaving only stops what runs."""
-        return self._comparing.is_waiting and not self._comparing.stopping
+        return self._comparing.expects_events and not self._comparing.stopping
 
     # What comes of it; `app.ui.compare.course` calls
 

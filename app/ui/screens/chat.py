@@ -26,11 +26,10 @@ from app.ui.composer.input import PromptInput
 from app.ui.composer.past_prompts import kept_prompts
 from app.ui.composer.suggestions import Suggestions
 from app.ui.conversations.sidebar import Sidebar
+from app.ui.event_dispatcher import EventDispatcher, EventHandler
+from app.ui.event_queue import EventQueue
 from app.ui.keys.chat_keys import KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS
 from app.ui.keys.order import in_order
-from app.ui.listening.bridge import EventBridge
-from app.ui.listening.listener import Ears, Listener
-from app.ui.listening.shared_ears import SharedEars
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import FitOptionList
 from app.ui.models.state import LoadRequest, PairService
@@ -49,7 +48,7 @@ class ChatScreen(BaseScreen[None], ChatBase, Even):
 
     Args:
         session: The chat.
-        bridge: Holds the events of its worker.
+        queue: Holds the events of its worker.
         pairs: The pairs to choose from; None without a choice.
     """
 
@@ -75,10 +74,9 @@ class ChatScreen(BaseScreen[None], ChatBase, Even):
 
         comparable: Comparable
 
-    def __init__(self, session: Session, bridge: EventBridge, pairs: PairService | None = None) -> None:
+    def __init__(self, session: Session, queue: EventQueue, pairs: PairService | None = None) -> None:
         super().__init__(session, pairs)
         self._compositor = NearCompositor()
-        self._bridge = bridge
         self.input_mode = InputMode(self)
         self.renderer = Renderer(self, self.input_mode.store_soon)
         self.settings = SettingChanges(self, self.renderer)
@@ -87,13 +85,13 @@ class ChatScreen(BaseScreen[None], ChatBase, Even):
         )
         self.actions = MessageActions(self, self.renderer, self.sender, self.input_mode)
         self.switcher = ConversationSwitcher(self, self.renderer, self.sender, self.input_mode, self.actions)
-        self._events = ChatEvents(self, self.renderer, self.input_mode)
-        self._ears = SharedEars(self._events)
-        self.listener = Listener(bridge, self._ears, self.set_timer)
+        self._queue = queue
+        events = ChatEvents(self, self.renderer, self.input_mode)
+        self.dispatcher = EventDispatcher(queue, events, self.set_timer)
 
     def on_mount(self) -> None:
         self.attention = Attention(self.app)
-        self._bridge.connect(lambda: self.post_message(self.EventsArrived()))
+        self._queue.connect(lambda: self.post_message(self.EventsArrived()))
         self.session.library.say = lambda text: self.call_later(self._warn, text)
         self.session.on_counted = self.included.counted
         self.included.count = self.session.count_tokens
@@ -351,11 +349,11 @@ class ChatScreen(BaseScreen[None], ChatBase, Even):
 
     # Events of the worker
 
-    def lend_ears(self, guest: Ears | None) -> None:
+    def route_events(self, guest: EventHandler | None) -> None:
         """Give a screen on top of this one the events of its own requests; None ends it."""
-        self._ears.guest = guest
-        self.listener.begin()
+        self.dispatcher.guest = guest
+        self.dispatcher.start()
 
     @on(EventsArrived)
     async def _on_events(self) -> None:
-        await self.listener.listen()
+        await self.dispatcher.dispatch()

@@ -53,7 +53,7 @@ class Navigation:
         if self._is_at_chat:
             from app.ui.compare.screen import CompareScreen
 
-            self._app.push_screen(CompareScreen(engine, what, self._chat.lend_ears))
+            self._app.push_screen(CompareScreen(engine, what, self._chat.route_events))
 
     def settings(
         self, live: LiveSettings, on_change: Callable[[], None], take: Callable[[bool | None], Awaitable[None]]

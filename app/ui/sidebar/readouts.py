@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
-from app.ui.listening.bridge import Paced
+from app.ui.event_queue import FrequentEvent
 from app.ui.sidebar.numbers import Numbers, of_counters
 from app.ui.sidebar.recent_rates import RecentRates
 from app.ui.text import percent, tokens
@@ -77,7 +77,7 @@ class Readouts:
         """Used tokens of the context, as text."""
         return "\N{EN DASH}" if self.used is None else tokens(self.used)
 
-    def follow(self, event: Paced) -> None:
+    def follow(self, event: FrequentEvent) -> None:
         """Take the latest of the frequent events."""
         match event:
             case LoadProgress():

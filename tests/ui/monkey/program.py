@@ -74,8 +74,8 @@ class Home:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(AnswerMessage, "add", noting)
             patch.setattr("app.ui.chat.input_mode.STORE_AFTER_S", 0.05)
-            patch.setattr("app.ui.listening.pace.FASTEST_S", 0.02)
-            patch.setattr("app.ui.listening.pace.SLOWEST_S", 0.02)
+            patch.setattr("app.ui.event_dispatcher.FASTEST_S", 0.02)
+            patch.setattr("app.ui.event_dispatcher.SLOWEST_S", 0.02)
             # On a machine that is busy with other tests a screen takes longer to open than a user's would.
             patch.setattr("app.ui.keys.in_turn.PATIENCE_S", 30.0)
             patch.chdir(self.folder)
