@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.conversations.store import Store
 from app.core.errors import AppError, StoreError
 from app.ui.app import TandemApp
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import open_comparison
 from tests.ui.kept_driver import kept_chat
-from tests.ui.settings.driver import open_panel
 
 
 async def test_quitting_stops_the_loading() -> None:
@@ -102,23 +100,3 @@ async def test_what_the_disk_refuses_to_the_end_is_told_when_the_screen_is_gone(
         await chat.pilot.pause()
         assert chat.pilot.app.unwritten is not None
         assert "The disk is full. The latest messages are lost." in chat.pilot.app.unwritten.message
-
-
-@pytest.mark.parametrize("leaves", [True, False])
-async def test_what_is_typed_for_a_setting_stands_in_the_prompt_of_the_next_start(
-    file: Path, tmp_path: Path, leaves: bool
-) -> None:
-    async with open_panel(tmp_path / "settings.toml", store=lambda: Store.open(file), opened=False) as panel:
-        await panel.chat.type("asked later")
-        await panel.open()
-        await panel.find("answer.system")
-        await panel.press("enter")
-        await panel.chat.shows("keep")
-        await panel.press(*"Be brief")
-        if leaves:
-            await panel.press("escape")
-            await panel.chat.shows("What is typed waits here")
-        await panel.press("ctrl+q")
-        assert not panel.chat.pilot.app.is_running
-    async with kept_chat(file) as chat:
-        await chat.until(lambda: chat.prompt == "asked later\nBe brief")
