@@ -1,72 +1,74 @@
-"""Jinja's sandbox with a budget: what an untrusted template may reach, how long it may take, how much it may hold.
+"""Jinja's immutable sandbox with limits on time and on the size of values, for templates from untrusted files.
 
-Jinja's own sandbox keeps a template away from Python. It does not keep it from looping for ever or from building a
-string of gigabytes in one expression. Here every place where a template can make work or values is counted:
+Jinja keeps a template away from Python, but not from looping without end or from filling the memory:
 
-- passes of loops, calls, filters, tests, comparisons, operators and slices (`MAX_STEPS`), and the clock at each
-  (`MAX_SECONDS`);
-- the size of every value that one of these, a literal, a block or `~` makes, foreseen before it is made where one
-  operation can grow it (`app.llama.template_limits`), and the size of all of them together (`MAX_MADE`).
+- a timer raises an exception in the rendering thread, which ends every loop;
+- the size of every value that an expression makes is checked, because a single call into C cannot be interrupted.
 
-What chat templates do not use and what is hard to bound is not there: lipsum, urlize, wordwrap, pprint, xmlattr, and
-the methods translate, expandtabs, encode, to_bytes.
+Filters and methods that chat templates do not use and that are hard to bound are removed.
 """
 
 from __future__ import annotations
 
+import ctypes
+import re
+import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import wraps
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
 from jinja2 import nodes
 from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension
+from jinja2.filters import make_attrgetter
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
-from app.llama.template_limits import (
-    BEFORE_FILTER,
-    MAX_CHARACTERS,
-    SCANNING_METHODS,
-    WIDTH_FILTERS,
-    WIDTH_METHODS,
-    check_fields,
-    check_growth,
-    check_percent,
-    check_power,
-    check_product,
-    check_replace,
-    check_scan,
-    check_widths,
-    checked_join,
-    weigh,
-    weigh_alone,
-)
-
-MAX_STEPS = 1_000_000
-"""A conversation of 1,000 messages needs some ten thousand."""
 MAX_SECONDS = 2.0
 """For all renderings while a model is loaded, and for each prompt; 10,000 messages take a tenth of a second."""
-MAX_MADE = 128 * MAX_CHARACTERS
-"""Characters of all values created within one budget: a template may keep all of them in memory."""
 MAX_SOURCE = 100_000
 """Characters of a template; the longest in use have thirty thousand. Compiling this many takes seconds."""
+MAX_CHARACTERS = 8_000_000
+"""Longest value, and thereby longest prompt: twice what the longest context holds."""
+MAX_MADE = 128 * MAX_CHARACTERS
+"""Characters of all values that are made within one budget: a template may keep all of them in memory."""
+_MAX_GROWTH = 100_000_000
+_MAX_SCAN = 1_000_000_000
+"""Characters that one operation may write, or compare: a quarter of a second."""
+_MAX_WIDTH = 10_000
+_MAX_DEPTH = 64
+_AGAIN_S = 0.1
+_MAX_BITS = 4096
 _MAX_COMPARED = 100
+_ELEMENT = 16
+"""Size of one place in a list, in characters."""
 
-_MISSING_FILTERS = ("pprint", "urlize", "wordwrap", "xmlattr")
-_MISSING_METHODS = ("translate", "expandtabs", "encode", "maketrans", "to_bytes", "from_bytes")
+_WIDTHS = ("batch", "center", "indent", "ljust", "rjust", "round", "slice", "tojson", "zfill")
+_GROWING = ("indent", "replace", "tojson")
+_REMOVED_FILTERS = ("pprint", "urlize", "wordwrap", "xmlattr")
+_REMOVED_METHODS = ("translate", "expandtabs", "encode", "maketrans", "to_bytes", "from_bytes")
+_WIDE_PERCENT = re.compile(r"\d{5}|%[-#0 +.\d]*\*")
+_WIDE_FIELD = re.compile(r"\{[^{}]*(\d{5}|\{)")
+_REACHING_FIELD = re.compile(r"\{[^{}:!]*[.\[]")
+
+_Result = TypeVar("_Result")
 
 
 class BudgetError(SecurityError):
-    """The budget is spent: every further rendering fails as well, until the budget is renewed."""
+    """The budget of time or memory is spent; renderings fail until it is renewed."""
+
+
+class _TimeIsUp(BaseException):
+    pass
 
 
 class _Namespace(Namespace):
     def __repr__(self) -> str:
-        # Jinja's prints what it holds: two names for the same other namespace, forty times over, never end.
+        # Jinja's prints its values: two names for the same other namespace, forty times over, never end.
         return "<namespace>"
 
 
@@ -80,60 +82,24 @@ class _GenerationTag(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-class _Instrument(NodeTransformer):
-    """Puts the counters into a parsed template.
+class _SizeChecks(NodeTransformer):
+    """Wrap the expressions that make values, for which the sandbox has no hook."""
 
-    They are attributes of the environment, not names: a template can give a name another meaning.
-    """
-
-    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 - Jinja's naming
-        self._ticking(node)
-        if isinstance(node.test, nodes.Expr):
-            # What the condition leaves out never reaches the body.
-            node.test = _call("weighed", [node.test])
-        return node
-
-    def visit_Macro(self, node: nodes.Macro) -> nodes.Node:  # noqa: N802
-        return self._ticking(node)
-
-    def visit_CallBlock(self, node: nodes.CallBlock) -> nodes.Node:  # noqa: N802
-        return self._ticking(node)
-
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
-        self.generic_visit(node)
-        return _call("join_texts", node.nodes)
-
-    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
-        if len(node.ops) > _MAX_COMPARED:
+    def generic_visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> nodes.Node:
+        super().generic_visit(node, *args, **kwargs)
+        if isinstance(node, nodes.Compare) and len(node.ops) > _MAX_COMPARED:
             raise SecurityError("it compares too much at once")
-        self.generic_visit(node)
-        return _call("weighed", [node])
-
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
-        self.generic_visit(node)
-        # A slice is a copy; anything else that is got was weighed when it was made.
-        return _call("weighed", [node]) if isinstance(node.arg, nodes.Slice) else node
-
-    def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
-        self.generic_visit(node)
-        return _call("weighed", [node])
-
-    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802
-        self.generic_visit(node)
-        return _call("weighed", [node])
-
-    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802
-        self.generic_visit(node)
+        if isinstance(node, nodes.Concat):
+            return _call("join_texts", node.nodes)
+        makes_value = isinstance(node, nodes.List | nodes.Dict | nodes.Compare)
         # The left side of an assignment is a tuple too.
-        return _call("weighed", [node]) if node.ctx == "load" else node
-
-    def _ticking(self, node: nodes.For | nodes.Macro | nodes.CallBlock) -> nodes.Node:
-        self.generic_visit(node)
-        node.body.insert(0, nodes.ExprStmt(_call("tick", []), lineno=node.lineno))
-        return node
+        is_tuple = isinstance(node, nodes.Tuple) and node.ctx == "load"
+        is_slice = isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Slice)
+        return _call("checked", [node]) if makes_value or is_tuple or is_slice else node
 
 
-def _call(method: str, arguments: list[nodes.Expr]) -> nodes.Call:
+def _call(method: str, arguments: list[Any]) -> nodes.Call:
+    # An attribute of the environment, not a name: a template can give a name another meaning.
     return nodes.Call(nodes.EnvironmentAttribute(method), arguments, [], None, None)
 
 
@@ -151,12 +117,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.renew_budget()
         self.globals.update(functions, namespace=_Namespace)
         del self.globals["lipsum"]
-        for name in _MISSING_FILTERS:
-            del self.filters[name]
-        self.filters = {name: self._guarded(name, f) for name, f in self.filters.items()}
-        # `select` and its like call one for every element.
-        tests: dict[str, Any] = {**self.tests}
-        self.tests = {name: self._guarded(name, f) for name, f in tests.items()}
+        self.filters = {
+            name: self._guarded(name, f) for name, f in self.filters.items() if name not in _REMOVED_FILTERS
+        }
         # Blocks, macros and {% set %}...{% endset %} gather their text with this.
         self.concat = self._concat  # type: ignore[method-assign] # Jinja takes any function there
 
@@ -165,34 +128,65 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.filters[name] = self._guarded(name, function)
 
     def renew_budget(self) -> None:
-        """Reset the steps, the size of the values and the deadline, which all renderings share until the next reset."""
-        self._steps = self._made = 0
-        self._deadline = time.monotonic() + MAX_SECONDS
+        """Reset the time and memory that all renderings share until the next reset."""
+        self._made = 0
+        self._left_s = MAX_SECONDS
+
+    def within_time(self, work: Callable[[], _Result]) -> _Result:
+        """Call a function; raise BudgetError in it when the time of the budget is spent.
+
+        The exception is raised between two bytecodes, so also in a loop that calls nothing. This is no context manager,
+        because it must not be raised behind the end of the block.
+        """
+        thread, over, lock = ctypes.c_ulong(threading.get_ident()), threading.Event(), threading.Lock()
+        raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        began = time.monotonic()
+
+        def interrupt() -> None:
+            wait_s = max(0.0, self._left_s)
+            while not over.wait(wait_s):
+                with lock:
+                    if not over.is_set():
+                        raise_in(thread, ctypes.py_object(_TimeIsUp))
+                # Again, because an exception in a finalizer is ignored.
+                wait_s = _AGAIN_S
+
+        def stop() -> None:
+            with lock:
+                over.set()
+                # Take back what has not been raised yet.
+                raise_in(thread, None)
+
+        try:
+            threading.Thread(target=interrupt, name="template time limit", daemon=True).start()
+            try:
+                return work()
+            finally:
+                stop()
+                self._left_s -= time.monotonic() - began
+        except _TimeIsUp:
+            stop()
+            self._left_s = 0.0
+            raise BudgetError(f"it takes longer than {MAX_SECONDS:.0f} s") from None
 
     # Called by the compiled template
 
-    def tick(self) -> None:
-        """Count one step."""
-        self._steps += 1
-        if self._steps > MAX_STEPS:
-            raise BudgetError("it loops without end")
-        if time.monotonic() > self._deadline:
-            raise BudgetError(f"it takes longer than {MAX_SECONDS:.0f} s")
-
-    def weighed(self, value: Any) -> Any:
-        """A value that is not too large, and the step that made it."""
-        self.tick()
-        weigh(value)
-        self._add(weigh_alone(value))
+    def checked(self, value: Any) -> Any:
+        """Return a value that is not too large."""
+        _size(value)
+        self._count(value)
         return value
 
-    def _add(self, size: int) -> None:
-        self._made += size
+    def _count(self, value: Any) -> None:
+        # Elements were counted when they were made.
+        is_text = isinstance(value, str | bytes)
+        is_list = isinstance(value, dict | list | tuple | set | frozenset)
+        self._made += len(value) if is_text else _ELEMENT * (len(value) + 1 if is_list else 1)
         if self._made > MAX_MADE:
             raise BudgetError("its values together become too large")
 
     def join_texts(self, *parts: Any) -> str:
-        """What `~` does."""
+        """Return what `~` makes of its operands."""
         return self._concat(map(str, parts))
 
     def _concat(self, parts: Iterable[str]) -> str:
@@ -200,35 +194,31 @@ class Sandbox(ImmutableSandboxedEnvironment):
         length = 0
         for part in parts:
             length += len(part)
-            check_growth(length)
+            _refuse_over(length, MAX_CHARACTERS)
             out.append(part)
-        self.tick()
-        self._add(length)
-        return "".join(out)
+        text = "".join(out)
+        self._count(text)
+        return text
 
     # Overridden
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         if len(source) > MAX_SOURCE:
             raise SecurityError("it is too long")
-        tree: nodes.Template = _Instrument().visit(super()._parse(source, name, filename))
+        tree: nodes.Template = _SizeChecks().visit(super()._parse(source, name, filename))
         return tree.set_environment(self)  # type: ignore[return-value] # the same tree, though Jinja says any node
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        return super().is_safe_attribute(obj, attr, value) and attr not in _MISSING_METHODS
+        return super().is_safe_attribute(obj, attr, value) and attr not in _REMOVED_METHODS
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 - as in Jinja
         owner, method = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
         if isinstance(owner, str):
-            if method in WIDTH_METHODS:
-                check_widths(args)
-            elif method in SCANNING_METHODS and args:
-                check_scan(owner, args[0])
-            elif method == "replace":
-                check_replace(owner, *args[:2])
-            elif method == "join" and args:
-                args = (checked_join(owner, args[0]), *args[1:])
-        return __self.weighed(super().call(__context, __obj, *args, **kwargs))
+            if method == "join" and args:
+                args = (_joinable(owner, args[0]), *args[1:])
+            else:
+                _check_arguments(method, owner, [*args, *kwargs.values()])
+        return __self.checked(super().call(__context, __obj, *args, **kwargs))
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         wrapped = super().wrap_str_format(value)
@@ -236,21 +226,30 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return None
 
         def checked(*args: Any, **kwargs: Any) -> str:
-            check_fields(value.__self__, [args, kwargs])
+            layout = value.__self__.replace("{{", "")
+            if _WIDE_FIELD.search(layout):
+                raise SecurityError("a width is too large")
+            # Values that are reached through others have no known size.
+            if _REACHING_FIELD.search(layout):
+                raise SecurityError("a format looks into a value")
+            _refuse_over(len(layout) + layout.count("{") * (_size([args, kwargs]) + _MAX_WIDTH), _MAX_GROWTH)
             return wrapped(*args, **kwargs)
 
         return checked
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         if operator == "**":
-            check_power(left, right)
+            if not (isinstance(left, int | float) and isinstance(right, int | float)) or abs(left) > 1e6 or right > 64:
+                raise SecurityError("a power is too large")
         elif operator == "%" and isinstance(left, str):
-            check_percent(left, right)
+            _check_percent(left, right)
         elif operator == "*":
-            check_product(left, right)
+            for value, times in ((left, right), (right, left)):
+                if isinstance(times, int) and not isinstance(value, int | float):
+                    _refuse_over(_size(value) * max(times, 0), MAX_CHARACTERS)
         elif operator == "+" and not (isinstance(left, int | float) or isinstance(right, int | float)):
-            check_growth(weigh(left) + weigh(right))
-        return self.weighed(super().call_binop(context, operator, left, right))
+            _refuse_over(_size(left) + _size(right), MAX_CHARACTERS)
+        return self.checked(super().call_binop(context, operator, left, right))
 
     def _guarded(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         # Jinja marks filters that want the environment or the context first.
@@ -259,10 +258,76 @@ class Sandbox(ImmutableSandboxedEnvironment):
         @wraps(function)
         def guarded(*args: Any, **kwargs: Any) -> Any:
             extra, (value, *rest) = args[:first], args[first:]
-            if name in WIDTH_FILTERS:
-                check_widths([*rest, *kwargs.values()])
-            if name in BEFORE_FILTER:
-                value = BEFORE_FILTER[name](self, value, rest, kwargs)
-            return self.weighed(function(*extra, value, *rest, **kwargs))
+            if name == "join":
+                attribute = rest.pop(1) if len(rest) > 1 else kwargs.pop("attribute", None)
+                if attribute is not None:
+                    value = map(make_attrgetter(self, attribute), value)
+                value = _joinable(str(rest[0] if rest else kwargs.get("d", "")), value)
+            elif name == "format":
+                _check_percent(str(value), [rest, kwargs])
+            elif name == "sum" and not all(isinstance(a, int | float | str) for a in [*rest, *kwargs.values()]):
+                # Adding lists one by one copies each of them again and again.
+                raise SecurityError("only numbers can be summed")
+            else:
+                _check_arguments(name, value, [*rest, *kwargs.values()])
+            return self.checked(function(*extra, value, *rest, **kwargs))
 
         return guarded
+
+
+def _size(value: Any) -> int:
+    """Return about how many characters a value has when printed.
+
+    Raises:
+        SecurityError: It is too large, or nested too deeply: a list that holds another one twice, forty times over, is
+            small until something prints it.
+    """
+    total = 0
+    pending: list[tuple[Any, int]] = [(value, 0)]
+    while pending:
+        item, depth = pending.pop()
+        if isinstance(item, str | bytes):
+            total += len(item)
+        elif isinstance(item, dict | list | tuple | set | frozenset):
+            total += _ELEMENT * (len(item) + 1)
+            if depth == _MAX_DEPTH:
+                raise SecurityError("its lists are nested too deeply")
+            if total <= MAX_CHARACTERS:
+                parts = [*item, *item.values()] if isinstance(item, dict) else item
+                pending.extend((part, depth + 1) for part in parts)
+        elif isinstance(item, int) and item.bit_length() > _MAX_BITS:
+            raise SecurityError("a number becomes too large")
+        else:
+            total += _ELEMENT
+        _refuse_over(total, MAX_CHARACTERS)
+    return total
+
+
+def _refuse_over(size: int, limit: int) -> None:
+    if size > limit:
+        raise SecurityError("a value becomes too large")
+
+
+def _check_arguments(name: str, value: Any, arguments: list[Any]) -> None:
+    """Refuse a filter or method that would fill the memory, or take long, with these arguments."""
+    if name in _WIDTHS and any(isinstance(a, int) and abs(a) > _MAX_WIDTH for a in arguments):
+        raise SecurityError("a width is too large")
+    if name in _GROWING:
+        reach = max((abs(a) if isinstance(a, int) else len(str(a)) for a in arguments), default=1)
+        _refuse_over(_size(value) * max(1, reach), _MAX_GROWTH)
+    elif isinstance(value, str):
+        longest = max((len(a) for a in arguments if isinstance(a, str)), default=0)
+        if len(value) * longest > _MAX_SCAN:
+            raise SecurityError("a search takes too long")
+
+
+def _check_percent(layout: str, values: Any) -> None:
+    if _WIDE_PERCENT.search(layout):
+        raise SecurityError("a width is too large")
+    _refuse_over(len(layout) + layout.count("%") * (_size(values) + _MAX_WIDTH), _MAX_GROWTH)
+
+
+def _joinable(separator: str, items: Iterable[Any]) -> list[Any]:
+    parts = list(islice(items, MAX_CHARACTERS // _ELEMENT + 1))
+    _refuse_over(_size(parts) + len(separator) * len(parts), MAX_CHARACTERS)
+    return parts

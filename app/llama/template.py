@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from app.conversations.message import Message, Role
 from app.core.errors import TemplateError
 from app.llama.plain import plain
 from app.llama.sandbox import BudgetError, Sandbox
-from app.llama.template_values import switches, takes_blocks, told
 from app.settings.thinking import AS_TRAINED, Thinking
 
 CHATML = (
@@ -30,6 +30,18 @@ _RWKV_WORLD = (
 _NAMED = {"chatml": CHATML, "rwkv-world": _RWKV_WORLD}
 """Files of earlier conversions hold llama.cpp's name of a template in its place."""
 
+_BLOCKS = re.compile(r"""\[\s*['"]type['"]\s*\]\s*==\s*['"]thinking['"]""")
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+"""Where templates look for what a message thought. What of it a model is to see again is for them to say."""
+_EFFORTS = ("reasoning_effort", "reasoning_strength", "thinking_effort")
+_ON = {"enable_thinking": True, "thinking": True, "reasoning": True, "thinking_mode": "enabled"}
+_OFF = {
+    "enable_thinking": False,
+    "thinking": False,
+    "reasoning": False,
+    "thinking_mode": "disabled",
+    "thinking_budget": 0,
+}
 _LONGEST_LAYOUT = 200
 """Python gives what a date becomes 256 times as much room, and a layout can fill it."""
 _SYSTEM, _USER = "8120394756", "4975038621"
@@ -83,12 +95,12 @@ class ChatTemplate:
         source = CHATML if source is None else _NAMED.get(source.strip(), source)
         self.is_chatml = source is CHATML
         self._specials = {"bos_token": bos, "eos_token": eos}
-        self._in_blocks = takes_blocks(source or "")
+        self._in_blocks = _takes_blocks(source or "")
         self._sandbox = Sandbox(raise_exception=_refuse, strftime_now=_now)
         # Jinja's own tojson escapes for HTML, which would put \u003c into prompts.
         self._sandbox.add_filter("tojson", _to_json)
         try:
-            self._template = self._sandbox.from_string(source)
+            self._template = self._sandbox.within_time(lambda: self._sandbox.from_string(source))
         except Exception as error:
             # Python's own compiler has limits too, with exceptions of its own.
             raise _failure(error) from error
@@ -165,14 +177,15 @@ class ChatTemplate:
 
     def _render(self, messages: Sequence[Message], manner: _Manner, thinking: Thinking) -> str:
         said = messages if manner.system else _without_system(messages)
+        values = {
+            "messages": [_told(message, in_blocks=self._in_blocks, in_parts=manner.parts) for message in said],
+            "add_generation_prompt": True,
+            **({"tools": None, "documents": None} if manner.says_none else {}),
+            **self._specials,
+            **_switches(thinking),
+        }
         try:
-            return self._template.render(
-                messages=[told(message, in_blocks=self._in_blocks, in_parts=manner.parts) for message in said],
-                add_generation_prompt=True,
-                **({"tools": None, "documents": None} if manner.says_none else {}),
-                **self._specials,
-                **switches(thinking),
-            )
+            return self._sandbox.within_time(lambda: self._template.render(values))
         except _TemplateRefusal:
             raise
         except Exception as error:
@@ -227,3 +240,33 @@ def _to_json(
 ) -> str:
     """With the arguments that templates know from the library which most of them are written for."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def _takes_blocks(source: str) -> bool:
+    """Whether a template takes thinking as one of several parts of a message, as those of Mistral do."""
+    return _BLOCKS.search(source) is not None
+
+
+def _told(message: Message, *, in_blocks: bool, in_parts: bool = False) -> dict[str, Any]:
+    """A message as a template reads it.
+
+    Args:
+        message: The message.
+        in_blocks: Whether its thinking is a part of its content.
+        in_parts: Whether all content is a list of parts, as with models that also see.
+    """
+    role = message.role.value
+    text = {"type": "text", "text": message.content}
+    content: str | list[dict[str, str]] = [text] if in_parts else message.content
+    if message.role is not Role.ASSISTANT or not message.reasoning:
+        return {"role": role, "content": content}
+    if in_blocks:
+        return {"role": role, "content": [{"type": "thinking", "thinking": message.reasoning}, text]}
+    return {"role": role, "content": content, **dict.fromkeys(_THOUGHTS, message.reasoning)}
+
+
+def _switches(thinking: Thinking) -> dict[str, Any]:
+    """What asks for thinking, under every name that templates have for it; empty where nothing is asked."""
+    wanted: dict[str, Any] = {} if thinking.wanted is None else _ON if thinking.wanted else _OFF
+    effort = thinking.effort
+    return wanted if effort is None or thinking.wanted is False else {**wanted, **dict.fromkeys(_EFFORTS, effort)}

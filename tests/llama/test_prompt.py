@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -114,36 +113,20 @@ def tiny(path: Path, template: str, **changes: object) -> PromptBuilder:
     return PromptBuilder(Model(open_model_file(write_model(path / "m.gguf", **changes))))
 
 
-SLOW = "{{ messages[-1].content }}{% for i in range(900) %}{% endfor %}"
-"""Takes 900 steps for each rendering."""
-
-
-def set_step_seconds(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Callable[[], float]:
-    """Let every look at the clock take so long; returns the clock."""
-    now = 0.0
-
-    def monotonic() -> float:
-        nonlocal now
-        now += seconds
-        return now
-
-    monkeypatch.setattr(sandbox, "time", SimpleNamespace(monotonic=monotonic))
-    return lambda: now
-
-
-def test_all_renderings_at_load_share_two_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = set_step_seconds(monkeypatch, 0.001)
-    with pytest.raises(TemplateError, match="it takes longer than 2 s"):
-        tiny(tmp_path, SLOW)
-    assert clock() < 2.1
+def test_all_renderings_at_load_share_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_SECONDS", 0.3)
+    endless = "{{ messages[-1].content }}{% for i in range(99999) %}{% for i in range(99999) %}{% endfor %}{% endfor %}"
+    began = time.monotonic()
+    with pytest.raises(TemplateError, match="it takes longer than"):
+        tiny(tmp_path, endless)
+    assert time.monotonic() - began < 3
 
 
 def test_every_prompt_has_a_budget_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = set_step_seconds(monkeypatch, 0.00005)
-    builder = tiny(tmp_path, SLOW)
-    for _ in range(60):
+    builder = tiny(tmp_path, "{{ messages[-1].content }}" + "{{ 'a' * 100 }}" * 3)
+    monkeypatch.setattr(sandbox, "MAX_MADE", 2000)
+    for _ in range(10):
         assert builder.build([Message(Role.USER, "a")]).tokens
-    assert clock() > 2
 
 
 @pytest.mark.parametrize("marks", ["\ue0000\ue001", "\ue0007\ue001", "\ue000\u0663\ue001", "\ue000", "\ue001\ue000"])

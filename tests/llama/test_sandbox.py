@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import time
+from contextlib import suppress
 
 import pytest
 
 from app.conversations.message import Message, Role
 from app.core.errors import TemplateError
-from app.llama import sandbox, template_limits
+from app.llama import sandbox
 from app.llama.template import ChatTemplate
 
 TALK = [Message(Role.SYSTEM, "Be brief."), Message(Role.USER, "Hello")]
@@ -124,47 +126,29 @@ ENDS = "{% endfor %}{% endfor %}{% endfor %}"
     [
         LOOP + ENDS,
         LOOP + "{% continue %}" + ENDS,
-        # The counter cannot be given another meaning.
-        "{% macro tick() %}{% endmacro %}{% set _tick = tick %}{% set environment = 0 %}" + LOOP + ENDS,
-        (
-            "{% macro m() %}{% endmacro %}{% macro n() %}{% for a in range(9999) %}{{ m() }}{% endfor %}{% endmacro %}"
-            "{% for b in range(9999) %}{% set x = n() %}{% endfor %}"
-        ),
         (
             "{% macro m() %}{{ caller() }}{% endmacro %}"
             "{% for a in range(99999) %}{% for b in range(9999) %}{% call m() %}x{% endcall %}{% endfor %}{% endfor %}"
         ),
+        "{{ range(99999)|select('in', range(99999)|list)|list }}",
+        "{% for a in range(99999) %}{% if range(99999)|select('in', [-1])|list %}{% endif %}{% endfor %}",
     ],
 )
-def test_endless_loops_end(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "MAX_STEPS", 20_000)
-    assert "it loops without end" in failure(source).message
+def test_endless_work_ends_at_the_time_limit(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_SECONDS", 0.2)
+    began = time.monotonic()
+    assert "it takes longer than" in failure(source).message
+    assert time.monotonic() - began < 5
 
 
-def test_what_takes_too_long_is_stopped_at_the_next_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "MAX_SECONDS", -1.0)
-    assert "it takes longer than" in failure("{% for a in [1] %}{% endfor %}").message
-
-
-def test_an_endless_loop_is_refused_when_the_template_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "MAX_STEPS", 20_000)
-    with pytest.raises(TemplateError, match="it loops without end"):
-        ChatTemplate(LOOP + ENDS)
-
-
-@pytest.mark.parametrize(
-    "work",
-    [
-        "{{ range(9)|select('in', range(9)|list)|list }}",
-        "{{ range(9)|reject('in', range(9)|list)|list }}",
-        "{% for a in range(9) if false %}{% endfor %}",
-        "{{ 1 == 1 }}{{ 'a' in 'b' }}{{ 1 is odd }}{{ 1 + 1 }}{{ 'a'|upper }}{{ 'a'[0:] }}",
-        "{% set x %}{% endset %}" * 5,
-    ],
-)
-def test_work_without_a_loop_is_counted_too(work: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox, "MAX_STEPS", 5)
-    assert "it loops without end" in failure(work).message
+def test_the_time_limit_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds in (0.0, 0.0005, 0.001, 0.002):
+        monkeypatch.setattr(sandbox, "MAX_SECONDS", seconds)
+        for _ in range(20):
+            with suppress(TemplateError):
+                render("{% for a in range(1000) %}{% endfor %}")
+    # A late exception would be raised in here.
+    sum(range(3_000_000))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +262,7 @@ def test_what_would_fill_the_memory_is_refused_before_it_does(source: str, monke
 def test_what_doubles_is_refused_before_it_fills_the_memory(
     body: str, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template_limits, "MAX_CHARACTERS", 100_000)
+    monkeypatch.setattr(sandbox, "MAX_CHARACTERS", 100_000)
     assert "a value becomes too large" in failure(DOUBLING.replace("BODY", body) + end).message
 
 
@@ -315,10 +299,3 @@ def test_namespaces_that_hold_each_other_print_as_a_word() -> None:
         "{% set ns.x = n %}{% endfor %}{{ ns.x }}"
     )
     assert render(source) == "<namespace>"
-
-
-def test_a_value_weighs_about_what_it_prints() -> None:
-    assert template_limits.weigh("abc") == 3
-    assert template_limits.weigh(["abc"] * 10) >= 30
-    assert template_limits.weigh({"a": {"b": "c" * 100}}) >= 100
-    assert template_limits.weigh(10**1000) >= 1000

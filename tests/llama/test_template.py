@@ -193,7 +193,7 @@ def test_a_refusal_without_a_system_message_is_told_at_once() -> None:
 
 def test_a_renewed_budget_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     template = ChatTemplate(None)
-    monkeypatch.setattr(sandbox, "MAX_STEPS", 10)
+    monkeypatch.setattr(sandbox, "MAX_MADE", 500)
     for _ in range(5):
         template.renew_budget()
         template.render(TALK)
