@@ -1,4 +1,4 @@
-"""Copies of the conversation database beside it: one rolling daily copy, and one before each schema migration."""
+"""Backups beside the conversation database: one rolling daily copy, and one before each schema migration."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 from shutil import disk_usage
 
-from app.conversations.database import sentences
+from app.conversations.database import store_errors
 from app.core import atomic
 from app.core.errors import StoreError
-from app.core.file_lock import exclusive
 
-_EVERY_S = 24 * 3600.0
-_LOCK_S = 10.0
+_DAY_S = 24 * 3600.0
 _FREE_COPIES = 3
 """Copies that must fit on the disk, so that a backup never fills it."""
 
@@ -27,7 +25,7 @@ def back_up_daily(file: Path) -> None:
     Takes seconds for a large file.
     """
     backup = _beside(file, "backup")
-    with suppress(StoreError, OSError), sentences(file):
+    with suppress(StoreError, OSError), store_errors(file):
         if not _is_old(backup) or disk_usage(file.parent).free < _FREE_COPIES * file.stat().st_size:
             return
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as db:
@@ -36,12 +34,7 @@ def back_up_daily(file: Path) -> None:
 
 
 def back_up_before_migration(db: sqlite3.Connection, file: Path, version: int) -> None:
-    """Copy a database that has an older schema version.
-
-    Raises:
-        StoreError: The copy cannot be written.
-        sqlite3.Error: SQLite refuses.
-    """
+    """Copy a database that has an older schema version. Raises OSError or sqlite3.Error."""
     _copy(db, _beside(file, f"backup-schema-{version}"))
 
 
@@ -51,20 +44,19 @@ def backups(file: Path) -> Sequence[Path]:
 
 
 def _copy(db: sqlite3.Connection, to: Path) -> None:
-    new = to.with_name(f"{to.name}-new")
-    with exclusive(to, StoreError, timeout_s=_LOCK_S):
-        new.unlink(missing_ok=True)
-        descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-        try:
-            # Unlike the backup API, this fails on a damaged page instead of copying it.
-            db.execute("VACUUM INTO ?", (str(new),))
-            os.fsync(descriptor)
-        except BaseException:
-            new.unlink()
-            raise
-        finally:
-            os.close(descriptor)
-        atomic.move_large(new, to)
+    new = to.with_name(f"{to.name}-{os.getpid()}-new")
+    new.unlink(missing_ok=True)
+    descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    try:
+        # Unlike the backup API, this fails on a damaged page instead of copying it.
+        db.execute("VACUUM INTO ?", (str(new),))
+        os.fsync(descriptor)
+    except BaseException:
+        new.unlink()
+        raise
+    finally:
+        os.close(descriptor)
+    atomic.move_large(new, to)
 
 
 def _is_old(backup: Path) -> bool:
@@ -72,7 +64,7 @@ def _is_old(backup: Path) -> bool:
         age = time.time() - backup.stat().st_mtime
     except FileNotFoundError:
         return True
-    return not 0 <= age < _EVERY_S
+    return not 0 <= age < _DAY_S
 
 
 def _beside(file: Path, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""The conversation store as the screen uses it: a disk that refuses is a sentence, and the chat goes on in memory."""
+"""Access to the store for the session: a disk error is a notice, and the chat goes on in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ StoreOpener = Callable[[], "Store"]
 
 _T = TypeVar("_T")
 SAVED = "All messages are saved again."
-"""Said when a disk that refused no longer does."""
+"""Notice for a disk that works again."""
 _BACKUP_S = 3600.0
 """Seconds between two checks whether a backup is due."""
 _RETRY_S = 5.0
@@ -26,12 +26,17 @@ _RETRY_S = 5.0
 
 
 class Disk:
-    """Opens the store and lets it do things; no method raises for what a disk can do.
+    """Open the store and run actions on it; no method raises for a disk error.
 
     Args:
         open_store: Opens the store, called by `open`; None keeps nothing.
-        lose: Told the conversation that another Tandem has removed; None for all of them.
+        lose: Called with a conversation that is no longer in the store; None for all of them.
         clock: Seconds, monotonic.
+
+    Attributes:
+        store: None until `open`.
+        say: Receives one line for the user.
+        unwritten: Why the last messages were not saved, known after `close`.
     """
 
     def __init__(
@@ -42,9 +47,7 @@ class Disk:
     ) -> None:
         self.store: Store | None = None
         self.say: Callable[[str], object] = lambda text: None
-        """Told what the user should know, as one line."""
         self.unwritten: StoreError | None = None
-        """What became of what was said, where it did not get into the file."""
         self._opener = open_store
         self._lose = lose
         self._clock = clock
@@ -57,7 +60,7 @@ class Disk:
         return self._opener is not None
 
     def open(self) -> None:
-        """Open the store; takes about a millisecond. One that cannot be opened is one in memory."""
+        """Open the store, or one in memory; takes about a millisecond."""
         if self._opener is None or self.store is not None:
             return
         try:
@@ -71,7 +74,7 @@ class Disk:
         self._tried = self._clock()
 
     def close(self) -> None:
-        """Let go of the store; what the disk refuses to the end is told by `unwritten`."""
+        """Close the store."""
         store, self.store, self._opener = self.store, None, None
         if store is not None:
             try:
@@ -80,7 +83,7 @@ class Disk:
                 self.unwritten = error
 
     def tidy(self) -> bool:
-        """Remove for good a little of what was deleted long ago; returns whether there is more."""
+        """Remove a few long-deleted messages; returns whether there are more."""
         if self.store is not None:
             with suppress(StoreError):
                 return self.store.tidy()
@@ -88,7 +91,7 @@ class Disk:
 
     def maintain(self) -> None:
         """Retry a failed disk, and back up the file; called every few seconds."""
-        self.try_again()
+        self._return_to_disk()
         store = self.store
         is_due = self._backed_up is None or self._clock() - self._backed_up >= _BACKUP_S
         if store is not None and store.file is not None and is_due:
@@ -97,8 +100,43 @@ class Disk:
             self._backed_up = self._clock()
             Thread(target=back_up_daily, args=(store.file,), daemon=True).start()
 
-    def try_again(self) -> None:
-        """Go back to the disk if it refused, takes what was said since, and was not tried a moment ago."""
+    def do(self, action: Callable[[Store], _T], conversation: int | None) -> _T | None:
+        """Run an action; after a disk error, in memory until the disk works again.
+
+        Args:
+            action: What to do; done twice if the first time fails.
+            conversation: Which one it concerns; None for none or for all.
+
+        Returns:
+            The action's result; None if it failed.
+        """
+        self._return_to_disk()
+        store = self.store
+        if store is None:
+            return None
+        from app.conversations.database import ConversationGoneError
+
+        try:
+            return action(store)
+        except ConversationGoneError as error:
+            self.tell(error)
+            self._lose(conversation)
+        except StoreError as error:
+            was_on_disk = store.on_disk
+            if was_on_disk:
+                self._tried = self._clock()
+                if not store.continue_in_memory():
+                    self._lose(None)
+            self.tell(error, _until_saved() if was_on_disk else "")
+        with suppress(StoreError):
+            return action(store)
+        return None
+
+    def tell(self, error: StoreError, more: str = "") -> None:
+        """Report an error to the user."""
+        self.say(" ".join(filter(None, (error.message, error.hint, more))))
+
+    def _return_to_disk(self) -> None:
         store = self.store
         if store is None or store.on_disk or self._clock() - self._tried < _RETRY_S:
             return
@@ -106,48 +144,6 @@ class Disk:
             if store.return_to_disk():
                 self.say(store.notice or SAVED)
         self._tried = self._clock()
-
-    def do(self, action: Callable[[Store], _T], conversation: int | None) -> _T | None:
-        """Let the store do something; what a disk refuses is said and done in memory, until the disk takes it.
-
-        Args:
-            action: What to do; done twice if the first time fails.
-            conversation: Which one it concerns; None for none or for all.
-
-        Returns:
-            What came of it; None if nothing did.
-        """
-        self.try_again()
-        store = self.store
-        if store is None:
-            return None
-        try:
-            return action(store)
-        except StoreError as error:
-            is_here = _holds(store, conversation)
-            is_left = is_here and store.on_disk
-            if is_left:
-                self._tried = self._clock()
-                if not store.go_on_in_memory():
-                    self._lose(None)
-            self.tell(error, _until_saved() if is_left else "")
-            if not (is_here and _holds(store, conversation)):
-                self._lose(conversation)
-        with suppress(StoreError):
-            return action(store)
-        return None
-
-    def tell(self, error: StoreError, more: str = "") -> None:
-        """Say what went wrong."""
-        self.say(" ".join(filter(None, (error.message, error.hint, more))))
-
-
-def _holds(store: Store, conversation: int | None) -> bool:
-    """Whether a conversation is where it was: then it is the disk, and not another Tandem that has removed it."""
-    try:
-        return conversation is None or store.holds(conversation)
-    except StoreError:
-        return True
 
 
 def _until_saved() -> str:

@@ -1,122 +1,94 @@
-"""Conversations from a file. Whatever wrote it, nothing in it is believed before it was checked.
-
-What Tandem can write it can read: there is no limit but the memory that is free, and writing took as much of that.
-"""
+"""Read conversations from a JSON or Markdown file of Tandem or another program; check everything in it."""
 
 from __future__ import annotations
 
 import heapq
 import json
-import math
 import re
-import sys
 import time
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from app.conversations.export import FORMAT, VERSION, cut_again
-from app.conversations.markdown import from_markdown
+from app.conversations.export import FORMAT, MARKER, VERSION, cut_title, unescape_markers
 from app.conversations.message import Role
 from app.conversations.rows import LAST_SECOND, dump, storable
-from app.conversations.textfile import marked_encoding, sentences
+from app.conversations.textfile import file_errors, marked_encoding
 from app.conversations.titles import make_title, one_line
 from app.conversations.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
 from app.core import regular_file
 from app.core.errors import AppError
 from app.core.printable import printable
-from app.core.units import gigabytes
 
-MAX_DOCUMENT = 4 << 20
-"""Characters of one settings or numbers document; the longest settings that can be made are shorter."""
-_COPIES = 2
-"""Of a text at any moment: the file's and the values in it, and then these and what is made of them."""
-_VALUE = 100
-"""Bytes that a value takes in memory besides its text; 30 to 135 were seen."""
-_MESSAGE = 500
-"""Bytes that a message or a conversation takes besides its texts; 410 to 490 were seen."""
-_BEGINS_VALUE = re.compile(r'[,\[{](?:[^",\[{]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?+)*+', re.DOTALL)
-"""What can begin another value of JSON, and what follows up to the next one; there is none within a string."""
-_MOST_DIGITS = 40
+_MAX_BYTES = 1 << 30
+_MAX_DOCUMENT = 4 << 20
+"""Characters of the settings of a conversation or the numbers of an answer."""
 _MARKDOWN = (".md", ".markdown", ".txt")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_TITLE = re.compile(r"#\s+(\S.*)$")
+_SPEAKER = re.compile(r"#{1,6}\s++\W*+(\w++)\W*$")
+_SPEAKERS = {
+    **dict.fromkeys(("you", "user", "human", "me", "prompt"), "user"),
+    **dict.fromkeys(
+        ("answer", "assistant", "ai", "bot", "model", "tandem", "chatgpt", "claude", "gemini"), "assistant"
+    ),
+    "system": "system",
+}
 _NO_CONVERSATION = (
-    'it is no conversation: neither JSON, nor a Markdown file (.md) in which headings such as "## You" and '
-    '"## Answer" tell who speaks'
+    'it is no conversation: neither JSON, nor a Markdown file (.md) with headings such as "## You" and "## Answer"'
 )
 _ROLES = {role.value: role for role in Role}
 _STATES = {state.value: state for state in State}
 
 
-def read_file(file: Path, now: float | None = None, memory: int = sys.maxsize) -> tuple[Transcript, ...]:
-    """Read a Markdown or JSON file.
+def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
+    """Read a Markdown or JSON file, told apart by its name.
 
     Args:
-        file: Its name says which it is.
-        now: Seconds since 1970, for messages that say no time.
-        memory: Bytes that are free.
+        file: Path of the file.
+        now: Seconds since 1970, for messages without a time.
 
     Raises:
-        AppError: It cannot be read, is not what it should be, or does not fit into the memory.
+        AppError: The file cannot be read, or something in it is wrong.
     """
     try:
-        return _transcripts(*_raw(file, memory), time.time() if now is None else now)
+        text = _read_text(file)
+        raw = _from_markdown(text) if file.suffix.lower() in _MARKDOWN else _from_json(text)
+        if not raw:
+            _refuse("there is no conversation in it")
+        return tuple(_transcript(_object(each, "a conversation"), time.time() if now is None else now) for each in raw)
     except UnicodeDecodeError as error:
         reason = f"it is not {error.encoding.upper()} text"
     except json.JSONDecodeError as error:
         reason = f"it is not JSON, from line {error.lineno} on" if file.suffix.lower() == ".json" else _NO_CONVERSATION
     except RecursionError:
         reason = "it is nested too deeply"
+    except MemoryError:
+        reason = "it does not fit into memory"
     except ValueError as error:
         reason = printable(str(error))
     raise AppError(f"{file} was not imported: {reason}.", "Tandem reads its own exports, as Markdown and as JSON.")
 
 
-def _raw(file: Path, memory: int) -> tuple[list[Any], int]:
-    """What the file says of its conversations, unchecked, and for how many of them and of their messages there is
-    memory."""
-    text, is_markdown = _text_of(file, memory), file.suffix.lower() in _MARKDOWN
-    most = (memory - _needed(text, memory, is_markdown=is_markdown)) // _MESSAGE
-    return from_markdown(text, most) if is_markdown else _from_json(text), most
-
-
-def _text_of(file: Path, memory: int) -> str:
-    with sentences(str(file)):
-        size = regular_file.status(file).st_size
-    _check_memory(size, memory)
-    with sentences(str(file)):
-        data = regular_file.read_bytes(file, size + 1)
-    if len(data) > size:
-        _refuse("something is still being written into it")
+def _read_text(file: Path) -> str:
+    with file_errors(str(file)):
+        data = regular_file.read_bytes(file, _MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        _refuse(f"it is larger than {_MAX_BYTES >> 30} GB")
     return data.decode(marked_encoding(data) or "utf-8")
-
-
-def _needed(text: str, memory: int, *, is_markdown: bool) -> int:
-    """Bytes that reading a text takes, besides what its messages do. Raises ValueError if there are not so many."""
-    needed = _COPIES * sys.getsizeof(text)
-    _check_memory(needed, memory)
-    n_values = text.count("\n") if is_markdown else sum(map(text.count, ",[{"))
-    if not is_markdown and needed + n_values * _VALUE > memory // 2:
-        # Tables and programs are full of such characters, which begin nothing there; telling that takes longer.
-        most = (memory - needed) // _VALUE + 1
-        n_values = sum(1 for _ in islice(_BEGINS_VALUE.finditer(text), most))
-    needed += n_values * _VALUE
-    _check_memory(needed, memory)
-    return needed
-
-
-def _check_memory(needed: int, memory: int) -> None:
-    if needed > memory:
-        _refuse(f"it takes {gigabytes(needed)} of memory or more, and {gigabytes(memory)} are free")
 
 
 def _refuse(reason: str) -> NoReturn:
     raise ValueError(reason)
 
 
+# JSON
+
+
 def _from_json(text: str) -> list[Any]:
-    """The conversations of our own format, or the one of a plain list of messages as chat programs exchange it."""
-    raw = json.loads(text, parse_constant=lambda name: _refuse(f"{name} is not a number"), parse_int=_whole)
+    """Return the conversations of Tandem's format, or the one of a plain list of messages, unchecked."""
+    raw = json.loads(text, parse_constant=lambda name: _refuse(f"{name} is not a number"))
     if isinstance(raw, dict) and "format" in raw:
         if raw["format"] != FORMAT:
             _refuse("it is of another format")
@@ -127,24 +99,88 @@ def _from_json(text: str) -> list[Any]:
     chain = []
     for index, message in enumerate(messages):
         fields = _object(message, "a message")
-        words = fields.get("text", fields.get("content"))
-        chain.append({"role": fields.get("role"), "text": words, "id": index, "parent": index - 1 if index else None})
+        content = fields.get("text", fields.get("content"))
+        chain.append({"role": fields.get("role"), "text": content, "id": index, "parent": index - 1 if index else None})
     return [{"messages": chain}]
 
 
-def _whole(digits: str) -> int:
-    """A whole number; Python itself speaks of its interpreter when one has too many digits."""
-    return int(digits) if len(digits) <= _MOST_DIGITS else _refuse(f"a number in it has {len(digits):,} digits")
+# Markdown, in the shape of Tandem's JSON
 
 
-def _transcripts(raw: Sequence[Any], most: int, now: float) -> tuple[Transcript, ...]:
-    if not raw:
-        _refuse("there is no conversation in it")
-    found = [_object(each, "a conversation") for each in raw]
-    n = len(found) + sum(len(_list(each.get("messages"), "messages")) for each in found)
-    if n > most:
-        _refuse(f"there are {n:,} conversations and messages in it, and the memory that is free is for {most:,}")
-    return tuple(_transcript(each, now) for each in found)
+def _from_markdown(text: str) -> list[Any]:
+    # Only at line feeds: the rarer line ends are part of a message.
+    lines = text.replace("\r\n", "\n").split("\n")
+    return _from_marked(lines) if any(map(MARKER.match, lines)) else [_from_headings(lines)]
+
+
+def _from_marked(lines: Iterable[str]) -> list[Any]:
+    """Read Markdown with Tandem's comments."""
+    found: list[dict[str, Any]] = []
+    part: list[str] | None = None
+    parent = None
+    parts: list[tuple[dict[str, Any], str, list[str]]] = []
+    for number, line in enumerate(lines, start=1):
+        marker = MARKER.match(line)
+        if marker is None:
+            if part is not None:
+                part.append(line)
+            continue
+        kind, fields = marker[1], _fields(marker[2], number)
+        part = []
+        if kind == "conversation":
+            found.append({**fields, "messages": []})
+            parent = None
+            continue
+        if kind == "message":
+            if not found:
+                _refuse("a message stands before its conversation")
+            messages = found[-1]["messages"]
+            messages.append({**fields, "id": len(messages), "parent": parent})
+            # What follows an unanswered prompt is a branch beside it.
+            parent = parent if fields.get("answered") is False else messages[-1]["id"]
+        if not found or not found[-1]["messages"]:
+            _refuse("a text stands before its message")
+        parts.append((found[-1]["messages"][-1], "reasoning" if kind == "reasoning" else "text", part))
+    for message, key, body in parts:
+        # The first line of a text is the heading, or the end of the reasoning.
+        message[key] = unescape_markers("\n".join(body if key == "reasoning" else body[1:]).strip("\n"))
+    return found
+
+
+def _fields(given: str, line: int) -> dict[str, Any]:
+    with suppress(ValueError):
+        fields = json.loads(given or "{}")
+        if isinstance(fields, dict):
+            return fields
+    _refuse(f"the comment in line {line:,}, which describes the text below it, is damaged")
+
+
+def _from_headings(lines: Iterable[str]) -> dict[str, Any]:
+    """Read Markdown of another program: headings that name a speaker begin a message."""
+    title, fence = "", ""
+    messages: list[dict[str, Any]] = []
+    bodies: list[list[str]] = []
+    for line in lines:
+        mark = _FENCE.match(line)
+        if mark is not None and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        heading = None if fence else _SPEAKER.match(line)
+        role = _SPEAKERS.get(heading[1].lower()) if heading else None
+        if role is not None:
+            messages.append({"role": role, "id": len(messages), "parent": len(messages) - 1 if messages else None})
+            bodies.append([])
+        elif bodies:
+            bodies[-1].append(line)
+        elif not title and (first := _TITLE.match(line)):
+            title = first[1]
+    if all(message["role"] != "user" for message in messages):
+        _refuse('no heading such as "## You" says who speaks')
+    for message, body in zip(messages, bodies, strict=True):
+        message["text"] = "\n".join(body).strip("\n")
+    return {"title": title, "messages": messages}
+
+
+# Checks
 
 
 def _transcript(raw: Mapping[str, Any], now: float) -> Transcript:
@@ -165,19 +201,24 @@ def _transcript(raw: Mapping[str, Any], now: float) -> Transcript:
     if leaf is not None and _id(leaf) not in places:
         _refuse("its active message is missing")
     active = numbers[places[_id(leaf)]] if leaf is not None else next(reversed(nodes), None)
-    title = one_line(_text(raw.get("title", ""), "a title"))
     tree = Tree(nodes, active)
-    title = cut_again(title, tree)
+    title = cut_title(one_line(_text(raw.get("title", ""), "a title")), tree)
     named = bool(title) and raw.get("named", True) is True
-    made, created = make_title(tree.opening), _time(raw.get("created"), now)
-    summary = Summary(0, title or made, named, raw.get("pinned") is True, created, _time(raw.get("updated"), created))
+    created = _time(raw.get("created"), now)
+    summary = Summary(
+        0,
+        title or make_title(tree.opening),
+        named,
+        raw.get("pinned") is True,
+        created,
+        _time(raw.get("updated"), created),
+    )
     settings = _document(raw.get("settings"), "settings")
-    draft = _text(raw.get("draft", ""), "a draft")
-    return Transcript(Conversation(summary, tree, settings, draft), stats)
+    return Transcript(Conversation(summary, tree, settings, _text(raw.get("draft", ""), "a draft")), stats)
 
 
 def _parents_first(parents: Sequence[int | None]) -> list[int]:
-    """The places of the messages, each after its parent and otherwise as they came. Raises ValueError for a circle."""
+    """Return the places of the messages, each after its parent and otherwise in order."""
     replies: dict[int | None, list[int]] = {}
     for place, parent in enumerate(parents):
         replies.setdefault(parent, []).append(place)
@@ -208,12 +249,13 @@ def _node(raw: Mapping[str, Any], number: int, parent: int | None, now: float) -
         _refuse("a message is from neither system, user nor assistant")
     if not isinstance(state, str) or state not in _STATES:
         _refuse("a message has an unknown state")
+    text, reasoning = _text(raw.get("text"), "a text"), _text(raw.get("reasoning", ""), "a reasoning")
     return Node(
         number,
         parent,
         _ROLES[role],
-        _text(raw.get("text"), "a text"),
-        _text(raw.get("reasoning", ""), "a reasoning"),
+        text,
+        reasoning,
         State.CUT if state == "writing" else _STATES[state],
         _time(raw.get("created"), now),
     )
@@ -228,10 +270,8 @@ def _text(raw: Any, what: str) -> str:
 def _time(raw: Any, now: float) -> float:
     if raw is None:
         return now
-    if isinstance(raw, bool) or not isinstance(raw, int | float) or not math.isfinite(raw):
-        _refuse("a time is not a number of seconds")
-    if not 0 <= raw <= LAST_SECOND:
-        _refuse("a time is out of range")
+    if isinstance(raw, bool) or not isinstance(raw, int | float) or not 0 <= raw <= LAST_SECOND:
+        _refuse("a time is not a number of seconds, or out of range")
     return float(raw)
 
 
@@ -239,8 +279,8 @@ def _document(raw: Any, what: str) -> Document:
     if raw is None:
         return {}
     document = _object(raw, what)
-    if len(dump(document)) > MAX_DOCUMENT:
-        _refuse(f"its {what} are longer than {MAX_DOCUMENT:,} characters")
+    if len(dump(document)) > _MAX_DOCUMENT:
+        _refuse(f"its {what} are longer than {_MAX_DOCUMENT:,} characters")
     return document
 
 

@@ -1,74 +1,70 @@
-"""One answer on its way to the disk: pieces are appended, and become the message when the answer ends."""
+"""An answer on its way to the disk: pieces are appended each second, and become the message when it ends."""
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
+from itertools import groupby
 
-from app.conversations.ending import UNKNOWN, Ending, ending_in
+from app.conversations.database import Database, StoreBusyError
+from app.conversations.ending import UNKNOWN, Ending, ending_in, numbers_of_failure, without_ending
+from app.conversations.rows import NODE, change, dump, storable, to_document, to_node
 from app.conversations.tree import TELLING, Document, Node, State, model_in
-from app.core.errors import StoreError
+from app.core.errors import AppError, StoreError
 
 WAIT_S = 0.8
-"""How long a piece may wait; with a tick at least every fifth of a second, none waits longer than a second."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A run of text that follows what was there."""
-
-    text: str
-    reasoning: bool
-
-
-class Keeper(Protocol):
-    """What a journal writes to. Every method raises `StoreError` when the disk refuses."""
-
-    def keep(self, message: int, first: int, pieces: Sequence[Piece]) -> bool:
-        """Append pieces, numbered from `first`; False if another process is in the way just now."""
-
-    def fold(self, node: Node, stats: Document | None) -> None:
-        """Replace a message and all its pieces; its numbers too, if there are any."""
-
-    def drop(self, node: Node, leaf: int | None) -> None:
-        """Take a message out, and make another one the active leaf."""
+"""Longest wait of a piece in seconds; with a tick every 0.2 s, every piece is on disk within a second."""
+_BUSY_S = 0.05
+"""Seconds a piece waits for another Tandem, as the screen waits too; the next tick tries again."""
+_NOT_BEGUN = numbers_of_failure(AppError("Tandem ended before the answer began.", "Send the prompt again."))
 
 
 class Journal:
-    """Keeps an answer while it is written. The caller adds what it shows and ticks; there is no thread in here.
+    """Save an answer while it is written. The caller adds text and ticks; there is no thread.
 
     A disk that refuses never stops an answer: the pieces stay in memory, `trouble` says why, and the next tick tries
     again.
 
     Args:
-        keeper: The store.
-        node: The message as it was before; a new one is being written, one that is continued is not.
-        leaf: The active leaf to go back to if nothing of a new one is to be kept.
+        database: The store's.
+        node: The message as it was before; one that is continued has an ended state.
+        leaf: The active leaf to return to if nothing of a new answer is kept.
         clock: Seconds, monotonic.
+        now: Seconds since 1970.
+
+    Attributes:
+        start: The message as it was before.
+        trouble: Why the newest pieces are not on disk; None otherwise.
+        ended: Whether the answer has ended.
     """
 
     def __init__(
-        self, keeper: Keeper, node: Node, leaf: int | None, clock: Callable[[], float] = time.monotonic
+        self,
+        database: Database,
+        node: Node,
+        leaf: int | None,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
     ) -> None:
-        self._keeper = keeper
         self.start = node
-        """The message as it was before."""
+        self.trouble: StoreError | None = None
+        self.ended = False
+        self._database = database
         self._leaf = leaf
         self._clock = clock
+        self._now = now
         self._text: list[str] = [node.text]
         self._reasoning: list[str] = [node.reasoning]
-        self._pending: list[Piece] = []
-        self._since = 0.0
-        self._kept = 0
-        self.trouble: StoreError | None = None
-        """Why the newest pieces are not on disk; None while they are, or wait for their time."""
-        self.ended = False
+        self._pending: list[tuple[bool, str]] = []
+        """Pieces that are not on disk, and whether each is reasoning."""
+        self._pending_since = 0.0
+        self._n_written = 0
 
     @property
     def continues(self) -> bool:
-        """Whether it is more of an answer that ended early."""
+        """Whether it continues an answer that ended early."""
         return self.start.state is not State.WRITING
 
     @property
@@ -77,61 +73,64 @@ class Journal:
         return len(self._text) + len(self._reasoning) == 2
 
     @property
-    def waits(self) -> bool:
-        """Whether something of it is not on disk yet."""
+    def has_pending(self) -> bool:
+        """Whether some text is not on disk yet."""
         return bool(self._pending)
 
     @property
     def node(self) -> Node:
-        """The message as it is by now."""
+        """The message with all text so far."""
         text, reasoning = "".join(self._text), "".join(self._reasoning)
         return replace(self.start, state=State.WRITING, text=text, reasoning=reasoning, ending=UNKNOWN)
 
     def add(self, text: str, *, reasoning: bool = False) -> None:
-        """Take what the answer grew by."""
+        """Append text."""
         if not text:
             return
         if not self._pending:
-            self._since = self._clock()
+            self._pending_since = self._clock()
         (self._reasoning if reasoning else self._text).append(text)
-        self._pending.append(Piece(text, reasoning))
+        self._pending.append((reasoning, text))
 
     def tick(self) -> None:
-        """Write what has waited long enough."""
-        if self._pending and self._clock() - self._since >= WAIT_S:
+        """Write the pieces that have waited long enough."""
+        if self._pending and self._clock() - self._pending_since >= WAIT_S:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits, now."""
+        """Write all pending pieces now."""
         if self.ended or not self._pending:
             return
-        pieces = _joined(self._pending)
+        runs = groupby(self._pending, key=lambda piece: piece[0])
+        texts = [(reasoning, storable("".join(text for _, text in run))) for reasoning, run in runs]
+        rows = [(self.start.id, seq, *piece) for seq, piece in enumerate(texts, self._n_written)]
         try:
-            if self._keeper.keep(self.start.id, self._kept, pieces):
-                self._kept += len(pieces)
-                self._pending.clear()
-                self.trouble = None
+            with self._database.write(wait_s=_BUSY_S) as db:
+                db.executemany("INSERT INTO journal(message, seq, reasoning, text) VALUES (?, ?, ?, ?)", rows)
+        except StoreBusyError:
+            return
         except StoreError as error:
             self.trouble = error
             # The next try comes after the same wait, not with the next token.
-            self._since = self._clock()
+            self._pending_since = self._clock()
+        else:
+            self._n_written += len(rows)
+            self._pending.clear()
+            self.trouble = None
 
     def finish(
         self, state: State, *, text: str | None = None, reasoning: str | None = None, stats: Document | None = None
     ) -> Node:
-        """The answer has ended.
+        """End the answer and store it as a message.
 
         Args:
-            state: How.
-            text: The whole answer; None takes what was added, behind what was there before.
-            reasoning: The same for the thinking.
-            stats: The answer's numbers; None leaves what was there.
-
-        Returns:
-            The message as it is on disk.
+            state: How it ended.
+            text: The whole answer; None takes what was added.
+            reasoning: The whole reasoning; None takes what was added.
+            stats: The answer's numbers; None keeps the old ones.
 
         Raises:
-            StoreError: The disk refuses. Nothing is lost yet: `finish` can be called again.
+            StoreError: The disk refuses; `finish` can be called again.
         """
         node = self.node
         node = replace(
@@ -142,20 +141,11 @@ class Journal:
             text=node.text if text is None else text,
             reasoning=node.reasoning if reasoning is None else reasoning,
         )
-        self._keeper.fold(node, stats)
-        self.ended = True
-        self._pending.clear()
-        self.trouble = None
+        self._store(node, stats)
         return node
 
-    def _ending(self, state: State, stats: Document | None) -> Ending:
-        """Why it is not whole, as it will be read from the disk."""
-        if state not in TELLING:
-            return UNKNOWN
-        return self.start.ending if stats is None else ending_in(stats)
-
     def discard(self) -> int | None:
-        """Nothing came of it: take a new message out of the conversation, leave a continued one as it was.
+        """Remove a new answer of which nothing came, or leave a continued one as it was.
 
         Returns:
             The active leaf from then on.
@@ -163,21 +153,73 @@ class Journal:
         Raises:
             StoreError: The disk refuses.
         """
-        if not self.continues:
-            self._keeper.drop(self.start, self._leaf)
+        if self.continues:
+            self._store(self.start, None)
         else:
-            self._keeper.fold(self.start, None)
-        self.ended = True
-        self._pending.clear()
+            with self._database.write() as db:
+                db.execute("UPDATE conversations SET leaf = ? WHERE leaf = ?", (self._leaf, self.start.id))
+                db.execute("DELETE FROM messages WHERE id = ?", (self.start.id,))
+            self._end()
         return self._leaf
 
+    def _store(self, node: Node, stats: Document | None) -> None:
+        with self._database.write(durable=True) as db:
+            _replace_pieces(db, node, None if stats is None else dump(stats))
+            db.execute(
+                "UPDATE conversations SET updated = ? WHERE id = (SELECT conversation FROM messages WHERE id = ?)",
+                (self._now(), node.id),
+            )
+        self._end()
 
-def _joined(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces of one kind that follow each other as one."""
-    found: list[list[Piece]] = []
-    for piece in pieces:
-        if found and found[-1][0].reasoning == piece.reasoning:
-            found[-1].append(piece)
+    def _end(self) -> None:
+        self.ended = True
+        self._pending.clear()
+        self.trouble = None
+
+    def _ending(self, state: State, stats: Document | None) -> Ending:
+        if state not in TELLING:
+            return UNKNOWN
+        return self.start.ending if stats is None else ending_in(stats)
+
+
+def recover(db: sqlite3.Connection, unfinished: Sequence[int]) -> None:
+    """Mark unfinished answers as cut; the caller holds the transaction and knows that no one writes them."""
+    for message in unfinished:
+        row = db.execute(f"SELECT {NODE} FROM messages WHERE id = ? AND state = 'writing'", (message,)).fetchone()
+        if row is None:
+            continue
+        node = replace(with_pieces(db, to_node(row)), state=State.CUT)
+        if node.text.strip() or node.reasoning.strip():
+            # How the part that it continues ended is no longer how it ends.
+            _replace_pieces(db, node, dump(without_ending(to_document(row[-1]))))
         else:
-            found.append([piece])
-    return [Piece("".join(piece.text for piece in run), run[0].reasoning) for run in found]
+            _remove_empty(db, node)
+
+
+def with_pieces(db: sqlite3.Connection, node: Node) -> Node:
+    """Return a message with the pieces that the journal holds of it."""
+    text, reasoning = [node.text], [node.reasoning]
+    pieces = db.execute("SELECT text, reasoning FROM journal WHERE message = ? ORDER BY seq", (node.id,))
+    for piece, is_reasoning in pieces:
+        (reasoning if is_reasoning else text).append(piece)
+    return replace(node, text="".join(text), reasoning="".join(reasoning))
+
+
+def _replace_pieces(db: sqlite3.Connection, node: Node, stats: str | None) -> None:
+    change(
+        db,
+        "UPDATE messages SET text = ?, reasoning = ?, state = ?, stats = coalesce(?, stats) WHERE id = ?",
+        *(storable(node.text), storable(node.reasoning), node.state.value, stats, node.id),
+    )
+    db.execute("DELETE FROM journal WHERE message = ?", (node.id,))
+
+
+def _remove_empty(db: sqlite3.Connection, node: Node) -> None:
+    """Remove an answer without text: activate an earlier one, or note with the prompt why it has none."""
+    db.execute("DELETE FROM messages WHERE id = ?", (node.id,))
+    leaf = node.parent
+    while (newer := db.execute("SELECT max(id) FROM messages WHERE parent = ?", (leaf,)).fetchone()[0]) is not None:
+        leaf = newer
+    db.execute("UPDATE conversations SET leaf = ? WHERE leaf = ?", (leaf, node.id))
+    if leaf == node.parent:
+        db.execute("UPDATE messages SET stats = ? WHERE id = ? AND role = 'user'", (dump(_NOT_BEGUN), leaf))

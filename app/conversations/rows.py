@@ -1,45 +1,48 @@
-"""Between rows of the store and values."""
+"""Rows of the store as values, and values as rows."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from app.conversations.database import ConversationGoneError
 from app.conversations.ending import UNKNOWN, ending_in
 from app.conversations.message import Role
-from app.conversations.tree import TELLING, Document, Node, State, Summary, model_in
-from app.core.errors import StoreError
+from app.conversations.tree import TELLING, Document, Node, State, Summary, Transcript, model_in
 
 SUMMARY = "id, title, named, pinned, created, updated"
 """The columns that `to_summary` takes."""
 NODE = "id, parent, role, text, reasoning, state, created, stats"
 """The columns that `to_node` takes."""
 LAST_SECOND = 32_503_679_999.0
-"""The end of the year 2999: a little later Windows tells no local time, and much later Python tells none."""
-_NUMBERS = int | float
-_NOTHING = "{}"
+"""The end of the year 2999: the last year whose local time every system can tell."""
+_EMPTY = "{}"
 _ROLES = {role.value: role for role in Role}
 _STATES = {state.value: state for state in State}
 
 
+# A damaged disk may have changed a value: it must not make the others unreadable.
+
+
 def to_summary(row: Sequence[Any]) -> Summary:
-    """A line of the list, as well as it can be read: a disk or a hand may have changed it."""
+    """Return a conversation's line in the list."""
     number, title, named, pinned, created, updated = row
     return Summary(number, to_text(title), bool(named), bool(pinned), to_seconds(created), to_seconds(updated))
 
 
 def to_state(raw: Any) -> State:
-    """How far a message is; one that is broken is not whole."""
+    """Return a message's state; CUT for an unknown one."""
     return _STATES.get(raw, State.CUT)
 
 
 def to_node(row: Sequence[Any]) -> Node:
-    """A message, as well as it can be read: one that is broken must not take the others with it."""
+    """Return a message."""
     number, parent, raw_role, text, reasoning, raw_state, created, stats = row
     role, state = _ROLES.get(raw_role, Role.USER), to_state(raw_state)
-    numbers = {} if stats == _NOTHING else to_document(stats)
+    numbers = {} if stats == _EMPTY else to_document(stats)
     return Node(
         number,
         parent,
@@ -54,7 +57,7 @@ def to_node(row: Sequence[Any]) -> Node:
 
 
 def to_document(text: Any) -> Document:
-    """What `dump` wrote; nothing if that can no longer be read."""
+    """Return what `dump` wrote; an empty document if it cannot be read."""
     try:
         found = json.loads(to_text(text))
     except (ValueError, RecursionError):
@@ -62,37 +65,77 @@ def to_document(text: Any) -> Document:
     return found if isinstance(found, dict) else {}
 
 
-def decoded(text: bytes) -> str:
-    """What SQLite holds as text, with a mark for what is none."""
+def decode(text: bytes) -> str:
+    """Decode SQLite's text, with a replacement character for broken bytes."""
     return text.decode("utf-8", "replace")
 
 
 def to_text(value: Any) -> str:
-    """A text, whatever SQLite holds in its place."""
-    return decoded(value) if isinstance(value, bytes) else str(value)
+    """Return a text column as text, whatever SQLite holds in its place."""
+    return decode(value) if isinstance(value, bytes) else str(value)
 
 
 def to_seconds(value: Any) -> float:
-    """A time; the beginning of all if it is none."""
-    return float(value) if isinstance(value, _NUMBERS) and 0 <= value <= LAST_SECOND else 0.0
+    """Return a time; 0 if it is none."""
+    return float(value) if isinstance(value, int | float) and 0 <= value <= LAST_SECOND else 0.0
 
 
 def dump(document: Document | None) -> str:
-    """A document as text. Raises ValueError for what JSON does not have, such as NaN."""
+    """Return a document as JSON. Raises ValueError for what JSON does not have, such as NaN."""
     return storable(json.dumps(dict(document or {}), ensure_ascii=False, allow_nan=False, separators=(",", ":")))
 
 
 def storable(text: str) -> str:
-    """The text as UTF-8 can hold it: half a character, as a terminal may paste it, becomes a question mark."""
+    """Replace half a surrogate pair, as a terminal may paste it, by a question mark."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def gone() -> StoreError:
-    """For what was in the store when the caller last looked."""
-    return StoreError("This conversation, or this message, is no longer there.", "Another Tandem has removed it.")
-
-
 def change(db: sqlite3.Connection, sql: str, *values: object) -> None:
-    """Change what must be there; the caller holds the transaction. Raises StoreError where no row was changed."""
+    """Run an UPDATE. Raises ConversationGoneError where it changes no row."""
     if not db.execute(sql, values).rowcount:
-        raise gone()
+        raise ConversationGoneError
+
+
+def insert_node(db: sqlite3.Connection, conversation: int, node: Node, stats: Document | None = None) -> int:
+    """Insert a message; returns its id."""
+    row = db.execute(
+        "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, stats) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            conversation,
+            node.parent,
+            node.role.value,
+            storable(node.text),
+            storable(node.reasoning),
+            node.state.value,
+            node.created,
+            dump(stats),
+        ),
+    )
+    return int(row.lastrowid or 0)
+
+
+def insert_transcript(db: sqlite3.Connection, transcript: Transcript) -> int:
+    """Insert a conversation with new ids; returns its own."""
+    conversation, summary = transcript.conversation, transcript.conversation.summary
+    row = db.execute(
+        "INSERT INTO conversations(title, named, pinned, created, updated, settings, draft) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            storable(summary.title),
+            summary.named,
+            summary.pinned,
+            summary.created,
+            summary.updated,
+            dump(conversation.settings),
+            storable(conversation.draft),
+        ),
+    )
+    number = int(row.lastrowid or 0)
+    ids: dict[int | None, int | None] = {None: None}
+    for node in conversation.tree.nodes.values():
+        ids[node.id] = insert_node(
+            db, number, replace(node, parent=ids[node.parent], state=node.ended_state), transcript.stats.get(node.id)
+        )
+    db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (ids[conversation.tree.leaf], number))
+    return number

@@ -1,15 +1,15 @@
-"""The tables of the conversation store, and how an older file becomes today's."""
+"""The tables of the conversation store, their migrations, and the full-text index."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
 
-from app.conversations.transaction import transaction
+from app.conversations.database import transaction
 from app.core.errors import StoreError
 
 APPLICATION = 0x54616E64
-"""Marks the file as ours in SQLite's header: "Tand"."""
+"""SQLite's application id of Tandem's files: "Tand"."""
 
 MIGRATIONS: Sequence[Sequence[str]] = (
     (
@@ -27,7 +27,7 @@ MIGRATIONS: Sequence[Sequence[str]] = (
             draft TEXT NOT NULL DEFAULT ''
         )
         """,
-        # A parent is older than its replies, so no circle can be stored.
+        # A parent is older than its replies, so no cycle can be stored.
         """
         CREATE TABLE messages (
             id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -55,8 +55,9 @@ MIGRATIONS: Sequence[Sequence[str]] = (
         """,
     ),
 )
-"""For each schema version the statements that lead to it."""
+"""The statements that lead to each schema version."""
 
+# Older versions of Tandem ignore these tables, so they need no schema version.
 _UNSENT = """
     CREATE TABLE IF NOT EXISTS unsent (
         writer TEXT PRIMARY KEY,
@@ -64,7 +65,7 @@ _UNSENT = """
         updated REAL NOT NULL
     ) WITHOUT ROWID
 """
-"""What was typed where nothing was said yet, by whoever has typed it. A Tandem that does not know it can do without."""
+"""Unsent prompts of empty conversations, one for each running Tandem."""
 _SET_ASIDE = """
     CREATE TABLE IF NOT EXISTS set_aside (
         text TEXT PRIMARY KEY,
@@ -72,66 +73,46 @@ _SET_ASIDE = """
         conversation INTEGER REFERENCES conversations(id) ON DELETE CASCADE
     ) WITHOUT ROWID
 """
-"""What was typed and gave way to something else, and in which conversation; NULL where nothing was said yet.
-
-It is found like a prompt, and goes with its conversation like one. Whoever does not know it does without."""
-_ARRIVING = "CREATE TABLE IF NOT EXISTS arriving (conversation INTEGER PRIMARY KEY, writer TEXT NOT NULL)"
-"""The conversations that are on their way in, and by whom."""
-_OVERDUE = """
-    CREATE TABLE IF NOT EXISTS overdue (
-        conversation INTEGER PRIMARY KEY REFERENCES conversations(id) ON DELETE CASCADE,
-        deleted REAL NOT NULL,
-        since REAL NOT NULL
-    )
-"""
-"""The conversations that were found to be deleted long enough ago: when they were, and when that was found."""
+"""Discarded prompts, found in the prompt history; without a conversation where it was empty."""
 
 _INDEX = (
-    "CREATE VIRTUAL TABLE {} USING fts5(text, reasoning, content='messages', content_rowid='id', tokenize='trigram')"
+    "CREATE VIRTUAL TABLE IF NOT EXISTS found "
+    "USING fts5(text, reasoning, content='messages', content_rowid='id', tokenize='trigram')"
 )
-_FORGET = "INSERT INTO found(found, rowid, text, reasoning) VALUES ('delete', old.id, old.text, old.reasoning);"
-_LEARN = "INSERT INTO found(rowid, text, reasoning) VALUES (new.id, new.text, new.reasoning);"
+_REMOVE_OLD = "INSERT INTO found(found, rowid, text, reasoning) VALUES ('delete', old.id, old.text, old.reasoning);"
+_ADD_NEW = "INSERT INTO found(rowid, text, reasoning) VALUES (new.id, new.text, new.reasoning);"
 _TRIGGERS = {
-    "found_insert": f"AFTER INSERT ON messages BEGIN {_LEARN} END",
-    "found_delete": f"AFTER DELETE ON messages BEGIN {_FORGET} END",
-    "found_update": f"AFTER UPDATE OF text, reasoning ON messages BEGIN {_FORGET} {_LEARN} END",
+    "found_insert": f"AFTER INSERT ON messages BEGIN {_ADD_NEW} END",
+    "found_delete": f"AFTER DELETE ON messages BEGIN {_REMOVE_OLD} END",
+    "found_update": f"AFTER UPDATE OF text, reasoning ON messages BEGIN {_REMOVE_OLD} {_ADD_NEW} END",
 }
 
 
-def migrate(db: sqlite3.Connection) -> None:
-    """Bring a file to today's schema, in one transaction; another process that does the same is waited for.
+def prepare(db: sqlite3.Connection) -> None:
+    """Create or migrate all tables and the full-text index.
 
     Raises:
-        StoreError: The file is of a newer Tandem, or of another program.
+        StoreError: The file is from a newer Tandem or another program.
+        sqlite3.Error: SQLite refuses; nothing was changed.
     """
-    if version_of(db) == len(MIGRATIONS):
-        return
-    with transaction(db):
-        version = version_of(db)
-        if version == 0:
-            db.execute(f"PRAGMA application_id = {APPLICATION}")
-        for number, statements in enumerate(MIGRATIONS[version:], version + 1):
-            for statement in statements:
-                db.execute(statement)
-            db.execute(f"PRAGMA user_version = {number}")
+    if not _is_current(db):
+        with transaction(db):
+            _migrate(db)
+    db.execute(_UNSENT)
+    db.execute(_SET_ASIDE)
+    if not _has_index(db):
+        with transaction(db):
+            _build_index(db)
 
 
-def version_of(db: sqlite3.Connection) -> int:
-    """The schema version of the file. Raises StoreError if it is not for this program."""
-    # Of one moment: another process may be making the tables between two of these.
-    begun = not db.in_transaction
-    if begun:
-        db.execute("BEGIN")
-    try:
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        (application,) = db.execute("PRAGMA application_id").fetchone()
-        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    finally:
-        if begun and db.in_transaction:
-            db.execute("ROLLBACK")
+def schema_version(db: sqlite3.Connection) -> int:
+    """Return the schema version; 0 for a new file. Raises StoreError for a newer one or another program's file."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application != APPLICATION and (tables or application or version):
         raise StoreError(
-            "The file of the conversations is a database of another program.", "Move it away; Tandem makes its own."
+            "The conversations file is a database of another program.", "Move it away; Tandem creates its own."
         )
     if version > len(MIGRATIONS):
         raise StoreError(
@@ -141,52 +122,37 @@ def version_of(db: sqlite3.Connection) -> int:
     return int(version)
 
 
-def prepare_unfinished(db: sqlite3.Connection) -> None:
-    """Make the places of what is typed and not said, and of what is on its way in and out."""
-    db.execute(_UNSENT)
-    db.execute(_SET_ASIDE)
-    db.execute(_ARRIVING)
-    db.execute(_OVERDUE)
-
-
-def prepare_index(db: sqlite3.Connection) -> None:
-    """Make the full-text index and keep it current by triggers, if this SQLite can.
-
-    One that cannot must not leave triggers behind that fail on every message. Whoever can again finds them missing
-    and builds the index anew.
-    """
-    present = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'found%'")}
-    able = _has_trigrams(db)
-    if able == (present >= _TRIGGERS.keys()):
-        return
-    with transaction(db):
-        for name in _TRIGGERS:
-            db.execute(f"DROP TRIGGER IF EXISTS {name}")
-        if able:
-            if "found" not in present:
-                db.execute(_INDEX.format("IF NOT EXISTS found"))
-            db.execute("INSERT INTO found(found) VALUES ('rebuild')")
-            for name, definition in _TRIGGERS.items():
-                db.execute(f"CREATE TRIGGER {name} {definition}")
-
-
 def drop_index(db: sqlite3.Connection) -> None:
-    """Remove the full-text index and its triggers; `prepare_index` builds them again."""
+    """Remove the full-text index and its triggers; `prepare` builds them again."""
     for name in _TRIGGERS:
         db.execute(f"DROP TRIGGER IF EXISTS {name}")
     db.execute("DROP TABLE IF EXISTS found")
 
 
-def has_index(db: sqlite3.Connection) -> bool:
-    """Whether `prepare_index` found what it needs."""
-    return db.execute("SELECT 1 FROM sqlite_master WHERE name = 'found_insert'").fetchone() is not None
+def _is_current(db: sqlite3.Connection) -> bool:
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    return (version, application) == (len(MIGRATIONS), APPLICATION)
 
 
-def _has_trigrams(db: sqlite3.Connection) -> bool:
-    """Whether this SQLite has FTS5 with trigrams (3.34 or newer, and built so)."""
-    try:
-        db.execute("CREATE VIRTUAL TABLE temp.probe USING fts5(text, tokenize='trigram')")
-        db.execute("DROP TABLE temp.probe")
-    except sqlite3.OperationalError:
-        return False
-    return True
+def _migrate(db: sqlite3.Connection) -> None:
+    version = schema_version(db)
+    db.execute(f"PRAGMA application_id = {APPLICATION}")
+    for statements in MIGRATIONS[version:]:
+        for statement in statements:
+            db.execute(statement)
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+
+def _has_index(db: sqlite3.Connection) -> bool:
+    names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'found%'")}
+    return names >= {"found", *_TRIGGERS}
+
+
+def _build_index(db: sqlite3.Connection) -> None:
+    for name in _TRIGGERS:
+        db.execute(f"DROP TRIGGER IF EXISTS {name}")
+    db.execute(_INDEX)
+    db.execute("INSERT INTO found(found) VALUES ('rebuild')")
+    for name, definition in _TRIGGERS.items():
+        db.execute(f"CREATE TRIGGER {name} {definition}")

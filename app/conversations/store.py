@@ -1,147 +1,164 @@
 """Every conversation on disk, in one SQLite database.
 
-A store belongs to the thread that opened it. Two processes may use one file at once: each sees what the other has
-committed, and leaves alone what the other is writing. Every method raises `StoreError` when the disk refuses; the
-values that the caller holds stay good, `go_on_in_memory` lets the chat continue without the disk, and `return_to_disk`
-writes the changes to the file.
-
-What a method has written survives the end of the process, however it ends. A power cut takes no message that was said
-and no answer that has ended; of one on its way, and of titles and the like, it may take what the operating system had
-not written yet: the last seconds, in whole steps.
+A store belongs to the thread that opened it. Several processes may use one file: each sees what the others have
+committed. A committed write survives the end of the process; messages and ended answers also survive a power cut.
+Every method raises `StoreError` when the disk refuses: `continue_in_memory` then lets the chat go on without the disk,
+and `return_to_disk` writes the changes to the file.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
-from app.conversations.answers import Answers
-from app.conversations.arrivals import Arrivals
 from app.conversations.attached import question_of
-from app.conversations.database import Database
-from app.conversations.deleting import UNDO_S, Deleted
-from app.conversations.inserting import insert_aside, insert_node
-from app.conversations.journal import Journal
-from app.conversations.known import Known, find_known
+from app.conversations.database import ConversationGoneError, store_errors
+from app.conversations.duplicates import find_duplicates
+from app.conversations.journal import Journal, recover, with_pieces
+from app.conversations.memory_fallback import MemoryFallback
 from app.conversations.message import Role
-from app.conversations.opening import move_into_memory, open_copy, open_file
-from app.conversations.outage import Outage
-from app.conversations.reading import Reading
-from app.conversations.recovery import Writers
-from app.conversations.rows import change, dump, gone, storable
-from app.conversations.search import Hit, Search
+from app.conversations.opening import copy_to_memory, is_unused, open_file, open_memory
+from app.conversations.rows import (
+    NODE,
+    SUMMARY,
+    change,
+    dump,
+    insert_node,
+    insert_transcript,
+    storable,
+    to_document,
+    to_node,
+    to_state,
+    to_summary,
+    to_text,
+)
+from app.conversations.search import Hit, search
 from app.conversations.titles import make_title, one_line
-from app.conversations.tree import Conversation, Document, Node, State, Summary, Transcript, Typed
-from app.core import regular_file
+from app.conversations.tree import (
+    Conversation,
+    Document,
+    Node,
+    State,
+    Summary,
+    Transcript,
+    Tree,
+    Typed,
+    model_in,
+)
 from app.core.errors import StoreError
 
-_MOST_SET_ASIDE = 100
-"""Texts; what somebody still looks for is not as old as the one before that."""
+UNDO_S = 24 * 3600.0
+"""Seconds for which a deleted conversation can be restored."""
 UNTIL_SAVED = "Tandem saves them as soon as it can."
 """Fix to show with messages that the disk refuses."""
-_FORGETS = "Conversations are kept in memory only, until Tandem ends."
+_MOST_SET_ASIDE = 100
+"""Discarded prompts in the history."""
+_PURGED_AT_ONCE = 32
+"""Messages; removing one from the index takes as long as adding it, and the screen waits."""
 
 
 class Store:
     """The conversations; `open` and `in_memory` make one.
 
     Attributes:
-        notice: What the user should know about how it was opened; empty if there is nothing to say.
+        database: Its SQLite connection.
+        notice: What the user should know about how it was opened; "" for nothing.
     """
 
-    def __init__(self, database: Database, notice: str = "", now: Callable[[], float] = time.time) -> None:
-        self.notice = notice
-        self._database = database
-        self._rows = database.rows
+    def __init__(
+        self,
+        file: Path | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        # Before the file is opened here: unfinished answers in a file that no other Tandem uses were cut by a crash.
+        self._was_unused = file is None or is_unused(file)
+        self.database, self.notice = (open_memory(), "") if file is None else open_file(file)
+        self._rows = self.database.rows
         self._now = now
-        self._writers = Writers(database.file)
-        self._answers = Answers(database, self._writers, now)
-        self._arrivals = Arrivals(database, self._writers)
-        self._reading = Reading(database, self._writers)
-        self._search = Search(database)
-        self._deleted = Deleted(database, now, self._arrivals.give_up_lost)
-        self._outage: Outage | None = None
+        self._writer = uuid4().hex
+        """Tells this Tandem's unsent prompt from another one's."""
+        self._journals: list[Journal] = []
+        self._fallback: MemoryFallback | None = None
+        cut = self._rows("SELECT id FROM messages WHERE state = 'writing'") if self._was_unused else ()
+        if cut:
+            # What cannot be marked now is marked at the next start.
+            with suppress(StoreError), self.database.write() as db:
+                recover(db, [number for (number,) in cut])
 
     @classmethod
     def open(cls, file: Path, now: Callable[[], float] = time.time) -> Store:
-        """Open the file, making it if it is absent; answers that a crash cut are marked so.
+        """Open the file, creating it if it is absent; mark answers that a crash cut.
 
         Raises:
-            StoreError: It cannot be written, or is of a newer Tandem or another program.
+            StoreError: It cannot be written, or is from a newer Tandem or another program.
         """
-        store = cls(*open_file(file), now)
-        # What cannot be marked now is shown all the same, and marked at the next start.
-        with suppress(StoreError):
-            store.recover()
-        return store
+        return cls(file, now)
 
     @classmethod
     def open_anyway(cls, file: Path) -> Store:
-        """As `open`; of a file that cannot be written a copy in memory, with a notice why.
-
-        `return_to_disk`, or at last `close`, writes what was said, if the disk takes it by then.
-        """
+        """Open the file, or a store in memory with a notice why; `return_to_disk` then tries again."""
         try:
             return cls.open(file)
         except StoreError as error:
-            database, is_copy = open_copy(file)
-            more = UNTIL_SAVED if is_copy or not regular_file.exists(file) else _FORGETS
-            store = cls(database, f"{error.sentences} {more}")
-            store._writers.stand_beside(file)
-            store.recover()
-            store._outage = Outage(database, file, had_file=is_copy)
+            store = cls.in_memory()
+            store.notice = f"{error.sentences} {UNTIL_SAVED}"
+            store._fallback = MemoryFallback(store.database, file)
             return store
 
     @classmethod
-    def in_memory(cls, file: Path | None = None, now: Callable[[], float] = time.time) -> Store:
-        """A store that forgets, with whatever can be read from a file that cannot be written."""
-        database, _ = open_copy(file)
-        store = cls(database, _FORGETS, now)
-        if file is not None:
-            store._writers.stand_beside(file)
-            store.recover()
+    def in_memory(cls, now: Callable[[], float] = time.time) -> Store:
+        """Return an empty store that ends with the process."""
+        store = cls(now=now)
+        store.notice = "Conversations are kept in memory only, until Tandem ends."
         return store
+
+    # The file
 
     @property
     def file(self) -> Path | None:
-        """Where it is; None in memory."""
-        return self._database.file
+        """The database file; None in memory."""
+        return self.database.file
 
     @property
     def on_disk(self) -> bool:
-        """Whether anything outlives this process."""
-        return self._database.file is not None
+        """Whether changes outlive this process."""
+        return self.database.file is not None
 
-    def go_on_in_memory(self) -> bool:
-        """Keep changes in memory until `return_to_disk`, or at last `close`, can write them.
+    def continue_in_memory(self) -> bool:
+        """Copy all conversations to memory and use them there until `return_to_disk`; every id stays valid.
 
         Returns:
-            Whether all conversations were copied and all ids and journals stay valid; False for a damaged file.
+            False for a damaged file, of which nothing was copied.
         """
-        file = self._database.file
+        file = self.database.file
         if file is None:
             return True
-        is_whole = move_into_memory(self._database)
-        self._outage = Outage(self._database, file, had_file=is_whole)
+        is_whole = True
+        try:
+            copy = copy_to_memory(self.database)
+        except StoreError:
+            copy, is_whole = open_memory(), False
+        self.database.replace(copy)
+        self._fallback = MemoryFallback(self.database, file)
         return is_whole
 
     def return_to_disk(self) -> bool:
-        """Write the changes of an outage and use the disk again; every id and journal stays valid.
+        """Write the changes made in memory and use the file again; every id and journal stays valid.
 
         Returns:
-            Whether the store is on the disk again; False if there was no outage.
+            Whether the store is on the disk again; False if it already was.
 
         Raises:
             StoreError: The disk still refuses.
         """
-        if self._outage is None:
+        if self._fallback is None:
             return False
-        # Other processes that find an unfinished answer in the file look for this sign.
-        self._writers.sign()
-        self.notice = self._outage.end()
-        self._outage = None
+        self.notice = self._fallback.write_back()
+        self._fallback = None
         return True
 
     def close(self) -> None:
@@ -151,133 +168,195 @@ class Store:
             StoreError: The disk still refuses.
         """
         try:
-            if not self._answers.close() and self.on_disk:
-                # The copy in memory takes the changes that the file refused.
-                self.go_on_in_memory()
-                self._answers.close()
-            if self._outage is not None and self._outage.has_changes:
-                self._outage.end()
+            if self._journals and not self._end_journals() and self.on_disk:
+                self.continue_in_memory()
+                self._end_journals()
+            if self._fallback is not None and self._fallback.has_changes:
+                self._fallback.write_back()
         except StoreError as error:
             raise StoreError(f"{error.message} The latest messages are lost.", error.hint) from error
         finally:
-            self._outage = None
-            self._writers.close()
-            self._database.close()
+            self._fallback = None
+            self._journals.clear()
+            self.database.close()
+
+    def _end_journals(self) -> bool:
+        """Mark the unfinished answers of this Tandem as cut; returns False if the disk refuses."""
+        unfinished = [journal for journal in self._journals if not journal.ended]
+        for journal in unfinished:
+            journal.flush()
+        if any(journal.has_pending for journal in unfinished):
+            return False
+        try:
+            with self.database.write(durable=True) as db:
+                recover(db, [journal.start.id for journal in unfinished])
+        except StoreError:
+            return False
+        return True
+
+    # Conversations
 
     def summaries(self) -> tuple[Summary, ...]:
-        """All that are not deleted: pinned ones first, then by when something was last said."""
-        return self._reading.summaries()
+        """Return all conversations: pinned ones first, then by last message."""
+        rows = self._rows(
+            f"SELECT {SUMMARY} FROM conversations WHERE deleted IS NULL ORDER BY pinned DESC, updated DESC, id DESC"
+        )
+        return tuple(to_summary(row) for row in rows)
 
     def load(self, conversation: int) -> Conversation:
-        """All of one conversation, also a deleted one."""
-        return self._reading.conversation(conversation)
+        """Return a conversation, also a deleted one, with unfinished answers as far as they are on disk."""
+        rows = self._rows(f"SELECT leaf, settings, draft, {SUMMARY} FROM conversations WHERE id = ?", (conversation,))
+        if not rows:
+            raise ConversationGoneError
+        leaf, settings, draft, *summary = rows[0]
+        nodes: dict[int, Node] = {}
+        for row in self._rows(f"SELECT {NODE} FROM messages WHERE conversation = ? ORDER BY id", (conversation,)):
+            node = to_node(row)
+            if node.state is State.WRITING:
+                with store_errors(self.file):
+                    node = with_pieces(self.database.connection, node)
+            # A reply to a message that damage has removed begins a branch.
+            nodes[node.id] = node if node.parent in nodes else replace(node, parent=None)
+        tree = Tree(nodes, leaf if leaf in nodes else next(reversed(nodes), None))
+        return Conversation(to_summary(summary), tree, to_document(settings), to_text(draft))
 
     def standing(self, conversation: int) -> Mapping[int, State]:
-        """How far every message of one conversation is; much less to read than the conversation."""
-        return self._reading.standing(conversation)
-
-    def holds(self, conversation: int) -> bool:
-        """Whether it is there, also as a deleted one."""
-        return bool(self._rows("SELECT 1 FROM conversations WHERE id = ?", (conversation,)))
+        """Return the state of every message of a conversation; cheaper than `load`."""
+        rows = self._rows("SELECT id, state FROM messages WHERE conversation = ?", (conversation,))
+        return {message: to_state(state) for message, state in rows}
 
     def lists(self, conversation: int) -> bool:
-        """Whether it is there, and nobody has deleted it."""
+        """Return whether a conversation exists and is not deleted."""
         return bool(self._rows("SELECT 1 FROM conversations WHERE id = ? AND deleted IS NULL", (conversation,)))
 
     def create(self, settings: Document | None = None) -> int:
-        """A new, empty conversation; returns its id."""
+        """Create an empty conversation; returns its id."""
         now = self._now()
-        with self._database.write() as db:
+        with self.database.write() as db:
             row = db.execute(
                 "INSERT INTO conversations(created, updated, settings) VALUES (?, ?, ?)", (now, now, dump(settings))
             )
         return int(row.lastrowid or 0)
 
     def rename(self, conversation: int, title: str) -> str:
-        """Give it a title, or with an empty one the title that is made from what was said; returns it."""
+        """Set a title, or with "" the one made from the first prompt; returns it."""
         chosen = one_line(storable(title))
         made = "" if chosen else make_title(question_of(self.load(conversation).tree.opening))
         self._change(conversation, "title = ?, named = ?", chosen or made, bool(chosen))
         return chosen or made
 
     def call_after(self, conversation: int, prompt: str) -> None:
-        """Make the title from another prompt, unless somebody chose one."""
-        title = make_title(question_of(prompt))
-        with self._database.write() as db:
+        """Make the title from another prompt, unless the user chose one."""
+        with self.database.write() as db:
+            title = make_title(question_of(prompt))
             db.execute("UPDATE conversations SET title = ? WHERE id = ? AND NOT named", (title, conversation))
 
     def pin(self, conversation: int, pinned: bool) -> None:
         self._change(conversation, "pinned = ?", pinned)
 
     def delete(self, conversation: int) -> None:
-        """Take it off the list and out of the search; `undelete` brings it back."""
+        """Remove a conversation from the list and the search; `undelete` restores it for a day."""
         self._change(conversation, "deleted = ?", self._now())
 
     def undelete(self, conversation: int) -> None:
-        self._deleted.bring_back(conversation)
+        self._change(conversation, "deleted = NULL")
 
     def deleted(self) -> tuple[int, ...]:
-        """The conversations that `undelete` still brings back, the one that was deleted last at the end."""
-        return self._deleted.numbers()
-
-    def purge(self, older_than_s: float = UNDO_S) -> int:
-        """Remove for good what was deleted longer ago than this; returns how many conversations."""
-        return self._deleted.purge(older_than_s)
+        """Return the conversations that `undelete` can restore, the last deleted one at the end."""
+        rows = self._rows("SELECT id FROM conversations WHERE deleted > ? ORDER BY deleted, id", (self._purge_time,))
+        return tuple(number for (number,) in rows)
 
     def tidy(self) -> bool:
-        """A short step of what there is to do when nobody waits; returns whether there is more.
+        """Remove a few messages of conversations that were deleted a day ago; returns whether there are more."""
+        old, before = "SELECT id FROM conversations WHERE deleted <= ?", (self._purge_time,)
+        if not self._rows(f"{old} LIMIT 1", before):
+            return False
+        some = f"SELECT id FROM messages WHERE conversation IN ({old}) LIMIT {_PURGED_AT_ONCE}"
+        with self.database.write() as db:
+            db.execute(f"DELETE FROM messages WHERE id IN ({some})", before)
+            db.execute(
+                "DELETE FROM conversations WHERE deleted <= ? "
+                "AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation = conversations.id)",
+                before,
+            )
+        return bool(self._rows(f"{old} LIMIT 1", before))
 
-        It removes for good what surely was deleted long ago, and what those who ended without a word have left.
-        """
-        if self._deleted.purge_some():
-            return True
-        self._writers.clear_away()
-        return False
+    @property
+    def _purge_time(self) -> float:
+        return self._now() - UNDO_S
 
     def set_settings(self, conversation: int, settings: Document) -> None:
         self._change(conversation, "settings = ?", dump(settings))
 
+    # Unsent text
+
     def set_draft(self, conversation: int, text: str, *, bring_back: bool = False) -> None:
-        """Keep what was typed and not sent.
+        """Store the unsent prompt of a conversation.
 
         Args:
-            conversation: Where.
-            text: All of it.
-            bring_back: Whether a deleted conversation is to be in the list again: what is typed in one that another
-                Tandem has deleted is not to vanish with it.
+            conversation: Id of the conversation.
+            text: The prompt.
+            bring_back: Whether to restore a conversation that another Tandem has deleted.
         """
-        if bring_back:
-            self._deleted.bring_back(conversation, "draft = ?", storable(text))
-        else:
-            self._change(conversation, "draft = ?", storable(text))
+        self._change(conversation, "draft = ?" + ", deleted = NULL" * bring_back, storable(text))
 
     def keep_unsent(self, text: str) -> None:
-        """Keep what was typed and not sent where nothing was said yet; an empty one is forgotten."""
-        with self._database.write() as db:
-            self._writers.keep_unsent(db, storable(text), self._now())
+        """Store the unsent prompt of an empty conversation; "" removes it."""
+        with self.database.write() as db:
+            if text:
+                row = (self._writer, storable(text), self._now())
+                db.execute("INSERT OR REPLACE INTO unsent(writer, text, updated) VALUES (?, ?, ?)", row)
+            else:
+                db.execute("DELETE FROM unsent WHERE writer = ?", (self._writer,))
+
+    def take_unsent(self) -> str:
+        """Return the last unsent prompt of an earlier run, from now on this one's; "" without any.
+
+        While another Tandem runs the prompt may be in its input line, so it stays there.
+        """
+        rows = self._rows("SELECT writer, text FROM unsent ORDER BY updated DESC LIMIT 1") if self._was_unused else ()
+        for writer, text in rows:
+            with self.database.write() as db:
+                db.execute("DELETE FROM unsent WHERE writer = ?", (writer,))
+            self.keep_unsent(to_text(text))
+            return to_text(text)
+        return ""
+
+    def left_typed(self) -> str:
+        """Return the title of the last conversation if it has an unsent prompt, else ""."""
+        rows = self._rows(
+            "SELECT title, draft FROM conversations WHERE deleted IS NULL ORDER BY updated DESC, id DESC LIMIT 1"
+        )
+        return to_text(rows[0][0]) if rows and to_text(rows[0][1]).strip() else ""
 
     def set_aside(self, text: str, conversation: int | None = None) -> None:
-        """Keep what was typed and gave way to something else, to be found among the prompts; the oldest go.
+        """Store a discarded prompt for the history, and forget the oldest ones.
 
         Args:
-            text: All of it.
-            conversation: Where, and whose deletion it shares; None where nothing was said yet.
+            text: The prompt.
+            conversation: Where it was typed; None for an empty conversation.
         """
-        with self._database.write() as db:
-            insert_aside(db, storable(text), self._now(), conversation)
+        with self.database.write() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO set_aside(text, updated, conversation) "
+                "VALUES (?, ?, (SELECT id FROM conversations WHERE id = ?))",
+                (storable(text), self._now(), conversation),
+            )
             newest = "SELECT text FROM set_aside ORDER BY updated DESC LIMIT ?"
             db.execute(f"DELETE FROM set_aside WHERE text NOT IN ({newest})", (_MOST_SET_ASIDE,))
 
-    def take_unsent(self) -> str:
-        """What was kept so by a Tandem that no longer runs, from now on this one's; empty if nothing was."""
-        if not self._rows("SELECT 1 FROM unsent LIMIT 1"):
-            return ""
-        with self._database.write() as db:
-            return self._writers.take_unsent(db, self._now())
+    def typed(self, limit: int) -> tuple[Typed, ...]:
+        """Return the prompts of all conversations and the discarded ones, newest first."""
+        rows = self._rows(
+            "SELECT m.text, 1, m.created AS at, m.id AS id "
+            "FROM messages m JOIN conversations c ON c.id = m.conversation WHERE m.role = 'user' AND c.deleted IS NULL "
+            "UNION ALL SELECT a.text, 0, a.updated, 0 FROM set_aside a LEFT JOIN conversations c "
+            "ON c.id = a.conversation WHERE c.deleted IS NULL ORDER BY at DESC, id DESC LIMIT ?",
+            (limit,),
+        )
+        return tuple(Typed(to_text(text), said=bool(said)) for text, said, *_ in rows)
 
-    def left_typed(self) -> str:
-        """The title of what was last said something in, where something was typed there and not sent; else ""."""
-        return self._reading.left_typed()
+    # Messages
 
     def add(
         self,
@@ -289,16 +368,34 @@ class Store:
         parent: int | None,
         state: State = State.COMPLETE,
     ) -> Node:
-        """Put a message under another one and make it the active leaf; under the parent of an older one, a branch."""
+        """Add a message below another one and make it the active leaf; a second reply is a branch."""
         node = Node(0, parent, role, storable(text), storable(reasoning), state, self._now())
-        with self._database.write(durable=True) as db:
-            return insert_node(db, conversation, node)
+        return self._add(conversation, node, durable=True)
+
+    def _add(self, conversation: int, node: Node, stats: Document | None = None, *, durable: bool = False) -> Node:
+        title = make_title(question_of(node.text)) if node.role is Role.USER else ""
+        with self.database.write(durable=durable) as db:
+            if node.parent is not None:
+                known = db.execute(
+                    "SELECT 1 FROM messages WHERE id = ? AND conversation = ?", (node.parent, conversation)
+                )
+                if known.fetchone() is None:
+                    raise ConversationGoneError
+            # A conversation that is used is not deleted, whatever another Tandem did.
+            change(
+                db,
+                "UPDATE conversations SET deleted = NULL, updated = ?, "
+                "title = CASE title WHEN '' THEN ? ELSE title END WHERE id = ?",
+                *(node.created, title, conversation),
+            )
+            node = replace(node, id=insert_node(db, conversation, node, stats))
+            db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (node.id, conversation))
+        return node
 
     def switch(self, conversation: int, leaf: int) -> None:
         """Make the branch that ends with this message the active one."""
-        known = self._rows("SELECT 1 FROM messages WHERE id = ? AND conversation = ?", (leaf, conversation))
-        if not known:
-            raise gone()
+        if not self._rows("SELECT 1 FROM messages WHERE id = ? AND conversation = ?", (leaf, conversation)):
+            raise ConversationGoneError
         self._change(conversation, "leaf = ?", leaf)
 
     def answer(
@@ -315,64 +412,63 @@ class Store:
             conversation: Id of the conversation.
             parent: Id of the message.
             clock: Seconds, monotonic.
-            models: Names of the models by role; also kept with an answer that a crash cuts.
+            models: Names of the models by role, also kept with an answer that a crash cuts.
         """
-        return self._answers.begin(conversation, parent, clock, models or {})
+        models = models or {}
+        leaf = self._rows("SELECT leaf FROM conversations WHERE id = ?", (conversation,))
+        now, model = self._now(), model_in(models)
+        node = Node(0, parent, Role.ASSISTANT, "", state=State.WRITING, created=now, model=model)
+        return self._begin(self._add(conversation, node, models), leaf[0][0], clock)
 
     def resume(self, message: int, clock: Callable[[], float] = time.monotonic) -> Journal:
         """Begin to continue an answer that was stopped or cut."""
-        return self._answers.resume(message, clock)
+        rows = self._rows(f"SELECT conversation, {NODE} FROM messages WHERE id = ?", (message,))
+        if not rows:
+            raise ConversationGoneError
+        conversation, *row = rows[0]
+        node = to_node(row)
+        if node.state is State.WRITING:
+            raise StoreError("This answer is being written, here or by another Tandem.", "Wait for its end.")
+        with self.database.write() as db:
+            db.execute("UPDATE messages SET state = 'writing' WHERE id = ?", (message,))
+            db.execute("UPDATE conversations SET deleted = NULL WHERE id = ?", (conversation,))
+        return self._begin(node, message, clock)
+
+    def _begin(self, node: Node, leaf: int | None, clock: Callable[[], float]) -> Journal:
+        journal = Journal(self.database, node, leaf, clock, self._now)
+        self._journals = [each for each in self._journals if not each.ended] + [journal]
+        return journal
 
     def stats(self, message: int) -> Document:
-        """The numbers of an answer; empty if there are none."""
-        return self._reading.stats(message)
+        """Return the numbers of an answer; empty without any."""
+        rows = self._rows("SELECT stats FROM messages WHERE id = ?", (message,))
+        return to_document(rows[0][0]) if rows else {}
 
     def set_stats(self, message: int, stats: Document) -> None:
-        """Put something in the place of the numbers of a message: of a prompt, why nothing came of it."""
-        with self._database.write() as db:
+        """Replace the numbers of a message; with a prompt they say why it has no answer."""
+        with self.database.write() as db:
             db.execute("UPDATE messages SET stats = ? WHERE id = ?", (dump(stats), message))
-            # That a conversation has changed is told by its row.
-            of_it = "id = (SELECT conversation FROM messages WHERE id = ?)"
-            db.execute(f"UPDATE conversations SET updated = ? WHERE {of_it}", (self._now(), message))
+
+    # Search, export and import
 
     def search(self, query: str, limit: int = 50) -> tuple[Hit, ...]:
-        """Conversations that hold every word of the query; cheap enough for every key."""
-        return self._search.conversations(query, limit)
-
-    def find(self, conversation: int, query: str, limit: int = 1000) -> tuple[Hit, ...]:
-        """Messages of one conversation that hold every word of the query."""
-        return self._search.messages(conversation, query, limit)
-
-    def typed(self, limit: int) -> tuple[Typed, ...]:
-        """What the user said, and set aside, in all conversations that are not deleted, newest first."""
-        return self._reading.typed(limit)
+        """Return conversations that hold every word of the query; cheap enough for every key press."""
+        return search(self.database, query, limit)
 
     def transcript(self, conversation: int) -> Transcript:
-        """A conversation with everything that an export needs."""
-        return self._reading.transcript(conversation)
+        """Return a conversation with everything that an export needs."""
+        rows = self._rows("SELECT id, stats FROM messages WHERE conversation = ? AND stats != '{}'", (conversation,))
+        return Transcript(self.load(conversation), {message: to_document(stats) for message, stats in rows})
 
-    def turn_to_import(self, waits: Callable[[], object]) -> AbstractContextManager[None]:
-        """What other imports bring is there when this block begins, or comes after its end.
+    def duplicates(self, transcripts: Sequence[Transcript], now: float) -> tuple[int | None, ...]:
+        """Return for each imported conversation the id of a stored one that holds it; see `duplicates`."""
+        return find_duplicates(self.database, transcripts, now)
 
-        Args:
-            waits: Called where another one goes on; it is waited for, however long it takes.
-        """
-        return self._arrivals.turn(waits)
+    def insert(self, transcripts: Sequence[Transcript]) -> tuple[int, ...]:
+        """Insert conversations as new ones, all or none; returns their ids."""
+        with self.database.write(durable=True) as db:
+            return tuple(insert_transcript(db, transcript) for transcript in transcripts)
 
-    def known(self, transcripts: Sequence[Transcript], now: float) -> tuple[Known, ...]:
-        """What of these, which were read at that time, is there already; see `app.conversations.known`."""
-        return find_known(self._database, transcripts, now)
-
-    def insert(
-        self, transcripts: Sequence[Transcript], told: Callable[[float], None] = lambda share: None
-    ) -> tuple[int, ...]:
-        """Put conversations in as new ones, all or none; returns their ids. `told` hears how far that is, of 1."""
-        return self._arrivals.bring(transcripts, told)
-
-    def recover(self) -> int:
-        """Mark as cut what a Tandem that no longer runs was writing; returns how many answers."""
-        return self._writers.recover(self._database)
-
-    def _change(self, conversation: int, what: str, *values: object) -> None:
-        with self._database.write() as db:
-            change(db, f"UPDATE conversations SET {what} WHERE id = ?", *values, conversation)
+    def _change(self, conversation: int, columns: str, *values: object) -> None:
+        with self.database.write() as db:
+            change(db, f"UPDATE conversations SET {columns} WHERE id = ?", *values, conversation)

@@ -1,4 +1,4 @@
-"""Reading a file that the user names as text. Nothing is opened that could block or that has no end."""
+"""Read a text file that the user names; never open what could block or has no end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.core.errors import AppError
 MAX_BYTES = 8 << 20
 
 _LOOK = 8192
-"""Bytes that tell text from anything else."""
+"""Bytes that decide whether a file is text."""
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -26,56 +26,51 @@ _CONTROLS = frozenset(range(32)) - set(b"\t\n\r\f\x1b\b")
 
 
 class MissingFile(AppError):  # noqa: N818 - what is missing is the file
-    """There is no such file; the name may not have been meant as one."""
+    """There is no such file."""
 
 
 class FolderNamed(AppError):  # noqa: N818 - what it names is a folder
-    """There is a folder of that name; the name may not have been meant as a path."""
+    """There is a folder of that name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A text that was read.
-
-    Attributes:
-        text: With line feeds only.
-        encoding: What it was read as.
-    """
+    """A decoded text; its lines end with line feeds only."""
 
     text: str
     encoding: str
 
 
 def text_size(path: Path, name: str) -> int:
-    """Bytes of a regular file, without opening it.
+    """Return the bytes of a regular file, without opening it.
 
     Args:
         path: The file.
-        name: What to call it.
+        name: Its name in error messages.
 
     Raises:
-        MissingFile: It is absent.
+        MissingFile: There is no such file.
         FolderNamed: It is a folder.
-        AppError: It is no regular file either.
+        AppError: It is a device or a pipe.
     """
-    with sentences(name):
+    with file_errors(name):
         return regular_file.status(path).st_size
 
 
 def read_text(path: Path, name: str, most_bytes: int = MAX_BYTES) -> TextFile:
-    """All of a text file.
+    """Return the text of a file.
 
     Args:
         path: The file.
-        name: What to call it.
-        most_bytes: A larger one is refused.
+        name: Its name in error messages.
+        most_bytes: Largest size.
 
     Raises:
-        AppError: It is absent, not a regular file, not to be read, too large, or not text.
+        AppError: It is absent, not a regular file, too large, or not text, or cannot be read.
     """
-    # Before it is opened: a device may do something about that.
+    # Before it is opened: opening a device may have an effect.
     text_size(path, name)
-    with sentences(name):
+    with file_errors(name):
         data = regular_file.read_bytes(path, most_bytes + 1)
     if len(data) > most_bytes:
         raise AppError(f"{name} is larger than {most_bytes / (1 << 20):.0f} MB.", "Include a part of it.")
@@ -84,12 +79,12 @@ def read_text(path: Path, name: str, most_bytes: int = MAX_BYTES) -> TextFile:
 
 
 def marked_encoding(data: bytes) -> str | None:
-    """The encoding that a text's first bytes name; None if they name none."""
+    """Return the encoding of a byte order mark; None without one."""
     return next((encoding for mark, encoding in _MARKS if data.startswith(mark)), None)
 
 
 def looks_binary(head: bytes) -> bool:
-    """Whether the first bytes of a file are not those of a text."""
+    """Return whether the first bytes of a file are not text."""
     if marked_encoding(head):
         return False
     head = head[:_LOOK]
@@ -98,7 +93,7 @@ def looks_binary(head: bytes) -> bool:
 
 def _decode(data: bytes, name: str) -> tuple[str, str]:
     marked = marked_encoding(data)
-    # Windows-1252 is what text without a mark and not in UTF-8 most often is.
+    # Text without a mark that is not UTF-8 is most often Windows-1252.
     encodings = (marked,) if marked else ("utf-8", "cp1252")
     if looks_binary(data):
         raise AppError(f"{name} is not text.", "Include a text file.")
@@ -111,8 +106,8 @@ def _decode(data: bytes, name: str) -> tuple[str, str]:
 
 
 @contextmanager
-def sentences(name: str) -> Iterator[None]:
-    """Whatever keeps a file from being read, in words."""
+def file_errors(name: str) -> Iterator[None]:
+    """Raise errors of reading a file as `AppError`."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):

@@ -71,6 +71,11 @@ class Node:
     ending: Ending = UNKNOWN
     model: str = ""
 
+    @property
+    def ended_state(self) -> State:
+        """The state in a file, where no one is writing it."""
+        return State.CUT if self.state is State.WRITING else self.state
+
     def says_as(self, other: Node) -> bool:
         """Whether another one is the same message, and as far."""
         return (self.id, self.state, self.text) == (other.id, other.state, other.text)

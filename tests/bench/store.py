@@ -49,8 +49,6 @@ def main() -> None:
         _print("load the conversation", lambda: store.load(conversation).tree.path)
         for query in _QUERIES:
             _print(f"search {query!r}, {len(store.search(query))} hit", partial(store.search, query))
-            hits = len(store.find(conversation, query))
-            _print(f"find {query!r}, {hits} hits", partial(store.find, conversation, query))
         _journal(store, conversation)
         export = Path(folder) / "all.json"
         _print("export to JSON", lambda: export.write_text(to_json([store.transcript(conversation)]), "utf-8"))

@@ -1,6 +1,8 @@
-"""Conversations on disk at times that a test chooses."""
+"""Helpers of tests that keep conversations on disk."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from app.conversations.message import Role
 from app.conversations.store import Store
@@ -8,7 +10,7 @@ from app.conversations.tree import Node
 
 
 class Clock:
-    """Time that passes when it is told to, in seconds."""
+    """Time that passes when a test says so, in seconds."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now
@@ -21,3 +23,23 @@ def exchange(store: Store, prompt: str, answer: str) -> tuple[int, Node, Node]:
     conversation = store.create()
     asked = store.add(conversation, Role.USER, prompt, parent=None)
     return conversation, asked, store.add(conversation, Role.ASSISTANT, answer, parent=asked.id)
+
+
+def fill_disk(store: Store) -> None:
+    """Make SQLite report a full disk for whatever needs another page."""
+    ((pages,),) = store.database.rows("PRAGMA page_count")
+    store.database.connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def kill(store: Store) -> None:
+    """Let go of the file as the end of a process does, without writing."""
+    store.database.connection.close()
+
+
+def texts(file: Path) -> list[list[str]]:
+    """Return the active branch of every conversation in a file."""
+    store = Store.open(file)
+    found = [[node.text for node in store.load(each.id).tree.path] for each in store.summaries()]
+    assert store.database.rows("PRAGMA integrity_check") == [("ok",)]
+    store.close()
+    return sorted(found)

@@ -5,25 +5,22 @@ from __future__ import annotations
 import json
 import math
 import os
-import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.conversations import importing
-from app.conversations.export import to_json
+from app.conversations.export import FORMAT, to_json, to_markdown
 from app.conversations.importing import read_file
-from app.conversations.markdown import from_markdown, to_markdown
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
-from app.core.errors import AppError, StoreError
+from app.core.errors import AppError
 from app.core.printable import printable
 from app.settings.kinds import LONGEST_TEXT, Texts
 from app.settings.live import LiveSettings, Scope
@@ -44,6 +41,15 @@ SAMPLE = Transcript(
     ),
     {4: {"predicted_n": 12, "acceptance": 0.75}},
 )
+
+
+def read(text: str, name: str = "x.md") -> Transcript:
+    """Import the one conversation of a file with this text."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, name)
+        file.write_text(text, encoding="utf-8", newline="")
+        (found,) = read_file(file, now=0.0)
+    return found
 
 
 def renumbered(transcript: Transcript) -> Transcript:
@@ -82,14 +88,14 @@ def test_markdown_brings_the_active_branch_back(tmp_path: Path) -> None:
     file = tmp_path / "one.md"
     text = to_markdown([SAMPLE, SAMPLE])
     file.write_text(text, encoding="utf-8")
-    read, again = read_file(file)
+    found, again = read_file(file)
 
-    assert read == again
-    path = read.conversation.tree.path
+    assert found == again
+    path = found.conversation.tree.path
     assert [(n.role, n.text, n.reasoning, n.state, n.created) for n in path] == [
         (n.role, n.text, n.reasoning, n.state, n.created) for n in SAMPLE.conversation.tree.path
     ]
-    assert read.conversation.summary.title == "Light --> and *dark*"
+    assert found.conversation.summary.title == "Light --> and *dark*"
     assert all(line.count("-->") == 1 for line in text.splitlines() if line.startswith("<!-- tandem:conv"))
     assert "# Light --> and \\*dark\\*" in text
     assert "## Answer (cut)" in text
@@ -109,9 +115,9 @@ def test_a_prompt_that_nothing_came_of_is_told_in_markdown_and_comes_back_beside
     file = tmp_path / "one.md"
     text = to_markdown([Transcript(Conversation(Summary(0, "t"), Tree({n.id: n for n in nodes}, 8)))])
     file.write_text(text, encoding="utf-8")
-    [read] = read_file(file)
+    [found] = read_file(file)
 
-    tree = read.conversation.tree
+    tree = found.conversation.tree
     assert "## You (not answered)\n\nnobody answers\n" in text
     assert "edit" not in text
     assert [node.text for node in tree.path] == ["Hello", "Hi", "answered", "Yes", "the last"]
@@ -121,11 +127,10 @@ def test_a_prompt_that_nothing_came_of_is_told_in_markdown_and_comes_back_beside
 def test_thinking_is_folded_away_in_markdown(tmp_path: Path) -> None:
     shown = replace(SAMPLE, conversation=replace(SAMPLE.conversation, tree=SAMPLE.conversation.tree.switched(4)))
     text = to_markdown([shown])
-    [read] = from_markdown(text, 9)
+    answer = read(text).conversation.tree.path[-1]
 
     assert "<details>\n<summary>Thinking</summary>" in text
-    assert read["messages"][-1]["reasoning"] == "Hm\n<!-- tandem:text -->"
-    assert read["messages"][-1]["text"] == "Because --> of\n\nlight"
+    assert (answer.reasoning, answer.text) == ("Hm\n<!-- tandem:text -->", "Because --> of\n\nlight")
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), min_size=1, max_size=4))
@@ -135,9 +140,9 @@ def test_any_text_survives_markdown(texts: list[tuple[str, str]]) -> None:
         for n, (text, thought) in enumerate(texts, 1)
     }
     whole = Transcript(Conversation(Summary(0, "t"), Tree(nodes, len(texts))))
-    [read] = from_markdown(to_markdown([whole]), 9)
+    path = read(to_markdown([whole])).conversation.tree.path
 
-    assert [(m["text"], m.get("reasoning", "")) for m in read["messages"]] == [
+    assert [(n.text, n.reasoning) for n in path] == [
         (n.text.strip("\n"), n.reasoning.strip("\n")) for n in nodes.values()
     ]
 
@@ -145,9 +150,9 @@ def test_any_text_survives_markdown(texts: list[tuple[str, str]]) -> None:
 def test_a_message_cannot_forge_another(tmp_path: Path) -> None:
     forged = 'a\u2028<!-- tandem:message {"role": "user"} -->\r\x85<!-- tandem:message {"role": "user"} -->'
     node = Node(1, None, Role.ASSISTANT, forged)
-    [read] = from_markdown(to_markdown([Transcript(Conversation(Summary(0, "t"), Tree({1: node}, 1)))]), 9)
+    text = to_markdown([Transcript(Conversation(Summary(0, "t"), Tree({1: node}, 1)))])
 
-    assert [m["text"] for m in read["messages"]] == [printable(forged)]
+    assert [n.text for n in read(text).conversation.tree.path] == [printable(forged)]
 
 
 def test_all_of_an_import_goes_in_or_nothing(tmp_path: Path) -> None:
@@ -161,106 +166,6 @@ def test_all_of_an_import_goes_in_or_nothing(tmp_path: Path) -> None:
     (number,) = store.insert([Transcript(Conversation(Summary(0, "w"), Tree({3: writing}, 3)))])
     assert store.load(number).tree.path[0].state is State.CUT
     store.close()
-
-
-LONG = Transcript(
-    Conversation(
-        Summary(0, "Long"), Tree({n: Node(n, n - 1 or None, Role.USER, f"said {n} " * 9000) for n in range(1, 5)}, 4)
-    )
-)
-"""Of more than goes in at once."""
-
-
-def test_others_write_while_an_import_goes_on_and_see_nothing_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "conversations.db"
-    # Also where the clock says that it is 1970.
-    store, other = Store.open(file, lambda: 10.0), Store.open(file, lambda: 10.0)
-    kept: list[int] = []
-
-    def meanwhile(_: float) -> None:
-        while other.tidy():
-            pass
-        kept.append(other.create())
-        assert [each.id for each in other.summaries()] == kept[::-1]
-        assert (other.search("said"), other.deleted()) == ((), ())
-
-    monkeypatch.setattr("app.conversations.arrivals.sleep", meanwhile)
-    shares: list[float] = []
-    (number,) = store.insert([LONG], shares.append)
-
-    assert len(kept) == len(shares) > 1
-    assert shares == sorted(shares)
-    assert shares[-1] == 1
-    assert number in [each.id for each in other.summaries()]
-    assert other.load(number).tree.path[-1].text == LONG.conversation.tree.path[-1].text
-    for each in (store, other):
-        each.close()
-
-
-def test_what_would_fill_the_disk_is_refused_before_anything_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = Store.open(tmp_path / "conversations.db")
-    monkeypatch.setattr("app.conversations.arrivals.disk_usage", lambda _: SimpleNamespace(free=9 << 20))
-    with pytest.raises(StoreError, match="too full for so much"):
-        store.insert([LONG])
-    assert store._database.rows("SELECT count(*) FROM conversations") == [(0,)]
-    store.insert([SAMPLE])
-    store.close()
-
-
-def test_an_import_that_another_tandem_has_cleared_away_is_no_success(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "conversations.db"
-    store, other = Store.open(file), Store.open(file)
-
-    def taken_for_dead(_: float) -> None:
-        with other._database.write() as db:
-            db.execute("DELETE FROM arriving")
-
-    monkeypatch.setattr("app.conversations.arrivals.sleep", taken_for_dead)
-    with pytest.raises(StoreError, match="cleared away"):
-        store.insert([SAMPLE])
-    assert store.summaries() == ()
-    for each in (store, other):
-        each.close()
-
-
-def test_messages_without_a_word_take_their_turns_too(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "conversations.db")
-    nodes = {n: Node(n, n - 1 or None, Role.USER, "") for n in range(1, 1001)}
-    shares: list[float] = []
-    store.insert([Transcript(Conversation(Summary(0, "many"), Tree(nodes, 1000)))], shares.append)
-
-    assert len(shares) > 2
-    store.close()
-
-
-def test_of_an_import_that_was_killed_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "conversations.db"
-    store = Store.open(file)
-
-    def killed(_: float) -> None:
-        # As the end of a process does: it lets go of the file, and nothing is written.
-        store._writers.close()
-        store._database.close()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("app.conversations.arrivals.sleep", killed)
-    with pytest.raises(KeyboardInterrupt):
-        store.insert([LONG])
-
-    after = Store.open(file)
-    assert after.summaries() == ()
-    assert after._database.rows("SELECT count(*) > 0 FROM messages") == [(1,)]
-    while after.tidy():
-        assert (after.summaries(), after.deleted()) == ((), ())
-    for table in ("conversations", "messages", "arriving"):
-        assert after._database.rows(f"SELECT count(*) FROM {table}") == [(0,)]
-    after.close()
 
 
 def test_an_answer_on_its_way_is_exported_as_cut(tmp_path: Path) -> None:
@@ -299,8 +204,8 @@ def test_what_was_redirected_into_a_file_on_windows_is_read(tmp_path: Path, name
     text = to_json([SAMPLE]) if name == "x.json" else to_markdown([SAMPLE])
     file.write_bytes(text.replace("\n", "\r\n").encode(encoding))
 
-    (read,) = read_file(file)
-    assert [node.text for node in read.conversation.tree.path] == [node.text for node in SAMPLE.conversation.tree.path]
+    (found,) = read_file(file)
+    assert [node.text for node in found.conversation.tree.path] == [node.text for node in SAMPLE.conversation.tree.path]
 
 
 def test_parents_may_come_after_their_replies() -> None:
@@ -309,7 +214,8 @@ def test_parents_may_come_after_their_replies() -> None:
         {"id": "b", "parent": "a", "role": "assistant", "text": "2"},
         {"id": "a", "parent": None, "role": "user", "text": "1"},
     ]
-    tree = importing._transcript({"messages": messages, "leaf": "c"}, 0.0).conversation.tree
+    raw = {"format": FORMAT, "version": 1, "conversations": [{"messages": messages, "leaf": "c"}]}
+    tree = read(json.dumps(raw), "x.json").conversation.tree
 
     assert [node.text for node in tree.path] == ["1", "2", "3"]
     assert list(tree.nodes) == [1, 2, 3]
@@ -317,12 +223,14 @@ def test_parents_may_come_after_their_replies() -> None:
 
 def test_what_could_steer_a_terminal_is_left_out() -> None:
     messages = [{"id": 1, "role": "user", "text": "a\x1b[2Jb\u202ec\ud800"}]
-    read = importing._transcript({"messages": messages, "title": "\x07t\n\nu" + "x" * 999, "draft": "\x9bd"}, 0.0)
+    told = {"messages": messages, "title": "\x07t\n\nu" + "x" * 999, "draft": "\x9bd"}
+    raw = {"format": FORMAT, "version": 1, "conversations": [told]}
+    found = read(json.dumps(raw), "x.json").conversation
 
-    assert read.conversation.tree.path[0].text == "a[2Jbc?"
-    assert read.conversation.summary.title.startswith("t ux")
-    assert len(read.conversation.summary.title) <= 200
-    assert read.conversation.draft == "d"
+    assert found.tree.path[0].text == "a[2Jbc?"
+    assert found.summary.title.startswith("t ux")
+    assert len(found.summary.title) <= 200
+    assert found.draft == "d"
 
 
 def sample() -> dict[str, Any]:
@@ -367,7 +275,7 @@ _MESSAGE = (*_FIRST, "messages", 0)
         ((*_MESSAGE, "state"), "done", "unknown state"),
         ((*_MESSAGE, "text"), None, "not text"),
         ((*_MESSAGE, "reasoning"), 5, "not text"),
-        ((*_MESSAGE, "created"), "now", "not a number"),
+        ((*_MESSAGE, "created"), "now", "out of range"),
         ((*_MESSAGE, "created"), -1, "out of range"),
         ((*_MESSAGE, "created"), 1e300, "out of range"),
         ((*_MESSAGE, "stats"), [1], "not an object"),
@@ -381,7 +289,7 @@ _MESSAGE = (*_FIRST, "messages", 0)
 def test_a_file_that_lies_is_refused_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: tuple[Any, ...], value: Any, reason: str
 ) -> None:
-    monkeypatch.setattr(importing, "MAX_DOCUMENT", 1000)
+    monkeypatch.setattr("app.conversations.importing._MAX_DOCUMENT", 1000)
     raw = sample()
     change(path, value)(raw)
     file = tmp_path / "x.json"
@@ -400,7 +308,7 @@ def test_a_file_that_lies_is_refused_with_a_reason(
         (b"\xff", "not UTF-8 text"),
         (b"\xff\xfe\x00", "not UTF-16-LE text"),
         (b"[" * 100_000, "nested too deeply"),
-        pytest.param(b'[{"id": ' + b"9" * 5000 + b"}]", "a number in it has 5,000 digits", id="digits"),
+        pytest.param(b'[{"id": ' + b"9" * 5000 + b"}]", "digits", id="digits"),
         (
             b'{"format": "tandem-conversations", "version": 1, "conversations": [{"messages": [], "created": NaN}]}',
             "NaN",
@@ -419,90 +327,15 @@ def test_a_file_that_is_no_json_is_refused(tmp_path: Path, data: bytes, reason: 
         read_file(file)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("x.json", "[],"), ("x.json", "{},"), ("x.json", "1,"), ("x.json", '"a","[",'), ("x.md", "a\n"), ("x.txt", "\n")],
-)
-def test_a_file_that_would_fill_the_memory_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
-) -> None:
-    monkeypatch.setattr(json, "loads", None)
-    monkeypatch.setattr(importing, "from_markdown", None)
-    file = tmp_path / name
-    file.write_text(text * 10_000, encoding="utf-8")
-
-    with pytest.raises(AppError, match="it takes 1 MB of memory or more, and 1 MB are free"):
-        read_file(file, memory=1_000_000)
-
-
-def test_a_file_that_is_larger_than_the_memory_is_not_even_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.core.regular_file.read_bytes", None)
-    file = tmp_path / "x.json"
-    with file.open("wb") as sparse:
-        sparse.truncate(5_000_000_000)
-
-    with pytest.raises(AppError, match=r"it takes 5\.0 GB of memory or more, and 1\.0 GB are free"):
-        read_file(file, memory=1_000_000_000)
-
-
-def of(nodes: list[Node]) -> Transcript:
-    return Transcript(Conversation(Summary(0, "t"), Tree({node.id: node for node in nodes}, len(nodes) or None)))
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(lambda: [of([Node(1, None, Role.USER, "x" * 9_000_000)])], id="a long message"),
-        pytest.param(lambda: [of([Node(1, None, Role.ASSISTANT, "", "y" * 9_000_000)])], id="long thinking"),
-        pytest.param(lambda: [of([Node(1, None, Role.USER, '[{"a": 1},\n"\\",' * 100_000)])], id="a table"),
-        pytest.param(
-            lambda: [of([Node(n, n - 1 or None, Role.USER, "x") for n in range(1, 5001)])], id="many messages"
-        ),
-        pytest.param(lambda: [of([]) for _ in range(11_000)], id="many conversations"),
-    ],
-)
-def test_what_was_exported_is_read_in_the_memory_that_it_took(
-    tmp_path: Path, make: Callable[[], list[Transcript]]
-) -> None:
-    file = tmp_path / "all.json"
-    tracemalloc.start()
-    written = make()
-    file.write_bytes(to_json(written).encode())
-    taken = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-
-    read = read_file(file, memory=taken)
-    assert [each.conversation.tree for each in read] == [each.conversation.tree for each in written]
-
-
 def test_the_longest_settings_that_can_be_made_are_read(tmp_path: Path) -> None:
     live = LiveSettings()
     live.set("answer.system", '"' * LONGEST_TEXT, Scope.CONVERSATION)
     live.set("answer.stop", ("\x01" * LONGEST_TEXT,) * Texts().most, Scope.CONVERSATION)
     file = tmp_path / "all.json"
     file.write_text(to_json([replace(SAMPLE, conversation=replace(SAMPLE.conversation, settings=live.document))]))
-    [read] = read_file(file)
+    [found] = read_file(file)
 
-    assert read.conversation.settings == live.document
-
-
-def test_messages_of_a_markdown_file_are_counted_while_they_are_read() -> None:
-    head, message = "<!-- tandem:conversation {} -->\n", '<!-- tandem:message {"role": "user"} -->\n## You\na\n'
-    for file in ("## You\na\n" * 9, head + message * 9):
-        with pytest.raises(ValueError, match="more messages in it than the 8 for which memory is free"):
-            from_markdown(file, 8)
-    assert len(from_markdown("## You\na\n" * 9, 9)[0]["messages"]) == 9
-    assert len(from_markdown(head + message * 9, 9)[0]["messages"]) == 9
-
-
-def test_more_than_there_is_memory_for_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "x.json"
-    file.write_text(json.dumps([{"role": "user", "content": "x"}] * 2000), encoding="utf-8")
-    with pytest.raises(AppError, match="2,001 conversations and messages in it, and the memory that is free is for 1,"):
-        read_file(file, memory=1_600_000)
-    assert len(read_file(file, memory=1_800_000)[0].conversation.tree.nodes) == 2000
+    assert found.conversation.settings == live.document
 
 
 @pytest.mark.parametrize(
@@ -535,7 +368,7 @@ def test_a_damaged_comment_is_named_by_its_line(tmp_path: Path, kind: str, given
     lines = ["<!-- tandem:conversation -->", '<!-- tandem:message {"role": "user"} -->', "## You", "Hi"]
     file.write_text("\n".join([*lines, f"<!-- tandem:{kind} {given} -->", "Hi"]), encoding="utf-8")
 
-    with pytest.raises(AppError, match="the comment in line 5, by which Tandem knows what follows, is damaged"):
+    with pytest.raises(AppError, match="the comment in line 5, which describes the text below it, is damaged"):
         read_file(file)
 
 
@@ -544,7 +377,7 @@ def test_a_damaged_comment_is_named_by_its_line(tmp_path: Path, kind: str, given
     [
         (
             "LICENSE",
-            'it is no conversation: neither JSON, nor a Markdown file (.md) in which headings such as "## You"',
+            'it is no conversation: neither JSON, nor a Markdown file (.md) with headings such as "## You"',
         ),
         ("broken.json", "it is not JSON, from line 1 on."),
     ],
@@ -575,7 +408,7 @@ def test_what_has_no_end_is_named_and_never_waited_for(tmp_path: Path) -> None:
 def test_a_chain_of_any_length_is_read(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_text(json.dumps([{"role": "user", "content": "x"}] * 20_000), encoding="utf-8")
-    [read] = read_file(file)
+    [found] = read_file(file)
 
-    assert len(read.conversation.tree.path) == 20_000
-    assert not math.isnan(read.conversation.summary.created)
+    assert len(found.conversation.tree.path) == 20_000
+    assert not math.isnan(found.conversation.summary.created)

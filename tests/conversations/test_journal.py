@@ -1,25 +1,26 @@
-"""Answers on their way to the disk."""
+"""Answers on their way to the disk, and what a killed Tandem leaves of them."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from app.conversations.ending import UNKNOWN
 from app.conversations.journal import WAIT_S, Journal
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.conversations.tree import Node, State
+from app.conversations.tree import Node, State, Tree
 from app.core.errors import StoreError
-from tests.conversations.stores import Clock
+from tests.conversations.stores import Clock, kill
 
 
 class Talk:
     """A store with one prompt."""
 
     def __init__(self, file: Path) -> None:
+        self.file = file
         self.clock = Clock(0.0)
         self.store = Store.open(file)
         self.conversation = self.store.create()
@@ -29,10 +30,20 @@ class Talk:
         return self.store.answer(self.conversation, self.asked.id, self.clock)
 
     def pieces(self) -> list[tuple[str, int]]:
-        return list(self.store._database.rows("SELECT text, reasoning FROM journal ORDER BY message, seq"))
+        return list(self.store.database.rows("SELECT text, reasoning FROM journal ORDER BY message, seq"))
 
     def last(self) -> Node:
         return self.store.load(self.conversation).tree.path[-1]
+
+    def after_kill(self) -> Tree:
+        """Kill Tandem; return what the next start shows, and the one after that."""
+        kill(self.store)
+        self.store = Store.open(self.file)
+        tree = self.store.load(self.conversation).tree
+        self.store.close()
+        self.store = Store.open(self.file)
+        assert self.store.load(self.conversation).tree == tree
+        return tree
 
 
 @pytest.fixture
@@ -54,14 +65,12 @@ def test_pieces_are_written_once_they_have_waited(talk: Talk) -> None:
     journal.tick()
     assert talk.pieces() == [("one two ", 0)]
     journal.add("three")
-    journal.tick()
-    assert len(talk.pieces()) == 1
     talk.clock.now += WAIT_S
     journal.tick()
     assert talk.pieces() == [("one two ", 0), ("three", 0)]
 
 
-def test_the_end_makes_one_message_of_it(talk: Talk) -> None:
+def test_the_end_makes_one_message_of_the_pieces(talk: Talk) -> None:
     journal = talk.answer()
     journal.add("Hm", reasoning=True)
     journal.add(", well", reasoning=True)
@@ -69,7 +78,6 @@ def test_the_end_makes_one_message_of_it(talk: Talk) -> None:
     journal.flush()
     assert talk.pieces() == [("Hm, well", 1), ("one", 0)]
     assert talk.last() == journal.node
-    assert journal.node.state is State.WRITING
     journal.add(" two")
     done = journal.finish(State.STOPPED, stats={"acceptance": 0.5})
 
@@ -80,17 +88,15 @@ def test_the_end_makes_one_message_of_it(talk: Talk) -> None:
     assert journal.ended
 
 
-def test_a_stopped_answer_is_continued_where_it_was(talk: Talk) -> None:
+def test_a_stopped_answer_is_continued(talk: Talk) -> None:
     first = talk.answer()
     first.add("one ")
     node = first.finish(State.STOPPED, stats={"n": 1})
     more = talk.store.resume(node.id, talk.clock)
     assert (first.continues, more.continues, more.is_empty) == (False, True, True)
-    assert talk.last().state is State.WRITING
     more.add("two")
     more.flush()
-    assert not more.is_empty
-    assert talk.last().text == "one two"
+    assert (talk.last().text, talk.last().state) == ("one two", State.WRITING)
     done = more.finish(State.COMPLETE)
 
     assert (done.id, done.text, done.state) == (node.id, "one two", State.COMPLETE)
@@ -98,37 +104,24 @@ def test_a_stopped_answer_is_continued_where_it_was(talk: Talk) -> None:
     assert talk.store.stats(done.id) == {"n": 1}
 
 
-def test_an_answer_of_which_nothing_came_leaves_no_trace(talk: Talk) -> None:
-    done = talk.answer().finish(State.COMPLETE, text="one")
+def test_an_empty_answer_or_continuation_leaves_no_trace(talk: Talk) -> None:
+    done = talk.answer().finish(State.CUT, text="one", stats={"n": 1})
     before = talk.store.load(talk.conversation).tree
     again = talk.answer()
     assert talk.store.load(talk.conversation).tree.leaf == again.node.id
-
     assert again.discard() == done.id
     assert talk.store.load(talk.conversation).tree == before
 
-
-def test_a_continuation_of_which_nothing_came_leaves_the_answer_as_it_was(talk: Talk) -> None:
-    node = talk.answer().finish(State.CUT, text="one", stats={"n": 1})
-    more = talk.store.resume(node.id)
-    assert more.discard() == node.id
-
-    assert talk.last() == node
-    assert talk.store.stats(node.id) == {"n": 1}
+    assert talk.store.resume(done.id).discard() == done.id
+    assert talk.last() == done
+    assert talk.store.stats(done.id) == {"n": 1}
 
 
-def test_one_answer_is_written_once_at_a_time(talk: Talk) -> None:
-    journal = talk.answer()
-
-    with pytest.raises(StoreError, match="being written"):
-        talk.store.resume(journal.node.id)
-
-
-def test_another_tandem_leaves_a_living_answer_alone_and_folds_a_dead_one(talk: Talk, tmp_path: Path) -> None:
+def test_a_running_answer_of_another_tandem_is_left_alone(talk: Talk) -> None:
     journal = talk.answer()
     journal.add("one ")
     journal.flush()
-    other = Store.open(tmp_path / "conversations.db")
+    other = Store.open(talk.file)
     seen = other.load(talk.conversation).tree.path[-1]
     assert (seen.text, seen.state) == ("one ", State.WRITING)
     with pytest.raises(StoreError, match="being written"):
@@ -138,52 +131,20 @@ def test_another_tandem_leaves_a_living_answer_alone_and_folds_a_dead_one(talk: 
     talk.store.close()
     found = other.load(talk.conversation).tree.path[-1]
     assert (found.text, found.state) == ("one two", State.CUT)
-    assert other._database.rows("SELECT * FROM journal") == []
-    done = other.resume(found.id)
-    done.add(" three")
-    assert done.finish(State.COMPLETE).text == "one two three"
     other.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["conversations.db"]
-
-
-def test_the_sign_of_one_that_was_killed_while_it_wrote_nothing_goes_after_a_day(talk: Talk, tmp_path: Path) -> None:
-    talk.answer().finish(State.COMPLETE, text="two")
-    [mine] = tmp_path.glob("*-writer-*")
-    old, new = (tmp_path / f"conversations.db-writer-{name}" for name in ("old", "new"))
-    for sign in (old, new):
-        sign.touch()
-    for sign in (old, mine):
-        os.utime(sign, (0, 0))
-    assert not talk.store.tidy()
-
-    assert set(tmp_path.glob("*-writer-*")) == {mine, new}
-
-
-def test_a_dead_answer_is_shown_as_cut_even_where_it_cannot_be_marked(talk: Talk, tmp_path: Path) -> None:
-    journal = talk.answer()
-    journal.add("one")
-    talk.store.close()
-    other = Store.open(tmp_path / "conversations.db")
-    other._database.connection.execute(
-        "UPDATE messages SET state = 'writing', writer = 'dead' WHERE role = 'assistant'"
-    )
-    other._database.connection.execute("PRAGMA query_only = ON")
-    found = other.load(talk.conversation).tree.path[-1]
-
-    assert (found.text, found.state) == ("one", State.CUT)
-    other.close()
+    assert [path.name for path in talk.file.parent.iterdir()] == ["conversations.db"]
 
 
 def test_a_disk_that_refuses_is_tried_again(talk: Talk) -> None:
     journal = talk.answer()
-    talk.store._database.connection.execute("PRAGMA query_only = ON")
+    talk.store.database.connection.execute("PRAGMA query_only = ON")
     journal.add("one ")
     talk.clock.now += WAIT_S
     journal.tick()
     assert journal.trouble is not None
     assert "cannot be written" in journal.trouble.message
 
-    talk.store._database.connection.execute("PRAGMA query_only = OFF")
+    talk.store.database.connection.execute("PRAGMA query_only = OFF")
     journal.add("two")
     journal.tick()
     assert talk.pieces() == []
@@ -193,13 +154,68 @@ def test_a_disk_that_refuses_is_tried_again(talk: Talk) -> None:
     assert talk.pieces() == [("one two", 0)]
 
 
-def test_an_answer_whose_conversation_was_removed_says_so(talk: Talk) -> None:
+def test_an_answer_whose_conversation_was_removed_is_an_error(talk: Talk) -> None:
     journal = talk.answer()
-    talk.store.delete(talk.conversation)
-    talk.store.purge(-1)
-    journal.add("one")
-    journal.flush()
-
-    assert journal.trouble is not None
+    talk.store.database.connection.execute("DELETE FROM conversations")
     with pytest.raises(StoreError, match="no longer there"):
         journal.finish(State.COMPLETE)
+
+
+@pytest.mark.parametrize("reasoning", [True, False])
+def test_after_a_kill_an_answer_is_cut(talk: Talk, reasoning: bool) -> None:
+    journal = talk.answer()
+    journal.add("hm", reasoning=reasoning)
+    journal.flush()
+    last = talk.after_kill().path[-1]
+    assert (last.reasoning, last.text, last.state) == (*(("hm", "") if reasoning else ("", "hm")), State.CUT)
+
+
+def test_after_a_kill_a_continued_answer_is_cut_where_it_was(talk: Talk) -> None:
+    node = talk.answer().finish(State.STOPPED, text="half")
+    talk.store.resume(node.id)
+    last = talk.after_kill().path[-1]
+    assert (last.text, last.state) == ("half", State.CUT)
+
+
+def test_after_a_kill_a_prompt_tells_that_its_answer_had_not_begun(talk: Talk) -> None:
+    talk.answer()
+    (asked,) = talk.after_kill().path
+    assert asked.ending.failure is not None
+    assert asked.ending.failure.message == "Tandem ended before the answer began."
+
+
+def test_after_a_kill_an_earlier_answer_is_active_where_another_had_not_begun(talk: Talk) -> None:
+    talk.answer().finish(State.COMPLETE, text="first")
+    talk.answer()
+    tree = talk.after_kill()
+    assert [node.text for node in tree.path] == ["Count.", "first"]
+    assert all(node.ending == UNKNOWN for node in tree.path)
+
+
+def test_prompts_and_ended_answers_survive_a_power_cut(talk: Talk) -> None:
+    """The commit waits for the disk; pieces and titles do not."""
+    done: list[str] = []
+    talk.store.database.connection.set_trace_callback(done.append)
+
+    def levels() -> list[str]:
+        level, found = "", []
+        for statement in done:
+            if statement.startswith("PRAGMA synchronous ="):
+                level = statement.rpartition(" ")[2]
+            elif statement == "COMMIT":
+                found.append(level)
+        done.clear()
+        return found
+
+    talk.store.add(talk.conversation, Role.USER, "Why?", parent=None)
+    assert levels() == ["FULL"]
+    journal = talk.answer()
+    journal.add("Because")
+    journal.flush()
+    assert levels() == ["NORMAL"] * 2
+    journal.finish(State.COMPLETE)
+    assert levels() == ["FULL"]
+    talk.store.insert([talk.store.transcript(talk.conversation)])
+    assert levels() == ["FULL"]
+    talk.store.rename(talk.conversation, "Light")
+    assert levels() == ["NORMAL"]

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.conversations import schema
 from app.conversations.message import Role
 from app.conversations.search import Hit, excerpt
 from app.conversations.store import Store
-from app.conversations.tree import State
+from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
 
 
-@pytest.fixture(params=["indexed", "without FTS5"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    if request.param == "without FTS5":
-        monkeypatch.setattr(schema, "_has_trigrams", lambda db: False)
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
     store = Store.open(tmp_path / "conversations.db")
-    assert schema.has_index(store._database.connection) == (request.param == "indexed")
     yield store
     store.close()
 
@@ -85,7 +80,7 @@ def test_reasoning_titles_and_other_branches_are_found_too(store: Store) -> None
     [title] = store.search("zor")
     assert (title.message, title.excerpt.text, title.count) == (None, "Zorn", 0)
     store.switch(conversation, asked.id)
-    assert [hit.message for hit in store.find(conversation, "lemma")] == [branch.id]
+    assert [hit.message for hit in store.search("lemma")] == [branch.id]
 
 
 def test_one_hit_a_conversation_with_its_newest_message_and_all_inside(store: Store) -> None:
@@ -97,7 +92,6 @@ def test_one_hit_a_conversation_with_its_newest_message_and_all_inside(store: St
         (first, 2, "apple two"),
         (second, 1, "apple three"),
     ]
-    assert [hit.excerpt.text for hit in store.find(first, "app")] == ["apple one", "apple two"]
     assert len(store.search("apple", limit=1)) == 1
 
 
@@ -112,7 +106,6 @@ def test_the_index_follows_what_changes(store: Store) -> None:
     assert store.search("wombat") == ()
     assert found(store.search("quokka")) == [conversation]
     store.delete(conversation)
-    store.purge(-1)
     assert store.search("quokka") == ()
 
 
@@ -145,39 +138,6 @@ def test_what_is_typed_is_never_a_query_language(store: Store, query: str) -> No
 @given(query=st.text())
 def test_any_text_can_be_searched_for(store: Store, query: str) -> None:
     store.search(query)
-    store.find(1, query)
-
-
-def test_an_index_that_was_left_behind_is_built_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "conversations.db"
-    with_index = Store.open(file)
-    first = talk(with_index, "first wombat")
-    with_index.close()
-    with monkeypatch.context() as patch:
-        patch.setattr(schema, "_has_trigrams", lambda db: False)
-        without = Store.open(file)
-        assert not schema.has_index(without._database.connection)
-        second = talk(without, "second wombat")
-        assert sorted(found(without.search("wombat"))) == [first, second]
-        without.close()
-    again = Store.open(file)
-
-    assert sorted(found(again.search("wombat"))) == [first, second]
-    again.close()
-
-
-@pytest.mark.parametrize(("word", "other"), [("trigram", "trigram_of_tomorrow"), ("fts5", "fts6")])
-def test_a_sqlite_without_the_index_is_recognised(word: str, other: str) -> None:
-    class Older(sqlite3.Connection):
-        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
-            return super().execute(sql.replace(word, other), *values)
-
-    db = sqlite3.connect(":memory:", factory=Older)
-    schema.migrate(db)
-    schema.prepare_index(db)
-
-    assert not schema.has_index(db)
-    db.close()
 
 
 def test_an_excerpt_is_cut_at_words_around_the_first_hit() -> None:
@@ -200,10 +160,23 @@ def test_a_search_does_not_read_what_it_does_not_find(tmp_path: Path) -> None:
         if not store.summaries():
             talk(store, *(f"message {number} tells of trains and brakes" for number in range(n_messages)), "a zebra")
         counted: list[None] = []
-        store._database.connection.set_progress_handler(lambda: counted.append(None), 10)
+        store.database.connection.set_progress_handler(lambda: counted.append(None), 10)
         assert len(store.search(query)) == 1
         store.close()
         return len(counted)
 
     assert steps(500, "zebra") < 2 * steps(50, "zebra")
     assert steps(500, "trains") > 4 * steps(50, "trains"), "else nothing was counted"
+
+
+def test_a_search_over_ten_thousand_messages_takes_less_than_100_ms() -> None:
+    nodes = {n: Node(n, n - 1 or None, Role.USER, f"message {n} tells of trains") for n in range(1, 10_001)}
+    store = Store.in_memory()
+    store.insert([Transcript(Conversation(Summary(0, "Long"), Tree(nodes, 10_000)))])
+    for query in ("trains", "message 9999", "tr", "nothing"):
+        times = []
+        for _ in range(3):
+            began = time.process_time()
+            store.search(query)
+            times.append(time.process_time() - began)
+        assert min(times) < 0.1, query

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.conversations.tree import State
+from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
 from app.core.errors import StoreError
 from tests.conversations.stores import Clock, exchange
 
@@ -100,18 +101,77 @@ def test_of_what_was_set_aside_the_newest_is_kept_and_each_once() -> None:
     assert texts == [f"thought {n}" for n in (120, *(n for n in range(149, 49, -1) if n != 120))]
 
 
-def test_what_was_set_aside_stands_among_the_prompts_where_it_was_also_behind_an_import(
-    store: Store, clock: Clock
-) -> None:
-    long_ago = Store.in_memory(now=Clock(10.0))
-    conversation, *_ = exchange(long_ago, "imported", "answer")
+def test_discarded_prompts_stand_among_the_others_by_time(store: Store, clock: Clock) -> None:
     exchange(store, "first", "answer")
     for text in ("second", "last"):
         clock.now += 50.0
         store.set_aside(f"before the {text}")
         clock.now += 50.0
         exchange(store, text, "answer")
-    store.insert([long_ago.transcript(conversation)])
-    assert [one.text for one in store.typed(9)] == [
-        *("imported", "last", "before the last", "second", "before the second", "first")
-    ]
+    assert [one.text for one in store.typed(9)] == ["last", "before the last", "second", "before the second", "first"]
+
+
+def test_a_deleted_conversation_can_be_restored_for_a_day(store: Store, clock: Clock) -> None:
+    conversation, *_ = exchange(store, "secret", "plan")
+    for n in range(40):
+        store.add(conversation, Role.USER, f"more {n}", parent=None)
+    store.set_aside("secret thought", conversation)
+    kept, *_ = exchange(store, "other", "plan")
+    store.delete(conversation)
+    assert [summary.id for summary in store.summaries()] == [kept]
+    assert [hit.conversation for hit in store.search("plan")] == [kept]
+    assert [one.text for one in store.typed(9)] == ["other"]
+    assert store.deleted() == (conversation,)
+    assert not store.tidy()
+
+    store.undelete(conversation)
+    assert len(store.summaries()) == 2
+    store.delete(conversation)
+    clock.now += 25 * 3600
+    assert store.deleted() == ()
+    assert [store.tidy(), store.tidy()] == [True, False]
+    with pytest.raises(StoreError, match="no longer there"):
+        store.load(conversation)
+    for table, n in (("conversations", 1), ("messages", 2), ("set_aside", 0)):
+        assert store.database.rows(f"SELECT count(*) FROM {table}") == [(n,)]
+
+
+@pytest.mark.parametrize("what", ["add", "draft", "answer", "resume"])
+def test_what_is_used_here_and_deleted_by_another_tandem_is_restored(store: Store, file: Path, what: str) -> None:
+    conversation, asked, _ = exchange(store, "a", "b")
+    cut = store.add(conversation, Role.ASSISTANT, "c", parent=asked.id, state=State.CUT)
+    with closing(Store.open(file)) as other:
+        other.delete(conversation)
+    match what:
+        case "add":
+            store.add(conversation, Role.USER, "more", parent=asked.id)
+        case "draft":
+            store.set_draft(conversation, "typed", bring_back=True)
+        case "answer":
+            store.answer(conversation, asked.id)
+        case "resume":
+            store.resume(cut.id)
+    assert store.lists(conversation)
+
+
+def test_an_unsent_prompt_waits_for_the_next_start(file: Path) -> None:
+    with closing(Store.open(file)) as store:
+        store.keep_unsent("half a thought")
+        with closing(Store.open(file)) as other:
+            assert other.take_unsent() == "", "it is in the line of one that runs"
+    for _ in range(2):
+        with closing(Store.open(file)) as store:
+            assert store.take_unsent() == "half a thought"
+    with closing(Store.open(file)) as store:
+        store.take_unsent()
+        store.keep_unsent("")
+    with closing(Store.open(file)) as store:
+        assert store.take_unsent() == ""
+
+
+def test_an_import_goes_in_whole_or_not_at_all(store: Store) -> None:
+    good = Transcript(Conversation(Summary(0, "good"), Tree({1: Node(1, None, Role.USER, "hi")}, 1)))
+    wrong = Transcript(Conversation(Summary(0, "wrong"), Tree({2: Node(2, 1, Role.USER, "no parent")}, 2)))
+    with pytest.raises(KeyError):
+        store.insert([good, wrong])
+    assert store.summaries() == ()

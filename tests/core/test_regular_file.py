@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from app.conversations.process_lock import is_held
 
 from app.compare.history import Facts, History
-from app.conversations.opening import examine
-from app.conversations.process_lock import is_held
+from app.conversations.opening import check_file
 from app.conversations.store import Store
 from app.core import atomic, regular_file
 from app.core.errors import AppError
@@ -128,7 +128,7 @@ def test_conversations_go_on_without_a_file(odd: Path) -> None:
         # It is not written there either.
         store.close()
     with pytest.raises(AppError, match="odd"):
-        examine(odd)
+        check_file(odd)
 
 
 def test_a_history_in_its_place_is_none(odd: Path) -> None:

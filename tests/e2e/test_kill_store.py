@@ -80,7 +80,7 @@ def test_after_a_kill_the_answer_is_there_marked_and_goes_on(tmp_path: Path) -> 
         journal.add("enough")
         assert journal.finish(State.COMPLETE).text == answer.text + "enough"
         assert len(store.search("million")) == len(store.search("enough")) == round_
-        assert store._database.rows("PRAGMA integrity_check") == [("ok",)]
+        assert store.database.rows("PRAGMA integrity_check") == [("ok",)]
         store.close()
         assert [path.name for path in tmp_path.iterdir()] == ["conversations.db"]
 

@@ -91,11 +91,11 @@ async def test_what_the_disk_refuses_to_the_end_is_told_when_the_screen_is_gone(
         assert isinstance(chat.pilot.app, TandemApp)
         store = chat.screen.library.disk.store
         assert store is not None
-        store.go_on_in_memory()
+        store.continue_in_memory()
         await chat.send("go")
         chat.engine.says("words")
         await chat.shows("words")
-        monkeypatch.setattr("app.conversations.outage.open_file", refuse)
+        monkeypatch.setattr("app.conversations.memory_fallback.open_file", refuse)
         await chat.pilot.press("ctrl+q")
         await chat.pilot.pause()
         assert chat.pilot.app.unwritten is not None

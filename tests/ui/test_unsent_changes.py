@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from app.conversations.database import sentences
+from app.conversations.database import store_errors
 from app.conversations.message import Role
 from app.conversations.store import UNTIL_SAVED, Store
 from app.core.errors import StoreError
@@ -111,7 +111,7 @@ async def test_what_a_disk_refuses_is_said_in_sight_of_a_long_answer(file: Path)
         await chat.send("two")
         store = chat.screen.library.disk.store
         assert store is not None
-        store._database.connection.execute("PRAGMA query_only = ON")
+        store.database.connection.execute("PRAGMA query_only = ON")
         chat.engine.says("line\n\n" * 60)
         chat.engine.finishes()
         await chat.ready()
@@ -129,7 +129,7 @@ async def test_an_error_of_the_disk_is_shown_whole_in_a_small_terminal(
     refused.sqlite_errorcode = code
     with (
         pytest.raises(StoreError) as caught,
-        sentences(Path("/home/somebody/" + "a-long-name/" * 9, "conversations.db")),
+        store_errors(Path("/home/somebody/" + "a-long-name/" * 9, "conversations.db")),
     ):
         raise refused
     error = f"{caught.value.sentences} {UNTIL_SAVED}"
@@ -154,7 +154,7 @@ async def test_a_chat_that_left_a_full_disk_comes_back_to_it_by_itself(
         await exchange(chat, "one", "first")
         store = chat.screen.library.disk.store
         assert store is not None
-        store._database.connection.execute("PRAGMA query_only = ON")
+        store.database.connection.execute("PRAGMA query_only = ON")
         await exchange(chat, "two", "second")
         assert not store.on_disk
         chat.screen.library.disk._tried = -1000.0

@@ -12,12 +12,11 @@ from pathlib import Path
 
 from app.cli.output import StatusLine
 from app.cli.result_file import check_replaceable, exists_already
-from app.conversations.export import to_json
-from app.conversations.markdown import n_beside, to_markdown
+from app.conversations.export import n_left_out, to_json, to_markdown
 from app.conversations.store import Store
 from app.conversations.tree import Summary, Transcript
 from app.core import atomic
-from app.core.errors import AppError, StoreError, UsageError
+from app.core.errors import AppError, UsageError
 from app.core.paths import conversations_file
 from app.core.printable import escape_unprintable, printable
 from app.core.regular_file import is_gone
@@ -74,7 +73,7 @@ def _exported(which: str | None, form: str, *, everything: bool) -> tuple[str, s
 
 
 def open_store(file: Path) -> Store:
-    """The store; that a damaged one had to make way is said. Raises StoreError."""
+    """Open the store; report a damaged file that was set aside. Raises StoreError."""
     store = Store.open(file)
     if store.notice:
         print(f"tandem: {store.notice}", file=sys.stderr)
@@ -82,18 +81,10 @@ def open_store(file: Path) -> Store:
 
 
 def _open(which: str | None) -> Store:
-    """The store, or what can be read of it where nothing can be written."""
     file = conversations_file()
     if is_gone(file):
         raise _nothing(which)
-    try:
-        return open_store(file)
-    except StoreError:
-        copy = Store.in_memory(file)
-        if copy.summaries():
-            return copy
-        copy.close()
-        raise
+    return open_store(file)
 
 
 def _nothing(which: str | None) -> AppError:
@@ -124,7 +115,7 @@ def _render(transcripts: Sequence[Transcript], form: str) -> str:
 
 def _beside(transcripts: Sequence[Transcript]) -> str:
     """That Markdown has not all of it, where it has not: whoever keeps that alone would lose the rest."""
-    n = sum(map(n_beside, transcripts))
+    n = sum(map(n_left_out, transcripts))
     them = "it" if n == 1 else "them"
     return f"{n:,} message{'s' * (n != 1)} of other branches left out; --format json has {them}." if n else ""
 

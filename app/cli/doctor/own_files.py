@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.conversations.opening import examine
+from app.conversations.opening import check_file
 from app.core.errors import AppError
 from app.core.paths import config_dir, conversations_file, pairs_file
 from app.core.regular_file import is_closed, is_file, is_gone
@@ -56,7 +56,7 @@ def _gone(name: str, pair: SetUp) -> Line:
 
 def _conversations() -> Line:
     try:
-        n = examine(conversations_file())
+        n = check_file(conversations_file())
     except AppError as error:
         return _broken("chats", error)
     return Line("ok", "chats", "none yet" if n is None else f"{n:,} in {conversations_file()}")

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from app.conversations.export import to_json
-from app.conversations.markdown import n_beside, to_markdown
+from app.conversations.export import n_left_out, to_json, to_markdown
 from app.conversations.tree import Transcript
 from app.core import atomic
 from app.core.errors import AppError, UsageError
@@ -48,7 +47,7 @@ def saving(library: Library, name: str) -> Callable[[], str]:
 def _save(transcript: Transcript, file: Path) -> str:
     as_json = file.suffix.lower() == ".json"
     _write(file, to_json([transcript]) if as_json else to_markdown([transcript]))
-    n = 0 if as_json else n_beside(transcript)
+    n = 0 if as_json else n_left_out(transcript)
     beside = f" {n:,} message{'s' * (n != 1)} of other branches left out; a .json takes all." if n else ""
     return f"Saved as {file}.{beside}"
 

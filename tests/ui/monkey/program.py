@@ -217,8 +217,8 @@ class Program:
         if what == "disk full":
             self.home.is_well = False
             if store is not None and store.on_disk:
-                (pages,) = store._database.connection.execute("PRAGMA page_count").fetchone()
-                store._database.connection.execute(f"PRAGMA max_page_count = {pages}")
+                (pages,) = store.database.connection.execute("PRAGMA page_count").fetchone()
+                store.database.connection.execute(f"PRAGMA max_page_count = {pages}")
             return
         with suppress(StoreError):
             other = Store.open(self.home.file)

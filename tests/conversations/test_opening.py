@@ -1,0 +1,324 @@
+"""The database file: other processes, older and newer ones, damage, and backups."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.conversations import schema
+from app.conversations.backup import back_up_daily
+from app.conversations.database import damage_mark
+from app.conversations.message import Role
+from app.conversations.opening import check_file
+from app.conversations.store import Store
+from app.conversations.tree import State
+from app.core.errors import StoreError
+from tests.conversations.stores import exchange
+
+_PAGE = 4096
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A database with one conversation of three messages."""
+    file = tmp_path / "conversations.db"
+    with closing(Store.open(file)) as store:
+        number, _, answer = exchange(store, "before", "the backup")
+        store.add(number, Role.USER, "and on", parent=answer.id)
+    return file
+
+
+@pytest.fixture
+def backup(file: Path) -> Path:
+    back_up_daily(file)
+    return file.with_name("conversations-backup.db")
+
+
+def add(file: Path, prompt: str) -> None:
+    with closing(Store.open(file)) as store:
+        exchange(store, prompt, "an answer")
+
+
+def titles(file: Path) -> list[str]:
+    with closing(Store.open(file)) as store:
+        return sorted(summary.title for summary in store.summaries())
+
+
+def change(file: Path, sql: str) -> None:
+    with closing(sqlite3.connect(file)) as db:
+        db.execute(sql)
+        db.commit()
+
+
+def damage_first_page(file: Path) -> None:
+    with file.open("r+b") as out:
+        out.write(b"\xee" * _PAGE)
+
+
+def damage_other_pages(file: Path) -> None:
+    with file.open("r+b") as out:
+        size = out.seek(0, os.SEEK_END)
+        out.seek(_PAGE)
+        out.write(b"\xee" * (size - _PAGE))
+    damage_mark(file).touch()
+
+
+# Other processes
+
+
+def test_a_long_wait_for_another_writer_is_an_error_but_not_for_an_answer(file: Path) -> None:
+    with closing(Store.open(file)) as store, closing(sqlite3.connect(file, isolation_level=None)) as other:
+        conversation, asked, _ = exchange(store, "a", "b")
+        journal = store.answer(conversation, asked.id)
+        other.execute("BEGIN IMMEDIATE")
+        journal.add("a piece")
+        journal.flush()
+        assert journal.trouble is None
+        with pytest.raises(StoreError, match="Another Tandem"):
+            store.create()
+        other.execute("ROLLBACK")
+        journal.flush()
+        assert store.database.rows("SELECT text FROM journal") == [("a piece",)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
+def test_only_the_owner_can_read_it(file: Path, backup: Path) -> None:
+    with closing(Store.open(file)):
+        assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
+
+
+def test_opening_and_quitting_move_the_log_into_the_file(file: Path, tmp_path: Path) -> None:
+    killed, alone = tmp_path / "killed.db", tmp_path / "alone.db"
+    with closing(Store.open(file)) as store, closing(Store.open(file)):
+        exchange(store, "in the log", "only")
+        for end in ("", "-wal"):
+            shutil.copyfile(f"{file}{end}", f"{killed}{end}")
+        store.close()
+        shutil.copyfile(file, alone)
+    assert titles(alone) == ["before", "in the log"]
+    with closing(Store.open(killed)):
+        shutil.copyfile(killed, alone)
+    assert titles(alone) == ["before", "in the log"]
+
+
+# Versions
+
+
+def test_a_newer_file_and_one_of_another_program_are_left_alone(file: Path, tmp_path: Path) -> None:
+    change(file, "PRAGMA user_version = 99")
+    other = tmp_path / "other.db"
+    change(other, "CREATE TABLE theirs (x)")
+    for path, reason in ((file, "newer Tandem"), (other, "another program")):
+        before = path.read_bytes()
+        with pytest.raises(StoreError, match=reason):
+            check_file(path)
+        with pytest.raises(StoreError, match=reason):
+            Store.open(path)
+        assert path == other or path.read_bytes() == before, "only the journal mode of another program's may differ"
+
+
+def test_a_migration_is_done_whole_or_not_at_all_and_keeps_a_copy(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = ("ALTER TABLE messages ADD COLUMN note TEXT", "this is not SQL")
+    for name in ("schema.MIGRATIONS", "opening.MIGRATIONS"):
+        monkeypatch.setattr(f"app.conversations.{name}", (*schema.MIGRATIONS[:1], wrong))
+    with pytest.raises(StoreError):
+        Store.open(file)
+    for name in ("schema.MIGRATIONS", "opening.MIGRATIONS"):
+        monkeypatch.setattr(f"app.conversations.{name}", (*schema.MIGRATIONS[:1], wrong[:1]))
+    with closing(Store.open(file)) as store:
+        assert store.load(1).summary.title == "before"
+        assert store.database.rows("SELECT note FROM messages LIMIT 1") == [(None,)]
+        assert store.database.rows("PRAGMA user_version") == [(2,)]
+
+    with closing(sqlite3.connect(file.with_name("conversations-backup-schema-1.db"))) as copy:
+        assert copy.execute("PRAGMA user_version").fetchone() == (1,)
+        assert copy.execute("SELECT count(*) FROM messages").fetchone() == (3,)
+
+
+def test_a_file_of_the_first_version_opens_with_its_leftovers(tmp_path: Path) -> None:
+    """Earlier versions had tables for imports and deletions in progress, and no index without trigrams."""
+    file = tmp_path / "conversations.db"
+    with closing(sqlite3.connect(file)) as db, db:
+        for statement in schema.MIGRATIONS[0]:
+            db.execute(statement)
+        db.execute(f"PRAGMA application_id = {schema.APPLICATION}")
+        db.execute("PRAGMA user_version = 1")
+        db.execute("CREATE TABLE arriving (conversation INTEGER PRIMARY KEY, writer TEXT NOT NULL)")
+        db.execute(
+            "CREATE TABLE overdue (conversation INTEGER PRIMARY KEY REFERENCES conversations(id) ON DELETE CASCADE, "
+            "deleted REAL NOT NULL, since REAL NOT NULL)"
+        )
+        db.execute("INSERT INTO conversations VALUES (1, 'old', 0, 0, 1.0, 1.0, NULL, 1, '{}', '')")
+        db.execute("INSERT INTO conversations VALUES (2, 'half', 0, 0, 1.0, 1.0, -32503679999.0, NULL, '{}', '')")
+        db.execute("INSERT INTO arriving VALUES (2, 'dead')")
+        db.execute("INSERT INTO messages VALUES (1, 1, NULL, 'user', 'said long ago', '', 'complete', 1.0, '{}', '')")
+        db.execute("INSERT INTO messages VALUES (2, 1, 1, 'assistant', '', '', 'writing', 1.0, '{}', 'dead')")
+        db.execute("INSERT INTO journal VALUES (2, 0, 0, 'half an answer')")
+    with closing(Store.open(file)) as store:
+        assert [hit.conversation for hit in store.search("long ago")] == [1]
+        answer = store.load(1).tree.nodes[2]
+        assert (answer.text, answer.state) == ("half an answer", State.CUT)
+        assert store.deleted() == ()
+        assert not store.tidy()
+        assert [summary.title for summary in store.summaries()] == ["old"]
+
+
+# Damage
+
+
+@pytest.mark.parametrize("damage", [damage_first_page, damage_other_pages])
+def test_a_damaged_file_is_set_aside_and_its_backup_opened(
+    file: Path, backup: Path, damage: Callable[[Path], None]
+) -> None:
+    add(file, "after the backup")
+    damage(file)
+    broken = file.read_bytes()
+
+    with closing(Store.open(file)) as store:
+        assert "opened the backup of" in store.notice
+        assert [summary.title for summary in store.summaries()] == ["before"]
+    (aside,) = file.parent.glob("conversations-damaged-*.db")
+    assert aside.read_bytes() == broken
+    with closing(Store.open(file)) as store:
+        assert store.notice == ""
+
+
+def test_a_damaged_backup_is_passed_over(file: Path, backup: Path) -> None:
+    damage_first_page(file)
+    damage_first_page(backup)
+    with closing(Store.open(file)) as store:
+        assert "have no backup" in store.notice
+        assert store.summaries() == ()
+
+
+def test_damage_found_in_use_is_repaired_at_the_next_start(file: Path) -> None:
+    with closing(Store.open(file)) as store:
+        number, parent = store.create(), None
+        for n in range(300):
+            parent = store.add(number, Role.USER, f"{n} " + "words " * 100, parent=parent).id
+    with file.open("r+b") as out:
+        for page in range(20, file.stat().st_size // _PAGE):
+            out.seek(page * _PAGE)
+            out.write(b"\xff" * 200)
+
+    with closing(Store.open(file)) as broken, pytest.raises(StoreError, match="damaged"):
+        broken.load(number)
+    with closing(Store.open(file)) as fresh:
+        assert "were damaged" in fresh.notice
+
+
+def test_a_schema_whose_damage_python_cannot_quote_is_damage(file: Path) -> None:
+    change(file, "PRAGMA journal_mode = DELETE")
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b"CREATE TABLE conversations", b"CREATE \xff\xfe\xff\xfe\xff conversations", 1))
+    with pytest.raises(StoreError, match="damaged"):
+        check_file(file)
+    with closing(Store.open(file)) as store:
+        assert "were damaged" in store.notice
+
+
+def test_a_broken_index_is_built_again(file: Path) -> None:
+    change(file, "UPDATE found_data SET block = x'00' WHERE id >= 10")
+    with closing(Store.open(file)) as store, pytest.raises(StoreError):
+        exchange(store, "said with a broken index", "an answer")
+    add(file, "said with a new index")
+    with closing(Store.open(file)) as store:
+        assert [len(store.search(text)) for text in ("backup", "new index")] == [1, 1]
+    assert not list(file.parent.glob("*-damaged-*"))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE messages SET role = 'usfr'",
+        "UPDATE messages SET state = 'complfte'",
+        "UPDATE messages SET stats = '{'",
+        "UPDATE messages SET stats = '[1]'",
+        "UPDATE messages SET created = 'soon'",
+        "UPDATE messages SET text = x'ff00'",
+        "UPDATE messages SET text = cast(x'68ff' AS TEXT)",
+        "UPDATE conversations SET settings = '{'",
+        "UPDATE conversations SET title = cast(x'ff' AS TEXT)",
+        "UPDATE conversations SET updated = 1e300",
+        "UPDATE conversations SET draft = x'ff'",
+        "DELETE FROM messages WHERE id = 1",
+        "DELETE FROM messages WHERE id = 2",
+    ],
+)
+def test_a_damaged_value_leaves_the_others_readable(file: Path, sql: str) -> None:
+    change(file, sql)
+    with closing(Store.open(file)) as store:
+        (summary,) = store.summaries()
+        assert 0 <= summary.updated < 1e12
+        found = store.transcript(summary.id).conversation
+        assert [node.id for node in found.tree.path][-1] == 3
+        assert all(isinstance(node.text, str) for node in found.tree.path)
+        assert all(isinstance(one.text, str) for one in store.typed(5))
+        store.search("an")
+        store.add(summary.id, Role.ASSISTANT, "more", parent=3)
+
+
+# Backups
+
+
+def test_a_day_later_the_backup_is_replaced_and_not_earlier(file: Path, backup: Path) -> None:
+    with closing(Store.open(file)) as store:
+        exchange(store, "in the log", "only")
+        back_up_daily(file)
+        assert titles(backup) == ["before"]
+        yesterday = time.time() - 25 * 3600
+        os.utime(backup, (yesterday, yesterday))
+        back_up_daily(file)
+    assert titles(backup) == ["before", "in the log"]
+
+
+def test_a_damaged_or_empty_database_replaces_no_backup(file: Path, backup: Path, tmp_path: Path) -> None:
+    before = backup.read_bytes()
+    damage_other_pages(file)
+    os.utime(backup, (0, 0))
+    back_up_daily(file)
+    assert backup.read_bytes() == before
+
+    empty = tmp_path / "empty" / "conversations.db"
+    Store.open(empty).close()
+    back_up_daily(empty)
+    assert [path.name for path in empty.parent.iterdir()] == ["conversations.db"]
+
+
+def test_a_disk_without_room_for_a_backup_keeps_the_old_one(
+    file: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(file, "later")
+    os.utime(backup, (0, 0))
+    monkeypatch.setattr("app.conversations.backup.disk_usage", lambda _: shutil._ntuple_diskusage(9, 9, 0))
+    back_up_daily(file)
+    assert titles(backup) == ["before"]
+
+
+# The check of `tandem doctor`
+
+
+def test_a_check_counts_and_changes_nothing(file: Path, tmp_path: Path) -> None:
+    before = file.read_bytes()
+    assert check_file(file) == 1
+    assert check_file(tmp_path / "none.db") is None
+    assert file.read_bytes() == before
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_check_finds_damage_and_a_folder(file: Path, tmp_path: Path) -> None:
+    damage_other_pages(file)
+    with pytest.raises(StoreError, match="damaged") as caught:
+        check_file(file)
+    assert "opens the latest backup" in caught.value.hint
+    with pytest.raises(StoreError, match="a folder"):
+        check_file(tmp_path)
