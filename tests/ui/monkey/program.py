@@ -234,8 +234,7 @@ class Program:
                     other.delete(summary.id)
                 case "remove":
                     self.home.is_well = False
-                    other.delete(summary.id)
-                    other.purge(0.0)
+                    other.database.connection.execute("DELETE FROM conversations WHERE id = ?", (summary.id,))
                 case "rename":
                     other.rename(summary.id, "Named [b]elsewhere[/b]")
                 case "draft":
