@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from app.conversations.process_lock import is_held
 
 from app.compare.history import Facts, History
 from app.conversations.opening import check_file
@@ -60,7 +59,6 @@ BEGUN_ANEW: dict[str, Callable[[Path], object]] = {
     "threads": thread_store.load,
     "speed": known_speed,
     "survivors": lambda path: path.with_name("model") in Survivors(path) or None,
-    "lock": lambda path: is_held(path) or None,
 }
 
 
@@ -121,7 +119,7 @@ def test_it_is_not_written_over(odd: Path) -> None:
 
 def test_conversations_go_on_without_a_file(odd: Path) -> None:
     store = Store.open_anyway(odd)
-    assert "cannot be kept" in store.notice
+    assert "cannot be saved" in store.notice
     assert not store.on_disk
     store.create()
     with suppress(AppError):

@@ -338,7 +338,7 @@ def test_a_full_disk_is_reported_once_and_nothing_is_lost(
     now = [100.0]
     monkeypatch.setattr(chat.library.disk, "_clock", lambda: now[0])
     chat.exchange("a", "b")
-    chat.store._database.connection.execute("PRAGMA query_only = ON")
+    chat.store.database.connection.execute("PRAGMA query_only = ON")
     chat.exchange("c", "d")
     assert (len(chat.said), chat.library.is_on_disk) == (1, False)
     assert chat.session.open_conversation(1)

@@ -10,6 +10,7 @@ import pytest
 from app.engine.types import FinishReason
 from app.session.chat_settings import ChatSettings
 from app.session.session import Session
+from tests.conversations.stores import kill as kill_store
 from tests.session.scripted import ScriptedEngine, ScriptedSession
 
 
@@ -44,9 +45,7 @@ def test_nothing_is_listed_before_the_first_prompt(chat: ScriptedSession) -> Non
 def test_typed_text_waits_for_the_next_runs(chat: ScriptedSession, kill: bool) -> None:
     chat.conversation.set_draft("half a thought")
     if kill:
-        # As a killed process leaves it.
-        chat.store._writers.close()
-        chat.store._database.close()
+        kill_store(chat.store)
     else:
         chat.session.close()
     for _ in range(2):
@@ -60,6 +59,7 @@ def test_typed_text_of_a_running_tandem_is_its_own(chat: ScriptedSession) -> Non
     other = again(chat)
     assert other.conversation.take_draft() == ""
     other.session.close("the other's")
+    chat.session.close("mine")
     assert again(chat).conversation.take_draft() == "the other's"
 
 
