@@ -17,7 +17,7 @@ _STEPS = 40
 
 
 def break_even(plain: float, batch: float, n: int, draft: float) -> float | None:
-    """The constant acceptance at which drafting n tokens every round costs as much as plain decoding.
+    """The constant acceptance at which drafting n tokens every round costs as much as no draft.
 
     Solves (1 + c + ... + c^n) * plain = batch + n * draft for c by bisection; the left side grows with c.
 
@@ -45,7 +45,7 @@ def break_even(plain: float, batch: float, n: int, draft: float) -> float | None
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """Speed-up over plain decoding of every fixed setting on one text, and of what needs no setting.
+    """Speed-up over no draft of every fixed setting on one text, and of what needs no setting.
 
     Attributes:
         n_tokens: Length of the text.
@@ -90,7 +90,7 @@ def heat_map(
         profile: The curve.
         n_max: Settings to try.
         p_min: Likewise.
-        lookup: Whether look-up takes part in automatic drafting, and in the bound.
+        lookup: Whether n-gram drafting takes part in automatic drafting, and in the bound.
         min_match: Tokens that must agree for it.
     """
     if len(trace.text) < 2:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.compare.bound import DEPTH, reckon_oracle
+from app.compare.bound import DEPTH, upper_bound
 from app.compare.measure import WHOLE, Measured, Spread, is_clear, measure, speeds, spread
 from app.compare.race import (
     WARM_UP,
@@ -127,7 +127,7 @@ class Plan:
         return len(self.contenders) * (len(self.prompts) * self.repeat + 1)
 
     def time_left(self, pair: LoadedPair) -> TimeLeft:
-        """Reckons how long it takes with this pair."""
+        """Return an estimate of the time left with this pair."""
         costs = pair.memory.costs if pair.memory is not None else None
         return TimeLeft(self.lengths, self.request.max_tokens, costs)
 
@@ -142,7 +142,7 @@ class Plan:
         return runs[max(0, done - len(self.contenders)) :]
 
     def to_reckon(self, done: Collection[Prompt] = ()) -> list[Prompt]:
-        """The prompts whose oracle takes time yet: the draft model follows the answer; a look-up takes none."""
+        """Return the prompts whose upper bound is still to be computed with the draft model."""
         wanted = self.oracle and "model" in self.sources
         return [prompt for prompt in self.prompts if prompt not in done] if wanted else []
 
@@ -206,9 +206,9 @@ def benchmark(
                 yield Progress(prompt, n_runs, plan.n_runs, seconds, name, event)
             found = steps.result
             if plan.oracle and number == 1 and found and not cancelled():
-                yield Progress(prompt, n_runs, plan.n_runs, seconds, "the bound of these drafts")
+                yield Progress(prompt, n_runs, plan.n_runs, seconds, "upper bound")
                 began = clock()
-                oracles[prompt] = reckon_oracle(pair, prompt, found[0], cancelled, plan.sources, plan.min_match)
+                oracles[prompt] = upper_bound(pair, prompt, found[0], cancelled, plan.sources, plan.min_match)
                 if oracles[prompt] is not None:
                     left.reckoned(len(next(iter(found[0].values())).tokens), (clock() - began) / 1e9)
             if found:
@@ -229,12 +229,12 @@ def rows(raced: Sequence[Raced], names: Sequence[str]) -> list[Row]:
 
 
 def n_whole(raced: Sequence[Raced], n_prompts: int) -> int:
-    """Rounds that went over the whole suite of so many prompts."""
+    """Return the rounds that covered the whole suite."""
     return min(len(one.rounds) for one in raced) if raced and len(raced) == n_prompts else 0
 
 
 def settled(table: Sequence[Row]) -> bool:
-    """Whether it is known of everybody in these rows whether it is faster: more rounds would only say so again."""
+    """Return whether further rounds would tell nothing new about any contender."""
     return all(is_clear(m.ratio, work=m.work) for row in table for m in row.measured[1:])
 
 
@@ -292,7 +292,7 @@ class TimeLeft:
         self._following_s += seconds
 
     def seconds(self, to_come: Iterable[tuple[Prompt, str]], to_reckon: Collection[Prompt] = ()) -> float | None:
-        """What the rest takes; None as long as nothing tells.
+        """Return the seconds left; None while unknown.
 
         Args:
             to_come: Prompt and contender of every run.
@@ -312,7 +312,7 @@ class TimeLeft:
 
     @property
     def _tokens(self) -> float | None:
-        """Of an answer to come."""
+        """Expected tokens of an answer."""
         return self._written / self._n_runs if self._n_runs else self._most
 
     def _following(self) -> float | None:

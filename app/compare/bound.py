@@ -1,5 +1,4 @@
-"""How much faster than plain decoding an answer could have come with the drafts of its pair: what a race is held
-against."""
+"""Upper bound of the speedup that the drafts of a pair allow."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ _TRUST = 1.5
 something else kept the machine busy."""
 
 
-def reckon_oracle(
+def upper_bound(
     pair: LoadedPair,
     prompt: Prompt,
     round_: Round,
@@ -28,22 +27,21 @@ def reckon_oracle(
     sources: Collection[str],
     min_match: int = MIN_MATCH,
 ) -> float | None:
-    """How much faster than plain decoding the answer could have come with these drafts, acceptance known in advance.
+    """Return the speedup of an answer if the acceptance of these drafts were known in advance.
 
-    The first contender's answer is followed by the draft model if it takes part. Both times, with the best drafts and
-    without any, are reckoned from the same costs: those that were measured first, as all answers until now have
-    corrected them, also those that are raced. See `app.compare.replay.oracle_cost`.
+    The draft model follows the first contender's answer. The times with the best drafts and without any come from the
+    same cost curve; see `app.compare.replay.oracle_cost`.
 
     Args:
-        pair: Whose costs and draft are reckoned with.
-        prompt: What was asked.
-        round_: What everybody answered.
+        pair: The pair with its costs and draft model.
+        prompt: The prompt.
+        round_: The answers.
         cancelled: Ends it.
-        sources: Whose drafts there are.
-        min_match: Tokens that must agree for a look-up.
+        sources: Sources of drafts.
+        min_match: Shortest n-gram match, in tokens.
 
     Returns:
-        None for an answer of one token, where the costs are not known or not to be trusted, and after a stop.
+        None for an answer of one token, for unknown or wrong costs, and after a cancel.
     """
     plain = next(iter(round_.values()))
     if pair.memory is None or plain.ns_per_token is None or not plain.tokens:
@@ -62,7 +60,7 @@ def reckon_oracle(
                     return None
                 views.append(view)
         except (Interrupted, DecodeError):
-            # A draft model that fails takes the bound with it, and not the race.
+            # A failing draft model must not end the race.
             return None
         matches, confidences = tuple(m for m, _ in views), tuple(q for _, q in views)
     trace = Trace(prompt.name, prompt.kind, plain.prompt, plain.tokens, matches, confidences)

@@ -12,14 +12,14 @@ from app.compare.benchmark import Row
 from app.compare.measure import NOISE, UNCLEAR, UNDRAFTED, Measured, Spread, factor, figures_of, in_figures, outcome
 from app.core.printable import printable
 
-# The two colours of the house: the draft's and the target's; the rest is quiet.
+# Teal is the draft, amber the target.
 _DRAFT, _TARGET = "#0f766e", "#b45309"
 _TEXT, _DIM, _LINE, _PAPER = "#1c1917", "#6b6560", "#e7e2dc", "#fdfcfa"
 _WIDTH, _MARGIN, _LABEL, _FIGURES = 760, 32, 190, 130
 _ROW, _BAR = 22, 12
 _FONTS = "ui-sans-serif, system-ui, Helvetica, Arial, sans-serif"
-_WORDS = f"{UNCLEAR}: too few runs to tell; a tie: within {NOISE:.0%}; {UNDRAFTED}: the work was plain decoding's"
-_BARS, _MARK = "bars: speed against plain decoding; across them the spread", "upright mark: the bound of these drafts"
+_WORDS = f"{UNCLEAR}: too few runs; a tie: within {NOISE:.0%}; {UNDRAFTED}: nothing was drafted"
+_BARS, _MARK = "bars: speedup against no draft, with its range", "upright mark: upper bound of these drafts"
 _MARKS = {"tie": " a tie", "unclear": UNCLEAR}
 _TITLE = 66
 _LONGEST = 110
@@ -28,7 +28,7 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a card shows.
+    """The contents of a card.
 
     Attributes:
         title: The pair.
@@ -52,28 +52,28 @@ def markdown(card: Card) -> str:
         *(f"{escaped(name)} tok/s" for name in names),
         *(f"{escaped(name)} ratio" for name in names[1:]),
     ]
-    head += ["accepted", "per check", *["bound"] * _bounded(card)]
+    head += ["acceptance", "tokens/step", *["upper bound"] * _bounded(card)]
     lines += ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
     for row in card.rows:
         cells = [escaped(row.kind), *(_speed(m.tokens_per_second) for m in row.measured)]
         cells += [escaped(in_figures(m.ratio, work=m.work)) if m.ratio is not None else "" for m in row.measured[1:]]
         told = figures_of(best) if (best := drafted(row)) is not None else None
         cells += [
-            told.accepted if told is not None else "",
-            told.per_check if told is not None else "",
+            told.acceptance if told is not None else "",
+            told.tokens_per_step if told is not None else "",
         ]
         if _bounded(card):
             cells.append(f"{factor(row.oracle.median)}×" if row.oracle is not None else "")
         lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", "Medians; in brackets the lowest and the highest of the alternating rounds;"]
-    lines += [f"{_WORDS}. Accepted and per check are automatic drafting's.", ""]
+    lines += ["", "Medians; in brackets the lowest and highest of the alternating rounds;"]
+    lines += [f"{_WORDS}. Acceptance and tokens/step are those of automatic drafting.", ""]
     lines += [f"- {escaped(name)}: {escaped(value)}" for name, value in card.facts.items()]
     lines += [f"- {escaped(note)}" for note in card.notes]
     return "\n".join(lines) + "\n"
 
 
 def _bounded(card: Card) -> bool:
-    """Whether the bound of these drafts was reckoned."""
+    """Return whether the card has an upper bound."""
     return any(row.oracle is not None for row in card.rows)
 
 
@@ -83,7 +83,7 @@ def drafted(row: Row) -> Measured | None:
 
 
 def svg(card: Card) -> str:
-    """The card as a picture: a bar a contender, from 0 to its ratio to plain decoding, with a line at 1."""
+    """Draw the card as SVG: one bar per contender from 0 to its speedup, and a line at 1."""
     title = textwrap.wrap(_one_line(card.title), _TITLE)[:3]
     top = _MARGIN + 36 + 24 * max(1, len(title))
     longest = max((m.ratio.high for row in card.rows for m in row.measured if m.ratio), default=1.0)
@@ -97,7 +97,7 @@ def svg(card: Card) -> str:
         y += _ROW * max(1, len(row.measured) - 1) + 10
     one = _MARGIN + _LABEL + scale
     body.append(f'<line x1="{one:.1f}" y1="{top - 8}" x2="{one:.1f}" y2="{y - 8}" stroke="{_TARGET}"/>')
-    body.append(_text(one, top - 14, "plain decoding", fill=_TARGET, size=11, anchor="middle"))
+    body.append(_text(one, top - 14, "no draft", fill=_TARGET, size=11, anchor="middle"))
     legend = f"{_BARS}; {_MARK}" if _bounded(card) else _BARS
     facts = [legend, _WORDS, *(f"{name}: {value}" for name, value in card.facts.items()), *card.notes]
     y += 12
@@ -128,9 +128,9 @@ def _group(row: Row, y: int, scale: float) -> list[str]:
         width = m.ratio.median * scale
         what = outcome(m.ratio, work=m.work)
         drafts = what != "same" and (m.drafter != "none" or m.name == "automatic")
-        colour = _DRAFT if drafts else _DIM
+        color = _DRAFT if drafts else _DIM
         low, high = left + m.ratio.low * scale, left + m.ratio.high * scale
-        out.append(f'<rect x="{left}" y="{at}" width="{width:.1f}" height="{_BAR}" rx="2" fill="{colour}"/>')
+        out.append(f'<rect x="{left}" y="{at}" width="{width:.1f}" height="{_BAR}" rx="2" fill="{color}"/>')
         if m.ratio.n > 1:
             out.append(
                 f'<line x1="{low:.1f}" y1="{at + _BAR / 2}" x2="{high:.1f}" y2="{at + _BAR / 2}" stroke="{_TEXT}"/>'

@@ -1,10 +1,9 @@
-"""Where two answers part, and why: a near-tie that rounding decides, or a real difference.
+"""Find the first different token of two answers, and whether rounding explains it.
 
-A batch of several tokens is computed in another order than a single token, so the same logits come out a little
-different, in every engine that checks drafts in batches. Where the two best tokens are closer to each other than that,
-either may win, and from there on the texts are two. To tell this from a fault both sides are computed again with the
-tokens given: one by one as plain decoding does, and in the very batches that the drafted side used. Only the rejected
-tokens of those batches are unknown; the rows that matter come before them and cannot see them, so any token stands in.
+A batch of several tokens is computed in another order than a single token, so its logits differ a little, in each
+engine that verifies drafts in batches. If the two best tokens are closer than that, either may win. To tell this from a
+fault, both sides are computed again with the tokens given: one by one, and in the batches of the drafted side. The
+rejected tokens of those batches are unknown, but earlier positions cannot see them, so any token replaces them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ROUNDING = 1.0
 largest mover by several."""
 _DECIDED = {
     True: "the same random draw fell on the other token",
-    False: "with the penalties on, that decided",
+    False: "the penalties decided",
 }
 
 
@@ -118,7 +117,7 @@ def explain(
     step = next((s for s in drafted.steps if s.first <= index < s.first + s.tokens), None)
     width = step.drafted + 1 if step is not None else 0
     if tokens[0] is None or tokens[1] is None:
-        why = "one answer was stopped earlier than the other; as far as both go they are the same"
+        why = "one answer was stopped earlier; up to there they are the same"
         return Difference(index, *tokens, texts[0], texts[1], width, None, None, None, None, why)
     singly = [VerifyStep(i, 1, 0, 0, 0) for i in range(1, index + 1)]
     alone, first = _replay(pair, plain, singly, index, sampling, cancelled)
@@ -159,28 +158,26 @@ def _judge(
 ) -> tuple[bool, str]:
     """Whether rounding explains a difference, in a sentence."""
     gap = abs(alone[0] - alone[1])
-    rounding = f"rounding differs with the number of tokens checked at once ({_at_once(width)})"
+    rounding = f"rounding depends on the batch size ({_at_once(width)})"
     if moved > ROUNDING:
-        return False, (
-            f"a real difference: tokens checked at once moved a logit by {_number(moved)}, far more than rounding does"
-        )
+        return False, (f"a real difference: the batch moved a logit by {_number(moved)}, far more than rounding does")
     if not sampling.is_greedy:
         if reproduced:
-            return True, f"{rounding}, and {_DECIDED[sampling.temperature > 0]}"
-        return False, "a real difference: computed again, the sampler does not give the same tokens"
+            return True, f"rounding difference: {rounding}, and {_DECIDED[sampling.temperature > 0]}"
+        return False, "a real difference: computed again, the sampler gives other tokens"
     # Each of the two may have moved by that much, towards the other.
     if gap <= 2 * moved:
-        return True, f"a near-tie: {rounding}, and that decided"
+        return True, f"rounding difference: the two tokens were nearly equally likely, and {rounding}"
     return False, (
-        f"a real difference: the two are {_number(gap)} logits apart, and tokens checked at once moved a logit "
-        f"by {_number(moved)} at most"
+        f"a real difference: the two are {_number(gap)} logits apart, and the batch moved a logit by at most "
+        f"{_number(moved)}"
     )
 
 
 def _at_once(width: int) -> str:
-    """How many tokens were checked together with the one that differs, against plain decoding."""
+    """Return the batch size at the different token, with and without drafts."""
     if width == 1:
-        return "here 1 after several, without drafts always 1"
+        return "1 after larger ones, always 1 without drafts"
     return f"here {width}, without drafts 1"
 
 
@@ -257,7 +254,7 @@ def difference_lines(difference: Difference | None, run: Run) -> list[str]:
     if difference is not None:
         return parting_lines(difference)
     n = len(run.tokens)
-    return [f"the same {n} token{'s' if n != 1 else ''} as without drafts"]
+    return [f"identical output, {n} token{'s' if n != 1 else ''}"]
 
 
 def parting_lines(difference: Difference) -> list[str]:
@@ -269,7 +266,7 @@ def parting_lines(difference: Difference) -> list[str]:
         decimals = max(_decimals(d.p_alone), _decimals(d.p_batched))
         alone = f" ({d.p_alone[0]:.{decimals}%} against {d.p_alone[1]:.{decimals}%})"
         batched = f" ({d.p_batched[1]:.{decimals}%} against {d.p_batched[0]:.{decimals}%})"
-    return [f"differs from token {d.index + 1} on: {plain} without drafts{alone}, {drafted} with{batched}", d.why]
+    return [f"differs at token {d.index + 1}: {plain} without drafts{alone}, {drafted} with{batched}", d.why]
 
 
 def _decimals(both: tuple[float, float]) -> int:

@@ -1,9 +1,9 @@
 """Results kept on this machine: was it faster before, and what has changed since?
 
-One small JSON file per machine, pair and suite, so that a new build, driver, quantisation or setting is compared with
-the old one. It is only a memory: a file that is missing or damaged begins anew, and of very many the oldest go.
+One small JSON file per machine, pair and suite, so that a new build, driver, quantization or setting is compared with
+the old one. It is only a memory: a file that is missing or damaged begins again, and of very many the oldest go.
 
-What counts as before are the latest results with the same details: their median, so that one lucky run accuses nobody,
+What counts as before are the latest results with the same details: their median, so that one lucky run accuses no one,
 and with their spread as noise, because two runs of a program differ by more than the rounds of one.
 """
 
@@ -43,7 +43,7 @@ class Facts:
         draft: The draft's name; "" without.
         suite: What tells this set of prompts and this length from others.
         details: What may change between two runs and explain a difference, by a name for people: driver, llama.cpp,
-            quantisations, files, threads, sampling.
+            quantizations, files, threads, sampling.
     """
 
     machine: str

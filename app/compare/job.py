@@ -60,7 +60,7 @@ class CompareJob:
 
     Attributes:
         request: What to answer; its `drafting` is the sides' business. A random draw needs a seed.
-        sides: Who takes part, plain decoding first.
+        sides: Who takes part, no draft first.
         rounds: How many rounds.
         first: Number of the first one, for a comparison that goes on.
         warm_up: Whether everybody warms up before.

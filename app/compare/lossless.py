@@ -35,7 +35,7 @@ EVERYTHING = DraftParams(n_max=7, p_min=0.0)
 
 @dataclass(frozen=True, slots=True)
 class GreedyCheck:
-    """One greedy answer against plain decoding.
+    """One greedy answer against no draft.
 
     Attributes:
         prompt: Which prompt.

@@ -1,4 +1,4 @@
-"""What races measured: medians with their spread, and the words that they allow."""
+"""Speeds and speedups of a race: medians, spreads, and when a difference is more than noise."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def spread(values: Iterable[float | None]) -> Spread | None:
 
 
 def _likely(known: Sequence[float]) -> tuple[float, float]:
-    """Where the true median of some sorted positive measurements lies, in 95 of 100 cases.
+    """Return the 95% interval of the median of sorted positive measurements.
 
     Of a few it is the range that tells; of more the middle ones, which come closer with every run, however far away
     a run falls in which the machine stood still.
@@ -112,7 +112,7 @@ def _between(known: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one contender did over some rounds.
+    """Figures of one contender over some rounds.
 
     Attributes:
         name: The contender.
@@ -122,8 +122,8 @@ class Measured:
         acceptance: Accepted over drafted tokens, all rounds together; None if nothing was drafted.
         tokens_per_verify: Tokens emitted per verify round, all rounds together.
         draft_prompt_ms: Milliseconds of the draft model's reading of the prompt, which count against it.
-        drafter: What drafted.
-        work: What it did that plain decoding does not.
+        drafter: Sources of its drafts.
+        work: What it did besides generating single tokens.
     """
 
     name: str
@@ -154,12 +154,12 @@ class Measured:
 
 
 def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measured:
-    """What a contender did over one or more races; several prompts weigh by equal tokens, not by equal time.
+    """Measure a contender over one or more races; each prompt counts alike, per token.
 
     Per round the mean time a token is taken over the prompts, and the ratio is between two such means of the same
     round, whose runs lie next to each other in time. The spread is therefore that between rounds, not that between
-    prompts. Where a contender drafted, but not on all prompts, those on which it did the work of plain decoding make it
-    neither faster nor slower: for the ratio, what both took for them is averaged.
+    prompts. Where a contender drafted, but not on all prompts, those on which nothing was drafted make it neither
+    faster nor slower: for the ratio, what both took for them is averaged.
 
     Args:
         races: The rounds of each race, as many of each as should count.
@@ -235,7 +235,7 @@ def noise(spread: Spread) -> float:
 
 
 def outcome(ratio: Spread | None, *, work: Work = "own") -> Outcome:
-    """What a ratio means: a difference that is beyond chance and beyond noise, none, or not known yet.
+    """Return whether a ratio is a difference beyond chance and noise, none, or unknown.
 
     Args:
         ratio: Round by round; None where nothing was measured.
@@ -256,7 +256,7 @@ def outcome(ratio: Spread | None, *, work: Work = "own") -> Outcome:
 
 
 def is_clear(ratio: Spread | None, *, work: Work = "own") -> bool:
-    """Whether a ratio tells something, so that more rounds would only say it again; see `outcome`."""
+    """Return whether further rounds would tell nothing new; see `outcome`."""
     return outcome(ratio, work=work) not in ("unclear", "unknown")
 
 
@@ -315,19 +315,19 @@ def factor(ratio: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was measured of a side, for a table; "" for what was not.
+    """The figures of one side as text for a table; "" for unknown ones.
 
     Attributes:
         speed: Tokens a second.
         first_token: Seconds to the first token.
-        accepted: Share of the drafted tokens.
-        per_check: Tokens of a verify round; where nothing was drafted that is one, and says nothing.
+        acceptance: Accepted over drafted tokens.
+        tokens_per_step: Tokens per step, if anything was drafted.
     """
 
     speed: str
     first_token: str
-    accepted: str
-    per_check: str
+    acceptance: str
+    tokens_per_step: str
 
 
 def figures_of(side: Measured) -> Figures:
@@ -337,6 +337,6 @@ def figures_of(side: Measured) -> Figures:
     return Figures(
         speed=f"{speed.median:.1f} tok/s" if speed is not None else "",
         first_token=f"{first.median / 1e3:.2f} s" if first is not None else "",
-        accepted=f"{side.acceptance:.0%}" if side.acceptance is not None else "",
-        per_check=f"{side.tokens_per_verify:.1f}" if drafted else "",
+        acceptance=f"{side.acceptance:.0%}" if side.acceptance is not None else "",
+        tokens_per_step=f"{side.tokens_per_verify:.1f}" if drafted else "",
     )

@@ -15,7 +15,7 @@ from app.core.printable import printable
 from app.models.pair_info import PairInfo
 from app.worker.request import AnswerRequest
 
-_HEAD = "| | speed | ratio | first token | accepted | per check |\n| --- | ---: | ---: | ---: | ---: | ---: |"
+_HEAD = "| | speed | ratio | TTFT | acceptance | tokens/step |\n| --- | ---: | ---: | ---: | ---: | ---: |"
 
 
 def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: PairInfo) -> str:
@@ -31,7 +31,7 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
     for m in comparison.measured:
         told = figures_of(m)
         ratio = escaped(in_figures(m.ratio, work=m.work)) if m.ratio is not None else ""
-        cells = [escaped(m.name), told.speed, ratio, told.first_token, told.accepted, told.per_check]
+        cells = [escaped(m.name), told.speed, ratio, told.first_token, told.acceptance, told.tokens_per_step]
         lines.append("| " + " | ".join(cells) + " |")
     lines.append("")
     for m in comparison.measured[1:]:
@@ -46,7 +46,7 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
     for m in comparison.measured:
         first = next(round_[m.name] for round_ in comparison.rounds if m.name in round_)
         lines += ["", f"#### {escaped(m.name)}", ""]
-        lines += ["Thinking:", "", fenced(first.reasoning), "", "Answer:", ""] if first.reasoning else []
+        lines += ["Reasoning:", "", fenced(first.reasoning), "", "Answer:", ""] if first.reasoning else []
         lines += [fenced(first.text)]
     return "\n".join(lines) + "\n"
 

@@ -1,7 +1,7 @@
 """Races: contenders answer one prompt in turn, each alone, each from the same state, in alternating order.
 
 Honest by construction: before every run both caches are cut back to the same beginning, to nothing or to the
-conversation before the prompt, so nobody finds what another one left; one short run each warms up and is not counted;
+conversation before the prompt, so no one finds what another one left; one short run each warms up and is not counted;
 the order turns round from round to round, so that a machine that gets slower or faster in between does so for
 everybody; and the draft model's reading of the prompt counts against drafting.
 """
@@ -63,7 +63,7 @@ class Run:
         notices: What happened on the way, such as a draft that was lost.
         drafter: "model", "ngram", "model+ngram" or "none".
         why: Why nothing was drafted; "" if something was, or nothing is known to be why.
-        wall_s: Seconds from its beginning to its end; 0 where nobody looked at what other programs did meanwhile.
+        wall_s: Seconds from its beginning to its end; 0 where no one looked at what other programs did meanwhile.
         others_s: Seconds that other programs ran in that time, on all processors together.
         reasoning: What was thought before the answer.
         threads: CPU thread counts that it used; several where other programs came or went.

@@ -167,7 +167,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
     rounds = []
     while len(sequence) < end:
         started = now
-        # Of an answer that ends by itself nobody knows how much is left.
+        # Of an answer that ends by itself no one knows how much is left.
         room = curve.widest - 1 if trace.has_end else min(end - len(sequence) - 1, curve.widest - 1)
         draft = strategy.propose(sequence, room)
         drafted_in = now - started
@@ -194,14 +194,13 @@ def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, min_match: 
     """The least cost of the answer with these draft sources, acceptance known in advance.
 
     F(end) = 0 and F(t) = min over m <= k(t) and n <= m + l(t + m) of m * draft + T~(n + 1) + F(t + n + 1),
-    where k(t) is how far the draft model matches, l(t) how far a look-up does, and T~ the cheapest batch at least as
-    wide: m tokens from the model, the look-up behind them. It bounds no other draft model, no tree and no overlap of
-    drafting with checking.
+    where k(t) is how far the draft model matches, l(t) how far n-gram drafting does, and T~ the cheapest batch at least
+    as large. It bounds no other draft model, no tree and no overlap of drafting with verifying.
 
     Args:
         trace: The answer.
         curve: The machine.
-        lookup: Let a look-up, which costs nothing, take part.
+        lookup: Let n-gram drafting, which costs nothing, take part.
         min_match: Tokens that must agree for it.
     """
     costs, cells = curve.costs(), curve.cell_costs()
@@ -222,7 +221,7 @@ def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, min_match: 
 
 
 def _lookup_matches(trace: Trace, min_match: int) -> list[int]:
-    """How far a look-up is right at every place of the answer."""
+    """How far n-gram drafting is right at every place of the answer."""
     index = NgramIndex(min_match)
     index.grow(trace.prompt)
     out = [0] * (len(trace.text) + 1)
@@ -261,7 +260,7 @@ class Trace:
         text: Token ids of the answer.
         matches: Per place of the answer: how many greedy draft tokens in a row equal the answer from there.
         confidences: Per place: the draft's probability of each of its tokens, matching or not.
-        has_end: Whether its last token is one that ends an answer, so that nobody knew before how long it would be.
+        has_end: Whether its last token is one that ends an answer, so that no one knew before how long it would be.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Races and benchmarks in words and as JSON."""
+"""Comparisons and benchmarks as text and JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Comparison:
 
 
 def compared(rounds: Sequence[Round], differences: Mapping[str, Difference | None]) -> Comparison:
-    """Put the figures of a race together; the first contender is the one that the others are measured against.
+    """Summarize a race; the first contender is the baseline.
 
     A contender that came later is measured in the rounds that it took part in.
     """
@@ -58,11 +58,11 @@ def comparison_lines(comparison: Comparison) -> list[str]:
     """A table, and for every contender but the plain one what it means."""
     measured, rounds = comparison.measured, comparison.rounds
     wide = max(len(m.name) for m in measured)
-    lines = [f"{'':{wide}}  {'speed':>10}  {'first token':>11}  {'accepted':>8}  {'per check':>10}"]
+    lines = [f"{'':{wide}}  {'speed':>10}  {'TTFT':>7}  {'acceptance':>10}  {'tokens/step':>11}"]
     for m in measured:
         told = figures_of(m)
-        line = f"{m.name:{wide}}  {told.speed:>10}  {told.first_token:>11}  {told.accepted:>8}  {told.per_check:>10}"
-        lines.append(line.rstrip())
+        line = f"{m.name:{wide}}  {told.speed:>10}  {told.first_token:>7}  {told.acceptance:>10}"
+        lines.append(f"{line}  {told.tokens_per_step:>11}".rstrip())
     lines += ["", start(rounds)]
     if (note := unsteady(rounds, measured[0].name)) is not None:
         lines += ["", note]
@@ -73,7 +73,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
 
 
 def remarks(comparison: Comparison, measured: Measured) -> list[str]:
-    """What there is to say about one side besides its figures: why it did not draft, and whether its text differs."""
+    """Return notes on one side: why it did not draft, and where its text differs."""
     name = measured.name
     runs = [round_[name] for round_ in comparison.rounds if name in round_]
     run = runs[-1]
@@ -85,11 +85,11 @@ def remarks(comparison: Comparison, measured: Measured) -> list[str]:
 
 
 def unsteady(rounds: Sequence[Round], name: str) -> str | None:
-    """A warning where plain decoding itself does not repeat its answer."""
+    """Return a warning if the text without drafts differs from run to run."""
     first, *others = [round_[name] for round_ in rounds]
     if all(first_difference(first, other) is None for other in others):
         return None
-    return "Plain decoding gives different texts from run to run here; differences below may come from that."
+    return "Without drafts, the text differs from run to run; differences below may have the same cause."
 
 
 def crowded(rounds: Iterable[Round]) -> str | None:
@@ -105,25 +105,25 @@ def crowded(rounds: Iterable[Round]) -> str | None:
     taken = sum(run.others_s for run in runs) / wall_s if wall_s > _SHORT_S else 0.0
     if taken < _CROWDED * n:
         return None
-    of_all = f"{min(taken, n):.1f} of {n} processor{'s' * (n != 1)}"
-    return f"Other programs took {of_all} meanwhile; without them these figures would be others."
+    of_all = f"{min(taken, n):.1f} of {n} core{'s' * (n != 1)}"
+    return f"Other programs used {of_all}; close them and rerun for reliable numbers."
 
 
 def start(rounds: Sequence[Round]) -> str:
-    """Where everybody begins, in a sentence: with nothing read, or with a conversation."""
+    """Return what is cached when each side starts, as a clause."""
     held = min(run.stats.cache_n for run in rounds[0].values())
     if not held:
-        return "every side starts from empty caches and reads the whole prompt"
-    return f"every side starts with the {held:,} tokens before the prompt already read"
+        return "each side starts from empty caches and reads the whole prompt"
+    return f"each side starts with the {held:,} tokens before the prompt cached"
 
 
 def seen(request: AnswerRequest) -> str:
-    """What every side is given, in a sentence without its end: a conversation before the prompt, or nothing else."""
+    """Return what each side sees besides the prompt, as a clause."""
     *before, _ = request.messages
     n = sum(message.role is not Role.SYSTEM for message in before)
     said = [f"the {n:,} messages before it" if n > 1 else "the message before it"] if n else []
     said += ["the system prompt"] if len(before) > n else []
-    return f"every side sees this prompt with {' and '.join(said)}" if said else "every side sees this prompt alone"
+    return f"each side sees this prompt with {' and '.join(said)}" if said else "each side sees this prompt alone"
 
 
 def how(request: AnswerRequest) -> str:
@@ -158,7 +158,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def run_json(run: Run, number: int, *, steps: bool) -> dict[str, Any]:
-    """One run; with `steps` every verify round."""
+    """Return one run; with `steps`, each verify step."""
     stats = run.stats
     out: dict[str, Any] = {
         "round": number,
@@ -186,7 +186,7 @@ def run_json(run: Run, number: int, *, steps: bool) -> dict[str, Any]:
 
 
 def round_json(prompt: Prompt, number: int, round_: Round, *, steps: bool) -> list[dict[str, Any]]:
-    """One object a run of one round on a prompt."""
+    """Return one object per run of a round."""
     return [
         {
             "type": "run",
@@ -200,7 +200,7 @@ def round_json(prompt: Prompt, number: int, round_: Round, *, steps: bool) -> li
 
 
 def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
-    """A benchmark as a table: what everybody's speed is against plain decoding, and behind it what belongs to that.
+    """Return a benchmark as a table of speedups.
 
     Args:
         rows: One a kind of text.
@@ -209,7 +209,7 @@ def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
     """
     if not rows:
         return []
-    behind = [head for head in _BEHIND if head != _ORACLE or any(row.oracle is not None for row in rows)]
+    behind = [head for head in _BEHIND if head != _BOUND or any(row.oracle is not None for row in rows)]
     lines = _table(rows, behind, spreads=True)
     if columns is None or max(map(len, lines)) <= columns:
         return lines
@@ -218,9 +218,9 @@ def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
     return lines
 
 
-_ORACLE = "oracle"
-_BEHIND = ("no draft", _ORACLE, "acceptance", "tokens/step")
-"""What stands behind the ratios, dearest first."""
+_BOUND = "upper bound"
+_BEHIND = ("no draft", _BOUND, "acceptance", "tokens/step")
+"""Columns after the ratios, most important first."""
 
 
 def _table(rows: Sequence[Row], behind: Sequence[str], *, spreads: bool) -> list[str]:
@@ -250,8 +250,8 @@ def _told_behind(row: Row) -> Mapping[str, str]:
     cells = (
         f"{plain.median:.1f}" if plain is not None else "",
         f"{factor(row.oracle.median)}×" if row.oracle is not None else "",
-        told.accepted if told is not None else "",
-        told.per_check if told is not None else "",
+        told.acceptance if told is not None else "",
+        told.tokens_per_step if told is not None else "",
     )
     return dict(zip(_BEHIND, cells, strict=True))
 

@@ -63,13 +63,13 @@ class Server:
         except ValueError:
             host = None
         if host is None or parts.scheme not in ("http", "https") or any(c.isspace() or c < " " for c in url):
-            raise UsageError(f"{printable(url)} is no address of a server.", "For example: http://127.0.0.1:8080")
+            raise UsageError(f"{printable(url)} is not a server URL.", "For example: http://127.0.0.1:8080")
         path = urllib.parse.quote(parts.path.rstrip("/"), safe=_IN_PATHS)
         base = urllib.parse.urlunsplit((parts.scheme, parts.netloc, path, "", ""))
         self.url = base.removesuffix("/v1")
         self._timeout_s = timeout_s
         if not (key.isascii() and key.isprintable()) or " " in key:
-            raise UsageError("The API key holds characters that a header cannot.", "Is it a line of a file, or quoted?")
+            raise UsageError("The API key has characters that a header cannot contain.", "Remove quotes and spaces.")
         self._key = key
         # A proxy of the environment knows nothing of a server on this machine.
         handlers = [urllib.request.ProxyHandler({})] if _is_local(host) else []
@@ -155,7 +155,7 @@ class Server:
         except UnicodeError as error:
             raise _RefusedError(f"{self.url}/{path} sends us on to what is no address.", _HINT) from error
         except (OSError, http.client.HTTPException) as error:
-            raise AppError(f"{self.url} broke off its answer: {error!r}.", "Look at the server's log.") from error
+            raise AppError(f"{self.url} ended its answer early: {error!r}.", "See the server's log.") from error
         try:
             told = json.loads(raw) if len(raw) <= _MOST_BYTES else None
         except (ValueError, RecursionError):
@@ -165,7 +165,7 @@ class Server:
         return told
 
     def _too_slow(self, timeout_s: float) -> AppError:
-        return AppError(f"{self.url} did not answer within {timeout_s:g} seconds.", "Ask for fewer tokens.")
+        return AppError(f"{self.url} did not answer within {timeout_s:g} seconds.", "Use a lower --max-tokens.")
 
 
 def _said(error: urllib.error.HTTPError) -> str:
@@ -179,7 +179,7 @@ class _RefusedError(AppError):
     """The server answered with an error of HTTP, or with no JSON."""
 
 
-_HINT = "llama-server is meant, or a server with its interface."
+_HINT = "The server must have llama-server's API."
 _KEY_WANTED = (401, 403)
 _KEY_HINT = "--api-key-env names the environment variable that holds the server's key."
 
@@ -262,9 +262,7 @@ def read_reply(name: str, url: str, reply: dict[str, Any]) -> Run:
         stats = _stats(timings)
         reason = FinishReason.LENGTH if choice.get("finish_reason") == "length" else FinishReason.STOP
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise AppError(
-            f"{url} answers without the timings that are compared.", "llama-server gives them; others may not."
-        ) from error
+        raise AppError(f"{url} sends no timings.", "llama-server does; others may not.") from error
     notices = ("the server reused a cached prompt",) if stats.cache_n > 1 else ()
     return Run(name, (), (), text, reason, stats, notices=notices, drafter=_drafter(stats), reasoning=reasoning)
 

@@ -18,7 +18,7 @@ class Side:
 
     Attributes:
         name: What it is called, different for each in a comparison.
-        drafting: How it drafts; None for plain decoding.
+        drafting: How it drafts; None for no draft.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Side:
 
 
 def sides_of(automatic: AutoDraft, fixed: DraftParams | None) -> tuple[Side, ...]:
-    """Plain decoding, the fixed parameters if there are any, and automatic drafting.
+    """No draft, the fixed parameters if there are any, and automatic drafting.
 
     Args:
         automatic: How automatic drafting takes part.

@@ -100,7 +100,7 @@ def test_a_comparison_for_people(tandem: Tandem, capsys: pytest.CaptureFixture[s
     assert '"hello", greedy, 8 tokens at most, 3 rounds' in shown.out
     assert "fixed 3/0" in shown.out
     assert "automatic" in shown.out
-    assert shown.out.count("the same 8 tokens as without drafts") == 2
+    assert shown.out.count("identical output, 8 tokens") == 2
     assert "3 runs each, alternating" in shown.out
     assert shown.err == ""
 
@@ -124,7 +124,7 @@ def test_what_other_programs_had_a_part_in_is_neither_kept_nor_accused(
     prompts.write_text("abc\n")
     commands = (("compare", "hello", "--repeat", "1"), ("bench", "--prompts", str(prompts), "--repeat", "1"))
     for module in (compare, bench):
-        monkeypatch.setattr(module, "crowded", lambda rounds: "Other programs took all of it.")
+        monkeypatch.setattr(module, "crowded", lambda rounds: "Other programs used all of it.")
     for command in commands:
         assert tandem(*command) == 0
         assert "It is not held against earlier results, nor kept for later ones." in capsys.readouterr().out
@@ -168,7 +168,7 @@ def test_the_bound_has_the_drafts_of_all_sides(
     sources: set[str],
 ) -> None:
     seen: list[tuple[set[str], int]] = []
-    monkeypatch.setattr("app.compare.benchmark.reckon_oracle", lambda *given: seen.append(given[-2:]))
+    monkeypatch.setattr("app.compare.benchmark.upper_bound", lambda *given: seen.append(given[-2:]))
     monkeypatch.setattr(
         bench_task, "read_options", lambda *given, **more: replace(read_options(*given, **more), automatic=drafting)
     )
@@ -194,7 +194,7 @@ def test_prompts_come_from_standard_input(
 def test_both_tell_what_other_programs_took(
     tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    crowd = "Other programs took all of it."
+    crowd = "Other programs used all of it."
     for module in (compare, bench):
         monkeypatch.setattr(module, "crowded", lambda rounds: crowd if list(rounds) else None)
     assert tandem("compare", "hello", "--repeat", "1") == 0

@@ -26,7 +26,7 @@ from app.compare.benchmark import (
     rows,
     settled,
 )
-from app.compare.bound import DEPTH, reckon_oracle
+from app.compare.bound import DEPTH, upper_bound
 from app.compare.card import Card, markdown, svg
 from app.compare.history import Facts, History, Result, changes, remark, slower, speedups
 from app.compare.kinds import KINDS
@@ -202,11 +202,11 @@ def test_a_table_begins_with_the_ratios_and_drops_what_is_behind_them_where_it_i
 def test_the_bound_has_a_column_where_it_was_reckoned() -> None:
     _, done = run_bench(make_pair(), repeat=1)
     reckoned = rows([replace(one, oracle=2.0) for one in done], NAMES)
-    assert "oracle" in table_lines(reckoned)[0]
-    assert "| bound |" in markdown(Card("a", reckoned, {}))
+    assert "upper bound" in table_lines(reckoned)[0]
+    assert "| upper bound |" in markdown(Card("a", reckoned, {}))
     assert "upright mark" in svg(Card("a", reckoned, {}))
     plain = rows(done, NAMES)
-    assert "oracle" not in table_lines(plain)[0]
+    assert "upper bound" not in table_lines(plain)[0]
     assert "bound" not in markdown(Card("a", plain, {})) + svg(Card("a", plain, {}))
 
 
@@ -327,7 +327,7 @@ def test_the_time_left_has_the_bound_until_it_is_reckoned(monkeypatch: pytest.Mo
         now[0] += 80 * 10**9
         return 2.0
 
-    monkeypatch.setattr("app.compare.benchmark.reckon_oracle", reckon)
+    monkeypatch.setattr("app.compare.benchmark.upper_bound", reckon)
     pair = make_pair()
     plan = Plan(contenders(pair), PROMPTS, REQUEST, 2, oracle=True)
     lefts = [at.left_s for at in benchmark(pair, plan, lambda: False, lambda: now[0]) if at.left_s is not None]
@@ -350,11 +350,11 @@ def test_the_oracle_is_reckoned_from_the_answer_and_the_costs() -> None:
     # A batch costs as much as a token and drafts cost nothing: seven tokens in one round.
     profile = CostProfile({1: plain_ns, 64: plain_ns}, draft_ns=0.0)
     pair.memory = PairStatistics(CostModel(profile))
-    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False, BOTH) == pytest.approx(7.0)
-    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: True, BOTH) is None
+    assert upper_bound(pair, PROMPTS[0], done[0].rounds[0], lambda: False, BOTH) == pytest.approx(7.0)
+    assert upper_bound(pair, PROMPTS[0], done[0].rounds[0], lambda: True, BOTH) is None
     # Where two drafted tokens are all that can be taken back: two rounds of three, and one token.
     pair.memory = PairStatistics(CostModel(replace(profile, widest=3)))
-    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False, BOTH) == pytest.approx(7 / 3)
+    assert upper_bound(pair, PROMPTS[0], done[0].rounds[0], lambda: False, BOTH) == pytest.approx(7 / 3)
 
 
 def test_the_oracle_has_the_drafts_of_those_that_take_part() -> None:
@@ -363,15 +363,15 @@ def test_the_oracle_has_the_drafts_of_those_that_take_part() -> None:
     plain = done[0].rounds[0]["plain"]
     assert plain.ns_per_token is not None
     pair.memory = PairStatistics(CostModel(CostProfile({1: plain.ns_per_token, 64: plain.ns_per_token}, draft_ns=0.0)))
-    assert reckon_oracle(pair, PROMPTS[0], {"plain": plain}, lambda: False, ["ngram"]) == pytest.approx(1.0)
+    assert upper_bound(pair, PROMPTS[0], {"plain": plain}, lambda: False, ["ngram"]) == pytest.approx(1.0)
     said_before = replace(plain, prompt=(*plain.prompt, *plain.tokens, *plain.prompt))
-    found = reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["ngram"])
+    found = upper_bound(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["ngram"])
     assert found is not None
     assert found > 2.0
-    short = reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["ngram"], 30)
+    short = upper_bound(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["ngram"], 30)
     assert short == pytest.approx(1.0), "so many tokens never agree"
     pair.drafter = None
-    assert reckon_oracle(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["model"]) == pytest.approx(1.0)
+    assert upper_bound(pair, PROMPTS[0], {"plain": said_before}, lambda: False, ["model"]) == pytest.approx(1.0)
 
 
 def test_a_curve_that_is_wrong_about_plain_tokens_is_not_reckoned_with() -> None:
@@ -380,7 +380,7 @@ def test_a_curve_that_is_wrong_about_plain_tokens_is_not_reckoned_with() -> None
     plain_ns = done[0].rounds[0]["plain"].ns_per_token
     assert plain_ns is not None
     pair.memory = PairStatistics(CostModel(CostProfile({1: 9 * plain_ns, 64: 9 * plain_ns}, draft_ns=0.0)))
-    assert reckon_oracle(pair, PROMPTS[0], done[0].rounds[0], lambda: False, BOTH) is None
+    assert upper_bound(pair, PROMPTS[0], done[0].rounds[0], lambda: False, BOTH) is None
 
 
 def test_steps_are_told_on_request() -> None:
@@ -537,7 +537,7 @@ def test_a_card_shows_what_was_measured_and_nothing_else() -> None:
     card = Card("Big + Small", table(), {"machine": "EPYC", "target sha256": "ab" * 32}, ["stopped early"])
     picture = ElementTree.fromstring(svg(card))
     texts = "".join(picture.itertext())
-    for word in ("Big + Small", "code", "chat", "all", "EPYC", "ab" * 32, "stopped early", "plain decoding"):
+    for word in ("Big + Small", "code", "chat", "all", "EPYC", "ab" * 32, "stopped early", "no draft"):
         assert word in texts
     text = markdown(card)
     long = ElementTree.fromstring(svg(Card("word " * 30, [], {})))
@@ -554,7 +554,7 @@ def test_where_nothing_was_drafted_the_card_has_no_figures_of_drafts() -> None:
 
     undrafted_table = [undrafted(row) for row in table()]
     head, _rule, *lines = [line for line in markdown(Card("a", undrafted_table, {})).splitlines() if "|" in line]
-    accepted = head.split("|").index(" accepted ")
+    accepted = head.split("|").index(" acceptance ")
     assert {cell.strip() for line in lines for cell in line.split("|")[accepted : accepted + 2]} == {""}
 
 

@@ -38,9 +38,9 @@ def test_it_tells_what_was_measured_and_how() -> None:
     assert "| automatic | 50.0 tok/s | no draft | 0.20 s |  |  |" in told, "what drafts nothing is not faster"
     assert ": no speedup: nothing was drafted" in told
     assert "  - no draft used: too costly" in told
-    assert "  - the same 2 tokens as without drafts" in told
-    assert "- every side sees this prompt with the 2 messages before it" in told
-    assert "- every side starts with the 9 tokens before the prompt already read" in told
+    assert "  - identical output, 2 tokens" in told
+    assert "- each side sees this prompt with the 2 messages before it" in told
+    assert "- each side starts with the 9 tokens before the prompt cached" in told
     assert "greedy, 256 tokens at most; 1 alternating round, each side alone" in told
     assert told.count(f"````text\n{text}\n````") == 2
 
@@ -51,23 +51,23 @@ def test_it_tells_what_everybody_was_given() -> None:
     def told(*messages: Message) -> str:
         return seen(AnswerRequest((*messages, prompt), SamplingParams(), max_tokens=256))
 
-    assert told() == "every side sees this prompt alone"
-    assert told(SAID[0]) == "every side sees this prompt with the message before it"
-    assert told(system, *SAID) == "every side sees this prompt with the 2 messages before it and the system prompt"
-    assert told(system) == "every side sees this prompt with the system prompt"
+    assert told() == "each side sees this prompt alone"
+    assert told(SAID[0]) == "each side sees this prompt with the message before it"
+    assert told(system, *SAID) == "each side sees this prompt with the 2 messages before it and the system prompt"
+    assert told(system) == "each side sees this prompt with the system prompt"
 
 
 def test_what_was_thought_is_told_apart_from_what_was_said() -> None:
     thought = replace(run("plain", 4, ""), reasoning="Hm.")
     request = AnswerRequest(SAID[:1], SamplingParams(temperature=0), max_tokens=256)
     told = comparison_markdown(compared([{"plain": thought}], {}), request, PAIR)
-    assert told.endswith("#### plain\n\nThinking:\n\n```text\nHm.\n```\n\nAnswer:\n\n```text\n\n```\n")
+    assert told.endswith("#### plain\n\nReasoning:\n\n```text\nHm.\n```\n\nAnswer:\n\n```text\n\n```\n")
 
 
 def test_it_tells_what_other_programs_took() -> None:
     crowd = replace(run("plain", 4, "x"), wall_s=4.0, others_s=400.0)
     request = AnswerRequest(SAID[:1], SamplingParams(temperature=0), max_tokens=256)
-    assert "- Other programs took" in comparison_markdown(compared([{"plain": crowd}], {}), request, PAIR)
+    assert "- Other programs used" in comparison_markdown(compared([{"plain": crowd}], {}), request, PAIR)
 
 
 @pytest.mark.parametrize(("text", "fence"), [("x", "```"), ("a `b`", "```"), ("```", "````"), ("`````", "``````")])

@@ -81,7 +81,7 @@ def test_what_other_programs_did_meanwhile_is_in_the_run(pair: FakePair) -> None
 
 @pytest.mark.parametrize(
     ("wall_s", "others_s", "told"),
-    [(10.0, 5.9, None), (10.0, 12.5, "took 1.2 of 2 processors"), (10.0, 25.0, "took 2.0 of 2"), (0.1, 1.0, None)],
+    [(10.0, 5.9, None), (10.0, 12.5, "used 1.2 of 2 cores"), (10.0, 25.0, "used 2.0 of 2"), (0.1, 1.0, None)],
 )
 def test_figures_from_beside_other_programs_are_not_given_without_a_word(
     wall_s: float, others_s: float, told: str | None, monkeypatch: pytest.MonkeyPatch

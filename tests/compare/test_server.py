@@ -202,7 +202,7 @@ def test_a_server_that_sends_on_to_nowhere_is_a_sentence(play: Play) -> None:
 def test_it_is_introduced_by_a_token_with_timings(play: Play) -> None:
     assert Server(play({**ANSWER, "build_info": "b1"})).introduce() == {"build_info": "b1"}
     assert play.asked[-1]["max_tokens"] == 1  # type: ignore[attr-defined]
-    with pytest.raises(AppError, match="without the timings"):
+    with pytest.raises(AppError, match="no timings"):
         Server(play({"choices": ANSWER["choices"]})).introduce()
     with pytest.raises(AppError, match="JSON object"):
         Server(play(b"<html>")).introduce()
@@ -223,7 +223,7 @@ def test_it_is_introduced_by_a_token_with_timings(play: Play) -> None:
     ],
 )
 def test_what_is_no_address_is_refused(url: str) -> None:
-    with pytest.raises(UsageError, match="no address"):
+    with pytest.raises(UsageError, match="not a server URL"):
         Server(url)
 
 

@@ -46,7 +46,7 @@ def test_both_sides_answer_and_the_conversation_is_unhurt(start: Callable[..., T
     told = " ".join(screen.split())
     assert "tokens as without drafts" in told or "differs from token" in told
     assert "first token" in told
-    assert re.search(r"every side starts with the \d+ tokens before the prompt already read", told)
+    assert re.search(r"each side starts with the \d+ tokens before the prompt already read", told)
 
     terminal.press("Escape")
     screen = terminal.until(lambda s: "ask anything" in s)

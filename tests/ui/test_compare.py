@@ -147,9 +147,9 @@ async def test_the_verdict_with_one_run_and_with_a_spread() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, first_s=0.23)], differences=SAME)
         await compare.chat.shows("2.0× faster, too few runs to tell (1 run each; more: r)")
-        assert "the same 201 tokens as without drafts" in compare.chat.text
+        assert "identical output, 201 tokens" in compare.chat.text
         assert "acceptance 78%, 4.0 tokens per step, first token 0.23 s, plain 0.21 s" in compare.chat.text
-        assert "every side starts from empty caches and reads the whole prompt" in compare.chat.text
+        assert "each side starts from empty caches and reads the whole prompt" in compare.chat.text
 
         await compare.chat.pilot.press("r")
         job = compare.job
@@ -166,7 +166,7 @@ async def test_what_other_programs_took_is_said() -> None:
     async with open_comparison() as compare:
         crowded = [replace(made(side, 4), wall_s=5.0, others_s=500.0) for side in (PLAIN, AUTOMATIC)]
         compare.races(crowded, differences=SAME)
-        await compare.chat.shows("Other programs took")
+        await compare.chat.shows("Other programs used")
 
 
 async def test_a_spread_wider_than_the_difference_tells_nothing() -> None:
@@ -180,7 +180,7 @@ async def test_the_first_difference_is_explained_and_marked() -> None:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, text=OTHER)], differences={AUTOMATIC: TIE})
         await compare.chat.shows("a near-tie: close")
         told = " ".join(compare.chat.text.split())
-        assert 'differs from token 4 on: "·pivot" without drafts (41.24% against 41.20%)' in told
+        assert 'differs at token 4: "·pivot" without drafts (41.24% against 41.20%)' in told
         assert '"·middle" with (41.27% against 41.19%)' in told
         screen = compare.chat.pilot.app.screen
         assert isinstance(screen, CompareScreen)
@@ -205,7 +205,7 @@ async def test_what_was_read_beforehand_is_said() -> None:
         for run in runs:
             run.stats.cache_n = 1234
         compare.races(runs, differences=SAME)
-        await compare.chat.shows("every side starts with the 1,234 tokens before the prompt already read")
+        await compare.chat.shows("each side starts with the 1,234 tokens before the prompt already read")
 
 
 async def test_a_side_that_never_drafted_is_not_called_faster() -> None:
@@ -296,7 +296,7 @@ async def test_the_real_job_on_fakes() -> None:
         pair = FakePair(FakeModel(mixing(4, n_vocab=27)), FakeModel(mixing(4, n_vocab=27)))
         for event in compare.job.run(pair, compare.engine.job_number, lambda: False):
             compare.engine.emit(event)
-        await compare.chat.shows("the same 256 tokens as without drafts")
+        await compare.chat.shows("identical output, 256 tokens")
 
 
 @pytest.mark.parametrize(("width", "beside"), [(60, False), (80, False), (100, True), (200, True)])

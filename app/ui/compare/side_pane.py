@@ -38,14 +38,14 @@ class Readout:
         speed: Tokens per second after the first one.
         acceptance: Accepted over drafted tokens.
         first_s: Seconds to the first token.
-        per_check: Tokens per verify round; None where nothing was drafted.
+        tokens_per_step: Tokens per verify round; None where nothing was drafted.
     """
 
     tokens: int
     speed: float | None
     acceptance: float | None
     first_s: float | None
-    per_check: float | None
+    tokens_per_step: float | None
 
 
 def live(stats: GenerationStats) -> Readout:
@@ -98,7 +98,7 @@ class SideLine(Widget):
             (f"accepted {percent(r.acceptance)}" if r.acceptance is not None else "", "$draft"),
             (f"{r.tokens} token{'s' * (r.tokens != 1)}", "$quiet"),
             (f"first {r.first_s:.2f} s" if r.first_s is not None else "", "$quiet"),
-            (f"{r.per_check:.1f} tokens/step" if r.per_check is not None else "", "$quiet"),
+            (f"{r.tokens_per_step:.1f} tokens/step" if r.tokens_per_step is not None else "", "$quiet"),
         )
         for (text, style), width in zip(figures, _COLUMNS, strict=True):
             room -= width

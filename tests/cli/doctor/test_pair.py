@@ -286,7 +286,7 @@ def test_the_devices_of_servers_count_and_the_draft_stays_here(
 
 
 def test_a_server_that_cannot_be_used_is_a_trouble(demo_target: Path) -> None:
-    found, _ = look_at_pair(parse_args(["doctor", "--rpc", "no address"]), FACTS)
+    found, _ = look_at_pair(parse_args(["doctor", "--rpc", "not a server URL"]), FACTS)
 
     assert "must be a host and a port" in line(pair_section(found), "trouble").text
 
