@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from app.models.gguf import TOKENS_KEY, GgufHeader
-from app.models.pairing.facts import ModelFacts, model_facts
+from app.models.model_facts import ModelFacts, model_facts
 from app.models.source import DemoModel, HubModel, ModelSource
 
 SHAPES: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "data" / "shapes.toml").read_text("utf-8"))

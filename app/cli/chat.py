@@ -21,8 +21,8 @@ from app.core.errors import AppError, PairError, UsageError
 from app.core.paths import conversations_file, log_file
 from app.core.printable import printable
 from app.models.catalog import Pair
-from app.models.pairing.gain import Seen
-from app.models.pairing.propose import USUAL_CONTEXT, Room
+from app.models.expected_speedup import Seen
+from app.models.recommend import USUAL_CONTEXT, Room
 from app.models.registry import SetUp
 from app.models.source import HubModel
 from app.ui.models.state import PairService, Tuning
@@ -130,12 +130,12 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
         return session().phase is Phase.UNLOADED
 
     def is_cached(source: HubModel) -> bool:
-        from app.models.pairing.resolve import cached_file
+        from app.models.resolve import cached_file
 
         return cached_file(source) is not None
 
     def came(source: HubModel) -> int:
-        from app.models.pairing.resolve import came_before
+        from app.models.resolve import came_before
 
         return came_before(source)
 

@@ -21,8 +21,8 @@ from app.llama.fitting.device_rooms import memory_rooms
 from app.llama.fitting.weighing import weighed
 from app.llama.identity import memory_file
 from app.llama.pair_params import PairParams
-from app.models.pairing.gain import Seen
-from app.models.pairing.texts import quantisation
+from app.models.expected_speedup import Seen
+from app.models.pair_names import quantisation
 from app.models.registry import SetUp
 from app.models.source import LocalModel
 from app.settings.model_file import Recommended

@@ -16,7 +16,7 @@ from app.cli.setting_flags import read_flags
 from app.core.errors import AppError, UsageError
 from app.core.units import gigabytes
 from app.models.catalog import Pair
-from app.models.pairing.texts import setup_command
+from app.models.pair_names import setup_command
 from app.models.registry import SetUp
 from app.models.source import HubModel
 from app.session.chat_settings import ChatSettings, applied

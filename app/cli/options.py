@@ -21,7 +21,7 @@ from app.core.shell import command
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.hardware.cpu import default_threads
 from app.models.catalog import Pair
-from app.models.pairing.cells import DEFAULT_CONTEXT
+from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import SetUp
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved

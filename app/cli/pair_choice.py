@@ -8,7 +8,7 @@ from typing import Any
 from app.cli.known_pairs import named_pair, registry
 from app.core.errors import UsageError
 from app.models.catalog import Pair
-from app.models.pairing.texts import title_of
+from app.models.pair_names import title_of
 from app.models.registry import SetUp
 from app.models.source import DemoModel, parse_source
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from app.core.printable import printable
 from app.core.units import gigabytes
-from app.models.pairing.check import PairCheck
-from app.models.pairing.facts import ModelFacts
-from app.models.pairing.progress import FileProgress, Progress
-from app.models.pairing.propose import USUAL_CONTEXT
-from app.models.pairing.texts import duration, speed
+from app.models.compatibility import PairCheck
+from app.models.model_facts import ModelFacts
+from app.models.progress import FileProgress, Progress, duration, speed
+from app.models.recommend import USUAL_CONTEXT
 
 PROBLEM = "problem"
 LABEL = 8

@@ -18,7 +18,7 @@ from app.llama.fitting.device_rooms import with_remote
 from app.llama.fitting.missing_devices import without_missing, without_other_split
 from app.llama.pair_params import PairParams
 from app.models.gguf import read_header
-from app.models.pairing.texts import without_draft
+from app.models.pair_names import without_draft
 
 T = TypeVar("T")
 Rooms = tuple[DeviceRoom, ...]

@@ -6,7 +6,7 @@ import logging
 
 from app.cli.known_pairs import registry
 from app.core.errors import AppError
-from app.models.pairing.gain import Seen
+from app.models.expected_speedup import Seen
 
 log = logging.getLogger("tandem.memory")
 

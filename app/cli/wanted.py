@@ -15,7 +15,7 @@ from app.llama import thread_store
 from app.llama.identity import thread_file
 from app.llama.pair_params import PairParams
 from app.models.catalog import Pair
-from app.models.pairing.texts import setup_command, without_draft
+from app.models.pair_names import setup_command, without_draft
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 
 

@@ -11,81 +11,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 from app.core.errors import UsageError
 from app.core.units import counted
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
-from app.settings.placement import ALL_LAYERS, KV_TYPES
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """What one model takes.
-
-    Attributes:
-        name: For sentences.
-        weights: Of all layers and the output.
-        kv: KV cache of `n_ctx` tokens at `kv_type`.
-        compute: Buffers on each device that computes layers.
-        host: Weights and buffers that stay in main memory wherever its layers are.
-        n_layers: Transformer blocks.
-        n_ctx: Context in tokens.
-        kv_type: A key of `KV_TYPES`.
-        n_parameters: Or None where it is not known.
-        repo: Where other quantisations of it are, "" if that is not known.
-        source: What `--target` or `--draft` takes for it; "" if that is not known.
-        n_ctx_train: Tokens that it was trained for; 0 where it does not say.
-        output: Of the weights those of the output, the first layer that goes to a device; the KV cache has no part of
-            it.
-        vocabulary: Main memory that the tokens' texts and the tables to look them up take, wherever the layers are.
-        states: Its running state, of any context and `kv_type`; it lies where the KV cache does.
-        snapshots: Earlier ones, kept beside it so that drafts can be taken back.
-        kept: Main memory for copies of some, wherever the layers are.
-        can_quantise_cache: Whether `kv_type` may be one of fewer bits.
-    """
-
-    name: str
-    weights: int
-    kv: int
-    compute: int
-    host: int
-    n_layers: int
-    n_ctx: int
-    kv_type: str = "f16"
-    n_parameters: int | None = None
-    repo: str = ""
-    source: str = ""
-    n_ctx_train: int = 0
-    output: int = 0
-    vocabulary: int = 0
-    states: int = 0
-    snapshots: int = 0
-    kept: int = 0
-    can_quantise_cache: bool = True
-
-    @property
-    def total(self) -> int:
-        return self.layers + self.compute + self.always_main
-
-    @property
-    def layers(self) -> int:
-        """What lies where the layers are: their weights and what they remember."""
-        return self.weights + self.kv + self.states + self.snapshots
-
-    @property
-    def always_main(self) -> int:
-        """Main memory that it takes wherever its layers are."""
-        return self.host + self.vocabulary + self.kept
-
-    def with_context(self, n_ctx: int) -> Need:
-        return replace(self, n_ctx=n_ctx, kv=self.kv * n_ctx // max(1, self.n_ctx))
-
-    def with_kv_type(self, kv_type: str) -> Need:
-        return replace(
-            self, kv_type=kv_type, kv=int(self.kv * KV_TYPES[kv_type].n_bytes / KV_TYPES[self.kv_type].n_bytes)
-        )
+from app.models.memory_estimate import ModelMemory
+from app.settings.placement import ALL_LAYERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +91,9 @@ class Plan:
         return max(load.need_bytes / max(1, load.room_bytes) for load in self.loads)
 
 
-def plan(target: Need, draft: Need | None, rooms: tuple[DeviceRoom, ...], wishes: Wishes | None = None) -> Plan:
+def plan(
+    target: ModelMemory, draft: ModelMemory | None, rooms: tuple[DeviceRoom, ...], wishes: Wishes | None = None
+) -> Plan:
     """Place both models: the first placement in which everything fits, or else the one that lacks least.
 
     The target goes whole on the fastest device, or over all that are of one kind; the draft whole on the fastest that
@@ -195,7 +130,9 @@ def _check(wishes: Wishes, rooms: tuple[DeviceRoom, ...]) -> None:
         raise UsageError(f"The tensor split has {numbers}.", "Name the devices with --device, and give each a share.")
 
 
-def _placements(target: Need, draft: Need | None, rooms: tuple[DeviceRoom, ...], wishes: Wishes) -> Iterator[Plan]:
+def _placements(
+    target: ModelMemory, draft: ModelMemory | None, rooms: tuple[DeviceRoom, ...], wishes: Wishes
+) -> Iterator[Plan]:
     by_name = {room.name.lower(): room for room in rooms}
     fast = fast_devices(rooms) or (by_name[MAIN],)
     if wishes.devices:
@@ -222,7 +159,7 @@ def _placements(target: Need, draft: Need | None, rooms: tuple[DeviceRoom, ...],
 
 
 def _place(
-    need: Need, devices: tuple[DeviceRoom, ...], loads: Mapping[str, int], wishes: Wishes
+    need: ModelMemory, devices: tuple[DeviceRoom, ...], loads: Mapping[str, int], wishes: Wishes
 ) -> tuple[Placed, tuple[float, ...]]:
     """The target on these devices; several get layers by the room that the draft leaves them."""
     names = tuple(room.name for room in devices)
@@ -235,7 +172,7 @@ def _place(
     return Placed(names, shares, wishes.gpu_layers), tuple(share / sum(shares) for share in shares)
 
 
-def _shares(need: Need, left: Sequence[int], gpu_layers: int) -> tuple[float, ...]:
+def _shares(need: ModelMemory, left: Sequence[int], gpu_layers: int) -> tuple[float, ...]:
     """What part of the layers goes to each device: blocks by the room that is left beside the output, on the last."""
     *others, last = (max(0, n) for n in left)
     for_blocks = (*others, max(0, last - need.output))
@@ -248,12 +185,16 @@ def _shares(need: Need, left: Sequence[int], gpu_layers: int) -> tuple[float, ..
 
 
 def _add(
-    loads: dict[str, int], need: Need, placed: Placed, shares: tuple[float, ...], by_name: Mapping[str, DeviceRoom]
+    loads: dict[str, int],
+    need: ModelMemory,
+    placed: Placed,
+    shares: tuple[float, ...],
+    by_name: Mapping[str, DeviceRoom],
 ) -> None:
     """Put a model's bytes onto the devices."""
     layers = need.layers
     moved = offloaded(need, placed.gpu_layers) if placed.devices != (MAIN,) else 0
-    main = layers - moved + need.always_main
+    main = layers - moved + need.always_ram
     if not moved:
         main += need.compute
     for name, taken in zip(placed.devices, _spread(need, placed.gpu_layers, shares), strict=True):
@@ -265,7 +206,7 @@ def _add(
     loads[MAIN] = loads.get(MAIN, 0) + main
 
 
-def _spread(need: Need, gpu_layers: int, shares: Sequence[float]) -> list[int]:
+def _spread(need: ModelMemory, gpu_layers: int, shares: Sequence[float]) -> list[int]:
     """Bytes of the layers on each device, whole ones as llama.cpp gives them out: the output behind all blocks."""
     if len(shares) == 1:
         return [offloaded(need, gpu_layers)]
@@ -280,7 +221,7 @@ def _spread(need: Need, gpu_layers: int, shares: Sequence[float]) -> list[int]:
     return [int(n + block) if n else 0 for n in taken]
 
 
-def offloaded(need: Need, gpu_layers: int) -> int:
+def offloaded(need: ModelMemory, gpu_layers: int) -> int:
     """Bytes of weights and KV cache that so many layers are: for llama.cpp the output is the first, then the blocks."""
     if gpu_layers == 0:
         return 0
@@ -288,6 +229,6 @@ def offloaded(need: Need, gpu_layers: int) -> int:
     return need.output + (need.layers - need.output) * blocks // max(1, need.n_layers)
 
 
-def _blocks(need: Need, gpu_layers: int) -> int:
+def _blocks(need: ModelMemory, gpu_layers: int) -> int:
     """How many of its blocks are on devices."""
     return need.n_layers if gpu_layers == ALL_LAYERS else min(max(0, gpu_layers - 1), need.n_layers)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
-from app.hardware.fit import Need, Plan, Wishes, offloaded, plan
+from app.hardware.fit import Plan, Wishes, offloaded, plan
+from app.models.memory_estimate import ModelMemory
 from app.settings.placement import ALL_LAYERS
 
 _SHORTEST = 1024
@@ -48,8 +49,8 @@ class Smaller:
 
 
 def offers(
-    target: Need,
-    draft: Need | None,
+    target: ModelMemory,
+    draft: ModelMemory | None,
     rooms: tuple[DeviceRoom, ...],
     wishes: Wishes | None = None,
     *,
@@ -87,13 +88,15 @@ def offers(
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
-    target: Need
-    draft: Need | None
+    target: ModelMemory
+    draft: ModelMemory | None
     rooms: tuple[DeviceRoom, ...]
     wishes: Wishes
     now: Plan
 
-    def _fits(self, target: Need | None = None, draft: Need | None = None, wishes: Wishes | None = None) -> bool:
+    def _fits(
+        self, target: ModelMemory | None = None, draft: ModelMemory | None = None, wishes: Wishes | None = None
+    ) -> bool:
         return plan(target or self.target, draft or self.draft, self.rooms, wishes or self.wishes).fits
 
     def context(self) -> Offer | None:
@@ -112,7 +115,7 @@ class _Finder:
             fitting is not None,
         )
 
-    def _at(self, n_ctx: int) -> tuple[Need, Need | None]:
+    def _at(self, n_ctx: int) -> tuple[ModelMemory, ModelMemory | None]:
         return self.target.with_context(n_ctx), self.draft.with_context(n_ctx) if self.draft is not None else None
 
     def kv_type(self, flash_attention: str) -> Offer | None:
@@ -167,7 +170,7 @@ class _Finder:
             return
         here = self.now.draft.devices[0]
         on_main = here == MAIN or self.now.draft.gpu_layers == 0
-        gain = self.draft.total if on_main else self.draft.total - self.draft.always_main
+        gain = self.draft.total if on_main else self.draft.total - self.draft.always_ram
         if not on_main:
             others = [room.name for room in fast_devices(self.rooms) if room.name != here] + [MAIN]
             wishes = [
@@ -226,18 +229,18 @@ class _Finder:
         )
 
 
-def _in_8_bits(need: Need) -> Need | None:
+def _in_8_bits(need: ModelMemory) -> ModelMemory | None:
     """The need with a cache of 8 bits; None where it has one already, or cannot."""
-    return need.with_kv_type("q8_0") if need.kv_type in _WIDE_KV and need.can_quantise_cache else None
+    return need.with_kv_type("q8_0") if need.kv_type in _WIDE_KV and need.can_quantize_cache else None
 
 
-def _caches(target: Need | None, draft: Need | None) -> str:
+def _caches(target: ModelMemory | None, draft: ModelMemory | None) -> str:
     if target is None:
         return "the draft's KV cache in 8 bits (q8_0)"
     return f"{'both KV caches in' if draft is not None else 'a KV cache of'} 8 bits (q8_0)"
 
 
-def _cost_of(target: Need | None) -> str:
+def _cost_of(target: ModelMemory | None) -> str:
     if target is None:
         return "drafts may be a little worse; long contexts are read more slowly"
     return "answers may differ in a word here and there; long contexts are read more slowly"

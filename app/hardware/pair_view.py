@@ -8,7 +8,8 @@ from app.core.errors import AppError
 from app.core.units import memory_size
 from app.hardware.checks import Line, Section, State
 from app.hardware.device_room import MAIN, DeviceRoom
-from app.hardware.fit import Need, Placed, Plan
+from app.hardware.fit import Placed, Plan
+from app.models.memory_estimate import ModelMemory
 from app.settings.model_file import Recommended
 from app.settings.placement import ALL_LAYERS
 
@@ -108,7 +109,7 @@ class PairView:
         return next((model for model in self.models if model.role == DRAFT), None)
 
 
-def model_place(role: str, need: Need, placed: Placed) -> ModelPlace:
+def model_place(role: str, need: ModelMemory, placed: Placed) -> ModelPlace:
     """A model of a plan."""
     layers = need.n_layers + 1
     on_cpu = placed.devices == (MAIN,) or placed.gpu_layers == 0
@@ -121,7 +122,7 @@ def model_place(role: str, need: Need, placed: Placed) -> ModelPlace:
         layers=layers,
         weights=need.weights,
         kv=need.kv + need.states + need.snapshots,
-        compute=need.compute + need.always_main,
+        compute=need.compute + need.always_ram,
         n_ctx=need.n_ctx,
         kv_type=need.kv_type,
     )

@@ -23,7 +23,7 @@ from app.core.errors import DamagedFileError, Interrupted
 from app.llama import library
 from app.llama.params import ContextParams, ModelParams
 from app.llama.plain import plain
-from app.models.pairing.snapshots import N_SNAPSHOTS
+from app.models.memory_estimate import N_SNAPSHOTS
 from app.models.split_model import parts_here
 from app.settings.placement import CPU
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.llama.batch import SEQUENCE
 from app.llama.library import native
-from app.models.pairing.snapshots import n_kept
+from app.models.memory_estimate import n_saved_states
 
 _LATEST = 2
 """States that make no room for others: another answer goes back to the last one, an edit of its prompt to that before
@@ -33,7 +33,7 @@ class KeptStates:
         size = int(native.llama_state_seq_get_size_ext(handle, SEQUENCE, native.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY))
         if not size:
             return
-        if len(self.states) >= n_kept(size):
+        if len(self.states) >= n_saved_states(size):
             self._make_room(n_past)
         try:
             data = (ctypes.c_ubyte * size)()

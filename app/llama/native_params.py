@@ -24,8 +24,8 @@ def native_params(params: ContextParams) -> Any:
     raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
     raw.type_k = raw.type_v = KV_TYPES[params.kv_type].ggml_type
     # A cache of the window alone loses nothing to rejected drafts, but can be cut back hardly further than a batch:
-    # an edit, a new answer or a comparison would read everything again. The whole one is what `app.models.pairing`
-    # reckons.
+    # an edit, a new answer or a comparison would read everything again. `app.models.memory_estimate` counts
+    # the whole one.
     raw.swa_full = True
     raw.no_perf = True
     return raw

@@ -36,12 +36,12 @@ from app.llama.placement import label
 from app.llama.prompt import Prompt, PromptBuilder
 from app.llama.remote import add_servers
 from app.llama.sampler import SamplerChain
+from app.models.compatibility import NO_ROLLBACK
+from app.models.memory_estimate import rounding
+from app.models.model_facts import keeps_snapshots
 from app.models.model_names import file_type
 from app.models.pair_info import ModelInfo, PairInfo
-from app.models.pairing.cells import rounding
-from app.models.pairing.check import KEEPS_STATE
-from app.models.pairing.snapshots import keeps_snapshots
-from app.models.pairing.texts import without_draft
+from app.models.pair_names import without_draft
 from app.settings.thinking import AS_TRAINED, Thinking
 
 CALIBRATION_NS = 4_000_000_000
@@ -194,7 +194,7 @@ class NativePair:
         stack.callback(draft.close)
         reason = incompatibility(self._model.vocab, draft.vocab)
         if reason is None and not draft.can_rollback:
-            reason = f"{draft.name} cannot run ahead: {KEEPS_STATE}."
+            reason = f"{draft.name} cannot be used as a draft: {NO_ROLLBACK}."
         if reason is None:
             try:
                 context = Context(draft, params.draft_context(self._context.n_ctx), cancel)

@@ -8,9 +8,8 @@ from pathlib import Path
 from app.core.errors import UsageError
 from app.engine.auto.curve import MAX_ROWS
 from app.llama.params import ContextParams, ModelParams
+from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, longest_trained, round_up
 from app.models.pair_info import DeviceMemory
-from app.models.pairing.cells import DEFAULT_CONTEXT, longest_trained, round_up
-from app.models.pairing.snapshots import N_SNAPSHOTS
 from app.settings.placement import needs_flash_attention
 
 

@@ -1,13 +1,12 @@
 """Find, check, size and install models.
 
-pairing         from a request to a pair on disk: propose, check, download, remember
-hub             Hugging Face: search, headers, downloads; the only importer of its client
-registry        the pairs that were set up here
-catalog         models.toml: recommended pairs by name
-gguf            the header of a model file
-source          where a model comes from: a file, a URL, a repository
-context_limit   the longest usable context of a loaded pair, and the reason
-pair_info       a loaded pair as values
-working_memory  memory that a pair needs besides its weights
-model_names, split_model, foreign_file    names and parts of files
+catalog, registry        models.toml: recommended pairs; the pairs set up on this machine
+source, gguf             where a model comes from; the header of its file
+model_facts              properties read from a header
+memory_estimate          bytes for weights, KV cache and buffers
+compatibility            vocabularies, recurrent states, warnings
+recommend, pair_size     pairs that fit this machine, and their order
+find_drafts              drafts for a target, from the catalog and by search
+resolve, setup, remove   find the files, download, verify, remember, delete
+hub                      Hugging Face: search, headers, downloads; the only importer of its client
 """

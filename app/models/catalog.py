@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from app.core import regular_file
 from app.core.errors import CatalogError, UsageError
 from app.core.toml import read_toml, reason
+from app.core.units import MAX_SIZE
 from app.engine.types import DraftParams, SamplingParams
-from app.models.catalog_table import nearest, params, refuse_unknown, text, whole
+from app.models.memory_estimate import PairOverhead
 from app.models.source import (
     DEFAULT_REVISION,
     DEMO_PREFIX,
@@ -22,7 +24,6 @@ from app.models.source import (
     home_expanded,
     is_repository,
 )
-from app.models.working_memory import Working
 
 _SAMPLING_KEYS = tuple(SamplingParams.__dataclass_fields__)
 _DRAFTING_KEYS = tuple(DraftParams.__dataclass_fields__)
@@ -42,7 +43,7 @@ _PAIR_KEYS = (
     "drafting",
 )
 _DEFAULT = SamplingParams()
-_WORKING_KEYS = tuple(Working.__dataclass_fields__)
+_WORKING_KEYS = tuple(PairOverhead.__dataclass_fields__)
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
 _SHA256_DIGITS = 64
 
@@ -83,7 +84,7 @@ class Pair:
     licence: str = ""
     tested_with: str = ""
     bytes_per_token: int = 0
-    working: Working | None = None
+    working: PairOverhead | None = None
     kept: tuple[str, ...] = ()
     shipped: bool = field(default=False, compare=False, repr=False)
 
@@ -286,9 +287,61 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
     )
 
 
-def _working(table: Any, where: str) -> Working:
+def _working(table: Any, where: str) -> PairOverhead:
     """What is left out is nothing."""
     if not isinstance(table, dict):
         raise CatalogError(f"{where} must be a table.", "Write { per_token = bytes, fixed = bytes, main = bytes }.")
     refuse_unknown(table, _WORKING_KEYS, where)
-    return Working(**{key: whole(table, key, where) or 0 for key in _WORKING_KEYS})
+    return PairOverhead(**{key: whole(table, key, where) or 0 for key in _WORKING_KEYS})
+
+
+T = TypeVar("T", SamplingParams, DraftParams)
+
+
+def whole(entry: Mapping[str, Any], key: str, where: str) -> int | None:
+    """A whole number above 0; None where there is none."""
+    value = entry.get(key)
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise CatalogError(f"{where}.{key} must be a whole number above 0.")
+    if value is not None and value > MAX_SIZE:
+        raise CatalogError(f"{where}.{key} is larger than can be meant.")
+    return value
+
+
+def text(entry: Mapping[str, Any], key: str, where: str) -> str | None:
+    """A text; None where there is none."""
+    value = entry.get(key)
+    if value is not None and not isinstance(value, str):
+        raise CatalogError(f"{where}.{key} must be a text in quotes.")
+    return value
+
+
+def params(default: T, table: Any, keys: Sequence[str], where: str) -> T:
+    """The default with the numbers that a table says."""
+    if not isinstance(table, dict):
+        raise CatalogError(f"{where} must be a table.", "Write it as { name = value, ... }.")
+    refuse_unknown(table, keys, where)
+    for key, value in table.items():
+        wanted = type(getattr(default, key)) if getattr(default, key) is not None else int
+        broken = wanted is int and isinstance(value, float) and not value.is_integer()
+        if isinstance(value, bool) or not isinstance(value, int | float) or broken:
+            raise CatalogError(f"{where}.{key} must be {'a whole' if wanted is int else 'a'} number.")
+    try:
+        return replace(default, **table)
+    except UsageError as error:
+        raise CatalogError(f"{where}: {error.message}") from error
+
+
+def refuse_unknown(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
+    """Refuse a key that is none of these, with the nearest one that is."""
+    for key in table:
+        if key not in keys:
+            meant = nearest(key, keys)
+            hint = "Mend that line, or take it out." if meant else f"Known: {', '.join(keys)}."
+            raise CatalogError(f'{where} has the unknown key "{key}".{meant}', hint)
+
+
+def nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    """A sentence that asks whether the nearest of these was meant; "" where none is near."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f' Did you mean "{close[0]}"?' if close else ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.models.memory_estimate import DEFAULT_CONTEXT, longest_trained, round_up
 from app.models.pair_info import PairInfo
-from app.models.pairing.cells import DEFAULT_CONTEXT, longest_trained, round_up
 
 _STEP = 1024
 _LEAST_ROOM = 1024

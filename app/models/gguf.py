@@ -17,7 +17,6 @@ from pathlib import Path
 
 from app.core import regular_file
 from app.core.errors import DamagedFileError, ModelFileError
-from app.models import foreign_file
 from app.models.split_model import missing_part
 
 Scalar = int | float | bool | str
@@ -208,7 +207,7 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
     if (magic := reader.take(4)) != MAGIC:
         if not any(magic):
             raise HeaderError("it begins with zeros, as a power cut may leave it")
-        raise ForeignHeaderError(foreign_file.told(data[: foreign_file.LOOK]) or "it does not begin with GGUF")
+        raise ForeignHeaderError(foreign_format(data[:FOREIGN_BYTES]) or "it does not begin with GGUF")
     version = reader.u32()
     if version not in (2, 3):
         raise ForeignHeaderError(f"it has the GGUF version {version}; versions 2 and 3 can be read")
@@ -312,3 +311,19 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
     except ValueError as error:
         # Such as a zero byte in the name.
         raise ModelFileError(f"{str(path)!r} cannot be read: {error}.", "Check the path.") from None
+
+
+FOREIGN_BYTES = 64
+"""Bytes of a beginning that are enough to tell."""
+_BEGINNINGS = {
+    b"version https://git-lfs": "Git put a pointer in its place, and git lfs pull brings the file",
+    b"<!doctype html": "it is a web page",
+    b"<html": "it is a web page",
+    b"pk\x03\x04": "it is a ZIP archive",
+}
+
+
+def foreign_format(beginning: bytes) -> str:
+    """What it is, as the end of a sentence; empty where that is not known."""
+    text = beginning.lstrip().lower()
+    return next((what for start, what in _BEGINNINGS.items() if text.startswith(start)), "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.models.model_names import apart, file_type, known_as
 from app.models.pair_info import ModelInfo, PairInfo
-from app.models.pairing.texts import SAME_FILE
+from app.models.pair_names import SAME_FILE
 
 
 def model_name(model: ModelInfo) -> str:

@@ -20,8 +20,8 @@ from app.core.errors import ModelFileError, ModelLoadError, SettingsError, Usage
 from app.core.paths import config_dir
 from app.llama import demo
 from app.models.catalog import Catalog, Pair, shipped_file
-from app.models.pairing.resolve import resolve
 from app.models.registry import ModelOnDisk, SetUp
+from app.models.resolve import resolve
 from app.models.source import LocalModel
 from app.settings.file import SettingsFile
 

@@ -14,7 +14,7 @@ from app.cli.pair_choice import choose_pair
 from app.core.errors import CatalogError, ModelFileError, PairError
 from app.llama import demo
 from app.models.catalog import Pair
-from app.models.pairing.order import every_pair
+from app.models.recommend import every_pair
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel
 

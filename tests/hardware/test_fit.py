@@ -8,9 +8,10 @@ import pytest
 
 from app.core.errors import UsageError
 from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
-from app.hardware.fit import Need, Plan, Wishes, plan
+from app.hardware.fit import Plan, Wishes, plan
 from app.hardware.offers import Offer, Smaller, offers
 from app.llama.fitting.device_rooms import memory_rooms
+from app.models.memory_estimate import ModelMemory
 from tests.machines import FakeDevice
 
 GB = 1_000_000_000
@@ -28,8 +29,8 @@ def main(gigabytes: float = 32) -> DeviceRoom:
     return DeviceRoom(MAIN, "cpu", "CPU", int(gigabytes * GB))
 
 
-def need(weights: float, kv: float = 1, name: str = "Big", **changes: object) -> Need:
-    made = Need(name, int(weights * GB), int(kv * GB), GB // 10, GB // 10, n_layers=63, n_ctx=8192)
+def need(weights: float, kv: float = 1, name: str = "Big", **changes: object) -> ModelMemory:
+    made = ModelMemory(name, int(weights * GB), int(kv * GB), GB // 10, GB // 10, n_layers=63, n_ctx=8192)
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
@@ -65,7 +66,7 @@ def test_a_card_that_the_processor_plays_is_taken_only_by_name() -> None:
 )
 def test_in_two_places_it_takes_what_llama_cpp_takes(gpu_layers: int, there: int, here: int) -> None:
     # SmolLM2 135M in Q4_1 with 4,096 tokens, by llama.cpp's own reckoning, for a card that repeats the embedding.
-    small = Need("S", 96_600_000, 94_400_000, 18_600_000, 49_400_000, n_layers=30, n_ctx=4096, output=30_100_000)
+    small = ModelMemory("S", 96_600_000, 94_400_000, 18_600_000, 49_400_000, n_layers=30, n_ctx=4096, output=30_100_000)
     found = loaded(plan(small, None, (card(), main()), Wishes(gpu_layers=gpu_layers)))
 
     assert found["CUDA0"] == pytest.approx(there, rel=0.002)
@@ -74,13 +75,13 @@ def test_in_two_places_it_takes_what_llama_cpp_takes(gpu_layers: int, there: int
 
 def test_running_states_lie_with_the_layers_and_no_offer_makes_them_smaller() -> None:
     plain, rooms = need(10, 4), (card(), main())
-    big = replace(plain, states=4 * GB, kept=GB)
+    big = replace(plain, states=4 * GB, saved=GB)
 
     assert loaded(plan(big, None, rooms))["CUDA0"] == loaded(plan(plain, None, rooms))["CUDA0"] + 4 * GB
     assert loaded(plan(big, None, rooms))[MAIN] == loaded(plan(plain, None, rooms))[MAIN] + GB
     assert big.total == plain.total + 5 * GB
     for smaller in (big.with_context(4096), big.with_kv_type("q8_0")):
-        assert (smaller.states, smaller.kept) == (big.states, big.kept)
+        assert (smaller.states, smaller.saved) == (big.states, big.saved)
 
 
 def test_without_a_draft_nothing_is_kept_to_take_drafts_back_with() -> None:
@@ -328,7 +329,7 @@ def test_without_a_card_nothing_is_offered_that_moves_layers() -> None:
 def test_a_cache_that_is_small_already_and_one_without_flash_attention() -> None:
     assert "--kv-type" not in by_flag(offers(need(30, kv_type="q8_0"), None, (card(), main())))
 
-    whole = need(30, can_quantise_cache=False)
+    whole = need(30, can_quantize_cache=False)
     assert "--kv-type" not in by_flag(offers(whole, None, (card(), main())))
     assert "--draft-kv-type" in by_flag(offers(whole, SMALL, (card(), main())))
 

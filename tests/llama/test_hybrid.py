@@ -34,11 +34,10 @@ from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
 from app.llama.params import ContextParams, ModelParams
 from app.llama.sampler import SamplerChain
+from app.models.compatibility import check_pair
 from app.models.gguf import GgufHeader
-from app.models.pairing.check import check_pair
-from app.models.pairing.facts import ModelFacts, model_facts
-from app.models.pairing.snapshots import N_SNAPSHOTS, keeps_snapshots, n_kept
-from app.models.pairing.taken import taken
+from app.models.memory_estimate import N_SNAPSHOTS, estimate_memory, n_saved_states
+from app.models.model_facts import ModelFacts, keeps_snapshots, model_facts
 from tests.llama.conftest import NewContext
 from tests.llama.generation import Machine
 
@@ -175,7 +174,7 @@ def test_an_edit_of_any_prompt_goes_back_to_the_one_before_it(hybrid: Model, new
 def test_where_there_are_many_the_states_that_are_missed_least_make_room(
     hybrid: Model, new_context: NewContext, monkeypatch: pytest.MonkeyPatch, turns: list[int], left: list[int]
 ) -> None:
-    monkeypatch.setattr("app.llama.kept_state.n_kept", lambda state: 3)
+    monkeypatch.setattr("app.llama.kept_state.n_saved_states", lambda state: 3)
     context = new_context(of=hybrid)
     for begin, end in pairwise([0, *turns]):
         context.decode(PROMPT[begin:end], 0)
@@ -272,11 +271,14 @@ def test_the_state_that_is_kept_takes_what_is_reckoned_for_it(hybrid: Model, new
     ((_, data),) = context._kept.states
     # Beside the values llama.cpp writes down what they are.
     assert state_bytes <= len(data) <= state_bytes + 100
-    for n_past in range(51, 51 + 2 * n_kept(state_bytes)):
+    for n_past in range(51, 51 + 2 * n_saved_states(state_bytes)):
         context.decode(PROMPT[n_past - 1 : n_past], 0)
         context.keep_state()
-    assert len(context._kept.states) == n_kept(state_bytes)
-    assert taken(facts_of(hybrid), 256, n_snapshots=N_SNAPSHOTS).kept == n_kept(state_bytes) * state_bytes
+    assert len(context._kept.states) == n_saved_states(state_bytes)
+    assert (
+        estimate_memory(facts_of(hybrid), 256, n_snapshots=N_SNAPSHOTS).saved
+        == n_saved_states(state_bytes) * state_bytes
+    )
 
 
 def test_a_model_that_can_be_cut_keeps_no_state(new_context: NewContext) -> None:
@@ -426,7 +428,7 @@ def test_a_draft_model_with_a_running_state_is_refused(hybrid: Model, tiny: Call
     target = tiny()
     pair = load(target, hybrid.path)
     assert pair.drafter is None
-    assert any("keeps a running state that cannot be taken back" in notice for notice in pair.notices)
+    assert any("recurrent state cannot be rolled back" in notice for notice in pair.notices)
     pair.close()
 
 
@@ -446,7 +448,7 @@ def test_headers_tell_who_can_be_drafted_for(hybrid: Model, new_context: NewCont
     assert facts.keeps_snapshots is (context.n_rollback > 0)
     problems = check_pair(facts, facts).problems
     # As a draft it writes token by token, of which none can be taken back.
-    assert facts.can_rollback or any("running state" in problem for problem in problems)
+    assert facts.can_rollback or any("recurrent state" in problem for problem in problems)
 
 
 def test_a_draft_that_is_refused_leaves_no_states_behind(kept: Model) -> None:
@@ -466,7 +468,7 @@ def test_a_target_alone_keeps_no_states_for_drafts(kept: Model) -> None:
     pair.close()
     room = main_memory_room(0).with_room(1 << 40)
     held = weighed(params, (None, None), (room,), certain=math.inf)
-    assert held.target.states == facts_of(kept).states_bytes(0)
+    assert held.target.states == facts_of(kept).state_bytes
 
 
 @pytest.mark.skipif(not can_measure(), reason="this build of llama.cpp cannot be asked")
@@ -477,8 +479,7 @@ def test_states_are_counted_as_llama_cpp_counts_them(hybrid: Model) -> None:
         return sum(part.kv for part in parts)
 
     facts = facts_of(hybrid)
-    assert facts.states_bytes(0) == facts.state_bytes > 0
-    assert kept_bytes(5) - kept_bytes(0) == facts.states_bytes(5) - facts.states_bytes(0)
+    assert kept_bytes(5) - kept_bytes(0) == 5 * facts.state_bytes * facts.keeps_snapshots
 
 
 def test_a_draft_that_is_set_aside_leaves_no_states_behind(kept: Model, tiny: Callable[..., Path]) -> None:

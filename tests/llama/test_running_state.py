@@ -11,8 +11,7 @@ import pytest
 from app.llama.checks import open_model_file
 from app.llama.library import native
 from app.llama.model import Model
-from app.models.pairing.facts import model_facts
-from app.models.pairing.running_state import keeps_running_state
+from app.models.model_facts import is_recurrent, model_facts
 
 pytestmark = pytest.mark.native
 _NAME, _IS = "_Z13llm_arch_name8llm_arch", ("_Z18llm_arch_is_hybridRK8llm_arch", "_Z21llm_arch_is_recurrentRK8llm_arch")
@@ -30,7 +29,7 @@ def test_every_architecture_is_as_llama_cpp_has_it() -> None:
     }
 
     assert {"llama", "lfm2"} <= known.keys()
-    assert known == {architecture: keeps_running_state(architecture) for architecture in known}
+    assert known == {architecture: is_recurrent(architecture) for architecture in known}
 
 
 @pytest.mark.parametrize("says", [None, True, False])

@@ -9,9 +9,9 @@ import pytest
 from app.cli.pair_choice import choose_pair
 from app.models.catalog import Catalog, shipped_file
 from app.models.gguf import GgufHeader
+from app.models.model_facts import model_facts
 from app.models.model_names import apart, file_type, known_as, quantisation
-from app.models.pairing.facts import model_facts
-from app.models.pairing.texts import pair_texts, source_texts, title_of
+from app.models.pair_names import pair_texts, source_texts, title_of
 from app.models.source import HubModel, LocalModel
 
 

@@ -13,8 +13,8 @@ from app.core.errors import CatalogError
 from app.core.shell import command
 from app.engine.types import DraftParams, SamplingParams
 from app.models.catalog import Catalog, Pair, shipped_file
-from app.models.pairing.remove import plan_removal
 from app.models.registry import ModelOnDisk, Registry, SetUp
+from app.models.remove import plan_removal
 from app.models.source import DemoModel, HubModel, LocalModel
 
 

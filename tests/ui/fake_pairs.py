@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.core.errors import AppError, HubError, PairError
 from app.engine.types import DraftParams
-from app.models.pairing.propose import Fit
+from app.models.recommend import Fit
 from app.session.chat_settings import ChatSettings
 from app.ui.models.state import (
     Download,

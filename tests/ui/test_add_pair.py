@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import HubError
-from app.models.pairing.way_out import WayOut
+from app.models.compatibility import Remedy
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.state import PairCheck
 from tests.ui.fake_pairs import REPORT
@@ -48,14 +48,14 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way_out", "told", "corrected"),
+    ("remedy", "told", "corrected"),
     [
-        (WayOut.OTHER_DRAFT, "name another draft, or none", ["a/b", "c/de"]),
-        (WayOut.NO_DRAFT, "cannot ride together; name no draft.", ["a/b", "c/de"]),
-        (WayOut.OTHER_TARGET, "name another target", ["a/be", "c/d"]),
+        (Remedy.OTHER_DRAFT, "name another draft, or none", ["a/b", "c/de"]),
+        (Remedy.NO_DRAFT, "cannot ride together; name no draft.", ["a/b", "c/de"]),
+        (Remedy.OTHER_TARGET, "name another target", ["a/be", "c/d"]),
     ],
 )
-async def test_two_that_cannot_ride_together_are_not_brought(way_out: WayOut, told: str, corrected: list[str]) -> None:
+async def test_two_that_cannot_ride_together_are_not_brought(remedy: Remedy, told: str, corrected: list[str]) -> None:
     async with open_setup() as window:
         await window.press("ctrl+a")
         window.type("a/b")
@@ -64,7 +64,7 @@ async def test_two_that_cannot_ride_together_are_not_brought(way_out: WayOut, to
         window.type("c/d", "enter")
         await window.until(lambda: window.pairs.names("ask"))
         problems = ('Token 5 is "x" in one and "y" in the other.',)
-        window.pairs.answers(PairCheck(report=replace(REPORT, problems=problems, way_out=way_out)))
+        window.pairs.answers(PairCheck(report=replace(REPORT, problems=problems, remedy=remedy)))
         await window.shows('Token 5 is "x" in one')
         await window.press("enter")
         await window.shows(told)

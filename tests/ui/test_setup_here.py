@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.core.errors import AppError, PairError
 from app.engine.types import DraftParams
-from app.models.pairing.propose import Fit
+from app.models.recommend import Fit
 from app.ui.models.state import Download, SetupProgress, Stage
 from tests.ui.fake_pairs import BEGUN, CODER, DEMO, GB, SMALL, FakePairs
 from tests.ui.setup_driver import open_setup

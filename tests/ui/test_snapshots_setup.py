@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from app.core.errors import HubError
-from app.models.pairing.propose import Fit
+from app.models.recommend import Fit
 from app.ui.models.state import ModelReport, PairCheck, PairReport, SetupProgress, Stage
 from tests.ui.fake_pairs import BEGUN, FakePairs
 from tests.ui.pictures import SIZES, THEMES, SnapCompare

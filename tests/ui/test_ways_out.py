@@ -9,7 +9,7 @@ import pytest
 from app.conversations.attached import Attachment, compose
 from app.core.errors import AppError, ContextOverflowError, EngineLostError
 from app.models.pair_info import ModelInfo, PairInfo
-from app.models.pairing.propose import Fit
+from app.models.recommend import Fit
 from app.ui.chat.base import ChatBase
 from app.ui.chat.error_hints import Situation, in_chat, with_keys
 from app.ui.models.state import PairCard, PairsState

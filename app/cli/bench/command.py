@@ -30,7 +30,7 @@ from app.compare.sides import PLAIN, sides_of
 from app.compare.suite import Prompt, refuse_overlong
 from app.core.errors import INTERRUPTED, AppError
 from app.core.printable import printable
-from app.models.pairing.texts import duration
+from app.models.progress import duration
 
 
 def bench(args: argparse.Namespace) -> int:

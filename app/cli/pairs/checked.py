@@ -16,16 +16,15 @@ from app.core.errors import AppError, PairError, UsageError
 from app.core.printable import printable
 from app.core.shell import command
 from app.core.units import gigabytes
+from app.models.compatibility import PairCheck, check_pair, check_target, remedy_text
+from app.models.find_drafts import find_drafts
 from app.models.hub.retry import RetryPolicy
-from app.models.pairing.check import PairCheck, check_pair, check_target
-from app.models.pairing.facts import ModelFacts
-from app.models.pairing.find import find_drafts
-from app.models.pairing.order import every_pair
-from app.models.pairing.progress import Look
-from app.models.pairing.propose import USUAL_CONTEXT
-from app.models.pairing.resolve import facts_of, resolve
-from app.models.pairing.texts import model_flags, way_out_text
+from app.models.model_facts import ModelFacts
+from app.models.pair_names import model_flags
+from app.models.progress import Look
+from app.models.recommend import USUAL_CONTEXT, every_pair
 from app.models.registry import SetUp
+from app.models.resolve import facts_of, resolve
 from app.models.source import LocalModel, ModelSource, parse_source
 
 
@@ -38,7 +37,7 @@ def check_models(args: argparse.Namespace, stop: threading.Event) -> int:
     if hasattr(args, "json"):
         print(json_for(sys.stdout, _check_json(check, n_ctx)))
     else:
-        more = [printable(way_out_text(check.way_out, target))] if check.way_out is not None else []
+        more = [printable(remedy_text(check.remedy, target))] if check.remedy is not None else []
         print(for_reading("\n".join(check_lines(check, *more, n_ctx=n_ctx)), sys.stdout, LABEL))
     return 1 if check.problems else 0
 
@@ -48,9 +47,9 @@ def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
     status = StatusLine(sys.stderr)
     source = parse_source(args.target)
     target = _facts(source, stop, status)
-    problem, way_out = check_target(target, drafted=True)
-    if way_out is not None:
-        raise PairError(problem, way_out_text(way_out, source))
+    problem, remedy = check_target(target, drafted=True)
+    if remedy is not None:
+        raise PairError(problem, remedy_text(remedy, source))
     pairs, retry = list(catalog().pairs.values()), RetryPolicy(stop.wait, cancelled=stop.is_set)
     drafts = find_drafts(target, pairs, retry, lambda looking: status.show(looking.line))
     found = [candidate for candidate in drafts if not candidate.problem]

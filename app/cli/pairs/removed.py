@@ -14,9 +14,9 @@ from app.core.regular_file import is_file
 from app.core.units import gigabytes
 from app.models.hub.content_lock import still_comes
 from app.models.hub.folder import unfinished
-from app.models.pairing.order import every_pair
-from app.models.pairing.remove import Origin, Removal, plan_begun, plan_removal, plan_unused, remove_files
+from app.models.recommend import every_pair
 from app.models.registry import Registered, SetUp
+from app.models.remove import Origin, Removal, plan_begun, plan_removal, plan_unused, remove_files
 
 _NOTES: dict[Origin, str] = {
     "made": "  (Tandem made it, and makes it again when it is needed)",

@@ -20,11 +20,10 @@ from app.core.regular_file import is_file
 from app.core.units import gigabytes
 from app.llama.fitting.place import place
 from app.models.catalog import Pair
+from app.models.expected_speedup import Seen, expected_gain, speeds
 from app.models.hub.folder import folder, may_hold
-from app.models.pairing.gain import Seen, expected_gain, speeds
-from app.models.pairing.order import Standing, every_pair, in_order
-from app.models.pairing.propose import Room, propose, weigh
-from app.models.pairing.weight import OVER, UNKNOWN, pair_bytes, size_text, with_files
+from app.models.pair_size import OVER, UNKNOWN, pair_bytes, size_text, with_files
+from app.models.recommend import Room, Standing, every_pair, in_order, propose, weigh
 from app.models.registry import Registered
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 
@@ -151,6 +150,6 @@ def _exists(source: ModelSource) -> bool:
         case HubModel(repo):
             if not may_hold(repo):
                 return False
-            from app.models.pairing.resolve import cached_file
+            from app.models.resolve import cached_file
 
             return cached_file(source) is not None

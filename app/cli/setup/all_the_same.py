@@ -6,9 +6,9 @@ from app.core.errors import AppError, PairError
 from app.core.shell import command
 from app.hardware.offers import Offer
 from app.llama.fitting.does_not_fit import DoesNotFitError
-from app.models.pairing.setup import Trying
-from app.models.pairing.texts import model_flags
+from app.models.pair_names import model_flags
 from app.models.registry import SetUp
+from app.models.setup import Trying
 
 
 def until_then(pair: SetUp) -> str:

@@ -21,18 +21,16 @@ from app.core.shell import command, quoted
 from app.core.units import gigabytes
 from app.llama.fitting.place import place
 from app.models.catalog import Pair
+from app.models.expected_speedup import expected_gain, speeds
 from app.models.hub import store
-from app.models.pairing.disk import has_room
-from app.models.pairing.gain import expected_gain, speeds
-from app.models.pairing.order import every_pair
-from app.models.pairing.prepared import Prepared
-from app.models.pairing.progress import Progress
-from app.models.pairing.propose import Fit, Proposal, propose, weigh, why
-from app.models.pairing.resolve import to_come
-from app.models.pairing.setup import Ready, Setup, Trying
-from app.models.pairing.texts import free_name, model_flags, pair_name, title_of
-from app.models.pairing.weight import UNKNOWN, size_text
+from app.models.pair_names import free_name, model_flags, pair_name, title_of
+from app.models.pair_size import UNKNOWN, size_text
+from app.models.prepared import Prepared, has_room
+from app.models.progress import Progress
+from app.models.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.models.registry import Registered, SetUp
+from app.models.resolve import to_come
+from app.models.setup import Ready, Setup, Trying
 from app.models.source import parse_source
 
 _FLAGS = {"no_trial": "--no-trial", "no_default": "--no-default", "yes": "--yes"}

@@ -21,7 +21,7 @@ _TOKENS = 48
 
 
 def trial(pair: SetUp, cancelled: Callable[[], bool]) -> str:
-    """The trial that `app.models.pairing.setup.Setup` wants; what it measures is kept for later runs.
+    """The trial that `app.models.setup.Setup` wants; what it measures is kept for later runs.
 
     Raises:
         AppError: The pair does not work; a `DoesNotFitError` if it does not fit.

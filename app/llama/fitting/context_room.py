@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.hardware.fit import Need
 from app.llama.fitting.needs import needs
-from app.models.pairing.cells import CELLS, longest_trained
+from app.models.memory_estimate import CELLS, ModelMemory, longest_trained
 from app.models.source import ModelSource
 
 if TYPE_CHECKING:
     from app.llama.fitting.weighing import Fitting
 
-_Needs = tuple[Need, Need | None]
+_Needs = tuple[ModelMemory, ModelMemory | None]
 
 
 def context_room(found: Fitting, sources: Sequence[ModelSource | None]) -> int:
@@ -56,16 +55,16 @@ def _last(fits: Callable[[int], bool], low: int, high: int) -> int:
     return fitting * CELLS
 
 
-def _each(change: Callable[[Need, int], Need], pair: _Needs, n_ctx: int) -> _Needs:
+def _each(change: Callable[[ModelMemory, int], ModelMemory], pair: _Needs, n_ctx: int) -> _Needs:
     target, draft = pair
     return change(target, n_ctx), change(draft, n_ctx) if draft is not None else None
 
 
-def _all_grown(need: Need, n_ctx: int) -> Need:
+def _all_grown(need: ModelMemory, n_ctx: int) -> ModelMemory:
     grown = need.with_context(n_ctx)
     return replace(grown, compute=need.compute * n_ctx // max(1, need.n_ctx))
 
 
-def _between(near: Need, far: Need, share: float) -> Need:
+def _between(near: ModelMemory, far: ModelMemory, share: float) -> ModelMemory:
     kv, compute = max(0, far.kv - near.kv), max(0, far.compute - near.compute)
     return replace(near, kv=near.kv + int(kv * share), compute=near.compute + int(compute * share))

@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.hardware.device_room import MAIN
-from app.hardware.fit import Need
 from app.llama.params import ModelParams
-from app.models.gguf import read_header
-from app.models.pairing.facts import model_facts
-from app.models.pairing.taken import taken
+from app.models.memory_estimate import ModelMemory, estimate_memory
+from app.models.model_facts import read_facts
 from app.models.source import HubModel, ModelSource
-from app.models.split_model import parts_here
-from app.settings.placement import ALL_LAYERS, KV_TYPES
+from app.settings.placement import ALL_LAYERS
 
 if TYPE_CHECKING:
     from app.llama.footprint import Part
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
     from app.llama.params import ContextParams
 
 
-def needs(params: PairParams, sources: Sequence[ModelSource | None]) -> tuple[Need, Need | None]:
+def needs(params: PairParams, sources: Sequence[ModelSource | None]) -> tuple[ModelMemory, ModelMemory | None]:
     """What target and draft take, by their headers.
 
     Args:
@@ -39,53 +36,34 @@ def needs(params: PairParams, sources: Sequence[ModelSource | None]) -> tuple[Ne
     return target, need_of(params, params.draft, sources[1], context)[0]
 
 
-def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: int | None) -> tuple[Need, int]:
+def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: int | None) -> tuple[ModelMemory, int]:
     """What a model takes, by its header, and its context length, which is the target's where `n_ctx` gives that."""
-    parts = parts_here(path)
-    header = read_header(path, tensors=len(parts) == 1)
-    size = sum(part.stat().st_size for part in parts)
-    facts = model_facts(header, file=path.name, size=size, quant="", whole=len(parts) == 1)
+    facts = read_facts(path)
     context = params.target_context(facts.n_ctx_train) if n_ctx is None else params.draft_context(n_ctx)
-    found = taken(
+    need = estimate_memory(
         facts,
         context.n_ctx,
+        kv_type=context.kv_type,
         n_outputs=context.n_outputs,
         n_snapshots=context.n_snapshots,
         n_batch=context.n_batch,
         flash_attention=context.flash_attention != "off",
-    )
-    output = found.weights * facts.graph.embedding * facts.graph.vocabulary
-    need = Need(
-        name=facts.name,
-        weights=found.weights,
-        kv=int(found.kv * KV_TYPES[context.kv_type].n_bytes / KV_TYPES["f16"].n_bytes),
-        compute=found.compute,
-        host=found.rows,
-        n_layers=facts.n_layers,
-        n_ctx=context.n_ctx,
-        kv_type=context.kv_type,
-        n_parameters=facts.n_parameters,
         repo=source.repo if isinstance(source, HubModel) else "",
         source=str(source or path),
-        n_ctx_train=facts.n_ctx_train,
-        output=output // facts.n_parameters if facts.n_parameters else 0,
-        vocabulary=found.vocabulary,
-        states=found.states,
-        snapshots=found.snapshots,
-        kept=found.kept,
-        can_quantise_cache=facts.can_quantise_cache,
     )
     return need, context.n_ctx
 
 
-def measured_needs(params: PairParams, target: Need, draft: Need | None) -> tuple[Need, Need | None]:
+def measured_needs(
+    params: PairParams, target: ModelMemory, draft: ModelMemory | None
+) -> tuple[ModelMemory, ModelMemory | None]:
     """The needs by llama.cpp's own reckoning, where that can be had."""
     from app.llama.canary import Survivors
     from app.llama.footprint import measure
 
     survivors = Survivors(params.survivors_file)
 
-    def of(need: Need, path: Path, model: ModelParams, context: ContextParams) -> Need:
+    def of(need: ModelMemory, path: Path, model: ModelParams, context: ContextParams) -> ModelMemory:
         # Of a model in two places the figures alone do not tell what moves with a layer.
         in_part = ALL_LAYERS < model.n_gpu_layers <= need.n_layers and not model.on_cpu
         parts = measure(path, replace(model, n_gpu_layers=ALL_LAYERS) if in_part else model, context)
@@ -101,7 +79,7 @@ def measured_needs(params: PairParams, target: Need, draft: Need | None) -> tupl
     return measured, of(draft, params.draft, params.draft_model, params.draft_context(draft.n_ctx))
 
 
-def by_first_layer(need: Need, path: Path, model: ModelParams, context: ContextParams) -> Need:
+def by_first_layer(need: ModelMemory, path: Path, model: ModelParams, context: ContextParams) -> ModelMemory:
     """A need of a model that is to be in two places, by what llama.cpp reckons for its first layer on a device."""
     from app.llama.footprint import measure
 
@@ -114,7 +92,7 @@ def by_first_layer(need: Need, path: Path, model: ModelParams, context: ContextP
     return replace(need, output=min(need.weights, sum(part.weights for part in there)), compute=compute)
 
 
-def by_parts(need: Need, parts: Sequence[Part]) -> Need:
+def by_parts(need: ModelMemory, parts: Sequence[Part]) -> ModelMemory:
     """A need with llama.cpp's figures; where layers are on devices, what is in main memory stays there."""
     on_devices = [part for part in parts if part.device.lower() != MAIN]
     main = [part for part in parts if part.device.lower() == MAIN]

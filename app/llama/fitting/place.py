@@ -18,7 +18,7 @@ from app.llama.described import Device
 from app.llama.fitting.speed import weights_per_second
 from app.llama.installed import build_identity, computes_on_processors_only
 from app.llama.probe import probe
-from app.models.pairing.propose import Room
+from app.models.recommend import Room
 
 _CARDS = ("gpu", "igpu")
 """Kinds of devices that layers go to, the faster first."""

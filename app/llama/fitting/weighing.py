@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.hardware.device_room import MAIN, DeviceRoom
-from app.hardware.fit import Need, Placed, Plan, Wishes, plan
+from app.hardware.fit import Placed, Plan, Wishes, plan
 from app.hardware.offers import Offer, Smaller, offers
 from app.llama.fitting.needs import by_first_layer, measured_needs, needs
 from app.llama.params import ModelParams
 from app.models.catalog import Pair
+from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
 from app.models.pair_info import DeviceMemory
-from app.models.pairing.cells import DEFAULT_CONTEXT
-from app.models.pairing.propose import Fit, Room, weigh
+from app.models.recommend import Fit, Room, weigh
 from app.models.source import ModelSource
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class Fitting:
 
     params: PairParams
     plan: Plan
-    target: Need
-    draft: Need | None
+    target: ModelMemory
+    draft: ModelMemory | None
     rooms: tuple[DeviceRoom, ...]
     measured: bool
 
@@ -56,7 +56,7 @@ class Fitting:
             flash_attention=self.params.flash_attention,
         )
 
-    def holds(self, target: Need, draft: Need | None) -> bool:
+    def holds(self, target: ModelMemory, draft: ModelMemory | None) -> bool:
         """Whether models that take this much would fit in the same rooms, asked for as these were."""
         return plan(target, draft, self.rooms, _wishes(self.params)).fits
 

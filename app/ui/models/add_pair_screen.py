@@ -19,7 +19,7 @@ from textual.widgets import Input, Static
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.units import gigabytes
-from app.models.pairing.way_out import WayOut
+from app.models.compatibility import Remedy
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
@@ -34,10 +34,10 @@ _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or a .
 _ROLE, _SIZE = 8, 11
 _HERE = "  here"
 """Behind the size of what need not be downloaded."""
-_WAYS_OUT = {
-    WayOut.OTHER_TARGET: "This model cannot chat; name another target.",
-    WayOut.NO_DRAFT: "These two cannot ride together; name no draft.",
-    WayOut.OTHER_DRAFT: "These two cannot ride together; name another draft, or none.",
+_REMEDIES = {
+    Remedy.OTHER_TARGET: "This model cannot chat; name another target.",
+    Remedy.NO_DRAFT: "These two cannot ride together; name no draft.",
+    Remedy.OTHER_DRAFT: "These two cannot ride together; name another draft, or none.",
 }
 _NO_DRAFT = "none: drafts are looked up in what was said"
 
@@ -142,8 +142,8 @@ class AddPairScreen(SubScreen[str | None]):
             self.query_one(f"#{role}", SourceInput).focus()
 
     def _take(self, report: PairReport) -> None:
-        if report.way_out is not None:
-            self.hint.say(_WAYS_OUT[report.way_out])
+        if report.remedy is not None:
+            self.hint.say(_REMEDIES[report.remedy])
             return
         try:
             name = self._pairs.add()

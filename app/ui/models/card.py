@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from app.core.errors import AppError, CacheError, HubError
 from app.core.printable import printable
-from app.models.pairing.propose import Fit
+from app.models.recommend import Fit
 from app.ui.key_names import key
 from app.ui.models.section import before_start, without_hub
 from app.ui.models.state import PairCard, SetupProgress, Stage

@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from app.core.printable import printable
 from app.core.units import GB
-from app.models.pairing.texts import duration, speed
+from app.models.progress import duration, speed
 from app.ui.key_names import key
 from app.ui.models.state import Download, PairService, SetupProgress, Stage
 from app.ui.text import cut, percent

@@ -1,6 +1,6 @@
 """Set-ups and questions, each on a thread of its own that only ever replaces one frozen value.
 
-The steps themselves are `app.models.pairing.setup`; with the hub's client it takes half a second to import, so that
+The steps themselves are `app.models.setup`; with the hub's client it takes half a second to import, so that
 happens on these threads too. They are daemons: a network that does not answer must not keep the program from ending.
 """
 
@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, Interrupted
 from app.models.catalog import Pair
-from app.models.pairing.propose import Room, weigh
-from app.models.pairing.texts import pair_name, title_of
+from app.models.pair_names import pair_name, title_of
+from app.models.recommend import Room, weigh
 from app.models.source import parse_source
 from app.ui.models.state import Download, ModelReport, PairCheck, PairReport, SetupProgress, Stage
 
 if TYPE_CHECKING:
-    from app.models.pairing.prepared import Prepared
-    from app.models.pairing.progress import Looking, Progress
-    from app.models.pairing.setup import Setup
+    from app.models.prepared import Prepared
+    from app.models.progress import Looking, Progress
     from app.models.registry import SetUp
+    from app.models.setup import Setup
 
 log = logging.getLogger("tandem.pairs")
 log.addHandler(logging.NullHandler())
@@ -112,8 +112,8 @@ class SetupJob(_Task):
             self.job = _ended(self.job, Stage.STOPPED)
 
     def _work(self, setup: Setup) -> None:
-        from app.models.pairing.progress import Progress
-        from app.models.pairing.setup import Ready
+        from app.models.progress import Progress
+        from app.models.setup import Ready
 
         prepared = self.prepared or setup.prepare(self._pair, self._looks)
         job = replace(self.job, warnings=(*prepared.check.warnings, *prepared.notes), looking="")
@@ -170,7 +170,7 @@ class Question(_Task):
         """What `SetupJob` can go on with."""
 
     def _work(self, setup: Setup) -> None:
-        from app.models.pairing.prepared import DRAFT, TARGET
+        from app.models.prepared import DRAFT, TARGET
 
         setup.current_role = TARGET
         target = parse_source(self._target)
@@ -213,7 +213,7 @@ def _report(prepared: Prepared, room: Room | None) -> PairReport:
     return PairReport(
         models=models,
         problems=prepared.check.problems,
-        way_out=prepared.check.way_out,
+        remedy=prepared.check.remedy,
         warnings=(*prepared.check.warnings, *prepared.notes),
         fit=proposal.fit if proposal is not None else None,
         reason=proposal.reason if proposal is not None else "",

@@ -12,8 +12,8 @@ from pathlib import Path
 from app.core.errors import AppError
 from app.core.regular_file import is_file
 from app.models.catalog import Pair
-from app.models.pairing.gain import Seen
-from app.models.pairing.propose import USUAL_CONTEXT, Room
+from app.models.expected_speedup import Seen
+from app.models.recommend import USUAL_CONTEXT, Room
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.ui.models.opened import Current

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from app.core.regular_file import resolved
 from app.models.catalog import Pair
-from app.models.pairing.texts import free_name, pair_name
-from app.models.pairing.weight import model_bytes
+from app.models.pair_names import free_name, pair_name
+from app.models.pair_size import model_bytes
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel, ModelSource
 

@@ -9,8 +9,8 @@ from textual.widgets import Static
 
 from app.core.printable import printable
 from app.core.units import gigabytes
-from app.models.pairing.propose import Fit
-from app.models.pairing.weight import NO_FILE
+from app.models.pair_size import NO_FILE
+from app.models.recommend import Fit
 from app.ui.key_names import key
 from app.ui.models.state import PairCard, SetupProgress, Stage
 

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from app.core.errors import AppError, PairError
 from app.core.units import gigabytes
 from app.models.catalog import Pair
-from app.models.pairing.disk import Underway, has_room
-from app.models.pairing.gain import expected_gain, speeds
-from app.models.pairing.order import Standing, every_pair, in_order
-from app.models.pairing.propose import Proposal, Room, longest_context, propose, weigh, why
-from app.models.pairing.texts import free_name, pair_texts
-from app.models.pairing.weight import size_text, with_files
+from app.models.expected_speedup import expected_gain, speeds
+from app.models.pair_names import free_name, pair_texts
+from app.models.pair_size import size_text, with_files
+from app.models.prepared import Underway, has_room
+from app.models.recommend import Proposal, Room, Standing, every_pair, in_order, longest_context, propose, weigh, why
 from app.models.registry import Registered, SetUp
 from app.models.source import HubModel
 from app.ui.key_names import key
@@ -28,8 +27,8 @@ from app.ui.models.opened import Opened
 from app.ui.models.state import LoadRequest, PairCard, PairsState, Stage
 
 if TYPE_CHECKING:
-    from app.models.pairing.prepared import Prepared
-    from app.models.pairing.setup import Setup
+    from app.models.prepared import Prepared
+    from app.models.setup import Setup
 
 
 class Pairs:
@@ -172,7 +171,7 @@ class Pairs:
         return replace(room, n_ctx=self._outside.n_ctx(), measured=speeds(self._known.seen))
 
     def _make_setup(self) -> Setup:
-        from app.models.pairing.setup import Setup
+        from app.models.setup import Setup
 
         return Setup(self._outside.registry, self._outside.demo_file, underway=self._underway)
 

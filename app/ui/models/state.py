@@ -8,8 +8,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from app.core.errors import AppError
-from app.models.pairing.propose import Fit, in_a_word
-from app.models.pairing.way_out import WayOut
+from app.models.compatibility import Remedy
+from app.models.recommend import Fit, in_a_word
 from app.session.chat_settings import ChatSettings
 from app.settings.live import LiveSettings
 
@@ -172,7 +172,7 @@ class PairReport:
     Attributes:
         models: The target and, if there is one, the draft.
         problems: Why they are incompatible; empty if they are compatible.
-        way_out: How to solve the problems.
+        remedy: How to solve the problems.
         warnings: Other warnings.
         fit: Whether both fit into memory; None until the machine is known.
         reason: Reason for `fit`.
@@ -185,7 +185,7 @@ class PairReport:
 
     models: tuple[ModelReport, ...]
     problems: tuple[str, ...] = ()
-    way_out: WayOut | None = None
+    remedy: Remedy | None = None
     warnings: tuple[str, ...] = ()
     fit: Fit | None = None
     reason: str = ""
@@ -224,9 +224,9 @@ class PairCheck:
     @property
     def role_to_correct(self) -> str:
         """Role of the model to change, "target" or "draft"; "" if neither."""
-        if self.report is None or self.report.way_out is None:
+        if self.report is None or self.report.remedy is None:
             return self.error_role
-        return "target" if self.report.way_out is WayOut.OTHER_TARGET else "draft"
+        return "target" if self.report.remedy is Remedy.OTHER_TARGET else "draft"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.models.context_limit import here, meant, remark
+from app.models.memory_estimate import rounding
 from app.models.pair_info import PairInfo
-from app.models.pairing.cells import rounding
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin, Resolved
 from app.settings.live import LiveSettings, Scope

@@ -20,12 +20,13 @@ from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.pair_statistics import PairStatistics
 from app.hardware.checks import Facts, Line, Section, worst
 from app.hardware.device_room import MAIN, DeviceRoom
-from app.hardware.fit import Need, Placed, Wishes, plan
+from app.hardware.fit import Placed, Wishes, plan
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place, pair_section
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer
 from app.hardware.slow.diagnosis import diagnose
 from app.hardware.slow.situation import Situation
 from app.models.catalog import Pair
+from app.models.memory_estimate import ModelMemory
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.source import LocalModel
 from app.settings.model_file import Recommended
@@ -35,8 +36,8 @@ from tests.llama.tiny_model import write_model
 from tests.machines import FakeDevice
 
 GB = 1_000_000_000
-BIG = Need("Big", 4 * GB, GB, GB // 10, GB // 20, 28, 8192)
-SMALL = Need("Small", GB // 2, GB // 10, GB // 10, 0, 24, 8192)
+BIG = ModelMemory("Big", 4 * GB, GB, GB // 10, GB // 20, 28, 8192)
+SMALL = ModelMemory("Small", GB // 2, GB // 10, GB // 10, 0, 24, 8192)
 ROOMS = (DeviceRoom("CUDA0", "gpu", "CUDA", 24 * GB), DeviceRoom(MAIN, "cpu", "CPU", 32 * GB))
 
 

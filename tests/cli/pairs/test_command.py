@@ -11,7 +11,7 @@ import pytest
 from app.cli import main
 from app.cli.doctor.own_files import _gone
 from app.models.catalog import Pair
-from app.models.pairing.texts import setup_command
+from app.models.pair_names import setup_command
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel, LocalModel
 

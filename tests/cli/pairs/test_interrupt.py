@@ -9,7 +9,7 @@ import pytest
 
 from app.cli import main
 from app.core.errors import INTERRUPTED
-from app.models.pairing.check import check_pair
+from app.models.compatibility import check_pair
 
 
 def interrupted(*_: Any) -> NoReturn:

@@ -16,7 +16,7 @@ from app.core.errors import CatalogError
 from app.llama.fitting.place import Place
 from app.llama.installed import computes_on_processors_only
 from app.models.catalog import Pair
-from app.models.pairing.propose import Room
+from app.models.recommend import Room
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
 

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from app.hardware.device_room import MAIN, DeviceRoom
-from app.hardware.fit import Need, plan
+from app.hardware.fit import plan
 from app.llama.fitting import context_room as module
 from app.llama.fitting.context_room import context_room
 from app.llama.fitting.weighing import Fitting
 from app.llama.pair_params import PairParams
-from app.models.pairing.cells import CELLS
+from app.models.memory_estimate import CELLS, ModelMemory
 
 MB = 1_000_000
-TARGET = Need("Big", 100 * MB, 8192 * 1000, 40 * MB, 0, n_layers=4, n_ctx=8192, n_ctx_train=32768)
-DRAFT = Need("Small", 10 * MB, 8192 * 500, 4 * MB, 0, n_layers=2, n_ctx=8192, n_ctx_train=2048)
+TARGET = ModelMemory("Big", 100 * MB, 8192 * 1000, 40 * MB, 0, n_layers=4, n_ctx=8192, n_ctx_train=32768)
+DRAFT = ModelMemory("Small", 10 * MB, 8192 * 500, 4 * MB, 0, n_layers=2, n_ctx=8192, n_ctx_train=2048)
 
 
-def grown(need: Need, n_ctx: int) -> Need:
+def grown(need: ModelMemory, n_ctx: int) -> ModelMemory:
     """Buffers hardly grow."""
     return replace(need.with_context(n_ctx), compute=need.compute + n_ctx)
 
@@ -33,7 +33,7 @@ class Headers:
         self.n_read = 0
         monkeypatch.setattr(module, "needs", self._needs)
 
-    def _needs(self, params: PairParams, sources: Sequence[object]) -> tuple[Need, Need | None]:
+    def _needs(self, params: PairParams, sources: Sequence[object]) -> tuple[ModelMemory, ModelMemory | None]:
         self.n_read += 1
         assert params.n_ctx is not None
         return grown(TARGET, params.n_ctx), grown(DRAFT, params.n_ctx) if params.draft is not None else None

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from app.hardware.device_room import MAIN, DeviceRoom
-from app.hardware.fit import Need
 from app.llama.fitting import weighing
 from app.llama.fitting.weighing import weighed
 from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
 from app.models.catalog import Pair
+from app.models.memory_estimate import ModelMemory, PairOverhead
 from app.models.source import HubModel
-from app.models.working_memory import Working
 
 GB = 1_000_000_000
 ROOMS = (
@@ -25,9 +24,9 @@ ROOMS = (
     DeviceRoom("Vulkan0", "software", "Vulkan", 2 * GB),
     DeviceRoom(MAIN, "cpu", "CPU", 64 * GB),
 )
-BIG = Need("Big", 60 * GB, GB, GB // 10, GB // 10, n_layers=31, n_ctx=8192)
-SMALL = Need("Small", GB // 2, GB // 10, GB // 10, GB // 10, n_layers=15, n_ctx=8192)
-CACHE = Working(per_token=GB // 8192, fixed=0, main=GB // 10)
+BIG = ModelMemory("Big", 60 * GB, GB, GB // 10, GB // 10, n_layers=31, n_ctx=8192)
+SMALL = ModelMemory("Small", GB // 2, GB // 10, GB // 10, GB // 10, n_layers=15, n_ctx=8192)
+CACHE = PairOverhead(per_token=GB // 8192, fixed=0, main=GB // 10)
 PAIRS = [
     Pair(f"of-{n}", f"Of {n} GB", HubModel("o/t", "Q4_K_M", size=(n - 1) * GB + GB // 2), None, working=CACHE)
     for n in (1, 5, 18, 22, 24)
@@ -42,7 +41,7 @@ def params(*devices: str, draft: bool = False) -> PairParams:
 
 @pytest.fixture(autouse=True)
 def _headers(monkeypatch: pytest.MonkeyPatch) -> None:
-    def needs(wanted: PairParams, _: Sequence[object]) -> tuple[Need, Need | None]:
+    def needs(wanted: PairParams, _: Sequence[object]) -> tuple[ModelMemory, ModelMemory | None]:
         return BIG, SMALL if wanted.draft is not None else None
 
     monkeypatch.setattr(weighing, "needs", needs)
@@ -85,7 +84,7 @@ def test_what_a_device_is_stays_with_what_is_taken_of_it() -> None:
 
 def test_figures_are_llama_cpps_own_only_where_those_of_both_models_are(monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(*which: bool) -> bool:
-        def measured(_: object, *found: Need | None) -> list[Need | None]:
+        def measured(_: object, *found: ModelMemory | None) -> list[ModelMemory | None]:
             return [replace(need) if mine and need else need for need, mine in zip(found, which, strict=True)]
 
         monkeypatch.setattr(weighing, "measured_needs", measured)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from app.core.errors import CatalogError
 from app.models.catalog import Pair
-from app.models.pairing.propose import Room
+from app.models.memory_estimate import PairOverhead
+from app.models.recommend import Room
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel
-from app.models.working_memory import Working
 from app.session.chat_settings import ChatSettings
 from app.ui.models.lookout import Surroundings
 from app.ui.models.service import Pairs
@@ -31,7 +31,7 @@ MINE = Pair(
     HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE),
     HubModel(DRAFT),
     memory_gb=1,
-    working=Working(per_token=100_000, fixed=0, main=0),
+    working=PairOverhead(per_token=100_000, fixed=0, main=0),
     context=4096,
 )
 DEMO = Pair("demo", "A demo", DemoModel("target"), DemoModel("draft"), memory_gb=1)

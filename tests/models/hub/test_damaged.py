@@ -14,10 +14,10 @@ from app.core.errors import HubError, UnreachableError
 from app.models.catalog import Pair
 from app.models.hub import store
 from app.models.hub.choose import RemoteFile
-from app.models.pairing.progress import Tracked
-from app.models.pairing.resolve import Resolved
-from app.models.pairing.setup import Ready, Setup
+from app.models.progress import Tracked
 from app.models.registry import SetUp
+from app.models.resolve import Resolved
+from app.models.setup import Ready, Setup
 from app.models.source import HubModel
 from app.ui.models.state import Stage
 from tests.models.hub.faults import Corrupt, EditJson, Status

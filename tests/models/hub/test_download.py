@@ -19,7 +19,7 @@ from app.core.errors import CacheError, HubError, Interrupted
 from app.models.hub import answer, download, store
 from app.models.hub.bounded import session
 from app.models.hub.client import repository
-from app.models.pairing.resolve import resolve
+from app.models.resolve import resolve
 from app.models.source import HubModel
 from tests.models.hub.content import HubFile
 from tests.models.hub.faults import (

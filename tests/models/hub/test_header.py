@@ -10,6 +10,7 @@ import pytest
 
 from app.core.errors import HubError, Interrupted
 from app.models.catalog import Pair
+from app.models.find_drafts import find_drafts
 from app.models.gguf import GgufHeader, parse_header
 from app.models.hub import store
 from app.models.hub.answer import bytes_behind
@@ -18,11 +19,10 @@ from app.models.hub.client import repository
 from app.models.hub.deadline import LOOKUP_S
 from app.models.hub.remote import read_remote_header
 from app.models.hub.retry import RetryPolicy
-from app.models.pairing.find import find_drafts
-from app.models.pairing.progress import Looking
-from app.models.pairing.resolve import facts_of, resolve
-from app.models.pairing.setup import Setup
+from app.models.progress import Looking
 from app.models.registry import Registry
+from app.models.resolve import facts_of, resolve
+from app.models.setup import Setup
 from app.models.source import HubModel
 from tests.models.hub.faults import Corrupt, Cut, Drop, Fault, IgnoreRange, Status
 from tests.models.hub.loopback import LoopbackHub

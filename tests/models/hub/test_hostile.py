@@ -13,13 +13,13 @@ from huggingface_hub import constants
 from huggingface_hub.utils import validate_repo_id
 
 from app.core.errors import CacheError, HubError, Interrupted, WaitError
+from app.models.find_drafts import find_drafts
 from app.models.hub import download, store
 from app.models.hub.client import repository, safe_name, search
 from app.models.hub.errors import wait_asked
 from app.models.hub.remote import read_remote_header
 from app.models.hub.retry import RetryPolicy
-from app.models.pairing.find import find_drafts
-from app.models.pairing.resolve import cached_file, facts_of, resolve
+from app.models.resolve import cached_file, facts_of, resolve
 from app.models.source import HubModel, is_repository
 from tests.models.hub.faults import BadJson, Drip, EditJson, Status
 from tests.models.hub.loopback import LoopbackHub

@@ -14,16 +14,16 @@ import pytest
 from app.cli import main
 from app.core.errors import INTERRUPTED, HubTimeoutError
 from app.models.catalog import Pair
+from app.models.find_drafts import find_drafts
 from app.models.hub.client import repository
 from app.models.hub.deadline import LOOKUP_S, Deadline
 from app.models.hub.errors import host
 from app.models.hub.remote import read_remote_header
-from app.models.pairing.facts import ModelFacts
-from app.models.pairing.find import find_drafts
-from app.models.pairing.progress import Looking
-from app.models.pairing.resolve import facts_of, resolve
-from app.models.pairing.setup import Setup
+from app.models.model_facts import ModelFacts
+from app.models.progress import Looking
 from app.models.registry import Registry
+from app.models.resolve import facts_of, resolve
+from app.models.setup import Setup
 from app.models.source import HubModel
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
@@ -89,7 +89,7 @@ def test_the_first_signal_ends_a_look_up(
 
 @pytest.mark.timeout(60)
 def test_a_silent_listing_ends_at_the_deadline(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.models.pairing.resolve.LOOKUP_S", SHORT_S)
+    monkeypatch.setattr("app.models.resolve.LOOKUP_S", SHORT_S)
     stall(hub)
 
     with pytest.raises(HubTimeoutError, match=r"took longer than 0 s to answer"):
@@ -117,7 +117,7 @@ def test_a_silent_search_keeps_the_drafts_of_the_catalog(
     hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path)})
     target = target_facts()
     known = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
-    monkeypatch.setattr("app.models.pairing.find.LOOKUP_S", SHORT_S)
+    monkeypatch.setattr("app.models.find_drafts.LOOKUP_S", SHORT_S)
     stall(hub, "/api/models")
 
     assert len(list(find_drafts(target, (known,), RETRY))) == 1
@@ -128,7 +128,7 @@ def test_a_search_for_drafts_ends_with_the_first_deadline(pair: LoopbackHub, mon
     target = target_facts()
     drafts = [HubModel(f"owner/draft-{n}") for n in range(3)]
     known = [Pair(str(draft), "", HubModel(f"owner/{target.name}"), draft) for draft in drafts]
-    monkeypatch.setattr("app.models.pairing.resolve.LOOKUP_S", SHORT_S)
+    monkeypatch.setattr("app.models.resolve.LOOKUP_S", SHORT_S)
     stall(pair, "/api/models/*")
 
     with pytest.raises(HubTimeoutError):
@@ -143,7 +143,7 @@ def test_a_downloaded_file_is_used_when_the_hub_is_silent(
     steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo)
     [*_] = steps._download(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, quant="Q4_K_M"), None)))
     resolve(HubModel(TARGET, quant="Q4_K_M"), no_demo).keep_revision()
-    monkeypatch.setattr("app.models.pairing.resolve.CACHED_S", SHORT_S)
+    monkeypatch.setattr("app.models.resolve.CACHED_S", SHORT_S)
     stall(pair)
 
     found = resolve(HubModel(TARGET, file="big-Q4_K_M.gguf"), no_demo, retry=RETRY)
@@ -169,7 +169,7 @@ def test_bytes_extend_a_deadline_by_the_time_they_may_take(
 def test_the_host_that_is_waited_for_is_shown(
     pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    monkeypatch.setattr("app.models.pairing.resolve.LOOKUP_S", SHORT_S)
+    monkeypatch.setattr("app.models.resolve.LOOKUP_S", SHORT_S)
     monkeypatch.setattr("app.models.hub.remote.LOOKUP_S", SHORT_S)
     file = next(file.path for file in repository(DRAFT, "main").files)
     stall(pair, path)

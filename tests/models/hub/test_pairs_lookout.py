@@ -8,12 +8,12 @@ from pathlib import Path
 from app.core.errors import CatalogError
 from app.engine.drafting_report import Speedup
 from app.models.catalog import Pair
-from app.models.pairing.disk import KEEP_FREE
-from app.models.pairing.gain import Seen
-from app.models.pairing.propose import Fit, Room
-from app.models.pairing.resolve import came_before
+from app.models.expected_speedup import Seen
+from app.models.memory_estimate import PairOverhead
+from app.models.prepared import KEEP_FREE
+from app.models.recommend import Fit, Room
+from app.models.resolve import came_before
 from app.models.source import HubModel, LocalModel
-from app.models.working_memory import Working
 from app.ui.models.lookout import Lookout
 from app.ui.models.service import Pairs
 from app.ui.models.state import Stage
@@ -43,7 +43,7 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
 
 def test_pairs_are_held_against_memory_with_the_context_of_the_settings(setting: Setting) -> None:
     n_ctx = [8192]
-    working = Working(per_token=100_000, fixed=0, main=0)
+    working = PairOverhead(per_token=100_000, fixed=0, main=0)
     long = Pair("long", "Long", HubModel("owner/long", size=800_000_000), None, working=working, context=100_000)
     setting.pairs = [long]
     setting.surroundings = replace(setting.surroundings, n_ctx=lambda: n_ctx[0])
@@ -62,7 +62,7 @@ NO_ROOM = "the disk has no room for larger ones."
 def test_what_the_disk_has_no_room_for_is_not_proposed_as_long_as_it_has_none(setting: Setting) -> None:
     free = [1_150_000_000]
     small, large = (
-        Pair(name, name, HubModel(f"owner/{name}", size=size), None, memory_gb=2, working=Working(0, 0, 0))
+        Pair(name, name, HubModel(f"owner/{name}", size=size), None, memory_gb=2, working=PairOverhead(0, 0, 0))
         for name, size in (("small", 900_000_000), ("large", 1_000_000_000))
     )
     setting.pairs = [large, small, DEMO]
@@ -87,7 +87,7 @@ def test_what_the_disk_has_no_room_for_is_not_proposed_as_long_as_it_has_none(se
 def test_a_download_counts_neither_against_its_own_pair_nor_against_one_that_shares_it(
     setting: Setting, hub: LoopbackHub
 ) -> None:
-    working, coming = Working(0, 0, 0), HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE)
+    working, coming = PairOverhead(0, 0, 0), HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE)
     setting.pairs = [
         Pair("large", "Large", coming, None, memory_gb=2, working=working),
         Pair("small", "Small", HubModel("owner/small", size=1000), None, memory_gb=1, working=working),

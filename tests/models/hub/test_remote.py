@@ -12,14 +12,14 @@ from huggingface_hub import constants, hf_api
 
 from app.core.errors import HubError, Interrupted, ModelFileError, UnreachableError, UsageError, WaitError
 from app.models.catalog import Pair
+from app.models.find_drafts import find_drafts
 from app.models.hub.client import repository, safe_name, search
 from app.models.hub.download import fetch
 from app.models.hub.download_request import DownloadRequest
 from app.models.hub.remote import read_remote_header
 from app.models.hub.retry import RetryPolicy
 from app.models.hub.watcher import UNWATCHED
-from app.models.pairing.find import find_drafts
-from app.models.pairing.resolve import facts_of, resolve
+from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel, LocalModel
 from tests.models.hub.content import HOSTILE_NAMES
 from tests.models.hub.faults import (

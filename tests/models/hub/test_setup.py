@@ -19,10 +19,10 @@ from app.core.shell import command
 from app.llama.fitting.place import Place
 from app.models.catalog import Pair
 from app.models.hub import store
-from app.models.pairing.propose import Room
-from app.models.pairing.resolve import cached_file, resolve
-from app.models.pairing.setup import Ready, Setup
+from app.models.recommend import Room
 from app.models.registry import Registry
+from app.models.resolve import cached_file, resolve
+from app.models.setup import Ready, Setup
 from app.models.source import HubModel, parse_source
 from tests.models.hub.faults import Cut, Status
 from tests.models.hub.loopback import LoopbackHub

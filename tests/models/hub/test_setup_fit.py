@@ -17,10 +17,10 @@ from app.hardware.device_room import main_memory_room
 from app.llama.fitting.place import Place
 from app.models.catalog import Pair
 from app.models.hub import store
-from app.models.pairing.disk import KEEP_FREE, Underway
-from app.models.pairing.propose import Room
-from app.models.pairing.setup import Setup
+from app.models.prepared import KEEP_FREE, Underway
+from app.models.recommend import Room
 from app.models.registry import Registry
+from app.models.setup import Setup
 from app.models.source import parse_source
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub

@@ -13,8 +13,8 @@ from app.core.shell import command
 from app.hardware.offers import Offer
 from app.llama.fitting.does_not_fit import DoesNotFitError
 from app.models.catalog import Pair
-from app.models.pairing.setup import Ready, Setup
 from app.models.registry import Registry
+from app.models.setup import Ready, Setup
 from app.models.source import parse_source
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET, no_demo, tiny

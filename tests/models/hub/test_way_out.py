@@ -14,9 +14,9 @@ from tests.models.hub.models import DRAFT, TARGET, tiny
 pytestmark = pytest.mark.usefixtures("home")
 STUCK, KEEPING, MUTE = "owner/stuck-GGUF", "owner/keeping-GGUF", "owner/mute-GGUF"
 """Models whose running state cannot be taken back at all, and as a draft; and one without a vocabulary."""
-NO_DRAFT = f"Leave the draft out: tandem setup --target {STUCK}"
+NO_DRAFT = f"Use it without a draft: tandem setup --target {STUCK}"
 OTHER_DRAFT = f"Choose another draft, or none: tandem pairs find {TARGET}"
-OTHER_TARGET = "Choose another target, or a pair that is known: tandem pairs list"
+OTHER_TARGET = "Choose another target, or a recommended pair: tandem pairs list"
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_what_helps_is_said(
 def test_nobody_looks_for_drafts_that_cannot_be(models: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pairs", "find", STUCK]) == 1
     said = " ".join(capsys.readouterr().err.split())
-    assert "No draft model can run ahead of m" in said
+    assert "m cannot use a draft model" in said
     assert NO_DRAFT in said
     assert not models.asked("/api/models")
 

@@ -19,8 +19,8 @@ from app.hardware.pair_view import PairView
 from app.hardware.slow.lines import slow_section
 from app.hardware.slow.situation import Situation
 from app.models.catalog import Pair
-from app.models.pairing.gain import Seen, expected_gain, weights_kind
-from app.models.pairing.propose import Room, weigh
+from app.models.expected_speedup import Seen, expected_gain, weights_kind
+from app.models.recommend import Room, weigh
 from app.models.source import DemoModel, HubModel
 
 PROCESSOR, CARD = Room(16 * GB), Room(16 * GB, "a card")

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from app.models.pairing.cells import round_up, rounding
-from app.models.pairing.graph import Graph
+from app.models.memory_estimate import compute_bytes, round_up, rounding
+from app.models.model_facts import GraphWidths
 from app.settings.placement import KV_TYPES
 
 RECORDED = Path(__file__).parents[2] / "data" / "footprints.toml"
-SMOL = Graph(embedding=576, feed_forward=1536, query=576, key_value=384, heads=9, vocabulary=49152)
+SMOL = GraphWidths(embedding=576, feed_forward=1536, query=576, key_value=384, heads=9, vocabulary=49152)
 
 
 def loads() -> Iterator[Any]:
@@ -26,18 +26,19 @@ def loads() -> Iterator[Any]:
 @pytest.mark.parametrize(("model", "load"), loads())
 def test_real_models_are_reckoned_within_one_percent(model: dict[str, Any], load: list[Any]) -> None:
     n_ctx, kv_type, flash, n_outputs, *recorded = load
-    graph = Graph(**model["graph"])
+    graph = GraphWidths(**model["graph"])
 
     weights = model["file_bytes"] - model["header_bytes"]
     kv = model["kv_bytes_per_token"] * round_up(n_ctx) * KV_TYPES[kv_type].n_bytes / KV_TYPES["f16"].n_bytes
-    compute = graph.compute_bytes(n_ctx, n_outputs, flash_attention=flash != "off") + graph.rows_bytes(n_outputs)
+    compute = compute_bytes(graph, n_ctx, n_outputs, flash_attention=flash != "off")
+    compute += 4 * n_outputs * graph.vocabulary
 
     assert kv == recorded[1]
     assert weights + kv + compute == pytest.approx(sum(recorded), rel=0.01)
 
 
 def test_scores_are_written_down_without_flash_attention() -> None:
-    grown = SMOL.compute_bytes(8192, flash_attention=False) - SMOL.compute_bytes(2048, flash_attention=False)
+    grown = compute_bytes(SMOL, 8192, flash_attention=False) - compute_bytes(SMOL, 2048, flash_attention=False)
 
     # For each of 9 heads and once for the mask: a float for every token of the batch and every cell.
     assert grown == 10 * 512 * 4 * (8192 - 2048)
@@ -48,10 +49,10 @@ def test_the_cells_of_the_cache_come_in_blocks() -> None:
 
 
 def test_a_context_that_becomes_longer_is_told() -> None:
-    assert rounding(8) == "A context comes in steps of 256 tokens: 8 were asked for, 256 are used."
-    assert rounding(10_000).endswith("10,000 were asked for, 10,240 are used.")
+    assert rounding(8) == "Context rounded up from 8 to 256 tokens (a multiple of 256)."
+    assert "from 10,000 to 10,240" in rounding(10_000)
     assert rounding(8192) == ""
 
 
 def test_a_short_context_has_short_batches() -> None:
-    assert SMOL.compute_bytes(64) < SMOL.compute_bytes(512) / 7
+    assert compute_bytes(SMOL, 64) < compute_bytes(SMOL, 512) / 7

@@ -10,8 +10,7 @@ import pytest
 
 from app.core.units import GB
 from app.models.catalog import Catalog, Pair, shipped_file
-from app.models.pairing.order import Standing, every_pair, in_order
-from app.models.pairing.propose import Fit, Room, bytes_per_token, propose, weigh
+from app.models.recommend import Fit, Room, Standing, bytes_per_token, every_pair, in_order, propose, weigh
 from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.source import HubModel
 

@@ -12,22 +12,18 @@ from app.cli.pair_lines import check_lines, progress_line
 from app.core.units import GB
 from app.engine.vocab import VocabInfo
 from app.models.catalog import Catalog, Pair, shipped_file
+from app.models.compatibility import check_pair, remedy_text
 from app.models.gguf import GgufHeader, parse_header
-from app.models.pairing.check import check_pair
-from app.models.pairing.facts import ModelFacts, model_facts
-from app.models.pairing.graph import Graph
-from app.models.pairing.progress import FileProgress, Progress
-from app.models.pairing.propose import PLEASANT, Fit, Proposal, Room, in_a_word, propose, weigh, why
-from app.models.pairing.snapshots import N_SNAPSHOTS, n_kept
-from app.models.pairing.taken import taken
-from app.models.pairing.texts import way_out_text
+from app.models.memory_estimate import N_SNAPSHOTS, PairOverhead, estimate_memory, n_saved_states
+from app.models.model_facts import GraphWidths, ModelFacts, model_facts
+from app.models.progress import FileProgress, Progress
+from app.models.recommend import PLEASANT, Fit, Proposal, Room, in_a_word, propose, weigh, why
 from app.models.source import HubModel
-from app.models.working_memory import Working
 from tests.llama import tiny_model
 from tests.llama.gguf_files import header, text
 
-GRAPH = Graph(0, 0, 0, 0, 0, 0, masks=0)
-LITTLE = Working(per_token=0, fixed=2_000_000_000, main=100_000_000)
+GRAPH = GraphWidths(0, 0, 0, 0, 0, 0, masks=0)
+LITTLE = PairOverhead(per_token=0, fixed=2_000_000_000, main=100_000_000)
 
 
 def facts(**changes: Any) -> ModelFacts:
@@ -59,7 +55,7 @@ def of_header(**values: Any) -> ModelFacts:
     ],
 )
 def test_a_cache_of_fewer_bits_needs_heads_that_divide_into_blocks(changes: dict[str, Any], can: bool) -> None:
-    assert of_header(**changes).can_quantise_cache is can
+    assert of_header(**changes).can_quantize_cache is can
 
 
 def test_the_cache_of_grouped_and_uneven_heads_is_reckoned() -> None:
@@ -102,18 +98,17 @@ def test_running_states_are_reckoned() -> None:
 
 def test_earlier_states_are_counted_where_they_are_kept() -> None:
     kept = of_qwen()
-    assert kept.states_bytes(7) == 8 * kept.state_bytes
-    alone, drafted = taken(kept, 256), taken(kept, 256, n_snapshots=N_SNAPSHOTS)
+    alone, drafted = estimate_memory(kept, 256), estimate_memory(kept, 256, n_snapshots=N_SNAPSHOTS)
     assert (alone.states, alone.snapshots) == (kept.state_bytes, 0)
-    assert alone.kept == drafted.kept == n_kept(kept.state_bytes) * kept.state_bytes, "copies for later prompts"
-    assert alone.main == alone.rows + alone.vocabulary + alone.kept
+    assert alone.saved == drafted.saved == n_saved_states(kept.state_bytes) * kept.state_bytes
+    assert alone.always_ram == alone.host + alone.vocabulary + alone.saved
     assert drafted.total - alone.total == N_SNAPSHOTS * kept.state_bytes
-    assert replace(kept, keeps_snapshots=False).states_bytes(7) == kept.state_bytes
+    assert estimate_memory(replace(kept, keeps_snapshots=False), 256, n_snapshots=7).snapshots == 0
 
 
 @pytest.mark.parametrize(("state", "n"), [(0, 0), (1, 8), (64 << 20, 8), (150 << 20, 3), (1 << 40, 2)])
 def test_small_states_are_kept_of_many_prompts_and_large_ones_of_two(state: int, n: int) -> None:
-    assert n_kept(state) == n
+    assert n_saved_states(state) == n
 
 
 def test_a_hostile_header_gives_no_nonsense() -> None:
@@ -171,12 +166,12 @@ def test_a_fitting_draft_has_no_problem_and_a_large_or_short_one_a_warning() -> 
 
 
 def test_models_that_cannot_take_back_or_cannot_chat_are_told() -> None:
-    state = "it keeps a running state that cannot be taken back after a rejected draft."
+    state = "its recurrent state cannot be rolled back after a rejected draft."
     hybrid = facts(can_rollback=False, keeps_snapshots=True)
     [problem] = check_pair(facts(), replace(hybrid, name="Small")).problems
-    assert problem == f"Small cannot run ahead: {state}"
+    assert problem == f"Small cannot be used as a draft: {state}"
     [problem] = check_pair(facts(can_rollback=False), facts(name="Small")).problems
-    assert problem == f"No draft model can run ahead of Big: {state}"
+    assert problem == f"Big cannot use a draft model: {state}"
     assert not check_pair(hybrid, facts()).problems
     assert not check_pair(facts(can_rollback=False), None).problems
     assert "base model" in check_pair(facts(has_chat_template=False), None).warnings[0]
@@ -188,16 +183,16 @@ def test_what_helps_is_told_with_the_command_for_it() -> None:
     differs = facts(vocab=VocabInfo("gpt2", [b"x"] * 20, bos=0, eos=1))
     stuck, no_model = facts(can_rollback=False), facts(vocab=VocabInfo("none", []))
     told = [
-        way_out_text(check.way_out, target)
+        remedy_text(check.remedy, target)
         for check in (check_pair(facts(), differs), check_pair(stuck, differs), check_pair(no_model, differs))
-        if check.way_out is not None
+        if check.remedy is not None
     ]
     assert told == [
         "Choose another draft, or none: tandem pairs find owner/big:Q4_0",
-        "Leave the draft out: tandem setup --target owner/big:Q4_0",
-        "Choose another target, or a pair that is known: tandem pairs list",
+        "Use it without a draft: tandem setup --target owner/big:Q4_0",
+        "Choose another target, or a recommended pair: tandem pairs list",
     ]
-    assert check_pair(facts(), facts()).way_out is None
+    assert check_pair(facts(), facts()).remedy is None
 
 
 def test_memory_counts_both_models_and_grows_with_the_context() -> None:

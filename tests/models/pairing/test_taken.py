@@ -13,21 +13,21 @@ from app.core.units import GB
 from app.llama.fitting.needs import needs
 from app.llama.pair_params import PairParams
 from app.models.catalog import Catalog, Pair, read_pair, shipped_file, write_pair
+from app.models.compatibility import PairCheck, check_pair
 from app.models.gguf import read_header
-from app.models.pairing.check import PairCheck, check_pair
-from app.models.pairing.facts import ModelFacts, model_facts
-from app.models.pairing.prepared import completed
-from app.models.pairing.propose import Fit, Room, longest_context, propose, weigh, why
-from app.models.pairing.resolve import Resolved
-from app.models.pairing.weight import needed, weights, with_files
+from app.models.memory_estimate import PairOverhead
+from app.models.model_facts import ModelFacts, model_facts
+from app.models.pair_size import needed, weights, with_files
+from app.models.prepared import completed
+from app.models.recommend import Fit, Room, longest_context, propose, weigh, why
 from app.models.registry import ModelOnDisk, SetUp
+from app.models.resolve import Resolved
 from app.models.source import HubModel
-from app.models.working_memory import Working
 from tests.shapes import SHAPES, facts_of_shape, shape_of
 
 CATALOG = Catalog([shipped_file()]).pairs
 PAIRS = [pytest.param(pair, id=name) for name, pair in CATALOG.items()]
-BIG = Pair("big", "Big", HubModel("a/big", size=10 * GB), None, working=Working(100_000, GB, GB))
+BIG = Pair("big", "Big", HubModel("a/big", size=10 * GB), None, working=PairOverhead(100_000, GB, GB))
 
 
 def check_of(pair: Pair) -> PairCheck:
@@ -42,7 +42,7 @@ def real_facts(path: Path) -> ModelFacts:
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_the_catalogue_says_of_every_pair_what_its_headers_will_say(pair: Pair) -> None:
-    assert pair.working == check_of(pair).working
+    assert pair.working == check_of(pair).overhead
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -85,7 +85,7 @@ def test_what_is_checked_is_what_is_loaded(demo_target: Path, demo_draft: Path) 
 @pytest.mark.parametrize("n_ctx", [8192, 16384, 65536])
 def test_the_line_of_a_pair_is_true_where_it_begins_and_near_it_far_away(pair: Pair, n_ctx: int) -> None:
     check = check_of(pair)
-    found = check.working.at(n_ctx)
+    found = check.overhead.at(n_ctx)
 
     assert found == pytest.approx(check.memory_bytes(n_ctx), rel=0 if n_ctx <= 16384 else 0.01)
 
@@ -139,13 +139,13 @@ def prepared(pair: Pair, check: PairCheck) -> Pair:
 
 def test_what_the_headers_say_goes_over_the_catalogue_and_is_written_down(tmp_path: Path) -> None:
     check = check_of(CATALOG["qwen3-4b"])
-    known = prepared(replace(BIG, working=Working(1, 2, 3)), check)
+    known = prepared(replace(BIG, working=PairOverhead(1, 2, 3)), check)
 
-    assert known.working == check.working
+    assert known.working == check.overhead
     assert read_pair("big", write_pair(known), tmp_path / "pairs.toml") == known
     file = ModelOnDisk(tmp_path / "big.gguf", 9 * GB)
     assert weights(with_files(BIG, SetUp(known, file))) == 9 * GB
-    assert with_files(BIG, SetUp(known, file)).working == check.working
+    assert with_files(BIG, SetUp(known, file)).working == check.overhead
     assert with_files(BIG, SetUp(replace(known, working=None), file)).working == BIG.working
 
 
@@ -192,7 +192,7 @@ def sized(name: str, gigabytes: float, memory_gb: int = 8) -> Pair:
         HubModel(f"a/{name}", size=int(gigabytes * GB)),
         None,
         memory_gb=memory_gb,
-        working=Working(0, 0, 0),
+        working=PairOverhead(0, 0, 0),
     )
 
 

@@ -10,7 +10,6 @@ from app.core.errors import AppError
 from app.core.shell import command
 from app.models.catalog import Pair
 from app.models.model_names import apart, known_as
-from app.models.pairing.way_out import WayOut
 from app.models.registry import SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 
@@ -117,37 +116,6 @@ def model_flags(target: str, draft: str = "") -> list[str]:
     return ["--target", target, *(["--draft", draft] if draft else [])]
 
 
-def way_out_text(way_out: WayOut, target: ModelSource) -> str:
-    """What to do where two models cannot ride together, with the command for it.
-
-    Args:
-        way_out: What helps.
-        target: As it was asked for.
-    """
-    match way_out:
-        case WayOut.OTHER_TARGET:
-            return "Choose another target, or a pair that is known: tandem pairs list"
-        case WayOut.NO_DRAFT:
-            return f"Leave the draft out: {command(['tandem', 'setup', *model_flags(str(target))])}"
-        case WayOut.OTHER_DRAFT:
-            return f"Choose another draft, or none: {command(['tandem', 'pairs', 'find', str(target)])}"
-
-
 def without_draft(error: AppError) -> str:
     """What to say where a draft cannot be made or loaded here; its target answers without."""
     return f"Running without a draft. {error.sentences}"
-
-
-def speed(bytes_per_s: float) -> str:
-    """A download's speed for people; "" while it has none."""
-    if bytes_per_s < 1000:
-        return ""
-    return f"{bytes_per_s / 1e6:.0f} MB/s" if bytes_per_s >= 1e6 else f"{bytes_per_s / 1e3:.0f} kB/s"
-
-
-def duration(seconds: float) -> str:
-    """A time for people."""
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes >= 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -17,18 +17,17 @@ from pathlib import Path
 from app.core.errors import CacheError, CatalogError, Interrupted, ModelLoadError, PairError
 from app.core.units import gigabytes
 from app.models.catalog import Pair
+from app.models.compatibility import check_pair, remedy_text
 from app.models.hub import store
 from app.models.hub.background import Pause, in_background
 from app.models.hub.download import fetch, is_damaged
 from app.models.hub.download_request import DownloadRequest
 from app.models.hub.retry import RetryPolicy
-from app.models.pairing.check import check_pair
-from app.models.pairing.disk import Underway, has_room, missing_bytes
-from app.models.pairing.prepared import DRAFT, TARGET, Prepared, completed
-from app.models.pairing.progress import Look, Looking, Meter, Progress, Tracked
-from app.models.pairing.resolve import DemoFile, Resolved, facts_of, resolve
-from app.models.pairing.texts import way_out_text, without_draft
+from app.models.pair_names import without_draft
+from app.models.prepared import DRAFT, TARGET, Prepared, Underway, completed, has_room, missing_bytes
+from app.models.progress import Look, Looking, Meter, Progress, Tracked
 from app.models.registry import ModelOnDisk, Registry, SetUp
+from app.models.resolve import DemoFile, Resolved, facts_of, resolve
 from app.models.source import ModelSource
 
 _LOOK_S = 0.2
@@ -222,8 +221,8 @@ class Setup:
             PairError: The models cannot ride together.
             CacheError: The disk is too small.
         """
-        if prepared.check.way_out is not None:
-            raise PairError(prepared.check.problems[0], way_out_text(prepared.check.way_out, prepared.pair.target))
+        if prepared.check.remedy is not None:
+            raise PairError(prepared.check.problems[0], remedy_text(prepared.check.remedy, prepared.pair.target))
         if not has_room(prepared.download_bytes, prepared.free_bytes):
             beside = " beside what other downloads have still to bring" if self._underway.promised() else ""
             raise CacheError(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from app.models.pairing.resolve import Resolved
+if TYPE_CHECKING:
+    from app.models.resolve import Resolved
 
 _SPEED_S = 5.0
 
@@ -147,3 +149,18 @@ class Meter:
         started, had = self._seen[0]
         speed = (came - had) / (at - started) if at > started else 0.0
         return Progress(tuple(files), speed, left / speed if speed > 0 else None)
+
+
+def speed(bytes_per_s: float) -> str:
+    """A download's speed for people; "" while it has none."""
+    if bytes_per_s < 1000:
+        return ""
+    return f"{bytes_per_s / 1e6:.0f} MB/s" if bytes_per_s >= 1e6 else f"{bytes_per_s / 1e3:.0f} kB/s"
+
+
+def duration(seconds: float) -> str:
+    """A time for people."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from app.core.regular_file import is_file
 from app.core.units import GB, gigabytes
 from app.models.catalog import Pair
-from app.models.pairing.cells import DEFAULT_CONTEXT
+from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.models.split_model import parts_here
@@ -61,7 +61,7 @@ def needed(pair: Pair, n_ctx: int, *, on_card: bool = False) -> int:
         return int(_CLASS_NEED * pair.memory_gb * GB) + longer
     both = weights(pair)
     if working is not None:
-        return both + working.at(n_ctx, on_card=on_card)
+        return both + working.at(n_ctx, on_gpu=on_card)
     return both + int((min(both, _WORKING_MOST) + _WORKING_SHARE * both) * n_ctx / DEFAULT_CONTEXT)
 
 

@@ -9,14 +9,13 @@ from pathlib import Path
 
 from app.core.errors import AppError, HubError, HubTimeoutError
 from app.models.catalog import Pair
+from app.models.compatibility import check_pair
 from app.models.hub.client import Found, search
 from app.models.hub.deadline import LOOKUP_S
 from app.models.hub.retry import RetryPolicy, look_up
-from app.models.pairing.check import check_pair
-from app.models.pairing.facts import ModelFacts
-from app.models.pairing.progress import Look, Looking
-from app.models.pairing.resolve import Resolved, facts_of, resolve
-from app.models.pairing.running_state import keeps_running_state
+from app.models.model_facts import ModelFacts, is_recurrent
+from app.models.progress import Look, Looking
+from app.models.resolve import Resolved, facts_of, resolve
 from app.models.source import HubModel, ModelSource
 
 _SMALLEST_SHARE = 3
@@ -120,7 +119,7 @@ def _likely(
     for found in sorted(searched, key=lambda found: (_is_foreign(found, target), -found.downloads)):
         n = found.n_params or _parameters_in(found.name)
         limit = (target.n_parameters or target.weight_bytes) / _SMALLEST_SHARE
-        if 0 < n <= limit and not keeps_running_state(found.architecture):
+        if 0 < n <= limit and not is_recurrent(found.architecture):
             yield HubModel(found.name), "hub"
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from app.engine.drafting_report import Speedup, pair_drafting
 from app.models.catalog import Pair
-from app.models.pairing.propose import Room
-from app.models.pairing.texts import quantisation
+from app.models.pair_names import quantisation
+from app.models.recommend import Room
 
 _KIND = re.compile(r"(?:UD-)?(I?Q\d(?:_[01K])?|B?F16|F32)(?![0-9])")
 _BY_LOOKUP = {"Q4_0": "1.02x to 1.05x", "Q4_K": "0.99x to 1.01x"}

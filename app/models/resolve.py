@@ -17,8 +17,8 @@ from app.models.hub.deadline import CACHED_S, LOOKUP_S
 from app.models.hub.remote import read_remote_header
 from app.models.hub.retry import RetryPolicy, look_up
 from app.models.hub.watcher import UNWATCHED, Watcher
+from app.models.model_facts import ModelFacts, model_facts
 from app.models.model_names import quantisation
-from app.models.pairing.facts import ModelFacts, model_facts
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.models.split_model import missing_part, part_names, part_of
 

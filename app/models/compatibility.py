@@ -1,0 +1,138 @@
+"""Check two models for speculative decoding, from their headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from app.core.shell import command
+from app.engine.auto.curve import MAX_ROWS
+from app.engine.vocab import incompatibility
+from app.models.memory_estimate import (
+    DEFAULT_CONTEXT,
+    N_SNAPSHOTS,
+    ModelMemory,
+    PairOverhead,
+    estimate_memory,
+    longest_trained,
+    round_up,
+)
+from app.models.model_facts import ModelFacts
+from app.models.pair_names import model_flags
+from app.models.source import ModelSource
+
+NO_ROLLBACK = "its recurrent state cannot be rolled back after a rejected draft"
+_WORTHWHILE = 0.5
+"""A draft above this share of its target's size is too slow."""
+
+
+class Remedy(Enum):
+    """Change that makes two models compatible."""
+
+    OTHER_TARGET = "another target"
+    NO_DRAFT = "no draft"
+    OTHER_DRAFT = "another draft"
+
+
+@dataclass(frozen=True, slots=True)
+class PairCheck:
+    """Result of checking two models.
+
+    Attributes:
+        target: The main model.
+        draft: The draft model, or None.
+        problems: Reasons why they are incompatible; empty if they are compatible.
+        warnings: Further notes for the user.
+        remedy: Change that solves the problems; None without problems.
+    """
+
+    target: ModelFacts
+    draft: ModelFacts | None
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    remedy: Remedy | None = None
+
+    def context(self, n_ctx: int) -> int:
+        """Return the context that both get where `n_ctx` tokens are asked for."""
+        return min(round_up(n_ctx), longest_trained(self.target.n_ctx_train))
+
+    def memory_bytes(self, n_ctx: int) -> int:
+        """Return the memory of both models with a context of `n_ctx` tokens each."""
+        return sum(model.total for model in self._memory(n_ctx))
+
+    def _memory(self, n_ctx: int) -> tuple[ModelMemory, ...]:
+        if self.draft is None:
+            return (estimate_memory(self.target, n_ctx, n_outputs=MAX_ROWS),)
+        target = estimate_memory(self.target, n_ctx, n_outputs=MAX_ROWS, n_snapshots=N_SNAPSHOTS)
+        return target, estimate_memory(self.draft, n_ctx)
+
+    @property
+    def overhead(self) -> PairOverhead:
+        """Memory besides the weights; exact for the default context, close for longer ones."""
+        near, far = self._memory(DEFAULT_CONTEXT), self._memory(2 * DEFAULT_CONTEXT)
+        beside = sum(model.layers - model.weights + model.compute for model in near)
+        per_token = (sum(model.layers - model.weights + model.compute for model in far) - beside) // DEFAULT_CONTEXT
+        fixed = beside - per_token * DEFAULT_CONTEXT
+        return PairOverhead(per_token, fixed, sum(model.always_ram for model in near))
+
+
+def check_pair(target: ModelFacts, draft: ModelFacts | None) -> PairCheck:
+    """Check a target and its draft."""
+    problem, remedy = check_target(target, drafted=draft is not None)
+    if draft is not None and remedy is None:
+        problem, remedy = _check_draft(target, draft)
+    return PairCheck(target, draft, (problem,) if problem else (), tuple(_warnings(target, draft)), remedy)
+
+
+def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str, Remedy | None]:
+    """Return why a model cannot be a target, and the remedy; "" and None if it can.
+
+    Args:
+        target: The model.
+        drafted: It is used with a draft model.
+    """
+    if not target.vocab.tokens:
+        return f"{target.name} has no vocabulary: it is not a chat model.", Remedy.OTHER_TARGET
+    if drafted and not target.can_verify_drafts:
+        return f"{target.name} cannot use a draft model: {NO_ROLLBACK}.", Remedy.NO_DRAFT
+    return "", None
+
+
+def _check_draft(target: ModelFacts, draft: ModelFacts) -> tuple[str, Remedy | None]:
+    if not draft.can_rollback:
+        return f"{draft.name} cannot be used as a draft: {NO_ROLLBACK}.", Remedy.OTHER_DRAFT
+    if reason := incompatibility(target.vocab, draft.vocab):
+        return reason, Remedy.OTHER_DRAFT
+    return "", None
+
+
+def _warnings(target: ModelFacts, draft: ModelFacts | None) -> Iterator[str]:
+    if not target.has_chat_template:
+        yield f"{target.name} has no chat template: it may be a base model, which does not chat."
+    if draft is None:
+        return
+    if draft.weight_bytes > _WORTHWHILE * target.weight_bytes:
+        share = draft.weight_bytes / max(1, target.weight_bytes)
+        yield f"The draft is {share:.0%} of its target's size; expect no speedup."
+    if 0 < draft.n_ctx_train < target.n_ctx_train:
+        yield (
+            f"The draft was trained for {draft.n_ctx_train:,} tokens of context, the target for "
+            f"{target.n_ctx_train:,}; beyond that its drafts get worse."
+        )
+
+
+def remedy_text(remedy: Remedy, target: ModelSource) -> str:
+    """Return the sentence and command for a remedy.
+
+    Args:
+        remedy: The change.
+        target: The target as it was asked for.
+    """
+    match remedy:
+        case Remedy.OTHER_TARGET:
+            return "Choose another target, or a recommended pair: tandem pairs list"
+        case Remedy.NO_DRAFT:
+            return f"Use it without a draft: {command(['tandem', 'setup', *model_flags(str(target))])}"
+        case Remedy.OTHER_DRAFT:
+            return f"Choose another draft, or none: {command(['tandem', 'pairs', 'find', str(target)])}"

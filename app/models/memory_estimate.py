@@ -1,0 +1,215 @@
+"""Estimate the memory of a model from its header: weights, KV cache, compute buffers, recurrent states.
+
+llama.cpp lays out the graph of a whole batch, and tensors that are not needed at the same time share memory. So the
+peak of three places counts: the feed-forward block, attention, and the logits. The formulas were fitted to llama.cpp's
+own figures for Qwen2.5, Llama and Gemma at contexts of 2,048 to 32,768 tokens, f16 and q8_0; they are within 1%.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from app.models.model_facts import GraphWidths, ModelFacts
+from app.settings.placement import KV_TYPES
+from app.settings.table import MAX_CONTEXT
+
+DEFAULT_CONTEXT = 8192
+"""Tokens, unless asked otherwise or the model was trained for fewer."""
+CELLS = 256
+"""llama.cpp rounds the cells of a KV cache up to a multiple of it."""
+N_SNAPSHOTS = 7
+"""Earlier recurrent states to keep, and so the longest draft.
+
+Backends multiply quantized weights row by row for batches of up to eight. Each state takes memory and nodes of the
+graph (`app.llama.params.MAX_SNAPSHOTS`). With Qwen3.5-0.8B in Q4_0 on one thread, seven slow a token by 5%.
+"""
+_SAVED_STATES_BYTES = 512 << 20
+_MIN_SAVED_STATES, _MAX_SAVED_STATES = 2, 8
+_F16, _F32 = 2, 4
+_TOKEN_BYTES = 400
+"""Tokenizer memory for each token, here and in llama.cpp; a process grows by 410 bytes at 49,152 and 151,936 tokens."""
+
+
+def round_up(n_ctx: int) -> int:
+    """Return the cells of a KV cache for a context length."""
+    return -(-n_ctx // CELLS) * CELLS
+
+
+def longest_trained(n_ctx_train: int) -> int:
+    """Return the longest context for a model by its training context; 0 means unknown."""
+    return round_up(min(n_ctx_train or DEFAULT_CONTEXT, MAX_CONTEXT))
+
+
+def rounding(n_ctx: int) -> str:
+    """Return a note about a context that is rounded up; "" if it is not."""
+    if n_ctx == round_up(n_ctx):
+        return ""
+    return f"Context rounded up from {n_ctx:,} to {round_up(n_ctx):,} tokens (a multiple of {CELLS})."
+
+
+def n_saved_states(state: int) -> int:
+    """Return how many recurrent states of earlier prompts to keep in RAM, for edits and branches.
+
+    Args:
+        state: Bytes of one state; 0 for a model without.
+    """
+    return max(_MIN_SAVED_STATES, min(_MAX_SAVED_STATES, _SAVED_STATES_BYTES // state)) if state else 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMemory:
+    """Memory that one model takes, in bytes.
+
+    Attributes:
+        name: Model name.
+        weights: All layers and the output.
+        kv: KV cache of `n_ctx` tokens at `kv_type`.
+        compute: Buffers on each device that computes layers.
+        host: Rows of logits, always in RAM.
+        n_layers: Transformer blocks.
+        n_ctx: Context in tokens.
+        kv_type: A key of `KV_TYPES`.
+        n_parameters: None if unknown.
+        repo: Hugging Face repository with other quantizations; "" if unknown.
+        source: Argument of `--target` or `--draft`; "" if unknown.
+        n_ctx_train: Training context in tokens; 0 if unknown.
+        output: Part of the weights that llama.cpp offloads first; it has no KV cache.
+        vocabulary: Tokenizer tables, always in RAM.
+        states: The recurrent state, beside the KV cache.
+        snapshots: Earlier states, kept beside it to roll back drafts.
+        saved: Copies of states in RAM, for earlier prompts.
+        can_quantize_cache: `kv_type` may have fewer bits.
+    """
+
+    name: str
+    weights: int
+    kv: int
+    compute: int
+    host: int
+    n_layers: int
+    n_ctx: int
+    kv_type: str = "f16"
+    n_parameters: int | None = None
+    repo: str = ""
+    source: str = ""
+    n_ctx_train: int = 0
+    output: int = 0
+    vocabulary: int = 0
+    states: int = 0
+    snapshots: int = 0
+    saved: int = 0
+    can_quantize_cache: bool = True
+
+    @property
+    def total(self) -> int:
+        return self.layers + self.compute + self.always_ram
+
+    @property
+    def layers(self) -> int:
+        """Weights, KV cache and states: they lie where the layers are."""
+        return self.weights + self.kv + self.states + self.snapshots
+
+    @property
+    def always_ram(self) -> int:
+        """RAM that it takes wherever its layers are."""
+        return self.host + self.vocabulary + self.saved
+
+    def with_context(self, n_ctx: int) -> ModelMemory:
+        return replace(self, n_ctx=n_ctx, kv=self.kv * n_ctx // max(1, self.n_ctx))
+
+    def with_kv_type(self, kv_type: str) -> ModelMemory:
+        kv = int(self.kv * KV_TYPES[kv_type].n_bytes / KV_TYPES[self.kv_type].n_bytes)
+        return replace(self, kv_type=kv_type, kv=kv)
+
+
+def estimate_memory(
+    facts: ModelFacts,
+    n_ctx: int,
+    *,
+    kv_type: str = "f16",
+    n_outputs: int = 1,
+    n_snapshots: int = 0,
+    n_batch: int = 512,
+    flash_attention: bool = True,
+    repo: str = "",
+    source: str = "",
+) -> ModelMemory:
+    """Estimate the memory of a model.
+
+    Args:
+        facts: Its header.
+        n_ctx: Context in tokens.
+        kv_type: A key of `KV_TYPES`.
+        n_outputs: Rows of logits in one batch.
+        n_snapshots: Earlier recurrent states to keep, where llama.cpp can.
+        n_batch: Tokens in one batch.
+        flash_attention: False stores every head's scores over the whole cache.
+        repo: Hugging Face repository, for offers of other quantizations.
+        source: Argument of `--target` or `--draft`, for offers.
+    """
+    graph, weights = facts.graph, max(0, facts.weight_bytes - facts.header_bytes)
+    output = weights * graph.embedding * graph.vocabulary
+    return ModelMemory(
+        name=facts.name,
+        weights=weights,
+        kv=int(facts.kv_bytes_per_token * round_up(n_ctx) * KV_TYPES[kv_type].n_bytes / KV_TYPES["f16"].n_bytes),
+        compute=compute_bytes(graph, n_ctx, n_outputs, n_batch=n_batch, flash_attention=flash_attention),
+        host=_logits_bytes(graph, n_outputs),
+        n_layers=facts.n_layers,
+        n_ctx=n_ctx,
+        kv_type=kv_type,
+        n_parameters=facts.n_parameters,
+        repo=repo,
+        source=source,
+        n_ctx_train=facts.n_ctx_train,
+        output=output // facts.n_parameters if facts.n_parameters else 0,
+        vocabulary=_TOKEN_BYTES * graph.vocabulary,
+        states=facts.state_bytes,
+        snapshots=facts.state_bytes * n_snapshots * facts.keeps_snapshots,
+        saved=n_saved_states(facts.state_bytes) * facts.state_bytes,
+        can_quantize_cache=facts.can_quantize_cache,
+    )
+
+
+def compute_bytes(
+    graph: GraphWidths, n_ctx: int, n_outputs: int = 1, *, n_batch: int = 512, flash_attention: bool = True
+) -> int:
+    """Estimate llama.cpp's compute buffer for a batch; see `estimate_memory`."""
+    n_batch = min(n_batch, n_ctx)
+    cells = round_up(n_ctx)
+    values = n_batch * _F32
+    masks = graph.masks * n_batch * cells * (_F16 if flash_attention else _F32)
+    feed_forward = values * (3 * graph.feed_forward + 4 * graph.embedding) + masks
+    logits = _logits_bytes(graph, n_outputs) + values * 2 * graph.embedding
+    attention = 0
+    if not flash_attention:
+        scores = values * graph.heads * cells
+        attention = scores + values * (3 * graph.query + 2 * graph.embedding + graph.key_value) + masks
+    return max(feed_forward, attention, logits)
+
+
+def _logits_bytes(graph: GraphWidths, n_outputs: int) -> int:
+    return n_outputs * graph.vocabulary * _F32
+
+
+@dataclass(frozen=True, slots=True)
+class PairOverhead:
+    """Memory of a pair besides its weights, as a line over the context length; kept in the catalog.
+
+    Attributes:
+        per_token: Bytes for each token of context: KV caches at 16 bits, and what buffers grow by.
+        fixed: Bytes of buffers and recurrent states at any context.
+        main: Bytes that are always in RAM: logits, tokenizers, saved states.
+    """
+
+    per_token: int
+    fixed: int
+    main: int
+
+    def at(self, n_ctx: int, *, on_gpu: bool = False) -> int:
+        """Return the bytes for a context; on a GPU without the part that stays in RAM."""
+        return self.per_token * n_ctx + self.fixed + (0 if on_gpu else self.main)
+
+    def longest(self, free_bytes: int, *, on_gpu: bool = False) -> int:
+        """Return the longest context, in tokens, that fits into so many bytes; 0 for none."""
+        return max(0, free_bytes - self.at(0, on_gpu=on_gpu)) // max(1, self.per_token)

@@ -1,0 +1,287 @@
+"""Model properties read from a GGUF header: size, layers, context, vocabulary, graph widths, recurrent state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import repeat
+from pathlib import Path
+
+from app.engine.vocab import VocabInfo
+from app.models.gguf import GgufHeader, read_header
+from app.models.model_names import known_as
+from app.models.split_model import parts_here
+from app.settings.model_file import Recommended, recommended
+
+_ADDS_BOS_KINDS = ("llama", "bert")
+_ADDS_BOS_PRES = (
+    "llama3",
+    "llama-v3",
+    "llama-bpe",
+    "falcon3",
+    "falcon-h1",
+    "pixtral",
+    "midm-2.0",
+    "lfm2",
+    "tekken",
+    "chameleon",
+)
+"""Tokenizers that add a BOS token unless the file says otherwise (llama.cpp's src/llama-vocab.cpp)."""
+_ALWAYS_ADDS_BOS = "gemma4"
+"""Ignores the file, because earlier conversions got it wrong."""
+_F16, _F32 = 2, 4
+_CACHE_BLOCK = 32
+"""Values in a block of a quantized KV cache."""
+_SHARED_SHARE = 0.05
+"""Share of a mixture-of-experts model outside its experts; 30B-A3B, gpt-oss and Mixtral agree within a tenth."""
+_ATTENTION_INTERVAL = 4
+"""Every fourth layer of Qwen3.5 has attention where the file does not say."""
+
+_RECURRENT = frozenset({"mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7"})
+_HYBRID_WITHOUT_ROLLBACK = frozenset(
+    {"falcon-h1", "granitehybrid", "jamba", "kimi-linear", "minimax-01", "plamo2", "qwen3next"}
+)
+_HYBRID_WITH_ROLLBACK = frozenset(
+    {
+        "bailingmoe3",
+        "deepseek4",
+        "glm5-next",
+        "kimi-k3",
+        "lfm2",
+        "lfm2moe",
+        "nemotron_h",
+        "nemotron_h_moe",
+        "qwen35",
+        "qwen35moe",
+        "qwen4exp",
+    }
+)
+"""Hybrids whose earlier states llama.cpp can keep (`llm_arch_supports_rs_rollback` in its src/llama-arch.cpp)."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphWidths:
+    """Widths of a model's compute graph, in values per token.
+
+    Attributes:
+        embedding: Residual stream.
+        feed_forward: Widest feed-forward block; for a mixture, all experts used by one token.
+        query: Queries of all heads.
+        key_value: Keys and values of all heads.
+        heads: Query heads.
+        vocabulary: One row of logits.
+        masks: Attention masks; sliding-window models have two.
+    """
+
+    embedding: int
+    feed_forward: int
+    query: int
+    key_value: int
+    heads: int
+    vocabulary: int
+    masks: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """Properties of a model, from its header.
+
+    Attributes:
+        name: Name shown everywhere; see `known_as`.
+        architecture: llama.cpp's name.
+        quant: Quantization by the file's name.
+        n_parameters: None where the header does not list all tensors.
+        n_layers: Transformer blocks.
+        n_ctx_train: Context it was trained for, in tokens; 0 if unknown.
+        weight_bytes: Size of all files.
+        kv_bytes_per_token: KV cache of one token at 16 bits.
+        graph: Widths of the compute graph.
+        vocab: Vocabulary; decides which drafts are compatible.
+        has_chat_template: The file holds a chat template.
+        can_rollback: Rejected tokens can be removed from its cache.
+        expert_share: Share of the experts that compute one token; 1 without experts.
+        recommended: Sampling values recommended by the file.
+        state_bytes: One recurrent state; 0 for a model without.
+        keeps_snapshots: llama.cpp can keep earlier states, so it can verify drafts.
+        header_bytes: Bytes before the tensors, as far as they were read.
+        can_quantize_cache: Its KV cache can be quantized.
+    """
+
+    name: str
+    architecture: str
+    quant: str
+    n_parameters: int | None
+    n_layers: int
+    n_ctx_train: int
+    weight_bytes: int
+    kv_bytes_per_token: int
+    graph: GraphWidths
+    vocab: VocabInfo
+    has_chat_template: bool
+    can_rollback: bool
+    expert_share: float = 1.0
+    recommended: Recommended = field(default_factory=Recommended)
+    state_bytes: int = 0
+    keeps_snapshots: bool = False
+    header_bytes: int = 0
+    can_quantize_cache: bool = True
+
+    @property
+    def can_verify_drafts(self) -> bool:
+        """Drafts for this model can be rolled back."""
+        return self.can_rollback or self.keeps_snapshots
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Weights read for one token, approximately."""
+        return int(self.weight_bytes * (_SHARED_SHARE + (1 - _SHARED_SHARE) * self.expert_share))
+
+
+def read_facts(path: Path) -> ModelFacts:
+    """Read the facts of a file on disk, of a split model by its first part.
+
+    Raises:
+        ModelFileError: A file is missing or not a model.
+    """
+    parts = parts_here(path)
+    is_whole = len(parts) == 1
+    size = sum(part.stat().st_size for part in parts)
+    return model_facts(read_header(path, tensors=is_whole), file=path.name, size=size, quant="", whole=is_whole)
+
+
+def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: bool) -> ModelFacts:
+    """Derive the facts from a header.
+
+    Args:
+        header: Header of the file, or of the first part of a split model.
+        file: File name.
+        size: Bytes of all parts.
+        quant: Quantization by the name.
+        whole: The header lists the tensors of the whole model.
+    """
+    name = header.metadata.get("general.name")
+    layers, width = header.number("block_count"), header.number("embedding_length")
+    return ModelFacts(
+        name=known_as(file, _printable(name) if isinstance(name, str) else ""),
+        architecture=_printable(header.architecture),
+        quant=quant,
+        n_parameters=header.n_parameters if whole else None,
+        n_layers=layers,
+        n_ctx_train=header.number("context_length"),
+        weight_bytes=size,
+        kv_bytes_per_token=_kv_bytes(header, layers, width),
+        graph=_graph(header, width),
+        vocab=_vocab(header),
+        has_chat_template=isinstance(header.metadata.get("tokenizer.chat_template"), str),
+        can_rollback=not is_recurrent(header.architecture),
+        expert_share=_expert_share(header),
+        recommended=recommended(header.metadata),
+        state_bytes=_F32 * _state_values(header) * _recurrent_layers(header),
+        keeps_snapshots=keeps_snapshots(header),
+        header_bytes=header.n_bytes,
+        can_quantize_cache=_has_whole_blocks(header, width),
+    )
+
+
+def is_recurrent(architecture: str) -> bool:
+    """Return True for architectures whose recurrent state cannot be cut back (llama.cpp's src/llama-arch.cpp)."""
+    return architecture in _RECURRENT | _HYBRID_WITHOUT_ROLLBACK | _HYBRID_WITH_ROLLBACK
+
+
+def keeps_snapshots(header: GgufHeader) -> bool:
+    """Return True where llama.cpp can keep earlier recurrent states of this model."""
+    return header.architecture in _HYBRID_WITH_ROLLBACK
+
+
+def _head_widths(header: GgufHeader, width: int) -> tuple[int, int, int]:
+    """Return the number of query heads and the widths of a key and of a value."""
+    heads = max(1, header.number("attention.head_count"))
+    key = header.number("attention.key_length") or width // heads
+    return heads, key, header.number("attention.value_length") or width // heads
+
+
+def _has_whole_blocks(header: GgufHeader, width: int) -> bool:
+    _, *widths = _head_widths(header, width)
+    widths += [header.number("attention.key_length_swa"), header.number("attention.value_length_swa")]
+    return not any(n % _CACHE_BLOCK for n in widths)
+
+
+def _graph(header: GgufHeader, width: int) -> GraphWidths:
+    heads, key, value = _head_widths(header, width)
+    kv_heads = min(header.number("attention.head_count_kv") or heads, heads)
+    experts = header.number("expert_feed_forward_length") * header.number("expert_used_count")
+    return GraphWidths(
+        embedding=width,
+        feed_forward=max(header.number("feed_forward_length"), experts),
+        query=heads * key,
+        key_value=kv_heads * (key + value),
+        heads=heads,
+        vocabulary=len(header.tokens),
+        masks=2 if header.number("attention.sliding_window") else 1,
+    )
+
+
+def _expert_share(header: GgufHeader) -> float:
+    experts, used = header.number("expert_count"), header.number("expert_used_count")
+    return used / experts if 0 < used < experts else 1.0
+
+
+def _kv_bytes(header: GgufHeader, layers: int, width: int) -> int:
+    """Return the keys and values of one token in all layers; sliding windows count in full."""
+    heads, key, value = _head_widths(header, width)
+    kv_heads = header.of_architecture("attention.head_count_kv")
+    if isinstance(kv_heads, list):
+        total = sum(n for n in kv_heads if isinstance(n, int) and n > 0)
+    else:
+        total = layers * (kv_heads if isinstance(kv_heads, int) and kv_heads > 0 else heads)
+    return _F16 * total * (key + value)
+
+
+def _state_values(header: GgufHeader) -> int:
+    """Return the values of one recurrent layer: convolution inputs and state (llama.cpp's llama-hparams.cpp)."""
+    width = header.number("embedding_length")
+    if cache := header.number("shortconv.l_cache"):
+        return width * (cache - 1)
+    if head := header.number("wkv.head_size"):
+        return width * (head + max(1, header.number("token_shift_count")))
+    kernel, state = max(1, header.number("ssm.conv_kernel")), header.number("ssm.state_size")
+    if head := header.number("kda.head_dim"):
+        inner = head * header.number("attention.head_count")
+        return 3 * (kernel - 1) * inner + head * inner
+    inner, groups = header.number("ssm.inner_size"), header.number("ssm.group_count")
+    return (kernel - 1) * (inner + 2 * groups * state) + state * inner
+
+
+def _recurrent_layers(header: GgufHeader) -> int:
+    layers = header.number("block_count")
+    kv_heads, widths = header.of_architecture("attention.head_count_kv"), header.of_architecture("feed_forward_length")
+    if isinstance(kv_heads, list):
+        # In Nemotron-H a layer with neither attention nor recurrence is a feed-forward block.
+        forward = widths if isinstance(widths, list) and header.architecture.startswith("nemotron_h") else repeat(0)
+        return sum(not heads and not width for heads, width in zip(kv_heads, forward, strict=False))
+    marked = header.of_architecture("attention.recurrent_layers")
+    if isinstance(marked, list):
+        return sum(map(bool, marked))
+    if header.architecture.startswith(("qwen35", "qwen3next")):
+        return layers - layers // (header.number("full_attention_interval") or _ATTENTION_INTERVAL)
+    return layers
+
+
+def _vocab(header: GgufHeader) -> VocabInfo:
+    metadata = header.metadata
+    kind, pre = metadata.get("tokenizer.ggml.model"), metadata.get("tokenizer.ggml.pre")
+    add_bos = metadata.get("tokenizer.ggml.add_bos_token")
+    if not isinstance(add_bos, bool):
+        add_bos = kind in _ADDS_BOS_KINDS or pre in _ADDS_BOS_PRES
+    bos, eos = metadata.get("tokenizer.ggml.bos_token_id"), metadata.get("tokenizer.ggml.eos_token_id")
+    return VocabInfo(
+        kind=kind if isinstance(kind, str) else "",
+        tokens=header.tokens,
+        bos=bos if isinstance(bos, int) else None,
+        eos=eos if isinstance(eos, int) else None,
+        add_bos=add_bos or _ALWAYS_ADDS_BOS in (kind, pre),
+        add_eos=metadata.get("tokenizer.ggml.add_eos_token") is True,
+    )
+
+
+def _printable(text: str) -> str:
+    return "".join(c for c in text if c.isprintable())[:80].strip()
