@@ -66,11 +66,11 @@ class Opener:
         before = self._pair, self._files, self.live.pair, self.live.model
         self._pair, self._files = pair, files
         try:
-            self.live.ride(of_entry(pair), of_file(pair, files))
+            self.live.switch_pair(of_entry(pair), of_file(pair, files))
             choice = self.again()
         except UsageError:
             self._pair, self._files = before[:2]
-            self.live.ride(*before[2:])
+            self.live.switch_pair(*before[2:])
             raise
         self._is_asked_for = True
         return choice

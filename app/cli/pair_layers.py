@@ -12,12 +12,12 @@ from app.models.registry import SetUp
 from app.models.source import DemoModel, LocalModel
 from app.settings.layers import Layer
 from app.settings.model_file import Recommended, recommended
-from app.settings.params import of_pair
+from app.settings.params import pair_layer
 
 
 def of_entry(pair: Pair) -> Layer:
     """What its entry says."""
-    return of_pair(pair.sampling, pair.drafting, pair.kept)
+    return pair_layer(pair.sampling, pair.drafting, pair.kept)
 
 
 def of_file(pair: Pair, files: SetUp | None) -> Recommended:

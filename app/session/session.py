@@ -300,8 +300,6 @@ class Session:
         if self._live is not None:
             for problem in self._live.enter(self.conversation.settings):
                 self.library.say(f"This conversation's settings: {problem.text}")
-            for problem in self._live.given_way:
-                self.library.say(problem.text)
             self._apply_settings()
         self._load_next()
 

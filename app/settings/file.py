@@ -1,11 +1,11 @@
-"""settings.toml: read as it is, changed in one step, and never written while it cannot be read.
+"""Read and change settings.toml; entries that this version does not know are kept.
 
-Whatever it holds that this Tandem does not know stays. Comments do not: the file before the first change that would
-lose one is kept beside it, with .bak behind its name.
+Comments are not kept: before Tandem rewrites a file that it did not write itself, it copies the file to .bak.
 """
 
 from __future__ import annotations
 
+import copy
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from app.core import atomic, regular_file
 from app.core.errors import SettingsError
 from app.core.file_lock import exclusive
 from app.core.printable import printable
-from app.core.toml import has_comment, read_toml, reason
+from app.core.toml import read_toml, reason
 from app.settings.checking import Problem, check, check_keys, check_presets
 from app.settings.kinds import Value
 from app.settings.layers import BUILT_IN, Layer
@@ -26,21 +26,21 @@ PRESETS = "presets"
 KEYS = "keys"
 _LOCK_S = 5.0
 _LARGEST = 1 << 20
-_WAY_OUT = "Mend it, or move it away."
+_FIX = "Fix it, or move it away."
 
 Table = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What the file says.
+    """The content of the file.
 
     Attributes:
         values: Settings by name.
         presets: Named partial settings.
         keys: Keys by the ids of their bindings.
-        problems: What in it does not count.
-        unreadable: Why nothing in it counts; "" unless that is so.
+        problems: Entries that are ignored.
+        unreadable: Why the whole file is ignored; "" if it is not.
     """
 
     values: Layer = field(default_factory=dict)
@@ -54,14 +54,15 @@ class SettingsFile:
     """The settings of all conversations.
 
     Args:
-        path: Where the file is, or will be.
+        path: The file, which need not exist; None keeps everything in memory.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path | None) -> None:
+        self.path = path or Path("settings.toml")
+        self._memory: Table | None = {} if path is None else None
 
     def read(self) -> Content:
-        """What it says; nothing if it is not there."""
+        """Return the content; empty if there is no file."""
         try:
             table = self._table()
         except SettingsError as error:
@@ -72,57 +73,50 @@ class SettingsFile:
         return Content(values, presets, keys, (*wrong, *wrong_presets, *wrong_keys))
 
     def sentence(self, problem: Problem) -> str:
-        """A problem with the file's name in front."""
+        """Prefix a problem with the path of the file."""
         return f"{self.path}: {problem.text}"
 
     def set(self, name: str, value: Value, preset: str = "") -> None:
-        """Write a setting down, for a preset if one is named.
+        """Store a setting, in a preset if one is named.
 
         Raises:
-            SettingsError: The file cannot be read, or not written; it is as it was.
+            SettingsError: The file cannot be read or written; it is unchanged.
         """
         self._change(lambda table: _put(table, _path(name, preset), BY_NAME[name].kind.write(value)))
 
     def unset(self, *names: str, preset: str = "") -> bool:
-        """Take settings out, so that their defaults count again; also one that this Tandem does not know.
-
-        Returns:
-            Whether there was anything of such a name.
+        """Remove settings, also unknown ones; return whether any was there.
 
         Raises:
             SettingsError: As for `set`.
         """
-        return self._took(*(_path(name, preset) for name in names))
+        return self._remove_all(*(_path(name, preset) for name in names))
 
     def clear(self) -> None:
-        """Take out every setting; presets, keys and what this Tandem does not know stay."""
+        """Remove every setting; presets, keys and unknown entries stay."""
 
         def change(table: Table) -> None:
             for name in BY_NAME:
-                _take(table, name.split("."))
+                _remove(table, name.split("."))
 
         self._change(change)
 
     def save_preset(self, name: str, values: Layer) -> None:
-        """Write a preset down, in place of one of the same name."""
+        """Store a preset, replacing one of the same name."""
 
         def change(table: Table) -> None:
-            _take(table, [PRESETS, name])
+            _remove(table, [PRESETS, name])
             for setting, value in values.items():
                 _put(table, _path(setting, name), BY_NAME[setting].kind.write(value))
 
         self._change(change)
 
     def remove_preset(self, name: str) -> bool:
-        """Take a preset out, with the choice of it where none of that name comes with Tandem.
-
-        Returns:
-            Whether there was one.
-        """
+        """Remove a preset, and the choice of it unless a built-in has its name; return whether it was there."""
         found: list[bool] = []
 
         def change(table: Table) -> None:
-            found.append(_take(table, [PRESETS, name]))
+            found.append(_remove(table, [PRESETS, name]))
             if found[0] and name not in BUILT_IN and table.get("preset") == name:
                 del table["preset"]
 
@@ -130,11 +124,11 @@ class SettingsFile:
         return any(found)
 
     def unset_key(self, binding: str) -> bool:
-        """Give a binding its own key back, however its id is written; returns whether it had another one."""
-        return self._took([KEYS, binding], [KEYS, *binding.split(".")])
+        """Remove the custom key of a binding; return whether there was one."""
+        return self._remove_all([KEYS, binding], [KEYS, *binding.split(".")])
 
     def move_away(self) -> Path:
-        """Rename the file, so that a new one can be written; returns its new path.
+        """Rename the file, so that a new one can be written; return its new path.
 
         Raises:
             SettingsError: It cannot be renamed.
@@ -148,45 +142,49 @@ class SettingsFile:
             raise SettingsError(f"{self.path} cannot be moved: {error.strerror or error}.") from error
         return away
 
-    def _took(self, *paths: list[str]) -> bool:
-        """Take entries out; returns whether any of them was there."""
+    def _remove_all(self, *paths: list[str]) -> bool:
         found: list[bool] = []
-        self._change(lambda table: found.extend(_take(table, path) for path in paths))
+        self._change(lambda table: found.extend(_remove(table, path) for path in paths))
         return any(found)
 
     def _table(self) -> Table:
+        if self._memory is not None:
+            return copy.deepcopy(self._memory)
         try:
             text = regular_file.read_bytes(self.path, _LARGEST + 1)
             if len(text) > _LARGEST:
-                raise SettingsError(f"{self.path} is larger than 1 MiB; that is no settings file.")
+                raise SettingsError(f"{self.path} is larger than 1 MiB.")
             return read_toml(regular_file.with_line_feeds(text.decode("utf-8-sig")))
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, RecursionError, ValueError) as error:
             said = printable(reason(error)).rstrip(".")
-            raise SettingsError(f"{self.path} cannot be read: {said}.", _WAY_OUT) from error
+            raise SettingsError(f"{self.path} cannot be read: {said}.", _FIX) from error
 
     def _change(self, change: Callable[[Table], object]) -> None:
-        with exclusive(self.path, SettingsError, timeout_s=_LOCK_S):
-            # Read anew, so that two programs do not undo each other.
-            table = self._table()
-            try:
-                before = repr(table)
-            except RecursionError:
-                # What Python can read, with tables in tables by name, it may still not walk.
-                raise SettingsError(f"{self.path} has tables too deep in each other.", _WAY_OUT) from None
-            change(table)
-            if repr(table) != before:
-                self._write(table)
-
-    def _write(self, table: Table) -> None:
+        if self._memory is not None:
+            change(self._memory)
+            return
         import tomli_w
 
-        # The file may be a link into somebody's collection of such files; the copy stays beside what it is a copy of.
+        with exclusive(self.path, SettingsError, timeout_s=_LOCK_S):
+            # Read again, so that two programs do not undo each other's changes.
+            table = self._table()
+            try:
+                before = tomli_w.dumps(table)
+                change(table)
+                after = tomli_w.dumps(table)
+            except RecursionError:
+                raise SettingsError(f"{self.path} has tables nested too deeply.", _FIX) from None
+            if after != before:
+                self._write(before, after)
+
+    def _write(self, before: str, after: str) -> None:
+        # The file may be a link; the copy goes beside its target.
         path = self.path.resolve()
-        if path.exists() and has_comment(regular_file.read_bytes(path).decode()):
+        if path.exists() and regular_file.read_bytes(path).decode() != before:
             shutil.copy2(path, path.with_name(f"{path.name}.bak"))
-        atomic.write(path, tomli_w.dumps(table).encode())
+        atomic.write(path, after.encode())
 
 
 def _path(name: str, preset: str) -> list[str]:
@@ -198,14 +196,14 @@ def _put(table: Table, path: list[str], value: object) -> None:
     for name in tables:
         inner = table.get(name)
         if not isinstance(inner, dict):
-            # Something else stands where a table belongs; it did not count, and says so until now.
+            # A wrong value where a table belongs; it was ignored and reported until now.
             inner = table[name] = {}
         table = inner
     table[key] = value
 
 
-def _take(table: Table, path: list[str]) -> bool:
-    """Take an entry out, and the tables that are empty after it; returns whether it was there."""
+def _remove(table: Table, path: list[str]) -> bool:
+    """Remove an entry and the tables that it leaves empty; return whether it was there."""
     head, *rest = path
     if head not in table:
         return False
@@ -214,7 +212,7 @@ def _take(table: Table, path: list[str]) -> bool:
         return True
     if not isinstance(table[head], dict):
         return False
-    found = _take(table[head], rest)
+    found = _remove(table[head], rest)
     if not table[head]:
         del table[head]
     return found

@@ -1,9 +1,8 @@
-"""Who has the say over a setting: the first of flag, conversation, preset, file, pair and model file that
-knows it."""
+"""Precedence of settings: flag, conversation, preset, file, pair, model file, default."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 
 from app.core.errors import UsageError
@@ -13,61 +12,6 @@ from app.settings.table import BY_NAME, NUMBERS, nearest
 
 Layer = Mapping[str, Value]
 """Checked values by the names of their settings."""
-
-
-class Origin(Enum):
-    """Where a value comes from, the strongest first; in the words that every list of settings uses."""
-
-    FLAG = "command line"
-    CONVERSATION = "this conversation"
-    PRESET = "preset"
-    FILE = "settings.toml"
-    PAIR = "pair"
-    MODEL = "model file"
-    DEFAULT = "default"
-
-
-class Resolved:
-    """All settings as they count.
-
-    Args:
-        layers: What each origin says; those that say nothing may be missing.
-    """
-
-    def __init__(self, layers: Mapping[Origin, Layer]) -> None:
-        self._given = layers
-        self._layers = {origin: _with_mode(layers.get(origin, {})) for origin in Origin}
-
-    def __getitem__(self, name: str) -> Value:
-        """The value of a setting."""
-        return self._layers[self.origin(name)].get(name, BY_NAME[name].default)
-
-    def origin(self, name: str) -> Origin:
-        """Where its value comes from."""
-        return next((origin for origin in Origin if name in self._layers[origin]), Origin.DEFAULT)
-
-    def over(self, name: str) -> tuple[Value, Origin]:
-        """What would count if its present origin said nothing, and whose that is."""
-        later = list(Origin)[list(Origin).index(self.origin(name)) + 1 :]
-        origin = next((origin for origin in later if name in self._layers[origin]), Origin.DEFAULT)
-        return self._layers[origin].get(name, BY_NAME[name].default), origin
-
-    @property
-    def meaning_fixed(self) -> tuple[str, ...]:
-        """The numbers that somebody gave without a mode, and that mean fixed drafting; () where a pair itself does."""
-        origin = self.origin("draft.mode")
-        layer = self._given.get(origin, {})
-        if "draft.mode" in layer or origin is Origin.PAIR:
-            return ()
-        return tuple(name for name in NUMBERS if name in layer)
-
-
-def _with_mode(layer: Layer) -> Layer:
-    """Whoever gives numbers and no mode means fixed drafting, as on the command line."""
-    if "draft.mode" not in layer and any(name in layer for name in NUMBERS):
-        return {**layer, "draft.mode": "fixed"}
-    return layer
-
 
 BUILT_IN: Mapping[str, Layer] = {
     "precise": {"sampling.temp": 0.0},
@@ -87,11 +31,70 @@ BUILT_IN: Mapping[str, Layer] = {
         ),
     },
 }
-"""Greedy, for what has one right answer; a wide draw held together by min-p; code with a system prompt that fits."""
+"""The presets of Tandem; one of the same name in the settings file replaces it."""
+
+
+class Origin(Enum):
+    """Where a value comes from, the strongest first; shown in every list of settings."""
+
+    FLAG = "command line"
+    CONVERSATION = "this conversation"
+    PRESET = "preset"
+    FILE = "settings.toml"
+    PAIR = "pair"
+    MODEL = "model file"
+    DEFAULT = "default"
+
+
+class Resolved:
+    """All settings, merged: each has the value of the strongest layer that sets it.
+
+    Args:
+        layers: Values by origin; origins without any may be missing.
+    """
+
+    def __init__(self, layers: Mapping[Origin, Layer]) -> None:
+        self._given = layers
+        self._layers = {origin: _with_mode(layers.get(origin, {})) for origin in Origin}
+
+    def __getitem__(self, name: str) -> Value:
+        return next(self._found(name))[0]
+
+    def origin(self, name: str) -> Origin:
+        """Return where the value of a setting comes from."""
+        return next(self._found(name))[1]
+
+    def over(self, name: str) -> tuple[Value, Origin]:
+        """Return the value that the present one hides, and its origin."""
+        found = list(self._found(name))
+        return found[min(1, len(found) - 1)]
+
+    def _found(self, name: str) -> Iterator[tuple[Value, Origin]]:
+        """Yield every value of a setting with its origin, the strongest first."""
+        for origin, layer in self._layers.items():
+            if name in layer:
+                yield layer[name], origin
+        yield BY_NAME[name].default, Origin.DEFAULT
+
+    @property
+    def meaning_fixed(self) -> tuple[str, ...]:
+        """The numbers that imply fixed drafting without a mode; () where the pair's entry does."""
+        origin = self.origin("draft.mode")
+        layer = self._given.get(origin, {})
+        if "draft.mode" in layer or origin is Origin.PAIR:
+            return ()
+        return tuple(name for name in NUMBERS if name in layer)
+
+
+def _with_mode(layer: Layer) -> Layer:
+    """Add fixed drafting to a layer that sets draft numbers but no mode."""
+    if "draft.mode" not in layer and any(name in layer for name in NUMBERS):
+        return {**layer, "draft.mode": "fixed"}
+    return layer
 
 
 def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:
-    """There is no preset of that name; the sentence names the nearest."""
+    """Return the error for a preset that does not exist, with the nearest name."""
     return UsageError(
         f'There is no preset "{printable(name)}".{nearest(name, known)}', f"Known: {', '.join(map(printable, known))}."
     )

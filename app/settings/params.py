@@ -1,4 +1,4 @@
-"""From settings to what the engine is asked for."""
+"""Convert settings to the parameters of the engine."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _DRAFT = ("n_max", "n_min", "p_min")
 
 
 def sampling(settings: Resolved) -> SamplingParams:
-    """The sampler chain.
+    """Return the sampler chain.
 
     Raises:
-        UsageError: It cannot be meant.
+        UsageError: A value is out of range.
     """
     fields: dict[str, Any] = {
         field: settings[f"sampling.{_SAMPLING.get(field, field)}"] for field in SamplingParams.__dataclass_fields__
@@ -29,53 +29,54 @@ def sampling(settings: Resolved) -> SamplingParams:
 
 
 def drafting(settings: Resolved) -> Drafting:
-    """Automatic, fixed, or none.
-
-    Raises:
-        UsageError: The fixed numbers contradict each other.
-    """
-    mode = settings["draft.mode"]
-    # Also where they do not count: a number that is wrong is told when it is given.
-    numbers: dict[str, Any] = {field: settings[f"draft.{field}"] for field in _DRAFT}
-    fixed = DraftParams(**numbers)
-    if mode == "fixed":
-        return fixed
-    return automatic(settings) if mode == "auto" else None
+    """Return automatic or fixed drafting, or None; n_min is at most n_max."""
+    match settings["draft.mode"]:
+        case "fixed":
+            numbers = _numbers(settings)
+            return DraftParams(**{**numbers, "n_min": min(numbers["n_min"], numbers["n_max"])})
+        case "auto":
+            return automatic(settings)
+    return None
 
 
 def automatic(settings: Resolved) -> AutoDraft:
-    """How automatic drafting drafts where it takes part, whatever mode is set."""
+    """Return the parameters of automatic drafting, whatever mode is set."""
     source, match = settings["draft.source"], settings["draft.lookup_min_match"]
     assert isinstance(match, int)
     return AutoDraft(source != "lookup", source != "model", match)
 
 
 def thinking(settings: Resolved) -> Thinking:
-    """Whether to think, and how hard; what is left to the model is None."""
+    """Return whether to think, and how hard; None leaves it to the model."""
     wanted, effort = settings["answer.thinking"], settings["answer.reasoning_effort"]
     return Thinking(None if wanted == "auto" else wanted == "on", None if effort == "auto" else str(effort))
 
 
+def check_lengths(settings: Resolved) -> None:
+    """Raise UsageError for fixed draft lengths that contradict each other, whatever mode is set."""
+    DraftParams(**_numbers(settings))
+
+
 def contradiction(settings: Resolved) -> str:
-    """Why these settings cannot be meant together, as a sentence; "" if they can."""
+    """Return why these settings contradict each other, as a sentence; "" if they do not."""
     try:
-        drafting(settings)
+        check_lengths(settings)
         sampling(settings)
     except UsageError as error:
         return error.message
     kv_types = (str(settings[name]) for name in ("model.kv_type", "draft.kv_type"))
     if settings["model.flash_attn"] == "off" and any(map(needs_flash_attention, kv_types)):
-        return "A quantised KV cache needs flash attention."
+        return "A quantized KV cache needs flash attention."
     return ""
 
 
-def of_pair(chain: SamplingParams, fixed: DraftParams | None, kept: Sequence[str] = ()) -> Layer:
-    """What a pair says itself.
+def pair_layer(chain: SamplingParams, fixed: DraftParams | None, kept: Sequence[str] = ()) -> Layer:
+    """Return the settings of a pair's entry.
 
     Args:
         chain: Its sampling parameters.
         fixed: Its drafting parameters, if it has any.
-        kept: Fields of `chain` in which it says the default itself.
+        kept: Fields of `chain` that count although they equal the default.
     """
     default = SamplingParams()
     layer: dict[str, Value] = {
@@ -86,3 +87,7 @@ def of_pair(chain: SamplingParams, fixed: DraftParams | None, kept: Sequence[str
     if fixed is not None:
         layer |= {f"draft.{field}": getattr(fixed, field) for field in _DRAFT}
     return layer
+
+
+def _numbers(settings: Resolved) -> dict[str, Any]:
+    return {field: settings[f"draft.{field}"] for field in _DRAFT}

@@ -67,7 +67,8 @@ def test_what_is_taken_is_there_for_every_pair_from_then_on() -> None:
 
 def test_an_offer_counts_with_a_preset_of_the_users_own() -> None:
     live = LiveSettings()
-    live._shared._content = replace(live.content, presets={"mine": {"sampling.temp": 0.1}})
+    live.set("sampling.temp", 0.1)
+    live.save_preset("mine")
     live.give({"preset": "mine"})
     opener = Opener(live, PAIR, None, Process())
 

@@ -134,15 +134,27 @@ def test_a_preset_that_is_not_there(file: SettingsFile) -> None:
     assert live.refusal("preset", "nothing").startswith("There is no preset")
 
 
-def test_numbers_that_contradict_each_other_do_not_count_and_are_told(file: SettingsFile) -> None:
+def test_a_shortest_draft_above_the_longest_is_cut_to_it_and_told(file: SettingsFile) -> None:
     write(file, "[draft]\nn_max = 3\nn_min = 5")
     live = LiveSettings(file)
-    assert drafting(live.resolved()) == AutoDraft()
+    assert drafting(live.resolved()) == DraftParams(3, 3)
     assert "n_min is 5; it must lie between 0 and n_max (3)." in live.sentences()[0]
     live.set("draft.n_max", 8)
     assert drafting(live.resolved()) == DraftParams(8, 5)
     assert not live.sentences()
     assert live.refusal("draft.n_min", 9).startswith("n_min is 9")
+    assert "n_min is 9" in live.enter({"draft": {"n_min": 9}})[0].text
+
+
+def test_flags_whose_draft_lengths_contradict_each_other_are_refused(file: SettingsFile) -> None:
+    with pytest.raises(UsageError, match="n_min is 8"):
+        LiveSettings(file, {"draft.n_min": 8})
+    live = LiveSettings(file, {"draft.n_min": 5})
+    with pytest.raises(UsageError, match="n_min is 9"):
+        live.give({"draft.n_min": 9})
+    assert drafting(live.resolved()) == DraftParams(7, 5)
+    live.set_own("draft.n_max", 3)
+    assert drafting(live.resolved()) == DraftParams(3, 3)
 
 
 def test_a_conversation_has_only_what_acts_at_once_and_is_checked(file: SettingsFile) -> None:
@@ -153,15 +165,9 @@ def test_a_conversation_has_only_what_acts_at_once_and_is_checked(file: Settings
     assert len(told) == 4
     assert all(text.isprintable() for text in told)
     assert not live.waiting
-    assert "counts for all conversations" in live.refusal("model.ctx", 512, Scope.CONVERSATION)
+    assert "applies to all conversations" in live.refusal("model.ctx", 512, Scope.CONVERSATION)
     assert live.enter({}) == []
     assert live.resolved().origin("sampling.top_k") is Origin.DEFAULT
-
-
-def test_contradictions_of_a_conversation_do_not_count(file: SettingsFile) -> None:
-    live = LiveSettings(file)
-    assert "n_min is 9" in live.enter({"draft": {"n_min": 9}})[0].text
-    assert drafting(live.resolved()) is not None
 
 
 def names(live: LiveSettings) -> list[str]:
@@ -272,7 +278,7 @@ def test_another_pair_brings_its_own_file(file: SettingsFile) -> None:
     assert live.given({}, {})["sampling.top_k"] == 40
     assert live.resolved()["sampling.top_k"] == 20
 
-    live.ride({})
+    live.switch_pair({})
     assert live.resolved().origin("sampling.top_k") is Origin.DEFAULT
 
 
@@ -292,55 +298,13 @@ def test_a_preset_that_is_kept_does_not_hold_what_the_model_file_says(file: Sett
     assert live.presets["mine"] == {"sampling.top_p": 0.5}
 
 
-def test_flags_that_cannot_be_meant_with_a_change_give_way_to_it(file: SettingsFile) -> None:
-    write(file, "[draft]\nn_max = 12")
-    live = LiveSettings(file, {"draft.n_min": 8})
-    live.reset("draft.n_max")
-    assert drafting(live.resolved()) == AutoDraft()
-    told = "--draft-n-min does not count any more: n_min is 8; it must lie between 0 and n_max (7)."
-    assert live.sentences() == (told,)
-    live.ride({})
-    assert drafting(live.resolved()) == AutoDraft()
-
-
-def test_a_preset_that_held_a_number_takes_the_flags_along(file: SettingsFile) -> None:
-    write(file, 'preset = "far"\n[presets.far.draft]\nn_max = 12')
-    live = LiveSettings(file, {"draft.n_min": 8})
-    live.set("preset", None)
-    assert drafting(live.resolved()) == AutoDraft()
-    assert [problem.name for problem in live.given_way] == ["draft.n_min"]
-
-
-def test_a_preset_that_is_taken_out_of_the_file_meanwhile_counts_no_more(file: SettingsFile) -> None:
+def test_a_preset_that_another_program_removes_is_ignored_and_told(file: SettingsFile) -> None:
     write(file, "[presets.mine.sampling]\ntemp = 0.3")
     live = LiveSettings(file, {"preset": "mine"})
     file.remove_preset("mine")
     live.set("appearance.theme", "tandem-light")
     assert live.preset is None
-    assert live.given_way[0].text.startswith('--preset does not count any more: There is no preset "mine".')
-    assert live.enter({}) == []
-    assert not live.given_way
-
-
-def test_flags_that_count_again_in_another_conversation_give_way_to_what_was_changed_for_all(
-    file: SettingsFile,
-) -> None:
-    write(file, "[draft]\nn_max = 12")
-    live = LiveSettings(file, {"draft.n_min": 8})
-    live.set_own("draft.mode", "auto")
-    live.reset("draft.n_max")
-    assert not live.given_way
-    assert live.enter({"draft": {"p_min": 0.5}}) == []
-    assert [problem.name for problem in live.given_way] == ["draft.n_min"]
-
-
-@pytest.mark.parametrize("flags", [{"draft.n_min": 5}, {"draft.n_min": 5, "draft.n_max": 9}])
-def test_a_number_that_is_changed_counts_and_flags_that_contradict_it_give_way(flags: dict[str, int]) -> None:
-    live = LiveSettings(None, flags)
-    live.set_own("draft.n_max", 3)
-    assert drafting(live.resolved()) == DraftParams(n_max=3)
-    told = "--draft-n-min does not count any more: n_min is 5; it must lie between 0 and n_max (3)."
-    assert live.sentences() == (told,)
+    assert live.problems[0].text.startswith('There is no preset "mine".')
 
 
 def test_a_preset_that_is_removed_is_chosen_by_nobody_any_more(file: SettingsFile) -> None:
@@ -370,85 +334,16 @@ def test_a_removed_preset_of_the_flags_comes_back_in_no_other_conversation(file:
     live.set_own("preset", "mine")
     live.remove_preset("mine")
     assert live.enter({}) == []
-    assert (live.preset, live.given_way) == (None, ())
+    assert live.preset is None
 
 
-def test_a_preset_and_a_conversation_that_flags_contradict_count(file: SettingsFile) -> None:
-    write(file, "[presets.near.draft]\nn_max = 3")
-    live = LiveSettings(file, {"draft.n_min": 5})
-    live.set("preset", "near")
-    assert drafting(live.resolved()) == DraftParams(n_max=3)
-
-    live.give({"preset": None, "draft.n_min": 5})
-    assert live.enter({"draft": {"n_max": 4}}) == []
-    assert (drafting(live.resolved()), len(live.given_way)) == (DraftParams(n_max=4), 1)
-
-
-def test_flags_that_were_given_over_the_file_stay_in_whatever_does_not_concern_them(file: SettingsFile) -> None:
-    write(file, "[draft]\nn_max = 3")
-    live = LiveSettings(file, {"draft.n_min": 5})
-    live.set("appearance.theme", "tandem-light")
-    live.enter({"sampling": {"temp": 0.2}})
-    assert drafting(live.resolved()) == DraftParams(7, 5)
-    live.enter({"draft": {"n_max": 12}})
-    assert drafting(live.resolved()) == DraftParams(12, 5)
-    live.enter({})
-    assert (drafting(live.resolved()), live.given_way) == (DraftParams(7, 5), ())
-
-
-def test_the_same_number_in_another_conversation_counts_there_too() -> None:
-    live = LiveSettings(None, {"draft.n_min": 5})
-    live.set_own("draft.mode", "auto")
-    live.set_own("draft.n_max", 3)
-    assert isinstance(drafting(live.resolved()), AutoDraft)
-    live.enter({"draft": {"n_max": 3}})
-    assert drafting(live.resolved()) == DraftParams(n_max=3)
-
-
-def test_numbers_that_contradict_each_other_end_no_flag(file: SettingsFile) -> None:
-    live = LiveSettings(file, {"draft.p_min": 0.5})
-    assert "n_min is 9" in live.enter({"draft": {"n_min": 9}})[0].text
-    assert (drafting(live.resolved()), live.given_way) == (DraftParams(p_min=0.5), ())
-
-
-def test_flags_that_contradict_a_pair_leave_the_one_before(file: SettingsFile) -> None:
-    live = LiveSettings(file, {"draft.n_min": 5})
-    with pytest.raises(UsageError, match="n_min is 5"):
-        live.ride({"draft.n_max": 3, "draft.n_min": 0, "draft.p_min": 0.6})
-    with pytest.raises(UsageError, match="n_min is 9"):
-        live.give({"draft.n_min": 9})
-    assert drafting(live.resolved()) == DraftParams(7, 5)
-
-
-@pytest.mark.parametrize("origin", [Origin.FLAG, Origin.FILE, Origin.CONVERSATION])
-def test_a_number_that_contradicts_nothing_counts_beside_those_that_do(file: SettingsFile, origin: Origin) -> None:
-    numbers = {"draft.n_min": 5, "draft.p_min": 0.8}
-    write(file, "[draft]\nn_max = 3\nn_min = 5\np_min = 0.8" if origin is Origin.FILE else "")
-    live = LiveSettings(file, numbers if origin is Origin.FLAG else {})
-    if origin is Origin.FLAG:
-        live.set_own("draft.n_max", 3)
-    elif origin is Origin.CONVERSATION:
-        live.enter({"draft": {"n_max": 3, "n_min": 5, "p_min": 0.8}})
-
-    expected = DraftParams(3, 0, 0.8) if origin is Origin.FLAG else DraftParams(p_min=0.8)
-    assert drafting(live.resolved()) == expected
-    (told,) = live.sentences()
-    assert told.endswith("n_min is 5; it must lie between 0 and n_max (3).")
-    assert "p-min" not in told
-
-
-def test_a_number_that_contradicts_nothing_is_no_reason_to_doubt_flags(file: SettingsFile) -> None:
-    write(file, "[draft]\nn_max = 3")
-    live = LiveSettings(file, {"draft.n_min": 5})
-    live.enter({"draft": {"p_min": 0.8}})
-    assert (drafting(live.resolved()), live.given_way) == (DraftParams(7, 5, 0.8), ())
-
-
-def test_flags_that_contradict_each_other_since_one_counts_again_both_give_way() -> None:
-    live = LiveSettings(None, {"draft.n_max": 3})
-    live.set_own("draft.n_max", 12)
-    live.give({"draft.n_min": 8})
-    live.enter({})
-    assert drafting(live.resolved()) == AutoDraft()
-    told = "--draft-n-max and --draft-n-min do not count any more: n_min is 8; it must lie between 0 and n_max (3)."
-    assert live.sentences() == (told,)
+def test_a_stored_placement_that_contradicts_itself_is_ignored_until_the_next_change(file: SettingsFile) -> None:
+    write(file, "[model]\ntensor_split = '3,1'\n[sampling]\ntemp = 0.4")
+    live = LiveSettings(file, {"model.ctx": 512})
+    live.leave_placement_out("Two shares for one device.")
+    assert (live.resolved()["model.tensor_split"], live.resolved()["model.ctx"]) == (None, 512)
+    assert live.resolved()["sampling.temp"] == 0.4
+    assert "Two shares for one device." in live.sentences()[0]
+    live.set("sampling.temp", 0.5)
+    assert live.resolved()["model.tensor_split"] == (3.0, 1.0)
+    assert not live.sentences()

@@ -19,7 +19,7 @@ from app.llama import params
 from app.settings.checking import check, nested
 from app.settings.kinds import LONGEST_TEXT, Choice, Name, Number, Several, Switch, Text, Texts, Value
 from app.settings.layers import BUILT_IN, Layer, Origin, Resolved
-from app.settings.params import drafting, of_pair, sampling
+from app.settings.params import drafting, pair_layer, sampling
 from app.settings.placement import KV_TYPES
 from app.settings.table import BY_NAME, SETTINGS, Setting, find, nearest
 
@@ -234,10 +234,10 @@ def test_what_the_engine_is_asked_for() -> None:
 
 def test_a_pair_is_a_layer() -> None:
     chain, fixed = SamplingParams(temperature=0.2, top_k=20), DraftParams(MAX_DRAFT, 2, 0.3)
-    settings = Resolved({Origin.PAIR: of_pair(chain, fixed)})
+    settings = Resolved({Origin.PAIR: pair_layer(chain, fixed)})
     assert (sampling(settings), drafting(settings)) == (chain, fixed)
-    assert of_pair(SamplingParams(), None) == {}
-    assert of_pair(SamplingParams(), None, ("temperature",)) == {"sampling.temp": 0.8}
+    assert pair_layer(SamplingParams(), None) == {}
+    assert pair_layer(SamplingParams(), None, ("temperature",)) == {"sampling.temp": 0.8}
 
 
 def test_the_built_in_presets_are_settings_that_are_taken() -> None:

@@ -40,7 +40,7 @@ def settings(args: argparse.Namespace) -> int:
         pair, files, note = _pair(args)
         live = LiveSettings(file)
         if pair is not None:
-            live.ride(of_entry(pair), of_file(pair, files))
+            live.switch_pair(of_entry(pair), of_file(pair, files))
         # In ASCII, for what ends an answer may be what steers a terminal.
         print(json.dumps(_as_json(live, pair)) if "json" in args else "\n".join(_lines(live, pair)))
         for sentence in (*note, *_sentences(live)):

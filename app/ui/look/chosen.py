@@ -7,7 +7,6 @@ from typing import Any
 from textual.app import App
 
 from app.core.errors import SettingsError
-from app.core.printable import printable
 from app.settings.live import LiveSettings
 from app.ui.look.themes import unknown_theme
 
@@ -34,5 +33,4 @@ def keep_theme(theme: str, live: LiveSettings) -> str:
         live.set("appearance.theme", theme)
     except SettingsError as error:
         return f"The theme is not kept: {error.message}"
-    # The file was read anew, and others may have changed it.
-    return printable(" ".join(problem.text for problem in live.given_way))
+    return ""
