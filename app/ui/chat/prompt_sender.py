@@ -19,7 +19,7 @@ from app.ui.chat.input_mode import InputMode
 from app.ui.chat.renderer import Renderer
 from app.ui.commands.command import Command
 from app.ui.commands.table import COMMANDS
-from app.ui.composer.including import gather
+from app.ui.composer.included_files import include_files
 from app.ui.key_names import key
 
 Read = asyncio.Future[str]
@@ -141,12 +141,11 @@ class PromptSender:
         if "@" not in question:
             await then(compose(question, pastes))
             return
-        screen, pair = self._screen, self._screen.session.pair
+        screen = self._screen
         as_it_stands = self._confirmed == text
-        n_ctx = pair.n_ctx if pair else None
         self.give_up_reading()
         screen.session.preparing, self._put_back = text if is_sent else "", back
-        self._read = read = begin_aside(lambda: gather(question, pastes, Path(), n_ctx, but_missing=as_it_stands))
+        self._read = read = begin_aside(lambda: include_files(question, pastes, Path(), missing_is_text=as_it_stands))
         has_read = partial(self._has_read, text, read, then, back)
         if await patiently(read):
             await has_read()

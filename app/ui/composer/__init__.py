@@ -1,10 +1,7 @@
-"""Where the user writes, and what becomes of it before it is sent.
+"""The prompt: what the user types, and what it becomes before it is sent.
 
-input         the prompt itself                    suggestions     the list above it
-editor        its text, on which the others work
-completing    what the text at the cursor could become: completion finds it
-recalling     what was asked before: past_prompts, alike
-pastes        long pastes, as one short mark
-references    `@path` in a text                    including       the files they name, read
-included_line what all that takes of the context
+input          sends, completes and searches       editor          edits the text; pastes stand in it as marks
+completion     commands, arguments and paths       suggestions     the list above the prompt
+included_files `@path` and the message with files  included_line   the share of the context that they take
+pasted_text    long pastes as short marks          prompt_history  past prompts, one by one or searched
 """

@@ -1,4 +1,4 @@
-"""What is being typed at the cursor, and what it could become."""
+"""Complete commands, their arguments, and paths while the user types."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
+from app.ui.aside import aside, begin_aside, patiently, run_latest
 from app.ui.commands.command import Command, Commands, Takes
-from app.ui.composer.references import completed, reference_at
-from app.ui.composer.suggestions import Suggestion
+from app.ui.commands.table import COMMANDS
+from app.ui.composer.editor import PromptEditor
+from app.ui.composer.included_files import completed, reference_at
+from app.ui.composer.suggestions import Suggestion, Suggestions
 from app.ui.widgets.path_completion import PathCompletion
 
 
@@ -19,7 +22,7 @@ class Kind(Enum):
     COMMAND = auto()
     CHOICE = auto()
     PATH = auto()
-    """Of a command."""
+    """The argument of a command."""
     REFERENCE = auto()
 
 
@@ -29,10 +32,10 @@ class Site:
 
     Attributes:
         kind: What it is.
-        start: Its first character.
-        end: After its last, where the cursor is.
-        typed: What it says so far, without marks around it.
-        command: Whose argument it is.
+        start: Position of its first character.
+        end: Position after its last, where the cursor is.
+        typed: Its text so far, without quotes.
+        command: The command whose argument it is.
     """
 
     kind: Kind
@@ -47,7 +50,7 @@ class Site:
 
 
 class Completion:
-    """Finds sites and their suggestions.
+    """Find sites and their suggestions.
 
     Args:
         commands: The chat's.
@@ -59,7 +62,7 @@ class Completion:
         self._paths = PathCompletion(base or Path())
 
     def site(self, text: str, cursor: int) -> Site | None:
-        """What a cursor stands behind, if that can be completed."""
+        """Return the site before a cursor, if any."""
         if text.startswith("/") and cursor == len(text):
             if self._commands.matching(text):
                 return Site(Kind.COMMAND, 0, cursor, text)
@@ -71,12 +74,10 @@ class Completion:
                 if command.takes is Takes.PATH:
                     return Site(Kind.PATH, start, cursor, typed, command)
         reference = reference_at(text, cursor)
-        if reference is None:
-            return None
-        return Site(Kind.REFERENCE, reference.start, cursor, reference.path)
+        return None if reference is None else Site(Kind.REFERENCE, reference.start, cursor, reference.path)
 
     def offer(self, site: Site) -> Sequence[Suggestion]:
-        """What a site could become; reads the disk where `Site.reads_disk` says so."""
+        """Return the suggestions of a site; reads the disk where `Site.reads_disk` says so."""
         match site.kind:
             case Kind.COMMAND:
                 return [_suggestion(command) for command in self._commands.matching(site.typed)]
@@ -84,8 +85,9 @@ class Completion:
                 assert site.command is not None
                 return [Suggestion(each, each) for each in site.command.choices if each.startswith(site.typed)]
             case Kind.PATH | Kind.REFERENCE:
-                put = completed if site.kind is Kind.REFERENCE else str
-                return [Suggestion(_last(path), put(path), whole=False) for path in self._paths.matching(site.typed)]
+                value = completed if site.kind is Kind.REFERENCE else str
+                paths = self._paths.matching(site.typed)
+                return [Suggestion(_last_part(path), value(path), whole=False) for path in paths]
 
 
 def _suggestion(command: Command) -> Suggestion:
@@ -93,6 +95,83 @@ def _suggestion(command: Command) -> Suggestion:
     return Suggestion(command.usage, f"/{command.name}{space}", command.help, not command.needs_argument)
 
 
-def _last(path: str) -> str:
-    """The last part of a path, which is what differs from line to line."""
+def _last_part(path: str) -> str:
     return path[path.rstrip("/").rfind("/") + 1 :]
+
+
+class Completer:
+    """Offer completions of the text at the cursor, and insert the chosen one.
+
+    Args:
+        editor: Where the user types.
+        menu: Shows the suggestions.
+    """
+
+    def __init__(self, editor: PromptEditor, menu: Suggestions) -> None:
+        self._editor = editor
+        self._menu = menu
+        self._completion = Completion(COMMANDS)
+        self._site: Site | None = None
+        self._offered: Site | None = None
+        """The site that the menu was filled for."""
+
+    def reset(self) -> None:
+        self._site = self._offered = None
+
+    def look(self) -> None:
+        """Offer completions of the text at the cursor."""
+        cursor = self._editor.cursor
+        site = self._completion.site(self._editor.text, cursor) if cursor is not None else None
+        if site == self._site:
+            return
+        self._site = site
+        if site is None or not site.reads_disk:
+            self._offer(site, self._completion.offer(site) if site else ())
+            return
+
+        async def look() -> None:
+            found = await aside(lambda: self._completion.offer(site))
+            if site == self._site:
+                self._offer(site, found)
+
+        run_latest(self._editor, look, "paths")
+
+    async def complete(self) -> bool:
+        """Insert the chosen suggestion; False where nothing can be completed."""
+        site = self._site
+        if site is None:
+            return False
+        if site != self._offered:
+            # Late suggestions are offered, not inserted: the text may have changed.
+            looked = begin_aside(lambda: self._completion.offer(site))
+            if await patiently(looked) and site == self._site:
+                self._offer(site, looked.result())
+        if self._chosen is not None and site == self._site:
+            self._insert(site, self._chosen)
+        return True
+
+    def finish(self) -> bool:
+        """Insert the chosen suggestion unless the text already has it; return whether the text can be sent."""
+        chosen, site = self._chosen, self._site
+        if chosen is None or site is None:
+            return True
+        if chosen.value.strip() == self._editor.text[site.start : site.end].strip():
+            return True
+        self._insert(site, chosen)
+        return chosen.whole
+
+    def choose(self, suggestion: Suggestion) -> None:
+        """Insert a suggestion that was clicked."""
+        if self._site is not None and self._offered == self._site:
+            self._insert(self._site, suggestion)
+
+    def _offer(self, site: Site | None, found: Sequence[Suggestion]) -> None:
+        self._offered = site
+        self._menu.offer(found)
+
+    @property
+    def _chosen(self) -> Suggestion | None:
+        return self._menu.chosen if self._offered == self._site else None
+
+    def _insert(self, site: Site, suggestion: Suggestion) -> None:
+        self._editor.type_over(suggestion.value, site.start, site.end)

@@ -1,4 +1,4 @@
-"""The text of a prompt: what was pasted stands in it as a mark, and goes in and out whole."""
+"""The text of a prompt, in which a mark stands for each long paste."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ from textual.widgets.text_area import Document
 
 from app.conversations.attached import Attachment, compose, split
 from app.core.printable import printable
-from app.ui.composer.pastes import Pastes, is_paste
+from app.ui.composer.pasted_text import Pastes, is_paste
 from app.ui.widgets.text_editor import TextEditor
 
 
 class PromptEditor(TextEditor):
-    """Edits a message.
-
-    Messages go in and out whole, with pastes in front of the question (see `app.conversations.attached`); the text area
-    holds the question with a mark for each paste.
+    """Edit a message: its question with a mark for each paste (see `app.conversations.attached`).
 
     Args:
-        placeholder: What it says while it is empty.
+        placeholder: Text of an empty editor.
 
     Attributes:
-        as_it_stands: Whether what is written is no prompt, and goes in and out without being taken apart: an answer may
-            look like a message with files in front of it, and means every line.
+        as_it_stands: Whether the text stays whole: an edited answer may look like a message with files.
     """
 
     def __init__(self, placeholder: str = "") -> None:
@@ -32,7 +28,7 @@ class PromptEditor(TextEditor):
 
     @property
     def written(self) -> str:
-        """The message."""
+        """The message, with all pastes."""
         return compose(self.text, self.pastes)
 
     @property
@@ -42,12 +38,12 @@ class PromptEditor(TextEditor):
 
     @property
     def cursor(self) -> int | None:
-        """The character that the cursor stands before; None while text is selected."""
+        """Position of the cursor; None while text is selected."""
         return self._lines.get_index_from_location(self.cursor_location) if self.selection.is_empty else None
 
     def write(self, message: str, more: str = "") -> None:
-        """Put a message in place of what is there, and behind it more of the text."""
-        # What models and files say is kept as it came, and a text area writes it to the terminal as it is.
+        """Replace the text by a message, and more of the text behind it."""
+        # Stored text is as models and files had it, and a text area writes it to the terminal.
         shown = printable(message)
         question, attachments = split(shown)
         if self.as_it_stands or not all(each.is_file or is_paste(each) for each in attachments):
@@ -57,18 +53,18 @@ class PromptEditor(TextEditor):
         self.move_cursor(self.document.end)
 
     def type_over(self, text: str, start: int, end: int) -> None:
-        """Put a text in place of what stands between two characters, as if it had been typed."""
+        """Replace the text between two positions, as if typed."""
         at = self._lines.get_location_from_index
         self._replace_via_keyboard(text, at(start), at(end))
 
     # Editing
 
     def action_paste(self) -> None:
-        """Paste what was copied here, like anything else that is pasted."""
+        """Paste what was copied in Tandem, like any other paste."""
         self.post_message(events.Paste(self.app.clipboard))
 
     def action_delete_left(self) -> None:
-        """Delete the character before the cursor, or the mark of a paste as one."""
+        """Delete the character, or the whole mark, before the cursor."""
         row, column = self.cursor_location
         mark = self._pastes.mark_before(self.document.get_line(row)[:column]) if self.selection.is_empty else 0
         if mark:

@@ -1,4 +1,4 @@
-"""Where the user writes: sending, completing, and fetching back what was asked before."""
+"""The prompt: sends, completes, and brings back past prompts."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from app.conversations.attached import file_reference
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
 from app.ui.commands.table import COMMANDS
-from app.ui.composer.completing import Completing
+from app.ui.composer.completion import Completer
 from app.ui.composer.editor import PromptEditor
-from app.ui.composer.past_prompts import PastPrompts
-from app.ui.composer.pastes import LONGEST
-from app.ui.composer.recalling import Recalling
+from app.ui.composer.pasted_text import LONGEST
+from app.ui.composer.prompt_history import PastPrompts, PromptHistory
 from app.ui.composer.suggestions import Suggestion, Suggestions
 from app.ui.key_names import key
 from app.ui.widgets.hint import Hint
 
-_ASKING = ("ask anything, @file to include, / for commands", "ask anything, / for commands", "ask anything")
-"""What an empty prompt says: the first that fits."""
+_PLACEHOLDERS = ("ask anything, @file to include, / for commands", "ask anything, / for commands", "ask anything")
+"""Of an empty prompt: the first that fits."""
 
 
 class PromptInput(PromptEditor):
-    """Grows with its text; Enter sends. What was sent can be fetched back with the up key, or searched.
+    """Grow with the text; Enter sends, the up key brings back past prompts.
 
     Args:
-        menu: Shows what the text at the cursor could become.
+        menu: Shows suggestions.
     """
 
     BINDING_GROUP_TITLE = "Prompt"
@@ -62,7 +61,7 @@ class PromptInput(PromptEditor):
             "search",
             "search prompts",
             id="prompt.search",
-            tooltip="Search everything asked before",
+            tooltip="Search past prompts",
             show=False,
         ),
         Binding(
@@ -77,10 +76,7 @@ class PromptInput(PromptEditor):
     ]
 
     class _Edit(Message, bubble=False):
-        """Puts what a key does in line behind the characters typed before it.
-
-        Bindings overtake characters where keys are not kept any more; see `app.ui.keys.in_turn`.
-        """
+        """Queues the action of a key behind the characters typed before it, which bindings overtake."""
 
     class _Send(_Edit):
         pass
@@ -90,7 +86,7 @@ class PromptInput(PromptEditor):
 
     @dataclass
     class Sent(Message):
-        """Enter was pressed and the text taken away; `restore` brings it back."""
+        """Enter was pressed and the text removed; `restore` brings it back."""
 
         prompt: PromptInput
         text: str
@@ -100,52 +96,52 @@ class PromptInput(PromptEditor):
             return self.prompt
 
     def __init__(self, menu: Suggestions | None = None) -> None:
-        super().__init__(_ASKING[0])
+        super().__init__(_PLACEHOLDERS[0])
         self.past = PastPrompts()
         self.menu = menu or Suggestions()
-        self._completing = Completing(self, self.menu)
-        self._recalling = Recalling(self, self.menu, self.past)
+        self._completer = Completer(self, self.menu)
+        self._history = PromptHistory(self, self.menu, self.past)
 
-    # What is written, as messages
+    # Its text, as messages
 
     @property
     def whole(self) -> str:
-        """What is written, with all that was pasted; while past prompts are searched, what was written before."""
-        saved = self._recalling.set_aside
+        """The message with all pastes; during a search, the saved one."""
+        saved = self._history.saved
         return self.written if saved is None else saved
 
     @property
     def is_searching(self) -> bool:
-        """Whether what is typed is to find a past prompt."""
-        return self._recalling.is_searching
+        """Whether past prompts are being searched."""
+        return self._history.is_searching
 
     def restore(self, text: str) -> None:
-        """Put a prompt that was refused at once back, before what was typed since."""
+        """Put a refused prompt back, before what was typed since."""
         self._show(text, self.text)
 
     def give_back(self, text: str) -> None:
-        """Put a message that came to nothing back as it was typed, unless the user already writes the next."""
+        """Put an unanswered message back as it was typed, unless the user already types the next one."""
         if not self.whole.strip():
             self._show(COMMANDS.as_typed(text))
 
     def put(self, text: str) -> None:
-        """Show this text in place of what is there; that is in the text, or kept by who asks for it."""
+        """Replace the text; the caller keeps the old one."""
         was_searching = self._leave_search() is not None
         if was_searching or text != self.whole:
-            self._recalling.forget()
+            self._history.forget()
             self._show(text)
 
     def _take(self, found: str) -> None:
-        """Show a prompt that was found; what was written before the search can be found like one."""
+        """Insert a found prompt; the text before the search goes to the history."""
         written = self.whole
         if written.strip() and written != found:
             self.past.set_aside(written)
         self.put(found)
 
     def _show(self, message: str, more: str = "") -> None:
-        """Show a message, and behind it more; while past prompts are searched, when that has ended."""
-        if self._recalling.is_searching:
-            self._recalling.set_aside_before(message)
+        """Show a message, and more behind it; during a search, after it has ended."""
+        if self._history.is_searching:
+            self._history.save_before(message)
         else:
             self.write(message, more)
 
@@ -160,21 +156,21 @@ class PromptInput(PromptEditor):
     @on(_Send)
     def _send(self) -> None:
         self._look()
-        if self._recalling.is_searching:
+        if self._history.is_searching:
             if self.menu.chosen is not None:
                 self._take(self.menu.chosen.value)
             return
-        if not self._completing.finish():
+        if not self._completer.finish():
             return
         message = self.whole
         if message.strip():
-            self._recalling.forget()
+            self._history.forget()
             self.clear()
             self.post_message(self.Sent(self, message))
 
     @on(_BreakLine)
     def _break_line(self) -> None:
-        if not self._recalling.is_searching:
+        if not self._history.is_searching:
             self.break_line()
 
     # Completing
@@ -182,25 +178,25 @@ class PromptInput(PromptEditor):
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _look(self) -> None:
-        (self._recalling if self._recalling.is_searching else self._completing).look()
+        (self._history if self._history.is_searching else self._completer).look()
 
     def choose(self, suggestion: Suggestion) -> None:
-        """Take a suggestion that was clicked."""
-        if self._recalling.is_searching:
+        """Insert a suggestion that was clicked."""
+        if self._history.is_searching:
             self._take(suggestion.value)
         else:
-            self._completing.choose(suggestion)
+            self._completer.choose(suggestion)
 
     async def action_complete(self) -> None:
-        """Take what is marked; move the focus where nothing can be completed."""
+        """Insert the chosen suggestion; move the focus where nothing can be completed."""
         self._look()
-        if self._recalling.is_searching:
+        if self._history.is_searching:
             self.menu.move(1)
-        elif not await self._completing.complete():
+        elif not await self._completer.complete():
             self.screen.focus_next()
 
     def action_dismiss(self) -> None:
-        """Close what is open above the prompt."""
+        """Close the list above the prompt."""
         saved = self._leave_search()
         if saved is not None:
             self.put(saved)
@@ -208,58 +204,58 @@ class PromptInput(PromptEditor):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "dismiss":
-            return self.menu.is_open or self._recalling.is_searching
+            return self.menu.is_open or self._history.is_searching
         return super().check_action(action, parameters)
 
     def include(self, path: str) -> None:
-        """Name a file at the cursor."""
+        """Insert a reference to a file at the cursor."""
         space = "" if not self.text or self.text[-1].isspace() else " "
         self.type_in(space + file_reference(path) + " ")
 
-    # What was asked before
+    # Past prompts
 
     def action_search(self) -> None:
-        """Look for a past prompt; what is written is set aside until then."""
-        if self._recalling.is_searching:
+        """Search past prompts; the text is saved until then."""
+        if self._history.is_searching:
             self.menu.move(1)
         elif not self.past.newest():
-            self.post_message(Hint.Wanted("Nothing was asked yet."))
+            self.post_message(Hint.Wanted("No prompts yet."))
         else:
-            self._completing.begin()
-            self.placeholder = f"search what was asked; {key('prompt.dismiss', 'esc')} leaves"
-            self._recalling.search()
+            self._completer.reset()
+            self.placeholder = f"search past prompts; {key('prompt.dismiss', 'esc')} leaves"
+            self._history.search()
 
     def _leave_search(self) -> str | None:
-        """End the search, if one goes on; returns what was written before it."""
+        """End the search, if any; return the saved text."""
         self._invite()
-        return self._recalling.leave()
+        return self._history.leave()
 
     def action_cursor_up(self, select: bool = False) -> None:
-        """Move up: in the menu, in the text, or from an empty prompt to what was sent before."""
+        """Move up: in the list, in the text, or from an empty prompt to past prompts."""
         if self.menu.is_open and not select:
             self.menu.move(-1)
-        elif select or not self._recalling.earlier():
+        elif select or not self._history.earlier():
             super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:
-        """Move down: in the menu, in the text, or from a recalled prompt to the one sent after it."""
+        """Move down: in the list, in the text, or from a past prompt to the next one."""
         if self.menu.is_open and not select:
             self.menu.move(1)
-        elif select or not self._recalling.later():
+        elif select or not self._history.later():
             super().action_cursor_down(select)
 
     # Editing
 
     def on_resize(self) -> None:
-        if self.placeholder in _ASKING:
+        if self.placeholder in _PLACEHOLDERS:
             self._invite()
 
     def _invite(self) -> None:
-        self.placeholder = next((words for words in _ASKING if len(words) <= self.size.width), _ASKING[-1])
+        self.placeholder = next((text for text in _PLACEHOLDERS if len(text) <= self.size.width), _PLACEHOLDERS[-1])
 
     def on_paste(self, event: events.Paste) -> None:
         text = printable(with_line_feeds(event.text))
-        if self._recalling.is_searching:
+        if self._history.is_searching:
             event.text = " ".join(text[:LONGEST].split())
         else:
             event.text = text if self.as_it_stands else self._pastes.fold(text)
@@ -268,4 +264,4 @@ class PromptInput(PromptEditor):
         was_written = bool(self.text)
         super().action_delete_to_start_of_line()
         if was_written and not self.text:
-            self.post_message(Hint.Wanted(f"{key('prompt.undo', 'ctrl+_')} brings back what was written."))
+            self.post_message(Hint.Wanted(f"{key('prompt.undo', 'ctrl+_')} brings back the text."))

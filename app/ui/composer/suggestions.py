@@ -1,4 +1,4 @@
-"""What the text at the cursor could become, in a short list above the prompt."""
+"""The list of suggestions above the prompt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.ui.text import MARK, cut
 ROWS = 8
 _GAP = 2
 CHOSEN = f"{MARK} "
-"""Before the one that Enter takes."""
+"""Stands before the chosen suggestion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Suggestion:
     """One line of the list.
 
     Attributes:
-        label: What it is called.
-        value: What is put in the place of what was typed.
-        note: What it means, beside it.
+        label: Its name.
+        value: The text that replaces what was typed.
+        note: Its description, beside it.
         whole: Whether nothing more needs to be typed.
     """
 
@@ -37,11 +37,11 @@ class Suggestion:
 
 
 class Suggestions(Static, can_focus=False):
-    """The list; the prompt has the keys and moves it."""
+    """Show the list; the prompt handles the keys."""
 
     @dataclass
     class Clicked(Message):
-        """One was chosen with the mouse."""
+        """A suggestion was clicked."""
 
         suggestion: Suggestion
 
@@ -59,11 +59,10 @@ class Suggestions(Static, can_focus=False):
 
     @property
     def chosen(self) -> Suggestion | None:
-        """The one that is marked."""
         return self._all[self._at] if self._all else None
 
     def offer(self, suggestions: Sequence[Suggestion], nothing: str = "") -> None:
-        """Show these, the first one marked; none closes the list, or shows `nothing` in its place."""
+        """Show suggestions, the first one chosen; without any, close the list or show `nothing`."""
         if suggestions or self._all or nothing != self._nothing:
             self._all, self._at, self._first = suggestions, 0, 0
             self._nothing = "" if suggestions else nothing
@@ -71,7 +70,7 @@ class Suggestions(Static, can_focus=False):
             self._draw()
 
     def move(self, by: int) -> None:
-        """Mark the next (1) or the one before (-1), round the ends."""
+        """Choose the next (1) or previous (-1) suggestion, around the ends."""
         if self._all:
             self._at = (self._at + by) % len(self._all)
             self._first = min(max(self._first, self._at - self._rows + 1), self._at)

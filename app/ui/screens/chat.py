@@ -23,7 +23,7 @@ from app.ui.chat.prompt_sender import PromptSender
 from app.ui.chat.renderer import Renderer
 from app.ui.chat.setting_changes import SettingChanges
 from app.ui.composer.input import PromptInput
-from app.ui.composer.past_prompts import kept_prompts
+from app.ui.composer.prompt_history import stored_prompts
 from app.ui.composer.suggestions import Suggestions
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.event_dispatcher import EventDispatcher, EventHandler
@@ -95,7 +95,7 @@ class ChatScreen(BaseScreen[None], ChatBase, Even):
         self.session.library.say = lambda text: self.call_later(self._warn, text)
         self.session.on_counted = self.included.counted
         self.included.count = self.session.count_tokens
-        self.prompt.past.source = lambda: kept_prompts(self.session.library)
+        self.prompt.past.source = lambda: stored_prompts(self.session.library)
         self.prompt.past.keep = self.session.library.set_aside
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
         self.watch(self.app, "app_focus", self._on_looked_at, init=False)

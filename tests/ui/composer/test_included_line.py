@@ -12,7 +12,7 @@ from app.conversations.attached import Attachment, compose
 from app.conversations.store import Store
 from app.core.errors import AppError
 from app.engine.types import FinishReason
-from app.ui.composer.pastes import LONGEST, Pastes
+from app.ui.composer.pasted_text import LONGEST, Pastes
 from app.ui.composer.suggestions import CHOSEN
 from app.ui.transcript.folded import FoldedText
 from app.worker.counting import CountJob
@@ -79,28 +79,17 @@ async def test_a_missing_file_is_said_and_enter_again_sends_the_text() -> None:
 @pytest.mark.parametrize("named", ["@src", "@src/", "@src,"])
 async def test_a_folder_is_said_with_files_of_it_and_enter_again_sends_the_text(folder: Path, named: str) -> None:
     (folder / "src").mkdir()
-    for name in ("a.py", "b b.py", "c.py"):
-        (folder / "src" / name).write_text("pass")
     async with open_chat(size=(120, 24)) as chat:
         await chat.type(f"what is in {named} ")
         # It is said before it is sent.
         await chat.shows(f"src{'/' * named.endswith('/')} is a folder")
         await chat.pilot.press("enter")
-        await chat.shows("is a folder. Files can be included, such as")
-        await chat.shows('or @"src/b b.py". Enter again sends the text as')
+        await chat.shows("is a folder. Name a file in it.")
         assert chat.prompt.strip() == f"what is in {named}"
         assert not chat.engine.requests
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.engine.requests)
         assert chat.engine.requests[0].messages[-1].content == f"what is in {named}"
-
-
-async def test_a_folder_without_text_files_names_none(folder: Path) -> None:
-    (folder / "src").mkdir()
-    async with open_chat(size=(120, 24)) as chat:
-        await chat.type("what is in @src ")
-        await chat.pilot.press("enter")
-        await chat.shows("src is a folder. No text file is directly in it.")
 
 
 async def test_what_is_no_text_is_said_before_it_is_sent(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.ui.composer.pastes import LONGEST, Pastes
+from app.ui.composer.pasted_text import LONGEST, Pastes
 from tests.ui.chat_driver import open_chat
 
 
@@ -29,7 +29,7 @@ def test_a_mark_stands_for_its_text_however_much_is_pasted_behind_it() -> None:
 
 def test_a_paste_keeps_its_first_name_when_its_number_changes() -> None:
     pastes = Pastes()
-    marks = [pastes.hold(Attachment("pasted 4 KB, 1 line, no. 2", letter, is_file=False)) for letter in "abc"]
+    marks = [pastes.remember(Attachment("pasted 4 KB, 1 line, no. 2", letter, is_file=False)) for letter in "abc"]
     assert marks == [f"[pasted 4 KB, 1 line{number}]" for number in (", no. 2", "", ", no. 3")]
 
 

@@ -10,9 +10,8 @@ import pytest
 from app.conversations.attached import Attachment, compose, split
 from app.ui.commands.command import Commands
 from app.ui.composer.completion import Completion, Kind
-from app.ui.composer.including import gather
-from app.ui.composer.inclusion import included
-from app.ui.composer.references import completed, references
+from app.ui.composer.included_files import completed, include_files, references
+from app.ui.composer.included_line import inclusion_of
 from tests.ui.chat_driver import open_chat
 
 NAMES = [
@@ -59,9 +58,9 @@ def test_a_chosen_file_is_read_and_folds_again(tmp_path: Path, name: str) -> Non
 
     (reference,) = references(question)
     assert reference.path == name
-    message = gather(question, (), tmp_path, None)
+    message = include_files(question, (), tmp_path)
     assert split(message) == (question, (Attachment(reference.path, "its text"),))
-    assert "8 B" in included(question, (), tmp_path).line(None)
+    assert "8 B" in inclusion_of(question, (), tmp_path).line(None)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -93,7 +92,7 @@ def test_a_folder_with_an_odd_name_stays_open_for_the_rest(tmp_path: Path) -> No
     assert site is not None
     (second,) = completion.offer(site)
 
-    assert gather(second.value, (), tmp_path, None) == compose(
+    assert include_files(second.value, (), tmp_path) == compose(
         second.value, [Attachment('my "own"/a b.txt', "its text")]
     )
 
@@ -111,7 +110,7 @@ def test_a_name_that_no_line_can_hold_is_not_offered(tmp_path: Path) -> None:
 
 def test_quotes_that_are_not_needed_fold_as_well(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text("its text")
-    message = gather('see @"plain.txt"', (), tmp_path, None)
+    message = include_files('see @"plain.txt"', (), tmp_path)
 
     assert split(message) == ('see @"plain.txt"', (Attachment("plain.txt", "its text"),))
 

@@ -12,18 +12,17 @@ from hypothesis import strategies as st
 
 from app.conversations.attached import Attachment, compose
 from app.conversations.textfile import MissingFile
-from app.core.errors import AppError, ContextOverflowError
+from app.core.errors import AppError
 from app.ui.commands.table import COMMANDS
 from app.ui.composer.completion import Completion, Kind
-from app.ui.composer.including import gather
-from app.ui.composer.inclusion import included
-from app.ui.composer.references import completed, reference_at, references
+from app.ui.composer.included_files import completed, include_files, reference_at, references
+from app.ui.composer.included_line import inclusion_of
 from app.ui.text import size
 from app.ui.widgets.path_completion import MOST, PathCompletion
 
 
 def estimate(question: str, pastes: Sequence[Attachment], base: Path, n_ctx: int | None) -> str:
-    return included(question, pastes, base).line(n_ctx)
+    return inclusion_of(question, pastes, base).line(n_ctx)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +133,7 @@ def test_a_command_knows_what_its_argument_is(tree: Path) -> None:
 def test_files_stand_before_the_question_and_pastes_too(tree: Path) -> None:
     paste = Attachment("pasted 1 KB, 2 lines", "p", is_file=False)
     question = "compare @notes.md, @notes.md. with [pasted 1 KB, 2 lines] and @nobody"
-    assert gather(question, [paste], tree, None) == compose(question, [Attachment("notes.md", "some text"), paste])
+    assert include_files(question, [paste], tree) == compose(question, [Attachment("notes.md", "some text"), paste])
 
 
 def test_what_cannot_be_included_is_a_sentence(tree: Path) -> None:
@@ -144,16 +143,10 @@ def test_what_cannot_be_included_is_a_sentence(tree: Path) -> None:
         ('@"nothing"', "nothing is not text."),
     ]:
         with pytest.raises(AppError, match=sentence.replace(".", r"\.")):
-            gather(question, (), tree, None)
+            include_files(question, (), tree)
     with pytest.raises(MissingFile):
-        gather("@nots.md", (), tree, None)
-    assert gather("@nots.md", (), tree, None, but_missing=True) == "@nots.md"
-    (tree / "big.txt").write_text("word and " * 30_000)
-    with pytest.raises(
-        ContextOverflowError, match=r"big\.txt has about 60,000 tokens, and the context holds 100"
-    ) as no:
-        gather("@big.txt", (), tree, 100)
-    assert (no.value.whose, no.value.n_tokens // 1000) == ("file", 60)
+        include_files("@nots.md", (), tree)
+    assert include_files("@nots.md", (), tree, missing_is_text=True) == "@nots.md"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from app.conversations.store import Store
 from app.ui.commands import table
 from app.ui.compare.screen import CompareScreen
 from app.ui.composer.completion import Completion
-from app.ui.composer.including import gather
+from app.ui.composer.included_files import include_files
 from app.ui.conversations.picker import ConversationPicker
 from app.worker.events import Notice
 from tests.ui.chat_driver import Chat, open_chat
@@ -33,9 +33,9 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
 
     def slowly(*args: object, **options: object) -> str:
         answers.wait()
-        return gather(*args, **options)  # type: ignore[arg-type]
+        return include_files(*args, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("app.ui.chat.prompt_sender.gather", slowly)
+    monkeypatch.setattr("app.ui.chat.prompt_sender.include_files", slowly)
     yield answers
     answers.set()
 

@@ -95,6 +95,6 @@ async def test_ctrl_u_once_more_empties_the_prompt_and_undo_brings_it_back() -> 
         await chat.until(lambda: chat.prompt == "one\n\nthree")
         await chat.pilot.press("ctrl+u")
         await chat.until(lambda: chat.prompt == "")
-        await chat.shows("ctrl+_ brings back what was written.")
+        await chat.shows("ctrl+_ brings back the text.")
         await chat.pilot.press("ctrl+underscore")
         await chat.until(lambda: chat.prompt == "one\n\nthree")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-
-from textual import events
 
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Typed
-from app.ui.composer.alike import told_apart
-from app.ui.composer.past_prompts import PastPrompts
+from app.ui.composer.prompt_history import PastPrompts
 from tests.ui.chat_driver import open_chat
 from tests.ui.kept_driver import kept_chat
 
@@ -45,36 +41,6 @@ def test_what_was_pasted_tells_prompts_apart_and_what_stood_in_a_file_does_not()
 def test_how_words_are_set_apart_tells_no_prompts_apart() -> None:
     past = PastPrompts(lambda: ("say  it", "say\nit", "say it twice"))
     assert [question for _, question in past.newest()] == ["say  it", "say it twice"]
-
-
-def test_prompts_that_begin_alike_are_called_by_what_each_alone_says() -> None:
-    alike = "Write a function in Python that sorts a list, with a table of its complexity"
-    texts = [f"{alike}, and use merge sort.", f"{alike}, and use quicksort.", "Write a poem.", alike]
-    lines = [text[:80] for text in texts]
-    assert told_apart(lines, texts) == [
-        "Write a function in Pyth… merge sort.",
-        "Write a function in Pyth… quicksort.",
-        "Write a poem.",
-        "Write a function in Pyth… complexity",
-    ]
-    assert told_apart(lines[:1], texts[:1]) == lines[:1]
-
-
-async def test_what_was_pasted_tells_prompts_apart_in_the_list_too(file: Path) -> None:
-    async with kept_chat(file, size=(80, 24)) as chat:
-        for text in ("red\n" * 50, "blue\n" * 50):
-            question = "Which colour is named most often in the text that follows, and how often?"
-            await chat.type(f"{question} ")
-            chat.pilot.app.post_message(events.Paste(text))
-            await chat.until(lambda: "[pasted" in chat.prompt)
-            await chat.pilot.press("enter")
-            await chat.until(lambda: chat.prompt == "")
-            chat.engine.says("It is.")
-            chat.engine.finishes()
-            await chat.ready()
-        await chat.pilot.press("ctrl+s")
-        named = [re.compile(rf"named mo….* {colour} {colour}") for colour in ("red", "blue")]
-        await chat.until(lambda: all(any(one.search(row) for row in chat.rows) for one in named))
 
 
 def test_a_store_that_opens_later_is_asked_again() -> None:
@@ -132,7 +98,7 @@ async def test_a_past_prompt_is_found_as_one_types() -> None:
 async def test_with_nothing_asked_there_is_nothing_to_find() -> None:
     async with open_chat() as chat:
         await chat.pilot.press("ctrl+s")
-        await chat.shows("Nothing was asked yet.")
+        await chat.shows("No prompts yet.")
         await chat.type("typed")
 
 
