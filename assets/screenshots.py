@@ -10,10 +10,10 @@ import asyncio
 import sys
 from pathlib import Path
 
+from app.cli.loader import PairLoader
 from app.cli.parser import build_parser
 from textual.pilot import Pilot
 
-from app.cli.loader import PairLoader
 from app.cli.options import read_options
 from app.conversations.store import Store
 from app.llama.cancel import CancelFlag

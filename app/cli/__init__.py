@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 COMMANDS: Mapping[str, str] = {
     "chat": "app.cli.chat:chat",
     "run": "app.cli.run:run",
-    "tune": "app.cli.tune.command:tune",
-    "compare": "app.cli.compare.command:compare",
-    "bench": "app.cli.bench.command:bench",
+    "tune": "app.cli.tune:tune",
+    "compare": "app.cli.compare:compare",
+    "bench": "app.cli.bench:bench",
     "doctor": "app.cli.doctor.command:doctor",
-    "setup": "app.cli.setup.command:setup",
-    "pairs": "app.cli.pairs.command:pairs",
+    "setup": "app.cli.setup:setup",
+    "pairs": "app.cli.pairs:pairs",
     "export": "app.cli.conversations.export:export",
     "import": "app.cli.conversations.import_:import_",
     "settings": "app.cli.settings.command:settings",
@@ -68,8 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AppError as error:
         from textwrap import indent
 
-        from app.cli.output import clear_status
-        from app.cli.prose import HANG, for_reading
+        from app.cli.output import HANG, clear_status, for_reading
         from app.core.printable import printable
 
         clear_status()

@@ -10,12 +10,18 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from app.cli.engine import make_engine
-from app.cli.known_pairs import catalog, demo_file, demo_is_installed, known_pairs, registry
+from app.cli.known_pairs import (
+    catalog,
+    choose_pair,
+    demo_file,
+    demo_is_installed,
+    is_chosen,
+    known_pairs,
+    of_file,
+    registry,
+)
 from app.cli.opener import Opener
-from app.cli.options import open_settings
-from app.cli.pair_choice import choose_pair, is_chosen
-from app.cli.pair_layers import of_file
-from app.cli.process import read_process
+from app.cli.options import open_settings, read_process
 from app.cli.setting_flags import read_flags
 from app.core.errors import AppError, PairError, UsageError
 from app.core.paths import conversations_file, log_file
@@ -150,7 +156,7 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
         return wanted if isinstance(wanted, int) else USUAL_CONTEXT
 
     def seen() -> Mapping[str, Seen]:
-        from app.cli.seen_pairs import seen_here
+        from app.cli.measured_pairs import seen_here
 
         return seen_here()
 

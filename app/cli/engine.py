@@ -1,30 +1,105 @@
-"""The engine that a command was asked to run its pair with."""
+"""The engine that runs a pair: a thread of this process, or a process of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from app.cli.process import Process
+from app.cli.known_pairs import known_pairs
+from app.cli.options import Options, Process
+from app.core.errors import AppError, NoMemoryError
+from app.core.units import memory_size
 from app.llama.cancel import CancelFlag
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event
+from app.worker.request import LoadedPair
 
 if TYPE_CHECKING:
+    from app.core.child import Ending
+    from app.worker.commands import CancelSwitch, Loader, Progress
+    from app.worker.isolated.codec import Codec
     from app.worker.isolated.engine import IsolatedEngine
-
 
 Engine: TypeAlias = "EngineWorker | IsolatedEngine"
 
 
-def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
-    """A thread of this process, or a process of its own; neither loads anything before it is asked to.
+@dataclass(frozen=True, slots=True)
+class PairLoader:
+    """Serializable command that loads a pair in the worker.
 
-    Devices of other machines are used in a process of its own only: llama.cpp ends the one that it is in when such a
-    device goes away.
+    Attributes:
+        options: What to load, and where it goes.
+    """
+
+    options: Options
+
+    def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+        # Looking at the machine takes long to import; only the worker needs it.
+        from app.cli.loading import load
+
+        return load(self.options, cancel, progress)
+
+
+def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
+    """Return an engine that loads nothing before it is asked to.
+
+    Remote devices need a process of their own: llama.cpp aborts when one goes away.
     """
     if not process.isolate:
         return EngineWorker(emit, CancelFlag())
-    from app.cli.isolated_engine import isolated_engine
+    from app.core.child import python_command
+    from app.worker.isolated.engine import IsolatedEngine
 
-    return isolated_engine(process, emit)
+    child = python_command("-c", "from app.cli.engine import serve_child; serve_child()")
+    return IsolatedEngine(emit, child, codec(), hint_after, process.rpc)
+
+
+def serve_child() -> None:
+    """Run the isolated engine's child process; does not return."""
+    from app.llama.last_words import on_abort
+    from app.worker.isolated.child import serve
+
+    serve(codec(), CancelFlag(), on_abort)
+
+
+def codec() -> Codec:
+    """Return the codec of everything that the two processes exchange."""
+    from app.compare.job import CompareJob, Explaining, Raced, RunBegan
+    from app.compare.race import RunEnded
+    from app.hardware.offers import Offer
+    from app.llama.fitting.does_not_fit import DoesNotFitError
+    from app.worker.counting import CountJob
+    from app.worker.isolated.process import codec_for
+
+    return codec_for(PairLoader, DoesNotFitError, Offer, CountJob, CompareJob, RunBegan, RunEnded, Explaining, Raced)
+
+
+def hint_after(loader: Loader, ending: Ending) -> str:
+    """Return what to do after the process of a pair has ended, or ""."""
+    assert isinstance(loader, PairLoader)
+    if loader.options.process.rpc:
+        return "Without --rpc the models are loaded on this machine alone."
+    if ending.was_killed:
+        return f"The system ends what takes too much memory. {less_memory(loader.options)}".rstrip()
+    return ""
+
+
+def less_memory(options: Options) -> str:
+    """Return the cheapest flags that free enough memory, as a sentence, or ""."""
+    from app.cli.placing import asked_here
+    from app.hardware.device_room import MAIN
+    from app.llama.fitting.device_rooms import memory_rooms
+    from app.llama.fitting.does_not_fit import DoesNotFitError
+    from app.llama.fitting.out_of_memory import ran_out
+
+    try:
+        sources = options.pair.target, options.pair.draft
+        error = ran_out(asked_here(options, memory_rooms), sources, known_pairs(), NoMemoryError("", device=MAIN))
+    except (AppError, OSError):
+        return ""
+    found = error.offers if isinstance(error, DoesNotFitError) else ()
+    offer = next((offer for offer in found if offer.flags and offer.suffices), None)
+    if offer is None:
+        return "Choose a smaller pair: tandem pairs list"
+    return f"Start with {' '.join(offer.flags)}: {offer.what}, which frees about {memory_size(offer.gain_bytes)}."

@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Mapping
 
+from app.cli.known_pairs import registry
 from app.cli.options import open_settings, options_of
 from app.cli.placing import asked_here, placed_here
 from app.compare.history import speedups
@@ -127,3 +128,16 @@ def of_memory(memory: PairStatistics, *, with_draft: bool, benchmarked: float | 
         speedup=speedup,
         has_lost=not memory.trial.on,
     )
+
+
+def seen_here() -> dict[str, Seen]:
+    """Return earlier measurements of every pair by name, for the placement it would get now."""
+    try:
+        known = registry().read().pairs
+    except AppError as error:
+        log.warning("what was measured of pairs cannot be read: %s", error)
+        return {}
+    pairs = {name: files for name, files in known.items() if files.is_here}
+    if not pairs:
+        return {}
+    return seen(pairs)

@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.cli.command_line import parse_args
-from app.cli.loader import PairLoader
-from app.cli.options import Options, options_of
-from app.cli.pair_choice import choose_pair, is_chosen
-from app.cli.pair_layers import of_entry, of_file
-from app.cli.process import Process
+from app.cli.engine import PairLoader
+from app.cli.known_pairs import choose_pair, is_chosen, of_entry, of_file
+from app.cli.options import Options, Process, options_of
 from app.cli.setting_flags import read_flags
 from app.core.errors import AppError, UsageError
 from app.core.units import gigabytes

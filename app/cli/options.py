@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from app.cli.known_pairs import about_catalogue
-from app.cli.pair_choice import FILES, choose_pair
-from app.cli.pair_layers import of_entry, of_file
+from app.cli.known_pairs import FILES, about_catalogue, choose_pair, of_entry, of_file
 from app.cli.placement import Placement, read_placement
-from app.cli.process import Process, read_process
 from app.cli.setting_flags import automatic_flag, read_flags
 from app.conversations.message import Message, Role
 from app.core.errors import SettingsError, UsageError
@@ -32,6 +29,19 @@ from app.settings.table import MODES
 from app.settings.thinking import AS_TRAINED, Thinking
 
 _LOOKS = ("appearance", "keys")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """Where a pair runs.
+
+    Attributes:
+        isolate: Whether in a process of its own.
+        rpc: Servers whose devices take part, as "host:port"; a pair that uses them is always isolated.
+    """
+
+    isolate: bool = False
+    rpc: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +192,20 @@ def _typed(settings: Resolved) -> Thinking:
 def _about(pair: Pair) -> tuple[str, ...]:
     """What the user should know of a catalogue that names the pair; two files were given without one."""
     return about_catalogue(pair) if pair.name != FILES else ()
+
+
+def read_process(args: argparse.Namespace) -> Process:
+    """What the flags say.
+
+    Raises:
+        UsageError: A server is named twice, or what is named is none.
+    """
+    named: tuple[str, ...] = getattr(args, "rpc", ())
+    if not named:
+        return Process(getattr(args, "isolate", False))
+    from app.hardware.rpc import parse_endpoint
+
+    servers = tuple(str(parse_endpoint(text)) for text in named)
+    if len(set(servers)) != len(servers):
+        raise UsageError("--rpc names a server twice.", "Name each once; all devices of a server take part.")
+    return Process(isolate=True, rpc=servers)

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.cli.command import STDIN
-from app.cli.engine import make_engine
+from app.cli.engine import PairLoader, make_engine
 from app.cli.interrupt import cancel_on_interrupt
-from app.cli.loader import PairLoader
 from app.cli.options import Options, read_options
 from app.cli.output import LOADING, AnswerPrinter, StatusLine, json_for
 from app.cli.report import as_json, summary

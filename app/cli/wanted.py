@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from app.cli.known_pairs import demo_file
+from app.cli.known_pairs import FILES, demo_file
 from app.cli.options import Options
-from app.cli.pair_choice import FILES
 from app.core.errors import ModelLoadError, PairError
 from app.core.paths import memory_dir
 from app.hardware.cpu import thread_candidates

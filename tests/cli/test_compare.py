@@ -17,13 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import loading, race_session
-from app.cli.bench import command as bench
-from app.cli.bench import task as bench_task
-from app.cli.bench.answer import answer_lines, tells_all
-from app.cli.bench.task import read_task
+from app.cli import bench, bench_task, compare, loading, race_session
+from app.cli.bench_report import answer_lines, tells_all
+from app.cli.bench_task import read_task
 from app.cli.command_line import QUICK_KINDS, parse_args
-from app.cli.compare import command as compare
 from app.cli.json_keys import JSON_KEYS
 from app.cli.options import Options
 from app.cli.output import StatusLine

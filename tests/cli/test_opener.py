@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.cli.loader import PairLoader
+from app.cli.engine import PairLoader
 from app.cli.opener import Opener
-from app.cli.options import Options
-from app.cli.process import Process
+from app.cli.options import Options, Process
 from app.core.errors import UsageError
 from app.engine.types import DraftParams, SamplingParams
 from app.hardware.offers import Offer

@@ -88,7 +88,7 @@ def test_a_failure_takes_the_place_of_the_line_that_stood(monkeypatch: pytest.Mo
     def offline(*_: object, **__: object) -> NoReturn:
         raise HubError("The hub cannot be found.", "Look here.\nOr there.")
 
-    monkeypatch.setattr("app.cli.pairs.checked.resolve", offline)
+    monkeypatch.setattr("app.cli.pairs_check.resolve", offline)
     monkeypatch.setattr("sys.stderr", screen := Screen())
     assert main(["pairs", "find", "owner/some-GGUF"]) == 1
     shown = screen.getvalue().rpartition("\x1b[K")[2]
@@ -99,7 +99,7 @@ def test_ctrl_c_leaves_no_line_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("app.cli.pairs.shown.place", interrupted)
+    monkeypatch.setattr("app.cli.pairs.place", interrupted)
     monkeypatch.setattr("sys.stderr", screen := Screen())
     assert main(["pairs", "list"]) == 130
     assert "Looking at this machine" in screen.getvalue()

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.cli.chat import _first_pair
-from app.cli.known_pairs import catalog, newest
+from app.cli.known_pairs import catalog, choose_pair, newest
 from app.cli.options import read_options
-from app.cli.pair_choice import choose_pair
 from app.core.errors import CatalogError, ModelFileError, PairError
 from app.llama import demo
 from app.models.catalog import Pair

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import loading, measured_pairs, oom_killed
+from app.cli import engine, loading, measured_pairs
 from app.cli.doctor.pair import look_at_pair
 from app.cli.options import read_options
 from app.core.paths import settings_file
@@ -21,7 +21,7 @@ from app.hardware.device_room import DeviceRoom
 from app.hardware.pair_view import pair_section
 from app.hardware.slow.situation import Situation
 from app.llama import memory_store, thread_store
-from app.llama.fitting import fit_pair, out_of_memory
+from app.llama.fitting import device_rooms, fit_pair, out_of_memory
 from app.llama.fitting.device_rooms import memory_rooms
 from app.llama.identity import memory_file, thread_file
 from app.llama.pair_params import PairParams
@@ -43,7 +43,7 @@ def cards(monkeypatch: pytest.MonkeyPatch) -> Give:
 
     def give(*devices: FakeDevice) -> None:
         rooms = memory_rooms(devices)
-        for module in (fit_pair, loading, measured_pairs, out_of_memory, oom_killed):
+        for module in (fit_pair, loading, measured_pairs, out_of_memory, device_rooms):
             monkeypatch.setattr(module, "memory_rooms", lambda: rooms)
 
     return give
@@ -157,4 +157,4 @@ def test_who_ran_out_of_memory_is_helped_also_where_a_stored_device_is_gone(
     cards()
     written('[model]\ndevice = ["CUDA1"]\n')
 
-    assert "Start with --" in oom_killed.way_to_less(read_options(args))
+    assert "Start with --" in engine.less_memory(read_options(args))

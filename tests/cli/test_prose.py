@@ -8,9 +8,8 @@ import os
 import pytest
 
 from app.cli import main
-from app.cli.output import StatusLine
-from app.cli.prose import broken, columns_of, for_reading
-from app.cli.tune.charts import Drafters, cost_lines
+from app.cli.output import StatusLine, broken, columns_of, for_reading
+from app.cli.tune_charts import Drafters, cost_lines
 from app.engine.auto.curve import CostModel, CostProfile
 
 SENTENCE = "The draft was trained for 4,096 tokens of context, the target for 32,768."

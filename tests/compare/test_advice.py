@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.cli.tune.charts import Drafters, best_setting, cost_lines, heat_map_lines, verdict
+from app.cli.tune_charts import Drafters, best_setting, cost_lines, heat_map_lines, verdict
 from app.compare.advice import break_even, heat_map
 from app.compare.replay import Trace
 from app.engine.auto.curve import CostModel, CostProfile

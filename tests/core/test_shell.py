@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.doctor.own_files import _gone
-from app.cli.pair_choice import FILES
+from app.cli.known_pairs import FILES
 from app.cli.wanted import _file
 from app.core.errors import PairError
 from app.core.shell import quoted

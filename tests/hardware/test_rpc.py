@@ -13,10 +13,9 @@ import pytest
 
 from app.cli import remote
 from app.cli.command_line import parse_args
-from app.cli.loader import PairLoader
+from app.cli.engine import PairLoader
 from app.cli.opener import Opener
-from app.cli.options import read_options
-from app.cli.process import Process, read_process
+from app.cli.options import Process, read_options, read_process
 from app.core.errors import RemoteError, UsageError
 from app.hardware.builds import rpc_command
 from app.hardware.device_room import MAIN, DeviceRoom

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.setup.trial import trial
+from app.cli.setup import trial
 from app.core.child import ask_python, python_command, python_environment
 from app.core.errors import Interrupted, ModelFileError, ModelLoadError
 from app.llama import canary, footprint, library

@@ -16,9 +16,7 @@ import psutil
 import pytest
 
 from app.cli.command_line import parse_args
-from app.cli.engine import Engine, make_engine
-from app.cli.isolated_engine import codec
-from app.cli.loader import PairLoader
+from app.cli.engine import Engine, PairLoader, codec, make_engine
 from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
 from app.conversations.message import Message, Role
@@ -157,7 +155,7 @@ def test_the_last_words_of_the_library(begin: Callable[..., Running], tmp_path: 
 def test_a_pair_that_does_not_fit_is_refused_with_the_ways_out() -> None:
     small = (
         "from app.hardware.system import RealSystem; RealSystem.memory = lambda self: (10**8, 10**8)\n"
-        "from app.cli.isolated_engine import work; work()"
+        "from app.cli.engine import serve_child; serve_child()"
     )
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     # A process of nothing but what its own door imports, as no test can be.

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.cli import loading
-from app.cli.loader import PairLoader
+from app.cli.engine import PairLoader
 from app.cli.options import read_options
 from app.cli.placement import Placement
 from app.core.errors import DecodeError, ModelLoadError, NoMemoryError, UsageError

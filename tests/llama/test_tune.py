@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
+from app.cli import tune as command
 from app.cli.json_keys import JSON_KEYS
-from app.cli.tune import command
 from app.conversations.message import Message, Role
 from app.core.paths import settings_file
 from app.engine.auto.curve import CostModel, CostProfile

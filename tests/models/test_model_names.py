@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.pair_choice import choose_pair
+from app.cli.known_pairs import choose_pair
 from app.models.catalog import Catalog, shipped_file
 from app.models.gguf import GgufHeader
 from app.models.model_facts import model_facts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.cli.isolated_engine import codec
+from app.cli.engine import codec
 from app.worker.commands import RunJob
 from app.worker.counting import CountJob
 from app.worker.events import JobEnded

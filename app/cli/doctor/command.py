@@ -84,9 +84,8 @@ def refuse_wrong_usage(args: argparse.Namespace) -> None:
 
     A pair that is named without a flag is one by `--pair` from here on.
     """
-    from app.cli.known_pairs import named_pair
-    from app.cli.pair_choice import is_chosen
-    from app.cli.process import read_process
+    from app.cli.known_pairs import is_chosen, named_pair
+    from app.cli.options import read_process
     from app.cli.setting_flags import read_flags
 
     if "named" in args:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from app.cli.known_pairs import catalog, registry
+from app.cli.known_pairs import DEFAULT_PAIR, catalog, is_chosen, of_file, registry
 from app.cli.measured_pairs import benchmarked_speedups, measured_of
 from app.cli.options import Options, read_options
-from app.cli.pair_choice import DEFAULT_PAIR, is_chosen
-from app.cli.pair_layers import of_file
 from app.cli.placing import asked_here, placed_here, servers_of, unless_damaged
 from app.core.errors import AppError
 from app.hardware.builds import missed

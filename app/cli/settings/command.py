@@ -6,10 +6,8 @@ import argparse
 import json
 import sys
 
-from app.cli.known_pairs import left_out
-from app.cli.pair_choice import choose_pair
-from app.cli.pair_layers import of_entry, of_file
-from app.cli.prose import HANG, for_reading
+from app.cli.known_pairs import choose_pair, left_out, of_entry, of_file
+from app.cli.output import HANG, for_reading
 from app.core.errors import AppError, UsageError
 from app.core.paths import settings_file
 from app.core.printable import printable

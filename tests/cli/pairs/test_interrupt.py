@@ -28,5 +28,5 @@ def test_a_check_that_had_nothing_left_to_stop_was_interrupted_all_the_same(monk
         signal.raise_signal(signal.SIGINT)
         return check_pair(*args)
 
-    monkeypatch.setattr("app.cli.pairs.checked.check_pair", late)
+    monkeypatch.setattr("app.cli.pairs_check.check_pair", late)
     assert main(["pairs", "check", "demo"]) == INTERRUPTED

@@ -10,8 +10,7 @@ import pytest
 
 from app.cli import main
 from app.cli.doctor.own_files import own_files
-from app.cli.known_pairs import registry
-from app.cli.pair_choice import choose_pair
+from app.cli.known_pairs import choose_pair, registry
 from app.core.paths import pairs_file
 from app.llama.demo import draft_place
 from app.models.catalog import Pair
@@ -150,8 +149,8 @@ def test_what_no_pair_has_stays_where_one_began_to_come_since_the_question_was_p
 ) -> None:
     left, coming = written(folders / "left.gguf"), list[Path]()
     registry().claim(left.path)
-    monkeypatch.setattr("app.cli.pairs.removed.unfinished", lambda: coming)
-    monkeypatch.setattr("app.cli.pairs.removed.still_comes", lambda _: True)
+    monkeypatch.setattr("app.cli.pairs_remove.unfinished", lambda: coming)
+    monkeypatch.setattr("app.cli.pairs_remove.still_comes", lambda _: True)
     meanwhile(lambda: coming.append(folders / "new.incomplete"))
 
     assert main(["pairs", "remove", "--unused"]) == 1

@@ -29,7 +29,7 @@ def test_columns_stay_where_they_are_and_a_name_is_whole(
 ) -> None:
     for folder in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(folder, str(tmp_path / folder))
-    monkeypatch.setattr("app.cli.pairs.shown.place", lambda: Place(Room(16_000_000_000), "a machine"))
+    monkeypatch.setattr("app.cli.pairs.place", lambda: Place(Room(16_000_000_000), "a machine"))
     file = tmp_path / "t.gguf"
     file.write_bytes(b"x")
     registry().add(SetUp(Pair(name, "Title of mine", LocalModel(file), None), ModelOnDisk(file, 1)), default=True)
@@ -48,7 +48,7 @@ def test_a_narrow_terminal_gets_titles_without_their_last_clause(
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("app.cli.pairs.shown.place", lambda: Place(Room(16_000_000_000), "a machine"))
+    monkeypatch.setattr("app.cli.pairs.place", lambda: Place(Room(16_000_000_000), "a machine"))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
     assert main(["pairs", "list"]) == 0
@@ -65,7 +65,7 @@ def test_speeds_that_were_measured_beside_other_programs_are_not_given_without_a
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     room = Room(16_000_000_000, bytes_per_s=5e9, at_least=busy)
-    monkeypatch.setattr("app.cli.pairs.shown.place", lambda: Place(room, "a machine"))
+    monkeypatch.setattr("app.cli.pairs.place", lambda: Place(room, "a machine"))
 
     assert main(["pairs", "list"]) == 0
     assert ("Other programs used the processor" in capsys.readouterr().out) == busy

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.cli.measured_pairs import of_memory
-from app.cli.tune.charts import Drafters, verdict
+from app.cli.tune_charts import Drafters, verdict
 from app.core.shell import command
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.guard import PLAUSIBLE_ACCEPTANCE, ceiling

@@ -294,7 +294,7 @@ def test_a_download_that_is_gone_on_with_before_the_answer_keeps_what_has_come(
             assert download.enter_context(store.locked(TARGET, file))
             return True
 
-        monkeypatch.setattr("app.cli.pairs.removed._sure", sure)
+        monkeypatch.setattr("app.cli.pairs_remove._sure", sure)
         assert main(["pairs", "remove", "mine"]) == 0
 
     said = capsys.readouterr().err
@@ -305,7 +305,7 @@ def test_a_download_that_is_gone_on_with_before_the_answer_keeps_what_has_come(
         part.unlink()
         return True
 
-    monkeypatch.setattr("app.cli.pairs.removed._sure", come_whole)
+    monkeypatch.setattr("app.cli.pairs_remove._sure", come_whole)
     assert main(["pairs", "remove", "mine"]) == 0, "it has come whole meanwhile"
 
 

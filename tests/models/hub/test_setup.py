@@ -263,7 +263,7 @@ def test_a_pair_that_fails_its_trial_is_remembered_and_becomes_no_default(
 
     for first in (None, "first"):
         with monkeypatch.context() as patched:
-            patched.setattr("app.cli.setup.command.trial", silent)
+            patched.setattr("app.cli.setup.trial", silent)
             assert main(["setup", *BOTH, "--name", "of mine", "--yes"]) == 1
         said = " ".join(capsys.readouterr().err.split())
         forget = command(["tandem", "pairs", "remove", "of mine"])
@@ -360,6 +360,6 @@ def test_a_proposal_from_speeds_measured_beside_other_programs_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     busy = Room(16_000_000_000, bytes_per_s=10e9, at_least=True)
-    monkeypatch.setattr("app.cli.setup.command.place", lambda: Place(busy, "a machine"))
+    monkeypatch.setattr("app.cli.setup.place", lambda: Place(busy, "a machine"))
     assert main(["setup"]) == 2, "nobody is there to be asked"
     assert f"{busy.doubt} All others: tandem pairs list" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Free:
 
     def give(n_bytes: int) -> None:
         here = Place(Room(n_bytes, "a card"), "a machine")
-        monkeypatch.setattr("app.cli.setup.command.place", lambda **_: here)
+        monkeypatch.setattr("app.cli.setup.place", lambda **_: here)
         monkeypatch.setattr(loading, "memory_rooms", lambda: (main_memory_room(n_bytes),))
 
     return give
@@ -57,7 +57,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Free:
 def test_that_a_pair_does_not_fit_is_said_before_it_comes_and_what_does(
     pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.cli.setup.command._agrees", lambda status: False)
+    monkeypatch.setattr("app.cli.setup._agrees", lambda status: False)
     room(1000)
     assert main(["setup", *BOTH]) == 0
     said = " ".join(capsys.readouterr().err.split())
@@ -74,7 +74,7 @@ def test_that_a_pair_does_not_fit_is_said_before_it_comes_and_what_does(
 def test_a_pair_that_does_not_fit_is_not_offered_in_its_own_place(
     pair: LoopbackHub, home: Path, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.cli.setup.command._agrees", lambda status: False)
+    monkeypatch.setattr("app.cli.setup._agrees", lambda status: False)
     (home / "config").mkdir()
     models = f'target = {{ repo = "{TARGET}", quant = "q4_k_m", size = 10 }}\ndraft = {{ repo = "{DRAFT}", size = 10 }}'
     (home / "config" / "models.toml").write_text(f"[pairs.same]\n{models}\nmemory_gb = 1\n", encoding="utf-8")
@@ -91,7 +91,7 @@ def test_a_pair_is_held_against_memory_with_the_context_that_the_settings_give_i
 ) -> None:
     settings = tmp_path / "settings.toml"
     monkeypatch.setattr("app.cli.options.settings_file", lambda: settings)
-    monkeypatch.setattr("app.cli.pairs.shown.place", lambda: Place(Room(6 * 10**9, "a card"), "a machine"))
+    monkeypatch.setattr("app.cli.pairs.place", lambda: Place(Room(6 * 10**9, "a card"), "a machine"))
     room(6 * 10**9)
 
     def found() -> tuple[str, str]:

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from app.cli.isolated_engine import codec
-from app.cli.loader import PairLoader
-from app.cli.options import Options
+from app.cli.engine import PairLoader, codec
+from app.cli.options import Options, Process
 from app.cli.placement import Placement
-from app.cli.process import Process
 from app.compare.job import CompareJob, Raced, RunBegan
 from app.compare.sides import Side
 from app.conversations.message import Message, Role
@@ -123,7 +121,7 @@ def test_an_error_keeps_its_kind_and_all_that_it_says(error: AppError) -> None:
 def test_an_error_crosses_whatever_was_imported_when_the_process_began() -> None:
     # In this process everything is imported by now.
     fresh = ask_python(
-        "import sys; from app.cli.isolated_engine import codec; ours = codec(); import app.llama.fitting.fit_pair\n"
+        "import sys; from app.cli.engine import codec; ours = codec(); import app.llama.fitting.fit_pair\n"
         "from app.worker.events import Failed; from app.llama.fitting.does_not_fit import DoesNotFitError\n"
         "sys.stdout.buffer.write(ours.encode(Failed(None, DoesNotFitError('No room.', 'Take', ()))))",
         60,

@@ -10,26 +10,24 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from app.cli.bench.answer import SERVER, answer_lines, tells_all
-from app.cli.bench.card import write_card
-from app.cli.bench.lossless import check_lossless
-from app.cli.bench.task import BenchTask, read_task
-from app.cli.measured_on import measured_on
-from app.cli.output import StatusLine
-from app.cli.prose import columns_of, for_reading
-from app.cli.race_session import Session, against_earlier, contenders_of, out, progress_line, with_pair
+from app.cli.bench_report import SERVER, answer_lines, tells_all, write_card
+from app.cli.bench_task import BenchTask, read_task
+from app.cli.output import StatusLine, columns_of, for_reading, json_for
+from app.cli.race_session import Session, against_earlier, contenders_of, measured_on, out, progress_line, with_pair
 from app.cli.streams import is_refusal, is_unread, let_go_of_output
 from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, n_whole, rows
 from app.compare.card import Card
 from app.compare.history import Facts
+from app.compare.lossless import EVERYTHING, Checks, check, statement
 from app.compare.measure import UNDRAFTED, factor, measure
 from app.compare.race import RaceBroken, Round, Steps
-from app.compare.report import crowded, how, pair_title, round_json, table_lines
+from app.compare.report import checks_json, crowded, how, lossless_lines, pair_title, round_json, table_lines
 from app.compare.server import Server, contender
-from app.compare.sides import PLAIN, sides_of
+from app.compare.sides import PLAIN, Side, check_sides, sides_of
 from app.compare.suite import Prompt, refuse_overlong
-from app.core.errors import INTERRUPTED, AppError
+from app.core.errors import INTERRUPTED, AppError, Interrupted
 from app.core.printable import printable
+from app.engine.types import Drafting
 from app.models.progress import duration
 
 
@@ -242,3 +240,54 @@ def _in_brief(round_: Round) -> str:
             told = UNDRAFTED if measured.work == "plain" else f"{factor(measured.ratio.median)}×"
             said.append(f"{name} {told}")
     return ", ".join(said)
+
+
+def check_lossless(session: Session, task: BenchTask) -> int:
+    """Compare the texts and tell; returns the exit code, 1 if drafting changes one, or none was drafted.
+
+    Raises:
+        ContextOverflowError: A prompt does not fit; nothing was checked.
+        AppError: The target failed; what was found before is told and saved.
+    """
+    cancel, status = session.cancel, session.status
+    checks = Checks()
+    broken: AppError | None = None
+    draftings = _draftings(session, task)
+    refuse_overlong(session.pair, task.prompts, task.request, cancel)
+    try:
+        for doing in check(session.pair, checks, task.prompts, task.request, draftings, task.samples, cancel):
+            status.show(doing)
+    except Interrupted:
+        pass
+    except AppError as error:
+        broken = error
+    status.clear()
+    if broken is not None and not checks.greedy:
+        raise broken
+    whole = {**checks_json(checks), "stopped": cancel() or broken is not None}
+    told = "\n".join([*lossless_lines(checks), "", statement(checks)])
+    task.save.add(json.dumps(whole, ensure_ascii=False))
+    try:
+        out(json_for(sys.stdout, whole) if task.as_json else for_reading(told, sys.stdout))
+    finally:
+        task.save.close()
+    if broken is not None:
+        done = len({found.prompt for found in checks.greedy})
+        status.say(f"Broken off after {done} of {len(task.prompts)} prompts.")
+        raise broken
+    if cancel():
+        status.say("Stopped early.")
+        return INTERRUPTED
+    return 0 if checks.hold else 1
+
+
+def _draftings(session: Session, task: BenchTask) -> list[tuple[str, Drafting]]:
+    """Every way of drafting that is held against plain decoding, by name.
+
+    Raises:
+        UsageError: The pair lacks what one needs.
+    """
+    everything = [Side("drafting everything", EVERYTHING)] if session.pair.drafter is not None else []
+    _plain, *others = sides_of(task.options.automatic, task.fixed)
+    check_sides(session.pair, others)
+    return [(side.name, side.drafting) for side in (*everything, *others)]

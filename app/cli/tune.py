@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.cli.options import Options, read_options
-from app.cli.output import StatusLine
-from app.cli.prose import for_reading
+from app.cli.output import StatusLine, for_reading
 from app.cli.race_session import Session, with_pair
 from app.cli.result_file import append, check_writable
-from app.cli.tune.charts import Drafters, best_setting, cost_lines, heat_map_lines, thread_lines, verdict
+from app.cli.tune_charts import Drafters, best_setting, cost_lines, heat_map_lines, thread_lines, verdict
 from app.compare.advice import HeatMap, heat_map
 from app.compare.race import Steps
 from app.compare.recording import record

@@ -9,9 +9,8 @@ import threading
 from typing import Any
 
 from app.cli.known_pairs import catalog, demo_file, registry
-from app.cli.output import StatusLine, json_for
+from app.cli.output import StatusLine, for_reading, json_for
 from app.cli.pair_lines import LABEL, check_lines, parameters
-from app.cli.prose import for_reading
 from app.core.errors import AppError, PairError, UsageError
 from app.core.printable import printable
 from app.core.shell import command

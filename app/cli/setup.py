@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 from app.cli.interrupt import cancel_on_interrupt, ended_at_once
-from app.cli.known_pairs import catalog, demo_file, demo_is_installed, left_out, newest, registry
-from app.cli.options import context_for_all
+from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, left_out, newest, of_file, registry
+from app.cli.measured_pairs import seen_here
+from app.cli.options import Options, context_for_all, open_settings, options_of
 from app.cli.output import LOOKING, StatusLine, json_for
-from app.cli.pair_choice import DEFAULT_PAIR
 from app.cli.pair_lines import LABEL, PROBLEM, check_lines, progress_line
-from app.cli.seen_pairs import seen_here
-from app.cli.setup.all_the_same import failed_trial, until_then
-from app.cli.setup.trial import trial
-from app.core.errors import INTERRUPTED, AppError, CacheError, CatalogError, HubError, Interrupted, UsageError
+from app.cli.report import pace
+from app.conversations.message import Message, Role
+from app.core.errors import (
+    INTERRUPTED,
+    AppError,
+    CacheError,
+    CatalogError,
+    HubError,
+    Interrupted,
+    PairError,
+    UsageError,
+)
 from app.core.printable import printable
 from app.core.shell import command, quoted
 from app.core.units import gigabytes
+from app.engine.interfaces import Controls
+from app.engine.types import Drafting, SamplingParams
+from app.hardware.offers import Offer
+from app.llama.fitting.does_not_fit import DoesNotFitError
 from app.llama.fitting.place import place
 from app.models.catalog import Pair
 from app.models.expected_speedup import expected_gain, speeds
@@ -32,6 +45,9 @@ from app.models.registry import Registered, SetUp
 from app.models.resolve import to_come
 from app.models.setup import Ready, Setup, Trying
 from app.models.source import parse_source
+from app.worker.events import Finished, Notice
+from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.responder import answer
 
 _FLAGS = {"no_trial": "--no-trial", "no_default": "--no-default", "yes": "--yes"}
 
@@ -297,3 +313,95 @@ def as_json(pair: SetUp) -> dict[str, object]:
         "size": sum(model.size for model in pair.models),
         "default": registry().read().default == pair.pair.name,
     }
+
+
+def until_then(pair: SetUp) -> str:
+    """How to chat with a pair as long as it cannot be remembered."""
+    return f"Until then, chat with it: {command(_by_files(pair))}"
+
+
+def failed_trial(error: AppError, tried: Trying) -> PairError:
+    """Why a trial failed, with what has become of the pair.
+
+    Args:
+        error: Why.
+        tried: The pair, and why it cannot be remembered, if so.
+    """
+    name, unkept = tried.pair.pair.name, tried.unkept
+    if isinstance(error, DoesNotFitError):
+        known = f"{name} is set up. " if unkept is None else ""
+        words = ["tandem", "--pair", name] if unkept is None else _by_files(tried.pair)
+        lost = [f"It is not in the list of pairs. {unkept.sentences}"] if unkept is not None else []
+        return PairError(f"{known}{error.message}", "\n".join([*_ways(words, error), *lost]))
+    forget = command(["tandem", "pairs", "remove", name])
+    more = f"{name} is in the list of pairs all the same; to forget it: {forget}"
+    if unkept is not None:
+        more = f"{unkept.sentences}\n{until_then(tried.pair)}"
+    return PairError(error.message, f"{error.hint}\n{more}".lstrip())
+
+
+def _by_files(pair: SetUp) -> list[str]:
+    """The words that open a pair which no list knows."""
+    return ["tandem", *model_flags(*(str(model.path) for model in pair.models))]
+
+
+def _ways(words: list[str], error: DoesNotFitError) -> list[str]:
+    """How a pair that does not fit is opened, where these words open one that does."""
+    enough = [offer for offer in error.offers if offer.suffices and offer.flags]
+    ways = [f"{_command(words, offer)}: {offer.what} ({offer.cost})" for offer in enough]
+    return ["Its files stay. Take one of these:", *ways, f"{command([*words, '--fit', 'off'])}: as it is"]
+
+
+def _command(words: list[str], offer: Offer) -> str:
+    """The command that takes an offer: of other models it brings them."""
+    match offer.flags:
+        case ("--pair", other):
+            return command(["tandem", "setup", other])
+        case ("--target", *_):
+            return command(["tandem", "setup", *offer.flags])
+    return command([*words, *offer.flags])
+
+
+_PROMPT = "Say in one sentence what you can help with."
+_TOKENS = 48
+
+
+def trial(pair: SetUp, cancelled: Callable[[], bool]) -> str:
+    """The trial that `app.models.setup.Setup` wants; what it measures is kept for later runs.
+
+    Raises:
+        AppError: The pair does not work; a `DoesNotFitError` if it does not fit.
+    """
+    from app.cli.loading import load
+    from app.llama.cancel import CancelFlag
+
+    options = _options(pair)
+    loaded = load(options, CancelFlag(), lambda what, share: not cancelled())
+    try:
+        return _ask(loaded, options.drafting, cancelled)
+    finally:
+        loaded.close()
+
+
+def _options(pair: SetUp) -> Options:
+    """What the chat would load, as the settings are."""
+    model = of_file(pair.pair, pair)
+    live = open_settings({}, pair.pair, model)
+    try:
+        return options_of(live.resolved(), pair.pair, pair, model)
+    except UsageError as error:
+        live.leave_placement_out(error.message)
+        return options_of(live.resolved(), pair.pair, pair, model)
+
+
+def _ask(pair: LoadedPair, drafting: Drafting, cancelled: Callable[[], bool]) -> str:
+    request = AnswerRequest((Message(Role.USER, _PROMPT),), SamplingParams(temperature=0), drafting, max_tokens=_TOKENS)
+    notices = list(pair.notices)
+    for event in answer(pair, 0, request, Controls(cancelled)):
+        if isinstance(event, Notice):
+            notices.append(event.text)
+        if isinstance(event, Finished):
+            if not (event.text.strip() or event.reasoning.strip()) and not cancelled():
+                raise PairError("The pair loads but says nothing.", "Choose another quantisation or another model.")
+            return ". ".join(part.rstrip(".") for part in (pace(event.stats), *notices))
+    raise AssertionError

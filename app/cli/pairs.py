@@ -1,22 +1,26 @@
-"""`tandem pairs list` and `show`: what is known and what is here, held against this machine."""
+"""`tandem pairs`: list and show pairs, add one, choose the default."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
+from pkgutil import resolve_name
 from typing import Any
 
-from app.cli.known_pairs import catalog, demo_is_installed, named_pair, registry
+from app.cli.interrupt import cancel_on_interrupt, imported_whole
+from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_is_installed, left_out, named_pair, registry
+from app.cli.measured_pairs import seen_here
 from app.cli.options import context_for_all
-from app.cli.output import LOOKING, StatusLine, clear_status, json_for
-from app.cli.pair_choice import DEFAULT_PAIR
-from app.cli.prose import columns_of, for_reading
-from app.cli.seen_pairs import seen_here
+from app.cli.output import LOOKING, StatusLine, clear_status, columns_of, for_reading, json_for
 from app.conversations.titles import fit, in_brief, width
+from app.core.errors import INTERRUPTED, Interrupted, UsageError
 from app.core.printable import printable
 from app.core.regular_file import is_file
+from app.core.shell import quoted
 from app.core.units import gigabytes
 from app.llama.fitting.place import place
 from app.models.catalog import Pair
@@ -153,3 +157,60 @@ def _exists(source: ModelSource) -> bool:
             from app.models.resolve import cached_file
 
             return cached_file(source) is not None
+
+
+_STOPPABLE = ("check", "find")
+"""Actions that look at whether they are to stop; the others are Python's to interrupt, or see to it themselves."""
+_TELLS = ("list",)
+"""Those that say themselves what is wrong with the catalogue."""
+_ACTIONS: Mapping[str, str] = {
+    "list": "app.cli.pairs:list_pairs",
+    "show": "app.cli.pairs:show_pair",
+    "check": "app.cli.pairs_check:check_models",
+    "find": "app.cli.pairs_check:find_models",
+    "add": "app.cli.pairs:add_pair",
+    "remove": "app.cli.pairs_remove:remove_pair",
+    "default": "app.cli.pairs:make_default",
+}
+"""What each action runs; a name, as in `app.cli.COMMANDS`: the hub's client alone takes longer than some of them."""
+
+
+def pairs(args: argparse.Namespace) -> int:
+    """Run one action; see the module."""
+    stop = threading.Event()
+    is_stoppable = args.action in _STOPPABLE
+    try:
+        with cancel_on_interrupt(stop.set) if is_stoppable else nullcontext():
+            with imported_whole():
+                action = resolve_name(_ACTIONS[args.action])
+            code: int = action(args, stop) if is_stoppable else action(args)
+            if args.action not in _TELLS:
+                for notice in left_out():
+                    StatusLine(sys.stderr).say(notice)
+    except Interrupted:
+        clear_status()
+        return INTERRUPTED
+    return INTERRUPTED if stop.is_set() else code
+
+
+def add_pair(args: argparse.Namespace) -> int:
+    """Remember two models as a pair; what of them is on the hub comes first."""
+    from app.cli.setup import setup
+
+    given = argparse.Namespace(target=args.target, name=args.name, yes=True, no_trial=True, no_default=True, first=True)
+    if getattr(args, "draft", None) is not None:
+        given.draft = args.draft
+    if hasattr(args, "json"):
+        given.json = True
+    return setup(given)
+
+
+def make_default(args: argparse.Namespace) -> int:
+    """Let a pair be taken when none is named."""
+    here = registry().read()
+    if args.pair not in here.pairs:
+        pair, _files = named_pair(args.pair)
+        raise UsageError(f"{pair.name} is not set up yet.", f"Bring it with: tandem setup {quoted(pair.name)}")
+    registry().set_default(args.pair)
+    StatusLine(sys.stderr).say(f"{args.pair} is taken when no pair is named.")
+    return 0

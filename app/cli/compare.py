@@ -10,16 +10,15 @@ from dataclasses import asdict
 from typing import Any
 
 from app.cli.command_line import COMPARE_TOKENS, REPEAT
-from app.cli.measured_on import measured_on
 from app.cli.options import read_options
-from app.cli.output import json_for
-from app.cli.prose import for_reading
+from app.cli.output import for_reading, json_for
 from app.cli.race_session import (
     Session,
     against_earlier,
     answer_request,
     contenders_of,
     fixed_params,
+    measured_on,
     out,
     progress_line,
     with_pair,

@@ -6,9 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from app.cli.known_pairs import catalog, named_pair, registry, used_demo
+from app.cli.known_pairs import DEFAULT_PAIR, catalog, named_pair, registry, used_demo
 from app.cli.output import StatusLine
-from app.cli.pair_choice import DEFAULT_PAIR
 from app.core.errors import PairError, UsageError
 from app.core.regular_file import is_file
 from app.core.units import gigabytes

@@ -1,1 +1,0 @@
-"""`tandem compare`: one prompt with and without drafts, side by side."""

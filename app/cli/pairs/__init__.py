@@ -1,1 +1,0 @@
-"""`tandem pairs`: what is known, what is here, what could ride together."""

@@ -1,1 +1,0 @@
-"""`tandem setup`: one command from nothing to a pair that answers."""

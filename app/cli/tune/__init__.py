@@ -1,1 +1,0 @@
-"""`tandem tune`: what batches cost here, measured, shown and kept."""
