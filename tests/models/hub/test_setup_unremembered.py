@@ -43,7 +43,7 @@ def test_a_trial_that_fails_hides_not_that_its_pair_cannot_be_remembered(
         raise failure
 
     monkeypatch.setattr(Registry, "add", _refuse)
-    monkeypatch.setattr("app.cli.setup", fail)
+    monkeypatch.setattr("app.cli.setup.trial", fail)
     tiny(home / "mine", "t.gguf", general__name="Own")
     assert main(["setup", "--target", str(home / "mine" / "t.gguf")]) == code
     said = " ".join(capsys.readouterr().err.split())
@@ -65,7 +65,7 @@ def test_a_pair_that_does_not_fit_and_cannot_be_remembered_is_opened_by_its_file
         raise DoesNotFitError("t does not fit.", "", offers)
 
     monkeypatch.setattr(Registry, "add", _refuse)
-    monkeypatch.setattr("app.cli.setup", too_large)
+    monkeypatch.setattr("app.cli.setup.trial", too_large)
     tiny(home / "mine", "t.gguf", general__name="Own")
     assert main(["setup", "--target", str(home / "mine" / "t.gguf"), "--name", "mine"]) == 1
     said = " ".join(capsys.readouterr().err.split())
