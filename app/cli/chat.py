@@ -115,8 +115,8 @@ def _first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
 def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
     """The pairs to choose from, for a chat that is built after them."""
     from app.session.snapshot import Phase
-    from app.ui.models.lookout import Surroundings
     from app.ui.models.service import Pairs
+    from app.ui.models.tasks import PairEnvironment
 
     def machine() -> tuple[str, Room]:
         from app.llama.fitting.held import held
@@ -161,7 +161,7 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
         return seen_here()
 
     return Pairs(
-        Surroundings(
+        PairEnvironment(
             catalog=known,
             registry=registry(),
             machine=machine,

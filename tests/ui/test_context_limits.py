@@ -10,10 +10,10 @@ import pytest
 from app.core.errors import ContextOverflowError
 from app.session.snapshot import Phase
 from app.ui.screens.chat import ChatScreen
-from tests.ui.fake_pairs import FakePairs
 from tests.ui.fakes import PAIR
+from tests.ui.models.driver import open_setup
+from tests.ui.models.fake_pairs import FakePairs
 from tests.ui.settings.driver import Panel, open_panel
-from tests.ui.setup_driver import open_setup
 
 SMALL = replace(PAIR, target=replace(PAIR.target, name="Smol", n_ctx_train=8192), draft=None, n_ctx=8192)
 TRAINED = "Smol was trained for 8,192 tokens"

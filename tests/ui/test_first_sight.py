@@ -23,8 +23,8 @@ from app.ui.reading.origins import COLOURLESS, OriginDocument
 from app.ui.reading.rounds import round_lines, round_rows
 from app.ui.widgets.words import Word, Words
 from tests.ui.chat_driver import open_chat, said
-from tests.ui.fake_pairs import BEGUN, REPORT
-from tests.ui.setup_driver import open_setup
+from tests.ui.models.driver import open_setup
+from tests.ui.models.fake_pairs import BEGUN, REPORT
 from tests.ui.test_tokens import ROUND, says
 
 _WHO = "The target answers."
@@ -204,7 +204,7 @@ async def test_downloads_keep_to_their_lines_in_a_narrow_window() -> None:
 
 def test_the_verdict_on_a_pair_stands_above_what_a_small_window_may_cut_off() -> None:
     lines = [line.plain for line in report_lines(REPORT, 80)]
-    assert lines.index("They can ride together; enter brings them.") == len(REPORT.models) + 1
+    assert lines.index("Compatible. Press Enter to download.") == len(REPORT.models) + 1
 
 
 async def test_the_whole_screen_is_drawn_when_a_suspended_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,10 +19,10 @@ from app.ui.keys.in_turn import OrderlyApp
 from app.ui.screens.chat import ChatScreen
 from app.ui.terminal.paste_parser import PasteParser
 from tests.ui.chat_driver import Chat, open_chat
+from tests.ui.models.driver import open_setup
 from tests.ui.monkey.haste import must_end_alike, random_bursts
 from tests.ui.monkey.moves import Engine, Key, Paste, Session, Type, Wait
 from tests.ui.monkey.play import TroubleError
-from tests.ui.setup_driver import open_setup
 
 _LOOKS = 500
 SAID: Session = (Type("Hello"), Key("enter"), Wait(), Engine("say", "Hi there"), Engine("end"), Wait())

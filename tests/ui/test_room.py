@@ -18,9 +18,9 @@ from app.ui.widgets.hint import Hint
 from app.ui.widgets.rows_view import RowsView
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import AUTOMATIC, PLAIN, made, open_comparison
-from tests.ui.fake_pairs import DEMO, FakePairs
+from tests.ui.models.driver import open_setup
+from tests.ui.models.fake_pairs import DEMO, FakePairs
 from tests.ui.settings.driver import open_panel
-from tests.ui.setup_driver import open_setup
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ async def test_what_is_to_be_confirmed_stands_out_until_it_is_settled(tmp_path: 
         hint = panel.screen.query_one(Hint)
         quiet = hint.styles.color
         await panel.press("ctrl+l")
-        await panel.chat.shows("ctrl+l again sets everything back")
+        await panel.chat.shows("ctrl+l again resets them")
         assert hint.styles.color != quiet
         await panel.press("ctrl+l")
         await panel.chat.until(lambda: hint.styles.color == quiet)
@@ -139,7 +139,7 @@ async def test_a_new_value_is_seen_where_little_room_is_left_for_it(tmp_path: Pa
         panel.live.loading()
         await panel.find("ctx")
         await panel.press("enter", *"16384", "enter")
-        await panel.chat.until(lambda: any("16384" in row and "not loaded yet" in row for row in panel.chat.rows))
+        await panel.chat.until(lambda: any("16384" in row and "after reload" in row for row in panel.chat.rows))
 
 
 async def test_escape_is_called_what_it_does_in_a_comparison() -> None:
@@ -155,7 +155,7 @@ async def test_while_the_models_are_loaded_nothing_is_said_of_drafting() -> None
         await chat.shows("loading models 45%")
         assert not any(row.endswith("drafting") for row in chat.rows)
         await chat.load()
-        await chat.shows("drafting    model")
+        await chat.shows("drafting    draft model")
 
 
 @pytest.mark.parametrize(("room", "said"), [(13, "one two three"), (12, "one two…"), (4, "one…"), (0, "")])
@@ -205,8 +205,8 @@ async def test_the_prompt_of_a_comparison_goes_before_its_seed() -> None:
 @pytest.mark.parametrize("size", _FEW_ROWS, ids=str)
 async def test_what_is_agreed_to_is_seen_in_few_rows(size: tuple[int, int]) -> None:
     async with open_setup(size=size) as window:
-        await window.press("down", "enter")
-        await window.shows("Enter again downloads 20.5 GB")
+        await window.press("enter")
+        await window.shows("Download 20.5 GB? Enter yes")
         assert window.rows[-1].strip().startswith("enter choose")
 
 

@@ -13,10 +13,10 @@ from app.session.chat_settings import ChatSettings
 from tests.ui.chat_driver import Chat
 from tests.ui.conversations_driver import look
 from tests.ui.fakes import fake_app
+from tests.ui.models.test_fit_options import refuse
 from tests.ui.pictures import SnapCompare
 from tests.ui.test_snapshots_layout import Scene, keys, looks_the_same, writing
 from tests.ui.test_tokens import ROUND, D, N, T, says
-from tests.ui.test_ways import refuse
 
 pytestmark = pytest.mark.usefixtures("even_clock")
 

@@ -13,7 +13,7 @@ from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.transcript.message import UserMessage
 from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.setup_driver import open_setup
+from tests.ui.models.driver import open_setup
 
 
 def point(chat: Chat, kind: type[events.MouseEvent], x: int, y: int, button: int = 0) -> None:

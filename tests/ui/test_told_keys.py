@@ -18,8 +18,8 @@ from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import open_comparison
 from tests.ui.conversations_driver import fill, look
 from tests.ui.driver import Driver
+from tests.ui.models.driver import open_setup
 from tests.ui.settings.driver import open_panel
-from tests.ui.setup_driver import open_setup
 
 
 def live(app: App[None]) -> set[str]:

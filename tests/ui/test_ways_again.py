@@ -15,7 +15,7 @@ from app.worker.events import Failed, Notice
 from tests.ui.chat_driver import Chat, open_chat, said
 from tests.ui.compare_driver import open_comparison
 from tests.ui.kept_driver import answered, kept_chat
-from tests.ui.test_ways import WAYS, refuse
+from tests.ui.models.test_fit_options import WAYS, refuse
 
 LOST = NoRoomError("Big does not fit.", WAYS, "Ask again when there is room for it; f6 chooses another pair.")
 TOLD = [

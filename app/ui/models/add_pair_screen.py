@@ -1,4 +1,4 @@
-"""The screen that adds a pair from any repository: looked at before anything is downloaded."""
+"""The screen that adds a pair from any source, checked before anything is downloaded."""
 
 from __future__ import annotations
 
@@ -24,36 +24,32 @@ from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.keys.bar import KeyBar
 from app.ui.models.downloads import LOOK_S
-from app.ui.models.state import PairCheck, PairReport, PairService
+from app.ui.models.state import PairReport, PairService, SourceCheck
 from app.ui.widgets.filter_input import SourceInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.path_completion import PathCompletion
 
-_EXAMPLES = "owner/repo, owner/repo:Q4_K_M, an address on huggingface.co, or a .gguf file"
+_EXAMPLES = "owner/repo, owner/repo:Q4_K_M, a huggingface.co URL, or a .gguf file"
 _ROLE, _SIZE = 8, 11
 _HERE = "  here"
-"""Behind the size of what need not be downloaded."""
+"""Marks models that need no download."""
 _REMEDIES = {
-    Remedy.OTHER_TARGET: "This model cannot chat; name another target.",
-    Remedy.NO_DRAFT: "These two cannot ride together; name no draft.",
-    Remedy.OTHER_DRAFT: "These two cannot ride together; name another draft, or none.",
+    Remedy.OTHER_TARGET: "This model cannot chat; choose another target.",
+    Remedy.NO_DRAFT: "Incompatible; leave the draft empty.",
+    Remedy.OTHER_DRAFT: "Incompatible; choose another draft, or none.",
 }
-_NO_DRAFT = "none: drafts are looked up in what was said"
+_NO_DRAFT = "none: n-gram drafting only"
 
 
 class AddPairScreen(SubScreen[str | None]):
-    """Name two models, see what they are, take them; the result is the name of the new pair.
-
-    Args:
-        pairs: Finds out about models, and adds them.
-    """
+    """Enter two models, check them, and add them; the result is the name of the new pair."""
 
     BINDING_GROUP_TITLE = "Another pair"
     AUTO_FOCUS = "#target"
     CSS_PATH = "setup.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "next", "next", id="add.next", tooltip="Complete the path, or go to the other model"),
+        Binding("tab", "next", "next", id="add.next", tooltip="Complete the path, or next field"),
         Binding("escape", "leave", "back", key_display="esc", id="add.leave", tooltip="Back to the pairs"),
     ]
     SHOWN_FIRST = ("line.submit", "add.next", "add.leave", "app.quit")
@@ -67,13 +63,13 @@ class AddPairScreen(SubScreen[str | None]):
         super().__init__()
         self._pairs = pairs
         self._asked: tuple[str, str] | None = None
-        self._inquiry: PairCheck | None = None
+        self._inquiry: SourceCheck | None = None
         self._looking = False
         self._at_draft = False
-        """Whether the user was asked for a draft; the focus itself moves a moment later."""
+        """Whether the user was asked for a draft; the focus moves later."""
 
     def compose(self) -> ComposeResult:
-        yield HeaderLine("Another repository, or your own files")
+        yield HeaderLine("Add models")
         yield Static(Content(_EXAMPLES), id="examples")
         for role, placeholder in (("target", "the model that answers"), ("draft", _NO_DRAFT)):
             with Horizontal(classes="field"):
@@ -95,11 +91,11 @@ class AddPairScreen(SubScreen[str | None]):
 
     @on(Input.Submitted)
     def _submit(self) -> None:
-        # Not the text that the message carries: a quick typist's last characters come behind it.
+        # The message may lack the last characters of a quick typist.
         target, _ = self._texts
         if not target:
             self.target.focus()
-            self.hint.say("Name the target first.")
+            self.hint.say("Enter the target first.")
         elif not self._at_draft and not self.draft.has_focus:
             self._at_draft = True
             self.draft.focus()
@@ -123,7 +119,7 @@ class AddPairScreen(SubScreen[str | None]):
     def _ask(self) -> None:
         self._asked, self._at_draft = self._texts, True
         self._pairs.ask(*self._texts)
-        self._inquiry = PairCheck()
+        self._inquiry = SourceCheck()
         self._show()
         if not self._looking:
             self._looking = True
@@ -157,7 +153,7 @@ class AddPairScreen(SubScreen[str | None]):
         if inquiry is None:
             lines: list[Content] = []
         elif inquiry.running:
-            now = ("Looking at the models; nothing is downloaded yet", printable(inquiry.looking))
+            now = ("Checking the models; nothing is downloaded yet", printable(inquiry.looking))
             lines = [Content.styled(line, "$quiet") for line in now if line]
         elif inquiry.error is not None:
             lines = [Content(printable(inquiry.error.message)), Content.styled(printable(inquiry.error.hint), "$quiet")]
@@ -171,7 +167,6 @@ class ModelFileSuggester(Suggester):
     """Suggest folders and model files for a path."""
 
     def __init__(self) -> None:
-        # A folder may change between two suggestions.
         super().__init__(use_cache=False, case_sensitive=True)
         self._paths = PathCompletion(Path(), ".gguf")
 
@@ -180,7 +175,7 @@ class ModelFileSuggester(Suggester):
 
 
 def report_lines(report: PairReport, room: int) -> Iterator[Content]:
-    """What was found out: the models, the verdict, and what speaks for and against it, in so many cells."""
+    """Yield the models, whether they are compatible, and details, in lines of `room` cells."""
     names = [Content(printable(f"{model.name} {model.quant}".strip())) for model in report.models]
     width = min(max(name.cell_length for name in names), max(0, room - _ROLE - _SIZE - len(_HERE)))
     for model, name in zip(report.models, names, strict=True):
@@ -193,9 +188,9 @@ def report_lines(report: PairReport, room: int) -> Iterator[Content]:
     if report.word:
         yield Content.styled(printable(f"{report.word}: {report.reason}"), "$quiet")
     if report.licence:
-        yield Content.styled(printable(f"licence {report.licence}"), "$quiet")
+        yield Content.styled(printable(f"license {report.licence}"), "$quiet")
     if report.gated:
-        yield Content.styled("The hub gives it only to those who accept its terms; this account may have it.", "$quiet")
+        yield Content.styled("Gated model: your account has access.", "$quiet")
     if report.download_bytes:
         to_come, free = gigabytes(report.download_bytes), gigabytes(report.free_bytes)
         yield Content.styled(f"{to_come} to download, {free} of disk free", "$quiet")
@@ -207,6 +202,6 @@ def _verdict(report: PairReport) -> Iterator[Content]:
     if report.problems:
         yield from (Content(printable(problem)) for problem in report.problems)
     else:
-        verb = "brings" if report.download_bytes else "takes"
-        both, enter = len(report.models) > 1, key("line.submit", "enter")
-        yield Content(f"They can ride together; {enter} {verb} them." if both else f"It can chat; {enter} {verb} it.")
+        verb = "download" if report.download_bytes else "add"
+        enter = key("line.submit", "enter").capitalize()
+        yield Content(f"{'Compatible.' if len(report.models) > 1 else 'Usable.'} Press {enter} to {verb}.")

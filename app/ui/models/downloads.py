@@ -1,4 +1,4 @@
-"""How far downloads are: two bars on the set-up screen, a quiet line for each in the chat."""
+"""Progress of downloads: two bars on the setup screen, a quiet line each in the chat."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from app.ui.models.state import Download, PairService, SetupProgress, Stage
 from app.ui.text import cut, percent
 
 LOOK_S = 0.125
-"""Eight times a second is as often as numbers can be read."""
+"""Seconds between two updates."""
 _QUIET_LOOK_S = 0.5
 _SOON_S = 1.0
-"""A wait that need not be told: it is over, or begins anew, while it is read."""
+"""Shorter waits are not counted down."""
 _ROLE = 6
 _SHORTEST_BAR, _LONGEST_BAR = 10, 40
 _NUMBERS = 54
 """Cells beside a bar."""
 _BESIDE = _ROLE + 6
-"""Cells of a line that neither the bar nor the text behind it has: the role, what keeps them apart, and the margins."""
+"""Cells of a line without the bar and its text."""
 _SPEED = 7
-"""Cells of a speed, so that the time left stays where it is."""
+"""Cells of a speed."""
 _GAP = "  "
 
 
@@ -39,7 +39,6 @@ class DownloadBars(Static):
         self._job: SetupProgress | None = None
 
     def show(self, job: SetupProgress | None) -> None:
-        """Show a set-up, or nothing."""
         if job != self._job:
             self._job = job
             self._draw()
@@ -60,11 +59,7 @@ class DownloadBars(Static):
 
 
 class DownloadLines(Static):
-    """In the chat a line for each download that goes on, and what came of it until the set-up screen is opened.
-
-    Args:
-        pairs: Tells how they go.
-    """
+    """A line in the chat for each running download and its result."""
 
     def __init__(self, pairs: PairService) -> None:
         super().__init__()
@@ -74,7 +69,7 @@ class DownloadLines(Static):
         self.display = False
 
     def watch_downloads(self) -> None:
-        """Begin to look; ends by itself when there is nothing more to see."""
+        """Show downloads until they end."""
         self.stop()
         self._watched = tuple(name for name, job in self._pairs.look().jobs.items() if job.running)
         if self._watched:
@@ -82,7 +77,6 @@ class DownloadLines(Static):
             self._look()
 
     def stop(self) -> None:
-        """Do not look any more, and show nothing."""
         if self._timer is not None:
             self._timer.stop()
         self.display = False
@@ -99,15 +93,15 @@ class DownloadLines(Static):
 
 
 def line_text(name: str, job: SetupProgress, width: int) -> Content:
-    """A set-up in one line of so many cells."""
+    """Return a setup in one line of `width` cells."""
     name, pairs = printable(name), key("chat.pairs", "f6")
     if job.stage is Stage.READY:
-        return Content.styled(f"{name} is set up; {pairs} opens it", "$quiet").truncate(width, ellipsis=True)
+        return Content.styled(f"{name} is ready; {pairs} opens it", "$quiet").truncate(width, ellipsis=True)
     if job.stage is Stage.ASKING:
-        text = f"{name} waits for a yes before it is downloaded; {pairs} tells more"
+        text = f"{name} waits for your confirmation; press {pairs}"
         return Content.styled(text, "$quiet").truncate(width, ellipsis=True)
     if job.error is not None:
-        what, more = Content(f"{name}: {printable(job.error.message)}"), f" {pairs} tells more"
+        what, more = Content(f"{name}: {printable(job.error.message)}"), f" {pairs} shows details"
         return (cut(what, width - len(more)) + more).stylize("$quiet")
     parts = _line_parts(name, job)
     while len(parts) > 1 and Content(_GAP).join(parts).cell_length > width:
@@ -116,7 +110,7 @@ def line_text(name: str, job: SetupProgress, width: int) -> Content:
 
 
 def _line_parts(name: str, job: SetupProgress) -> list[Content]:
-    """What there is to say, that which can be spared last."""
+    """Return the parts of a line, the most important first."""
     parts = [Content.styled(name, "$quiet")]
     parts += [Content.styled(f"{one.role} {percent(one.share):>3}", f"${one.role}") for one in job.downloads]
     waiting = next((one.waiting for one in job.downloads if one.waiting), "")
@@ -128,7 +122,7 @@ def _line_parts(name: str, job: SetupProgress) -> list[Content]:
 
 
 def _pace(job: SetupProgress) -> list[str]:
-    """Speed and time left, as far as they are known."""
+    """Return the speed and the time left, if known."""
     if not job.running:
         return [job.stage.value]
     left = duration(job.left_s) if job.left_s is not None and job.left_s >= 1 else ""
@@ -138,7 +132,7 @@ def _pace(job: SetupProgress) -> list[str]:
 
 def _bar(one: Download, pace: Sequence[str], width: int) -> Content:
     if one.waiting:
-        again = f", again in {one.wait_s:.0f} s" if one.wait_s > _SOON_S else ""
+        again = f", retry in {one.wait_s:.0f} s" if one.wait_s > _SOON_S else ""
         tail = f"{printable(one.waiting).rstrip('.')}{again}"
     else:
         parts = [_amount(one), *(["✓"] if one.done >= one.total else pace)]

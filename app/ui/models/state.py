@@ -110,6 +110,7 @@ class PairCard:
         size: Size of both models, as text.
         fit: Whether it fits into memory; None until the machine is known.
         reason: Reason for `fit`, as a short clause.
+        speed: Expected tokens per second without drafts, as text; "" if unknown.
         slow: Whether the expected speed is below reading speed.
         why: Why this pair is recommended, as a sentence; "" if it is not.
         gain: Expected effect of drafting, as a sentence; "" if unknown.
@@ -120,6 +121,7 @@ class PairCard:
         to_come: Bytes to download; None if only Hugging Face knows.
         came: Bytes that an earlier download left.
         set_up: Whether it can be opened at once.
+        is_demo: Whether it is the demo.
         is_default: Whether Tandem opens with it.
         is_open: Whether the chat uses or loads it.
         lacks_draft: Whether the chat uses it without its draft, which failed.
@@ -133,6 +135,7 @@ class PairCard:
     size: str = ""
     fit: Fit | None = None
     reason: str = ""
+    speed: str = ""
     slow: bool = False
     why: str = ""
     gain: str = ""
@@ -143,6 +146,7 @@ class PairCard:
     to_come: int | None = 0
     came: int = 0
     set_up: bool = False
+    is_demo: bool = False
     is_default: bool = False
     is_open: bool = False
     lacks_draft: bool = False
@@ -152,6 +156,15 @@ class PairCard:
     def word(self) -> str:
         """The fit in one word; "" until the machine is known."""
         return in_a_word(self.fit, slow=self.slow)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it can be used without a download."""
+        return self.here or self.set_up or self.is_open
+
+    @property
+    def is_recommended(self) -> bool:
+        return bool(self.why) and not self.is_demo
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +215,7 @@ class PairReport:
 
 
 @dataclass(frozen=True, slots=True)
-class PairCheck:
+class SourceCheck:
     """A check of two models; it runs until it has a report or an error.
 
     Attributes:
@@ -245,7 +258,7 @@ class PairsState:
     machine: str = ""
     cards: tuple[PairCard, ...] = ()
     jobs: Mapping[str, SetupProgress] = field(default_factory=dict)
-    inquiry: PairCheck | None = None
+    inquiry: SourceCheck | None = None
     troubles: tuple[AppError, ...] = ()
     busy: bool = False
 

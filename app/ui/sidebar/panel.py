@@ -110,7 +110,8 @@ def brief_groups(shown: Readouts, width: int) -> Iterator[Group]:
 
 def detailed_groups(shown: Readouts, pair: PairInfo | None, width: int) -> Iterator[Group]:
     """Yield every measurement of the running or last answer."""
-    yield _source(shown)
+    n_max = [_row("n_max", Content(f"{shown.n_max:>{_VALUE}}"))] if shown.n_max else []
+    yield [*_source(shown), *n_max]
     yield _activity(shown, width)
     numbers = shown.numbers
     if numbers is not None:
@@ -157,10 +158,9 @@ def stored_groups(document: Mapping[str, Any], width: int, *, is_last: bool) -> 
 def _source(shown: Readouts) -> Group:
     if not shown.source_name:
         return []
-    most = f", up to {shown.n_max}" if shown.n_max else ""
     style = "$draft" if shown.is_drafting else "$quiet"
     name = "draft model" if shown.source_name == "model" else shown.source_name
-    return [_row("drafting", Content.styled(name + most, style))]
+    return [_row("drafting", Content.styled(name, style))]
 
 
 def _activity(shown: Readouts, width: int) -> Group:

@@ -13,9 +13,9 @@ from app.models.recommend import Room
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel
 from app.session.chat_settings import ChatSettings
-from app.ui.models.lookout import Surroundings
 from app.ui.models.service import Pairs
-from app.ui.models.state import LoadRequest, PairCard, PairCheck, SetupProgress
+from app.ui.models.state import LoadRequest, PairCard, SetupProgress, SourceCheck
+from app.ui.models.tasks import PairEnvironment
 from app.worker.commands import CancelSwitch, Progress
 from app.worker.request import LoadedPair
 from tests.models.hub.models import DRAFT, TARGET, tiny
@@ -49,7 +49,7 @@ class Setting:
         self.trouble: CatalogError | None = None
         self.demo = tiny_file(folder / "demo.gguf")
         self.registry = Registry(folder / "data" / "pairs.toml")
-        self.surroundings = Surroundings(
+        self.surroundings = PairEnvironment(
             catalog=self._catalog,
             registry=self.registry,
             machine=lambda: ("An abacus", Room(2_000_000_000)),
@@ -85,7 +85,7 @@ class Setting:
         self.until(lambda: not self.job(name).running)
         return self.job(name)
 
-    def ask(self, target: str, draft: str = "") -> PairCheck:
+    def ask(self, target: str, draft: str = "") -> SourceCheck:
         """Ask and wait for the answer."""
         self.service.ask(target, draft)
         self.until(lambda: not self.service.look().busy)

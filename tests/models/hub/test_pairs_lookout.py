@@ -14,7 +14,6 @@ from app.models.prepared import KEEP_FREE
 from app.models.recommend import Fit, Room
 from app.models.resolve import came_before
 from app.models.source import HubModel, LocalModel
-from app.ui.models.lookout import Lookout
 from app.ui.models.service import Pairs
 from app.ui.models.state import Stage
 from tests.models.hub.faults import Stall
@@ -165,7 +164,7 @@ def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
     service = Pairs(replace(setting.surroundings, machine=broken))
     service.begin()
     setting.until(lambda: not service.look().busy)
-    assert "could not be read" in service.look().machine
+    assert "could not be inspected" in service.look().machine
     assert len(service.look().cards) == 3
 
 
@@ -219,31 +218,6 @@ def test_a_cache_that_cannot_be_read_hides_neither_the_machine_nor_the_list(sett
         setting.until(lambda: not service.look().busy)
         assert service.look().machine == "An abacus"
         assert not service.look().troubles
-
-
-def test_a_repository_that_cannot_be_read_hides_no_other(setting: Setting) -> None:
-    whole, begun = HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE), HubModel(DRAFT)
-    broken: set[HubModel] = set()
-
-    def here(source: HubModel) -> bool:
-        if source in broken:
-            raise PermissionError
-        return source == whole
-
-    lookout = Lookout(replace(setting.surroundings, is_cached=here, came=lambda _: 7), lambda: None)
-    for unreadable in ([], [begun], [whole], [whole, begun]):
-        broken = set(unreadable)
-        lookout.begin(frozenset((whole, begun)))
-        setting.until(lambda: not lookout.is_looking)
-        assert (lookout.found.cached, dict(lookout.found.came)) == (frozenset((whole,)), {begun: 7}), (
-            "what was known stays"
-        )
-
-    new = Lookout(lookout._outside, lambda: None)
-    broken = {whole}
-    new.begin(frozenset((whole, begun)))
-    setting.until(lambda: not new.is_looking)
-    assert (new.found.cached, dict(new.found.came)) == (frozenset(), {begun: 7})
 
 
 def test_a_file_that_was_replaced_tells_its_size_itself(setting: Setting, tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from app.core.errors import CatalogError, HubError, ModelLoadError, PairError
 from app.models.catalog import Pair
 from app.models.registry import Registry, SetUp
 from app.models.source import HubModel, LocalModel
-from app.ui.models.jobs import SetupJob
 from app.ui.models.service import Pairs
 from app.ui.models.state import Download, SetupProgress, Stage
+from app.ui.models.tasks import SetupTask
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import TARGET
@@ -95,7 +95,7 @@ def test_a_set_up_that_has_ended_waits_for_nothing(setting: Setting) -> None:
     def no_setup() -> NoReturn:
         raise HubError("It is over.")
 
-    stopped, failed = (SetupJob(MINE, no_setup, lambda: None) for _ in range(2))
+    stopped, failed = (SetupTask(MINE, no_setup, lambda: None) for _ in range(2))
     stopped.job = failed.job = waiting
     stopped.cancel()
     failed.begin()
@@ -105,7 +105,7 @@ def test_a_set_up_that_has_ended_waits_for_nothing(setting: Setting) -> None:
 
 
 def test_what_is_set_up_can_be_taken_for_the_chat_in_this_run_and_the_next(setting: Setting) -> None:
-    with pytest.raises(PairError, match="not on this machine yet"):
+    with pytest.raises(PairError, match="is not on this machine"):
         setting.service.choose("mine")
     setting.set_up("mine")
 

@@ -22,12 +22,12 @@ from app.session.chat_settings import ChatSettings
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
-from app.ui.models.state import LoadRequest, PairCheck, SetupProgress, Stage, Tuning
+from app.ui.models.state import LoadRequest, SetupProgress, SourceCheck, Stage, Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.message import AnswerMessage
 from app.worker.events import Event
-from tests.ui.fake_pairs import CODER, FakePairs
 from tests.ui.fakes import no_loader
+from tests.ui.models.fake_pairs import CODER, FakePairs
 from tests.ui.monkey.engine import MonkeyEngine
 from tests.ui.monkey.moves import Engine, Key, Mouse, Move, Other, Pairs, Paste, Resize, Theme, Type, Wait, Word
 
@@ -251,6 +251,6 @@ class Program:
             case "fails":
                 self.pairs.goes(CODER.name, SetupProgress(Stage.FAILED, error=PairError("It is not what it was.")))
             case "asked":
-                self.pairs.answers(PairCheck())
+                self.pairs.answers(SourceCheck())
             case "refuses":
                 self.pairs.refuses = PairError("It cannot be chosen now.", "Choose another one.")

@@ -394,7 +394,7 @@ def test_a_fixed_draft_length_is_named() -> None:
     readouts = Readouts()
     readouts.source("model", drafting=True, n_max=7)
     readouts.follow(Step(1, (), replace(STATS, drafted_steps=100)))
-    assert "drafting    draft model, up to 7" in shown(readouts)
+    assert "n_max            7" in shown(readouts)
     assert "draft length   5.0 tokens" in shown(readouts)
 
 

@@ -14,13 +14,13 @@ from app.ui.models.downloads import line_text
 from app.ui.models.setup_screen import SetupScreen
 from app.ui.models.state import SetupProgress, Stage
 from tests.ui.chat_driver import open_chat
-from tests.ui.fake_pairs import BEGUN, CODER, OFFLINE, FakePairs
-from tests.ui.setup_driver import open_setup
+from tests.ui.models.driver import open_setup
+from tests.ui.models.fake_pairs import BEGUN, CODER, OFFLINE, FakePairs
 
 
 async def test_the_chat_goes_on_while_a_pair_is_downloaded() -> None:
     async with open_setup(first_run=False) as window:
-        await window.press("down", "enter", "enter")
+        await window.press("enter", "enter")
         window.pairs.goes("coder-32b", BEGUN)
         await window.shows("MB/s")
         await window.press("escape")
@@ -31,7 +31,7 @@ async def test_the_chat_goes_on_while_a_pair_is_downloaded() -> None:
         window.engine.finishes()
         await window.shows("Good morning.")
         window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.READY))
-        await window.shows("coder-32b is set up; f6 opens it")
+        await window.shows("coder-32b is ready; f6 opens it")
         assert window.engine.loads == 1
         await window.press("f6")
         await window.until(lambda: not window.in_chat)
@@ -42,9 +42,9 @@ async def test_the_chat_goes_on_while_a_pair_is_downloaded() -> None:
 
 async def test_a_download_that_is_done_does_not_push_aside_the_pair_that_is_loaded() -> None:
     async with open_setup(first_run=False) as window:
-        await window.press("down", "enter", "enter")
+        await window.press("enter", "enter")
         window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.READY))
-        await window.shows("Set up; enter opens it.")
+        await window.shows("Ready. Press Enter to open it.")
         assert window.engine.loads == 1
         await window.press("enter")
         await window.until(lambda: window.engine.loads == 2)
@@ -52,10 +52,10 @@ async def test_a_download_that_is_done_does_not_push_aside_the_pair_that_is_load
 
 async def test_a_download_that_fails_behind_the_chat_says_so() -> None:
     async with open_setup(first_run=False) as window:
-        await window.press("down", "enter", "enter", "escape")
+        await window.press("enter", "enter", "escape")
         await window.until(lambda: window.in_chat)
         window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=OFFLINE))
-        await window.shows("coder-32b: huggingface.co cannot be found. f6 tells more")
+        await window.shows("coder-32b: huggingface.co cannot be found. f6 shows details")
 
 
 async def test_of_two_downloads_behind_the_chat_both_are_told_to_their_end() -> None:
@@ -68,10 +68,10 @@ async def test_of_two_downloads_behind_the_chat_both_are_told_to_their_end() -> 
         await window.shows("coder-32b  target 62%")
         await window.shows("qwen3-32b  target 62%")
         window.pairs.goes("qwen3-32b", replace(BEGUN, stage=Stage.READY))
-        await window.shows("qwen3-32b is set up; f6 opens it")
+        await window.shows("qwen3-32b is ready; f6 opens it")
         window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=OFFLINE))
-        await window.shows("coder-32b: huggingface.co cannot be found. f6 tells more")
-        assert "qwen3-32b is set up; f6 opens it" in window.text
+        await window.shows("coder-32b: huggingface.co cannot be found. f6 shows details")
+        assert "qwen3-32b is ready; f6 opens it" in window.text
 
         window.chat.screen.watch_downloads()
         await window.until(lambda: "f6 opens it" not in window.text)
@@ -194,7 +194,7 @@ async def test_quitting_stops_the_downloads() -> None:
 
 async def test_an_error_from_outside_is_only_text_in_the_chats_line() -> None:
     async with open_setup(first_run=False) as window:
-        await window.press("down", "enter", "enter", "escape")
+        await window.press("enter", "enter", "escape")
         await window.until(lambda: window.in_chat)
         window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=AppError("[b]bad\x1b[2J")))
         await window.shows("coder-32b: [b]bad[2J")
@@ -221,4 +221,4 @@ def test_how_headers_come_is_told_behind_the_chat() -> None:
 
 def test_a_failure_behind_the_chat_always_says_where_there_is_more() -> None:
     failed = SetupProgress(Stage.FAILED, error=AppError("The connection was lost, and lost again."))
-    assert line_text("coder-32b", failed, 40).plain == "coder-32b: The connection… f6 tells more"
+    assert line_text("coder-32b", failed, 40).plain == "coder-32b: The… f6 shows details"

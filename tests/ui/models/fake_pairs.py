@@ -13,10 +13,10 @@ from app.ui.models.state import (
     LoadRequest,
     ModelReport,
     PairCard,
-    PairCheck,
     PairReport,
     PairsState,
     SetupProgress,
+    SourceCheck,
     Stage,
 )
 from tests.ui.fakes import no_loader
@@ -73,6 +73,7 @@ DEMO = PairCard(
     good_at="trying the program",
     licence="apache-2.0",
     here=True,
+    is_demo=True,
 )
 ALONE = PairCard(
     name="nemo-12b",
@@ -149,7 +150,7 @@ class FakePairs:
         if job.stage is Stage.READY:
             self.change(name, here=True, set_up=True, to_come=0)
 
-    def answers(self, inquiry: PairCheck) -> None:
+    def answers(self, inquiry: SourceCheck) -> None:
         """Say what came of the question."""
         self.state = replace(self.state, inquiry=inquiry)
 
@@ -180,7 +181,7 @@ class FakePairs:
 
     def ask(self, target: str, draft: str) -> None:
         self.calls.append(("ask", target, draft))
-        self.answers(PairCheck())
+        self.answers(SourceCheck())
 
     def drop(self) -> None:
         self.calls.append(("drop",))

@@ -16,8 +16,8 @@ from app.ui.screens.chat import ChatScreen
 from app.worker.events import Event
 from tests.ui.chat_driver import Chat
 from tests.ui.driver import Driver
-from tests.ui.fake_pairs import FakePairs
 from tests.ui.fakes import FakeEngine, no_loader
+from tests.ui.models.fake_pairs import FakePairs
 
 
 class Window(Driver):

@@ -10,9 +10,9 @@ import pytest
 from app.core.errors import HubError
 from app.models.compatibility import Remedy
 from app.ui.models.add_pair_screen import AddPairScreen
-from app.ui.models.state import PairCheck
-from tests.ui.fake_pairs import REPORT
-from tests.ui.setup_driver import Window, open_setup
+from app.ui.models.state import SourceCheck
+from tests.ui.models.driver import Window, open_setup
+from tests.ui.models.fake_pairs import REPORT
 
 
 async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
@@ -24,10 +24,10 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
         window.type("owner/small", "enter")
         await window.until(lambda: window.pairs.names("ask") == [["owner/big:Q4_K_M", "owner/small"]])
         await window.shows("nothing is downloaded yet")
-        window.pairs.answers(PairCheck(looking="Looking at big.gguf: 1.2 MB of its header"))
+        window.pairs.answers(SourceCheck(looking="Looking at big.gguf: 1.2 MB of its header"))
         await window.shows("Looking at big.gguf: 1.2 MB of its header")
-        window.pairs.answers(PairCheck(report=REPORT))
-        await window.shows("They can ride together; enter brings them.")
+        window.pairs.answers(SourceCheck(report=REPORT))
+        await window.shows("Compatible. Press Enter to download.")
         for text in (
             "Big One Q4_K_M",
             "20.0 GB",
@@ -37,7 +37,7 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
             "The draft is old.",
         ):
             assert text in window.text
-        assert "accept its terms" in window.text
+        assert "Gated model: your account has access." in window.text
         assert "20.0 GB to download, 100.0 GB of disk free" in window.text
         assert window.pairs.names("add") == []
         await window.press("enter")
@@ -50,9 +50,9 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
 @pytest.mark.parametrize(
     ("remedy", "told", "corrected"),
     [
-        (Remedy.OTHER_DRAFT, "name another draft, or none", ["a/b", "c/de"]),
-        (Remedy.NO_DRAFT, "cannot ride together; name no draft.", ["a/b", "c/de"]),
-        (Remedy.OTHER_TARGET, "name another target", ["a/be", "c/d"]),
+        (Remedy.OTHER_DRAFT, "choose another draft, or none", ["a/b", "c/de"]),
+        (Remedy.NO_DRAFT, "Incompatible; leave the draft empty.", ["a/b", "c/de"]),
+        (Remedy.OTHER_TARGET, "choose another target", ["a/be", "c/d"]),
     ],
 )
 async def test_two_that_cannot_ride_together_are_not_brought(remedy: Remedy, told: str, corrected: list[str]) -> None:
@@ -64,7 +64,7 @@ async def test_two_that_cannot_ride_together_are_not_brought(remedy: Remedy, tol
         window.type("c/d", "enter")
         await window.until(lambda: window.pairs.names("ask"))
         problems = ('Token 5 is "x" in one and "y" in the other.',)
-        window.pairs.answers(PairCheck(report=replace(REPORT, problems=problems, remedy=remedy)))
+        window.pairs.answers(SourceCheck(report=replace(REPORT, problems=problems, remedy=remedy)))
         await window.shows('Token 5 is "x" in one')
         await window.press("enter")
         await window.shows(told)
@@ -80,10 +80,10 @@ async def test_a_repository_that_cannot_be_had_says_why_and_can_be_asked_again()
     async with open_setup() as window:
         await window.press("ctrl+a")
         await window.press("enter")
-        await window.shows("Name the target first.")
+        await window.shows("Enter the target first.")
         window.type("a/b", "enter", "enter")
         await window.until(lambda: window.pairs.names("ask") == [["a/b", ""]])
-        window.pairs.answers(PairCheck(error=HubError("a/b wants its terms accepted.", "Accept them on its page.")))
+        window.pairs.answers(SourceCheck(error=HubError("a/b wants its terms accepted.", "Accept them on its page.")))
         await window.shows("a/b wants its terms accepted.")
         assert "Accept them on its page." in window.text
         await window.press("enter")
@@ -100,7 +100,7 @@ async def test_an_error_moves_the_cursor_to_the_model_that_it_is_about(role: str
         window.type("a/b", "enter")
         window.type("c/d", "enter")
         await window.until(lambda: window.pairs.names("ask"))
-        window.pairs.answers(PairCheck(error=HubError("There is no such repository."), error_role=role))
+        window.pairs.answers(SourceCheck(error=HubError("There is no such repository."), error_role=role))
         await window.until(lambda: focused(window) == role)
         window.type("e", "enter")
         await window.until(lambda: len(window.pairs.names("ask")) == 2)

@@ -10,10 +10,10 @@ from textual.pilot import Pilot
 
 from app.core.errors import HubError
 from app.models.recommend import Fit
-from app.ui.models.state import ModelReport, PairCheck, PairReport, SetupProgress, Stage
-from tests.ui.fake_pairs import BEGUN, FakePairs
+from app.ui.models.state import ModelReport, PairReport, SetupProgress, SourceCheck, Stage
+from tests.ui.models.driver import Window, setup_app
+from tests.ui.models.fake_pairs import BEGUN, FakePairs
 from tests.ui.pictures import SIZES, THEMES, SnapCompare
-from tests.ui.setup_driver import Window, setup_app
 
 pytestmark = pytest.mark.usefixtures("own_loop")
 
@@ -49,20 +49,18 @@ async def offline(window: Window) -> None:
     error = HubError(
         "huggingface.co cannot be found.", "This machine seems to be offline, or its name service does not answer."
     )
-    await window.press("down")
     window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=error))
     await window.shows("seems to be offline")
 
 
 async def stopped(window: Window) -> None:
-    await window.press("down")
     window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.STOPPED))
-    await window.shows("enter goes on")
+    await window.shows("Press Enter to resume")
 
 
 async def asked(window: Window) -> None:
-    await window.press("down", "enter")
-    await window.shows("Enter again downloads 20.5 GB")
+    await window.press("enter")
+    await window.shows("Download 20.5 GB? Enter yes")
 
 
 async def adding(window: Window) -> None:
@@ -85,17 +83,17 @@ async def adding(window: Window) -> None:
         download_bytes=19_851_000_000,
         free_bytes=310_000_000_000,
     )
-    window.pairs.answers(PairCheck(report=report))
-    await window.shows("ride together")
+    window.pairs.answers(SourceCheck(report=report))
+    await window.shows("Compatible.")
 
 
 async def open_pair(window: Window) -> None:
     window.pairs.change("demo", set_up=True, here=True, is_default=True)
     window.pairs.change("llama-8b", set_up=True, here=True, is_open=True)
-    await window.until(lambda: any("llama-8b" in row and "open" in row for row in window.rows))
+    await window.until(lambda: any("llama-8b" in row and "loaded" in row for row in window.rows))
     await window.setup.pairs.choose("llama-8b")
     await window.press("enter")
-    await window.shows("The chat has llama-8b already")
+    await window.shows("llama-8b is already loaded")
 
 
 async def beside_the_chat(window: Window) -> None:
