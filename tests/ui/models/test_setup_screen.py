@@ -297,8 +297,11 @@ async def test_a_later_pair_does_not_and_the_key_for_it_is_named() -> None:
         await window.press("enter", "enter")
         pairs.goes("coder-32b", replace(BEGUN, stage=Stage.READY))
         await window.shows("Press ctrl+d to make it the default.")
-    async with open_setup(pairs, first_run=True, size=(140, 40)) as window:
-        pairs.change("coder-32b", set_up=False, here=False, to_come=GB)
+
+
+async def test_a_first_choice_that_is_not_the_default_says_how_to_make_it_so() -> None:
+    pairs = FakePairs(replace(DEMO, set_up=True, is_default=True), CODER)
+    async with open_setup(pairs, size=(140, 40)) as window:
         await window.press("enter", "enter")
         pairs.goes("coder-32b", SetupProgress(Stage.READY))
         await window.until(lambda: window.in_chat)
