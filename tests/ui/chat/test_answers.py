@@ -30,17 +30,6 @@ async def test_a_prompt_is_answered() -> None:
         assert (request.max_tokens, request.stops) == (7, ("END",))
 
 
-async def test_the_next_request_carries_the_conversation_without_the_thinking() -> None:
-    async with open_chat() as chat:
-        await chat.send("one")
-        chat.engine.says("hm", thinking=True)
-        chat.engine.says("first")
-        chat.engine.finishes()
-        await chat.ready()
-        await chat.send("two")
-        assert [m.content for m in chat.engine.requests[1].messages] == ["one", "first", "two"]
-
-
 async def test_text_shows_while_it_comes() -> None:
     async with open_chat() as chat:
         await chat.send("code")
@@ -222,18 +211,6 @@ async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_goes_on
         await chat.ready()
 
 
-async def test_what_is_told_late_of_one_pair_is_set_right_by_the_next_one() -> None:
-    async with open_chat(loaded=False) as chat:
-        await chat.type("early")
-        await chat.pilot.press("enter")
-        chat.engine.loaded(replace(PAIR, n_ctx=8192))
-        await chat.until(lambda: chat.engine.requests)
-        chat.engine.loaded()
-        await chat.until(lambda: chat.screen.session.pair == PAIR)
-        assert chat.screen.session.phase is Phase.ANSWERING
-        assert len(chat.engine.requests) == 1
-
-
 async def test_esc_takes_a_waiting_prompt_back() -> None:
     async with open_chat(loaded=False) as chat:
         await chat.type("early")
@@ -287,21 +264,6 @@ async def test_ctrl_r_replaces_the_last_answer() -> None:
         assert "second" not in chat.text
         await chat.send("three")
         assert [m.content for m in chat.engine.requests[3].messages] == ["one", "first", "two", "better", "three"]
-
-
-async def test_a_failed_second_answer_brings_the_first_back() -> None:
-    async with open_chat() as chat:
-        await chat.exchange("one", "first")
-        await chat.shows("first")
-        await chat.pilot.press("ctrl+r")
-        await chat.until(lambda: len(chat.engine.requests) == 2)
-        assert "first" not in chat.text
-        chat.engine.fails(AppError("It broke."))
-        await chat.shows("It broke.")
-        assert "first" in chat.text
-        assert chat.prompt == ""
-        await chat.send("two")
-        assert [m.content for m in chat.engine.requests[2].messages] == ["one", "first", "two"]
 
 
 async def test_ctrl_n_begins_anew_and_drops_what_a_running_answer_still_says() -> None:

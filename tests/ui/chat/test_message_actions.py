@@ -1,4 +1,4 @@
-"""Choosing messages, editing them, other answers, and going from branch to branch."""
+"""Choose, edit, regenerate and continue messages; go from branch to branch."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from textual.geometry import Offset
 
-from app.conversations.message import Role
+from app.conversations.message import Begun, Message, Role
 from app.conversations.store import Store
+from app.conversations.tree import State
 from app.core.errors import AppError
-from app.session.snapshot import Phase
+from app.engine.types import FinishReason
 from app.ui.transcript.message import UserMessage
 from tests.ui import scrolling_driver as scrolling
 from tests.ui.chat_driver import open_chat
@@ -119,16 +120,6 @@ async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path
         assert texts(file) == ["one", "first"]
 
 
-async def test_a_prompt_sent_unchanged_is_answered_once_more(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await press(chat, "ctrl+up", "up", "e")
-        await next_request(chat, "enter")
-        await answer_with(chat, "second")
-        assert [text for text, _ in everything(file)] == ["one", "first", "second"]
-        await chat.shows("Answer   ◂ 2 / 2 ▸")
-
-
 async def test_an_answer_is_edited_without_a_new_one_and_gone_on_from(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
@@ -178,19 +169,6 @@ async def test_answers_are_branches_and_arrows_go_between_them(file: Path) -> No
         assert asked(chat) == ["one", "second", "two"]
 
 
-async def test_the_branch_that_was_shown_is_there_at_the_next_start(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await next_request(chat, "ctrl+r")
-        await answer_with(chat, "second")
-        await press(chat, "ctrl+up", "left")
-        await chat.shows("first")
-    async with kept_chat(file) as chat:
-        await chat.screen.open_conversation(1)
-        await chat.shows("Answer   ◂ 1 / 2 ▸")
-        assert "first" in chat.text
-
-
 async def test_an_earlier_prompt_is_answered_again_as_a_branch(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
@@ -206,31 +184,6 @@ async def test_an_earlier_prompt_is_answered_again_as_a_branch(file: Path) -> No
         assert texts(file) == ["one", "better"]
         await exchange(chat, "three", "third")
         assert asked(chat) == ["one", "better", "three"]
-
-
-async def test_a_second_answer_that_fails_leaves_everything_as_it_was(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await exchange(chat, "two", "second")
-        await press(chat, "ctrl+up", "up", "up")
-        await next_request(chat, "r")
-        chat.engine.says("half")
-        chat.engine.fails(AppError("It broke."))
-        await chat.shows("It broke.")
-        assert "second" in chat.text
-        assert texts(file) == ["one", "first", "two", "second"]
-        await exchange(chat, "three", "third")
-        assert asked(chat) == ["one", "first", "two", "second", "three"]
-        assert texts(file) == ["one", "first", "two", "second", "three", "third"]
-
-
-async def test_without_a_store_there_are_branches_in_memory() -> None:
-    async with open_chat() as chat:
-        await exchange(chat, "one", "first")
-        await press(chat, "ctrl+up")
-        await next_request(chat, "r")
-        await answer_with(chat, "second")
-        await chat.shows("Answer   ◂ 2 / 2 ▸")
 
 
 async def test_a_long_branch_is_shown_from_where_it_begins(file: Path) -> None:
@@ -319,19 +272,150 @@ async def test_an_answer_that_is_edited_does_not_steer_the_terminal(file: Path) 
         assert len(everything(file)) == 2
 
 
-async def test_after_a_waiting_prompt_is_taken_back_an_answer_is_replaced(file: Path) -> None:
+async def test_the_last_prompt_is_edited_wherever_it_stands(file: Path) -> None:
+    async with kept_chat(file, size=(80, 24)) as chat:
+        await exchange(chat, "one", "first")
+        await chat.exchange("two", "line\n\n" * 60 + "second")
+        await press(chat, "ctrl+e")
+        await chat.shows("Editing: enter asks it as a branch")
+        assert chat.prompt == "two"
+        assert not chosen(chat)
+        await chat.until(lambda: any(row.startswith("┃two") for row in chat.rows))
+        await chat.type(" more")
+        await next_request(chat, "enter")
+        assert asked(chat) == ["one", "first", "two more"]
+
+
+@pytest.fixture
+def slow_hints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.ui.widgets.hint._SECONDS", 600.0)
+
+
+@pytest.mark.usefixtures("slow_hints")
+async def test_what_is_typed_keeps_the_key_until_it_is_pressed_twice_at_the_end(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
-        chat.screen.session.phase = Phase.LOADING
-        await chat.type("two")
-        await press(chat, "enter")
-        await chat.until(lambda: chat.screen.session.waiting == "two")
-        await chat.type("three")
-        assert chat.screen.pending_text == "two\nthree"
-        chat.screen.prompt.clear()
+        await chat.type("ab")
+        await press(chat, "home", "ctrl+e", "c")
+        assert chat.prompt == "abc"
+        assert "ctrl+e again" not in chat.text
+        await press(chat, "ctrl+s", "ctrl+e", "ctrl+e", "escape")
+        assert chat.prompt == "abc"
+        await press(chat, "ctrl+e")
+        await chat.shows("ctrl+e again edits the last prompt; what is typed comes back after that.")
+        await press(chat, "d", "home", "ctrl+e")
+        assert chat.prompt == "abcd"
+        assert not chat.screen.input_mode.is_active
+        await press(chat, "ctrl+e")
+        await chat.shows("Editing: enter asks it as a branch")
+        assert chat.prompt == "one"
         await press(chat, "escape")
-        await chat.until(lambda: chat.prompt == "two")
-        chat.screen.session.phase = Phase.READY
-        await next_request(chat, "ctrl+r")
-        await answer_with(chat, "second")
-        assert [answer.text for answer in chat.answers] == ["second"]
+        assert chat.prompt == "abcd"
+
+
+async def test_it_asks_again_once_that_is_no_longer_said(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await chat.type("two")
+        await press(chat, "ctrl+e")
+        chat.screen.hint.forget()
+        await press(chat, "ctrl+e")
+        await chat.shows("ctrl+e again edits the last prompt")
+        assert not chat.screen.input_mode.is_active
+
+
+async def test_who_goes_to_the_end_of_the_line_hears_nothing_where_nothing_can_be_edited(file: Path) -> None:
+    async with open_chat() as chat:
+        await chat.type("two")
+        await press(chat, "ctrl+e")
+        assert "no prompt to edit" not in chat.text
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        await chat.type("two")
+        await press(chat, "ctrl+e")
+        assert "is being written" not in chat.text
+
+
+async def test_what_is_typed_to_find_a_prompt_keeps_the_key(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await press(chat, "ctrl+s", "o", "home", "ctrl+e", "n")
+        assert chat.prompt == "on"
+        assert not chat.screen.input_mode.is_active
+
+
+async def test_it_says_why_there_is_nothing_to_edit_or_not_now(file: Path) -> None:
+    async with open_chat() as chat:
+        await press(chat, "ctrl+e")
+        await chat.shows("There is no prompt to edit.")
+    async with kept_chat(file) as chat:
+        await chat.send("one")
+        await press(chat, "ctrl+e")
+        await chat.shows("An answer is being written; esc stops it.")
+        assert not chat.screen.input_mode.is_active
+
+
+@pytest.mark.parametrize("reason", [FinishReason.CANCELLED, FinishReason.LENGTH])
+async def test_an_answer_that_ended_early_goes_on_in_place(file: Path, reason: FinishReason) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("count")
+        await answer_with(chat, "one, two, ", reason)
+        await chat.shows("ctrl+g continues")
+        await next_request(chat, "ctrl+g")
+        request = chat.engine.requests[-1]
+        assert request.messages == (Message(Role.USER, "count"),)
+        assert request.begun == Begun("one, two, ")
+        await chat.until(lambda: "ctrl+g" not in chat.text)
+        chat.engine.goes_on("three")
+        await chat.ready()
+        await chat.shows("one, two, three")
+        assert everything(file) == [("count", State.COMPLETE), ("one, two, three", State.COMPLETE)]
+        await exchange(chat, "and then?", "four")
+        assert asked(chat) == ["count", "one, two, three", "and then?"]
+        store = Store.open(file)
+        stats = store.stats(2)
+        assert [part["reason"] for part in stats["earlier"]] == [reason.value]
+        assert stats["reason"] == "stop"
+        store.close()
+
+
+async def test_an_answer_that_a_kill_cut_goes_on(file: Path) -> None:
+    store = Store.open(file)
+    number = store.create()
+    prompt = store.add(number, Role.USER, "count", parent=None)
+    journal = store.answer(number, prompt.id)
+    journal.add("let me see", reasoning=True)
+    journal.add("one, two, ")
+    store.close()
+    async with kept_chat(file) as chat:
+        await chat.screen.open_conversation(number)
+        await chat.shows("cut before its end; ctrl+g continues")
+        await press(chat, "ctrl+up")
+        assert "c continue" in chat.rows[-1]
+        await next_request(chat, "c")
+        assert chat.engine.requests[-1].begun == Begun("one, two, ", "let me see")
+        chat.engine.says("three")
+        await chat.until(lambda: "one, two, three" in texts(file))
+        assert everything(file)[-1] == ("one, two, three", State.WRITING)
+    assert everything(file)[-1] == ("one, two, three", State.CUT)
+
+
+async def test_where_nothing_was_answered_nothing_is_gone_on_with(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("count")
+        chat.engine.fails(AppError("It broke."))
+        await chat.ready()
+        await press(chat, "ctrl+g")
+        await chat.shows("There is no answer to go on with.")
+
+
+async def test_an_answer_with_replies_is_not_gone_on_with(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("count")
+        await answer_with(chat, "one, ", FinishReason.CANCELLED)
+        await exchange(chat, "go on", "two")
+        assert "ctrl+g" not in chat.text
+        await press(chat, "ctrl+up", "up", "up")
+        assert "c continue" not in chat.rows[-1]
+        await press(chat, "c")
+        assert len(chat.engine.requests) == 2

@@ -1,4 +1,4 @@
-"""What the chat offers where a prompt does not fit: nothing that would not help."""
+"""Errors with the keys that fix them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ from app.ui.chat.error_hints import Situation, in_chat, with_keys
 from app.ui.models.state import PairCard, PairsState
 
 PAIR = PairInfo(ModelInfo("Big", "big.gguf", "Q4_K_M", 1000, 100, n_ctx_train=8192), None, 4096, "CPU")
+
+
 FULL = replace(PAIR, n_ctx=8192)
+
+
 ROOMY = PairCard("roomy", "A pair", "Another", context=32768, set_up=True)
+
+
 TRAINED = "Big was trained for 8,192 tokens"
+
+
 ANEW = "ctrl+n begins a new conversation"
+
+
 EARLIER = f"{ANEW}, ctrl+up and e change an earlier prompt"
 
 

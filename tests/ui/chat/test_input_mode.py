@@ -1,8 +1,9 @@
-"""A message that is being changed while something else happens: nothing of it is lost."""
+"""Typed text that is not sent: edits, waiting prompts, and where they are kept."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,9 @@ from textual import events
 from app.conversations.database import store_errors
 from app.conversations.message import Role
 from app.conversations.store import UNTIL_SAVED, Store
-from app.core.errors import StoreError
+from app.core.errors import AppError, StoreError
 from app.engine.types import FinishReason
-from app.session.snapshot import Phase
-from app.ui.conversations.picker import ConversationPicker
-from tests.ui.chat_driver import Chat
+from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.conversations_driver import texts
 from tests.ui.kept_driver import kept_chat
 from tests.ui.steering_driver import (
@@ -25,6 +24,7 @@ from tests.ui.steering_driver import (
     exchange,
     is_chosen,
     next_request,
+    palette,
     press,
 )
 
@@ -42,21 +42,6 @@ async def test_nothing_is_changed_while_an_answer_is_written(file: Path) -> None
             await chat.shows("An answer is being written; esc stops it.")
         assert len(chat.engine.requests) == 2
         assert chat.prompt == ""
-
-
-async def test_what_was_edited_during_an_answer_waits_for_its_end(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await press(chat, "ctrl+up", "up", "e")
-        await chat.type(" more")
-        chat.screen.session.phase = Phase.ANSWERING
-        await press(chat, "enter")
-        await chat.shows("An answer is being written; esc stops it.")
-        assert chat.prompt == "one more"
-        assert chat.screen.input_mode.is_active
-        chat.screen.session.phase = Phase.READY
-        await next_request(chat, "enter")
-        assert asked(chat) == ["one more"]
 
 
 async def test_leaving_the_conversation_leaves_what_was_edited(file: Path) -> None:
@@ -222,37 +207,6 @@ async def test_a_change_that_gives_way_to_something_else_can_be_fetched_back(fil
         assert chat.screen.prompt.past.newest()[0][0] == "second and many more words"
 
 
-async def test_a_change_that_was_found_elsewhere_can_be_fetched_back(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        (prompt,) = (node.id for node in chat.screen.session.conversation.tree.path if node.text == "first")
-        await next_request(chat, "ctrl+r")
-        await answer_with(chat, "second")
-        await press(chat, "ctrl+up", "up", "e")
-        await chat.type(" more")
-        await chat.screen.switcher.open_found(ConversationPicker.Chosen(1, prompt))
-        await chat.shows("first")
-        assert chat.screen.prompt.past.newest()[0][0] == "one more"
-
-
-async def test_a_change_stays_where_the_other_conversation_cannot_be_opened(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await press(chat, "ctrl+up", "up", "e")
-        await chat.type(" more")
-        await chat.screen.open_conversation(99)
-        assert chat.screen.input_mode.is_active
-        assert chat.prompt == "one more"
-
-
-async def test_what_stands_as_it_was_is_not_fetched_back(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await press(chat, "ctrl+up", "e", "escape")
-        assert [question for _, question in chat.screen.prompt.past.newest()] == ["one"]
-        assert "ctrl+s finds it" not in chat.text
-
-
 async def test_what_was_typed_before_anything_was_said_is_there_in_the_next_run(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.type("half a thought")
@@ -266,13 +220,6 @@ async def test_what_was_typed_before_anything_was_said_is_there_in_the_next_run(
     async with kept_chat(file) as chat:
         assert chat.screen.library.is_open
         assert chat.prompt == ""
-
-
-async def test_what_is_typed_before_that_is_there_stands_behind_it(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.type("one ")
-        chat.screen.restore_typed("two ")
-        assert chat.prompt == "two one "
 
 
 CODE = "main.py:\n```py\nprint(1)\n```\n\nRun @main.py now"
@@ -298,17 +245,6 @@ async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_eve
         assert texts(file)[-1] == CODE + "line\n" * 50
 
 
-async def test_an_answer_whose_change_is_left_comes_back_with_every_line(file: Path) -> None:
-    keep_code(file)
-    async with kept_chat(file, again=True) as chat:
-        await press(chat, "ctrl+up", "e")
-        await chat.until(lambda: chat.prompt == CODE)
-        await chat.type(" and then")
-        await press(chat, "ctrl+n")
-        await chat.screen.open_conversation(1)
-        await chat.until(lambda: chat.prompt.strip() == f"{CODE} and then")
-
-
 async def test_what_gave_way_is_found_after_another_start_where_it_was_typed(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
@@ -328,3 +264,100 @@ async def test_what_gave_way_is_found_after_another_start_where_it_was_typed(fil
         assert past == ["two", "/half a thought", "one more", "one"]
         await press(chat, "up")
         await chat.until(lambda: chat.prompt == "two")
+
+
+async def wait(chat: Chat) -> None:
+    """Send a prompt before the models are there, and type the next one."""
+    await chat.type("early")
+    await press(chat, "enter")
+    await chat.shows("waits for the models")
+    await chat.type("the next")
+
+
+def fail(chat: Chat) -> None:
+    chat.engine.fails_to_load(AppError("big.gguf is cut short."))
+
+
+@pytest.mark.parametrize("end", [lambda chat: chat.screen.action_stop(), fail])
+async def test_it_comes_back_in_front_of_the_next(end: Callable[[Chat], None]) -> None:
+    async with open_chat(loaded=False) as chat:
+        await wait(chat)
+        end(chat)
+        await chat.until(lambda: chat.prompt == "early\nthe next")
+        assert chat.screen.pending_text == "early\nthe next"
+
+
+async def test_it_comes_back_in_front_of_what_waits_beside_a_title(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.exchange("one", "first")
+    async with kept_chat(file, loaded=False, again=True) as chat:
+        await wait(chat)
+        await palette(chat, "Rename")
+        assert chat.prompt == "one"
+        assert chat.screen.pending_text == "early\nthe next"
+        fail(chat)
+        await chat.shows("big.gguf is cut short.")
+        assert chat.prompt == "one"
+        await press(chat, "escape")
+        assert chat.prompt == "early\nthe next"
+
+
+async def test_the_next_is_on_disk_when_it_is_asked(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    monkeypatch.setattr("app.ui.chat.input_mode.STORE_AFTER_S", 0.01)
+    store = Store.open(file)
+    async with kept_chat(file, loaded=False) as chat:
+        await wait(chat)
+        await chat.until(lambda: not chat.screen.input_mode._stores_soon)
+        chat.engine.loaded()
+        await chat.until(lambda: chat.engine.requests)
+        await chat.until(lambda: store.load(1).draft == "the next")
+    store.close()
+
+
+async def test_only_what_was_asked_is_offered_as_a_past_prompt(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "one", "first")
+        await press(chat, "ctrl+up", "e")
+        await chat.type(" changed")
+        await press(chat, "enter")
+        await chat.shows("first changed")
+        await palette(chat, "Rename")
+        await chat.type(" title")
+        await press(chat, "enter")
+        await chat.shows("is called")
+        await press(chat, "up")
+        assert chat.prompt == "one"
+        await press(chat, "down", "ctrl+up", "up", "e")
+        await chat.type(" more")
+        await next_request(chat, "enter")
+        await answer_with(chat, "second")
+        await press(chat, "up")
+        assert chat.prompt == "one more"
+
+
+async def test_a_prompt_that_begins_with_a_slash_comes_back_as_it_was_typed(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.send("//help me")
+        assert asked(chat) == ["/help me"]
+        chat.engine.finishes(FinishReason.CANCELLED)
+        await chat.until(lambda: chat.prompt == "//help me")
+        await next_request(chat, "ctrl+r")
+        assert chat.prompt == ""
+        await answer_with(chat, "first")
+        await press(chat, "ctrl+up", "up", "e")
+        assert chat.prompt == "//help me"
+        await next_request(chat, "enter")
+        assert asked(chat) == ["/help me"]
+        await answer_with(chat, "second")
+    async with kept_chat(file) as chat:
+        await chat.until(lambda: chat.screen.library.is_open)
+        await press(chat, "up")
+        assert chat.prompt == "//help me"
+
+
+async def test_a_refused_command_comes_back_as_it_was_typed(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.type("/draft maybe")
+        await press(chat, "enter")
+        await chat.shows("Give it as /draft")
+        assert chat.prompt == "/draft maybe"

@@ -1,4 +1,4 @@
-"""Leaving must never wait for the engine."""
+"""Quitting, and another window in front of the terminal."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from app.conversations.store import Store
 from app.core.errors import AppError, StoreError
 from app.ui.app import TandemApp
-from tests.ui.chat_driver import open_chat
+from app.ui.transcript.message import UserMessage
+from tests.ui.chat_driver import WIDE, open_chat
 from tests.ui.compare_driver import open_comparison
+from tests.ui.conversations_driver import chosen as title
+from tests.ui.conversations_driver import fill, filled
 from tests.ui.kept_driver import kept_chat
+from tests.ui.steering_driver import chosen, exchange, is_chosen, press
 
 
 async def test_quitting_stops_the_loading() -> None:
@@ -100,3 +105,64 @@ async def test_what_the_disk_refuses_to_the_end_is_told_when_the_screen_is_gone(
         await chat.pilot.pause()
         assert chat.pilot.app.unwritten is not None
         assert "The disk is full. The latest messages are lost." in chat.pilot.app.unwritten.message
+
+
+async def test_a_chosen_message_stays_chosen_and_takes_the_keys() -> None:
+    async with open_chat() as chat:
+        await exchange(chat, "Hello", "Hi")
+        await press(chat, "ctrl+up", "up")
+        await chat.look_away()
+        assert chosen(chat) == "Hello"
+        await chat.come_back()
+        assert is_chosen(chat, "Hello")
+        await press(chat, "down")
+        assert is_chosen(chat, "Hi")
+        await press(chat, "escape")
+        await chat.until(lambda: not chosen(chat))
+        await chat.type("And now?")
+
+
+async def test_a_message_that_lost_the_keys_meanwhile_is_no_longer_chosen() -> None:
+    async with open_chat() as chat:
+        await exchange(chat, "Hello", "Hi")
+        await press(chat, "ctrl+up")
+        await chat.look_away()
+        chat.screen.prompt.focus()
+        await chat.come_back()
+        await chat.until(lambda: not chosen(chat))
+        await chat.type("And now?")
+
+
+async def test_the_keys_go_to_the_prompt_when_what_had_them_has_gone_meanwhile() -> None:
+    async with open_chat() as chat:
+        await exchange(chat, "Hello", "Hi")
+        await press(chat, "ctrl+up", "up")
+        await chat.look_away()
+        await chat.screen.query_one(UserMessage).remove()
+        await chat.come_back()
+        await chat.until(lambda: chat.screen.prompt.has_focus)
+
+
+async def test_a_title_is_gone_on_with(file: Path) -> None:
+    fill(file, "rivers")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        picker = await filled(chat)
+        await press(chat, "ctrl+o", "ctrl+r", *" of It")
+        await chat.look_away()
+        await chat.come_back()
+        await press(chat, *"aly", "enter")
+        await chat.until(lambda: title(picker) == "rivers of Italy")
+        await chat.until(lambda: picker.search_input.has_focus)
+
+
+async def test_a_title_that_lost_the_keys_meanwhile_stays_the_old_one(file: Path) -> None:
+    fill(file, "rivers")
+    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
+        picker = await filled(chat)
+        await press(chat, "ctrl+o", "ctrl+r", *" of It")
+        await chat.look_away()
+        chat.screen.prompt.focus()
+        await chat.come_back()
+        await chat.until(lambda: not picker.has_class("-renames"))
+        assert title(picker) == "rivers"
+        await chat.type("Hello")

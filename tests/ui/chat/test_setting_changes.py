@@ -1,4 +1,4 @@
-"""How long the context can be: told where it is set, and where something did not fit."""
+"""Drafting on and off, and the context length."""
 
 from __future__ import annotations
 
@@ -8,15 +8,79 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import ContextOverflowError
+from app.engine.types import AutoDraft, DraftParams
+from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
+from app.settings.live import LiveSettings
 from app.ui.screens.chat import ChatScreen
+from tests.ui.chat_driver import open_chat
 from tests.ui.fakes import PAIR
 from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import FakePairs
 from tests.ui.settings.driver import Panel, open_panel
 
+
+async def test_ctrl_d_turns_drafting_off_and_on() -> None:
+    async with open_chat() as chat:
+        assert "model" in chat.status
+        assert chat.engine.drafts
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("draft off")
+        await chat.send("plain")
+        assert not chat.engine.drafts
+        chat.engine.says("x")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.pilot.press("ctrl+d")
+        await chat.until(lambda: chat.engine.drafts)
+        await chat.send("drafted")
+        assert chat.engine.requests[1].drafting == DraftParams()
+
+
+async def test_ctrl_d_acts_on_the_answer_that_is_being_written() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("This answer is decoded plainly from here on.")
+        assert not chat.engine.drafts
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("This answer is drafted from here on.")
+        assert chat.engine.drafts
+
+
+async def test_an_answer_that_was_asked_for_without_drafts_keeps_to_that() -> None:
+    live = LiveSettings(flags={"draft.mode": "off"})
+    async with open_chat(ChatSettings("A pair"), live=live) as chat:
+        await chat.send("go")
+        assert chat.engine.requests[0].drafting is None
+        await chat.pilot.press(*"/draft", "space", *"auto", "enter")
+        await chat.shows("The next answer is drafted.")
+
+
+async def test_without_a_draft_model_there_is_nothing_to_turn_on() -> None:
+    async with open_chat(ChatSettings("One model")) as chat:
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("There is no draft model.")
+        assert "no draft" in chat.status
+        await chat.send("plain")
+        assert chat.engine.requests[0].drafting is None
+
+
+async def test_look_up_alone_can_be_turned_off() -> None:
+    async with open_chat(ChatSettings("One model", drafting=AutoDraft())) as chat:
+        chat.engine.loaded(replace(PAIR, draft=None))
+        await chat.pilot.press("ctrl+d")
+        await chat.shows("draft off")
+        await chat.send("plain")
+        assert not chat.engine.drafts
+
+
 SMALL = replace(PAIR, target=replace(PAIR.target, name="Smol", n_ctx_train=8192), draft=None, n_ctx=8192)
+
+
 TRAINED = "Smol was trained for 8,192 tokens"
+
+
 TOO_LONG = ContextOverflowError("The prompt has 9,000 tokens.", "--ctx", whose="prompt", n_tokens=9000)
 
 
@@ -61,12 +125,12 @@ async def test_a_context_that_stays_as_it_is_has_nothing_to_be_loaded_for(file: 
         await panel.find("ctx")
         await panel.press("enter", *"16384", "enter")
         await panel.chat.shows("16384")
-        assert "not loaded yet" not in panel.chat.text
-        assert "load anew" not in panel.chat.text
+        assert "ctrl+r reload" not in panel.chat.text
+        assert "ctrl+r reload" not in panel.chat.text
         await panel.press("enter", *"4096", "enter")
-        await panel.chat.shows("not loaded yet")
+        await panel.chat.shows("ctrl+r reload")
         await panel.press("enter", *"16384", "enter")
-        await panel.chat.until(lambda: "not loaded yet" not in panel.chat.text)
+        await panel.chat.until(lambda: "ctrl+r reload" not in panel.chat.text)
         await panel.close()
 
 
@@ -91,9 +155,9 @@ async def test_without_a_loaded_pair_nothing_is_said_of_it(file: Path) -> None:
 async def test_what_waits_can_be_loaded_at_any_later_time(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("ctx")
-        assert "load anew" not in panel.chat.text
+        assert "ctrl+r reload" not in panel.chat.text
         await panel.press("enter", *"16384", "enter")
-        await panel.chat.shows("ctrl+r load anew")
+        await panel.chat.shows("ctrl+r reload")
         await panel.press("escape", "escape")
         await panel.chat.until(lambda: isinstance(panel.chat.pilot.app.screen, ChatScreen))
         assert panel.chat.engine.loads == 1

@@ -1,4 +1,4 @@
-"""The inspector: rounds as rows, newest first, of which the chosen one is explained."""
+"""The verify steps of the last answer."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Two Tandems in one conversation: what is said in the other one is seen here."""
+"""Two Tandems in one conversation."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-import pytest
 
 from app.conversations.message import Role
 from app.conversations.store import Store
@@ -54,25 +52,6 @@ async def test_what_was_said_elsewhere_is_shown_before_a_prompt_is_put_below_it(
         assert tree.path[-2].parent == there.id
 
 
-async def test_a_file_that_is_not_there_is_insisted_upon_once(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    async with kept_chat(file) as chat:
-        await chat.exchange("one", "first")
-        await chat.type("see @nots.md")
-        await chat.pilot.press("enter")
-        await chat.shows("There is no file nots.md. Enter again sends")
-        say_there(file, "two", "second", parent=2)
-        await chat.pilot.press("enter")
-        await chat.shows("enter sends the prompt below that")
-        await chat.until(lambda: chat.prompt == "see @nots.md")
-
-        await chat.pilot.press("enter")
-        await chat.until(lambda: len(chat.engine.requests) == 2)
-        assert asked(chat)[-1] == "see @nots.md"
-
-
 async def test_what_was_said_elsewhere_is_seen_by_who_comes_back_to_this_terminal(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
@@ -81,19 +60,6 @@ async def test_what_was_said_elsewhere_is_seen_by_who_comes_back_to_this_termina
         await come_back(chat)
         await chat.shows("second")
         assert chat.prompt == "half a thou"
-
-
-async def test_another_branch_that_is_taken_elsewhere_leaves_this_one_where_it_is(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.exchange("one", "first")
-        say_there(file, "the other first", "other", parent=1)
-        await come_back(chat)
-        await chat.pilot.press("ctrl+up")
-        await chat.shows("1 / 2")
-        await chat.pilot.press("escape")
-        await chat.send("and then?")
-        await chat.until(lambda: len(chat.engine.requests) == 2)
-        assert asked(chat) == ["one", "first", "and then?"]
 
 
 async def test_an_answer_that_goes_on_elsewhere_is_seen_when_it_is_whole(file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Widths of the sidebar and the panel."""
+"""What stands beside the conversation, by the width of the terminal."""
 
 from __future__ import annotations
 

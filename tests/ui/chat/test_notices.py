@@ -1,0 +1,205 @@
+"""Notices of the program, and hints about the last message."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.models.pair_info import PairInfo
+from app.session.chat_settings import ChatSettings
+from app.session.snapshot import Phase
+from app.ui.conversations.picker import ConversationPicker
+from app.ui.models.state import LoadRequest
+from app.worker.events import Notice
+from tests.ui.chat_driver import Chat, open_chat, said
+from tests.ui.fakes import PAIR, TARGET, no_loader
+from tests.ui.kept_driver import answered, is_shown_again, kept_chat
+from tests.ui.steering_driver import answer_with, chosen, exchange, next_request, press
+
+
+async def test_a_notice_is_shown() -> None:
+    async with open_chat() as chat:
+        await chat.send("go")
+        chat.engine.emit(Notice("Drafting stopped: [why]"))
+        await chat.shows("Drafting stopped: [why]")
+
+
+async def test_a_note_stands_between_no_prompt_and_its_answer(file: Path) -> None:
+    async with kept_chat(file, loaded=False) as chat:
+        await chat.type("one")
+        await chat.pilot.press("enter")
+        await chat.shows("waits for the models")
+        chat.engine.emit(Notice("The context was rounded."))
+        chat.engine.loaded()
+        await chat.until(lambda: chat.engine.requests)
+        await chat.shows("The context was rounded.")
+        assert said(chat)[:3] == ["The context was rounded.", "You", "one"]
+        chat.engine.says("first")
+        await chat.shows("first")
+        chat.engine.emit(Notice("Drafting stopped."))
+        await chat.shows("Drafting stopped.")
+        await answered(chat, " answer")
+        chat.engine.emit(Notice("The pair was loaded."))
+        await chat.shows("The pair was loaded.")
+        await chat.send("two")
+        await answered(chat, "second")
+        exchange = ["You", "one", "Answer", "first answer"]
+        notes = ["Drafting stopped.", "The pair was loaded."]
+        last = ["You", "two", "Answer", "second"]
+        assert said(chat) == ["The context was rounded.", *exchange, *notes, *last]
+    await is_shown_again(file, [*exchange, *last])
+
+
+_LAST = "This is answer 2 of 2 here"
+
+
+async def two_answers(chat: Chat) -> None:
+    await exchange(chat, "one", "first")
+    await next_request(chat, "ctrl+r")
+    await answer_with(chat, "second")
+    await chat.shows(f"{_LAST}: ctrl+up, then left/right shows the other.")
+
+
+async def test_it_is_of_the_last_message_until_something_else_is_asked_or_shown(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await two_answers(chat)
+        await next_request(chat, "ctrl+r")
+        assert _LAST not in chat.text
+        await answer_with(chat, "third")
+        await chat.shows("This is answer 3 of 3 here: ctrl+up, then left/right shows the others.")
+        await press(chat, "ctrl+n")
+        await chat.until(lambda: "3 of 3 here" not in chat.text)
+    async with kept_chat(file, again=True) as chat:
+        await press(chat, "ctrl+up")
+        await chat.shows("branch 3 of 3, left/right goes between them")
+        await press(chat, "ctrl+n")
+        await chat.until(lambda: "branch 3 of 3" not in chat.text)
+
+
+async def test_it_goes_where_a_prompt_waits_for_the_models(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await two_answers(chat)
+        chat.screen.session.phase = Phase.LOADING
+        await chat.type("two")
+        await press(chat, "enter")
+        await chat.shows("waits for the models")
+        assert _LAST not in chat.text
+
+
+async def test_it_goes_when_a_message_is_found_in_another_branch(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await two_answers(chat)
+        first = next(node.id for node in chat.screen.session.conversation.tree.nodes.values() if node.text == "first")
+        await chat.screen.switcher.open_found(ConversationPicker.Chosen(1, first))
+        await chat.shows("Answer   ◂ 1 / 2 ▸")
+        assert _LAST not in chat.text
+
+
+async def test_a_chosen_message_keeps_it_when_an_answer_ends(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await exchange(chat, "zero", "none")
+        await two_answers(chat)
+        await next_request(chat, "ctrl+r")
+        await chat.click("none")
+        await chat.shows("448 tokens")
+        await answer_with(chat, "third")
+        assert chosen(chat) == "none"
+        await chat.shows("448 tokens")
+        assert "3 of 3 here" not in chat.text
+
+
+async def test_it_is_there_beside_what_is_odd_and_takes_the_place_of_what_asks(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await two_answers(chat)
+        chat.screen.hint.ask("The disk is full.")
+        await chat.shows("The disk is full.")
+        await press(chat, "ctrl+up")
+        await chat.shows("branch 2 of 2, left/right goes between them")
+        chat.screen.hint.unseen(True)
+        await chat.shows("↓ new text below  branch 2 of 2")
+
+
+async def test_what_is_said_for_a_moment_is_read_before_it(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await two_answers(chat)
+        await press(chat, "ctrl+e")
+        await chat.type(" more")
+        arrows = next(row for row, line in enumerate(chat.rows) if "◂ 2 / 2 ▸" in line)
+        await chat.pilot.click(offset=(chat.rows[arrows].index("◂"), arrows))
+        await chat.until(lambda: chosen(chat) == "first")
+        await chat.shows("What it was changed into is kept: ctrl+s finds it.")
+        chat.screen.hint.forget()
+        await chat.shows("branch 1 of 2, left/right goes between them")
+        numbers = next(row for row in chat.rows if "448 tokens" in row)
+        assert "branch" not in numbers, "each has its line"
+
+
+OTHER = replace(PAIR, target=replace(TARGET, file="Qwen3-8B-Q8_0.gguf", quantisation="Q8_0"))
+
+
+CODER, QWEN3 = "Qwen2.5-Coder-32B-Instruct Q4_K_M", "Qwen3-8B Q8_0"
+
+
+async def load(chat: Chat, pair: PairInfo) -> None:
+    """Change the pair, as from the list of pairs."""
+    await chat.screen.load_pair(LoadRequest(no_loader, ChatSettings("another pair")))
+    chat.engine.loaded(pair)
+    await chat.until(lambda: chat.screen.session.phase is Phase.READY)
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """The file of a conversation that the fake pair wrote."""
+    file = tmp_path / "conversations.db"
+    store = Store.open(file)
+    number = store.create()
+    asked = store.add(number, Role.USER, "hello", parent=None)
+    journal = store.answer(number, asked.id, models={"target": CODER})
+    journal.add("Good morning.")
+    # A crash cuts it; the name of its model stays.
+    store.close()
+    return file
+
+
+async def test_a_conversation_of_the_loaded_model_names_no_model(written: Path) -> None:
+    async with kept_chat(written, again=True) as chat:
+        await chat.shows("Good morning.")
+        assert "Qwen2.5" not in "".join(said(chat))
+
+
+async def test_opening_a_conversation_of_another_model_names_both(written: Path) -> None:
+    async with kept_chat(written, loaded=False, again=True) as chat:
+        await chat.shows("Good morning.")
+        assert "Now answering" not in chat.text
+        chat.engine.loaded(OTHER)
+        await chat.shows(f"This conversation used {CODER}. Now answering: {QWEN3}.")
+        assert f"Answer   {CODER}" in said(chat)
+        await load(chat, PAIR)
+        await chat.until(lambda: "Now answering" not in chat.text)
+        assert "Answer" in said(chat)
+
+
+async def test_another_draft_is_no_other_model(written: Path) -> None:
+    async with kept_chat(written, loaded=False) as chat:
+        chat.engine.loaded(replace(PAIR, draft=None))
+        await chat.screen.open_conversation(1)
+        await chat.shows("Good morning.")
+        assert "Now answering" not in chat.text
+
+
+async def test_answers_name_their_model_once_it_changes(tmp_path: Path) -> None:
+    async with kept_chat(tmp_path / "conversations.db") as chat:
+        await chat.exchange("one", "first")
+        await chat.shows("first")
+        assert said(chat)[2] == "Answer"
+        await load(chat, OTHER)
+        await chat.exchange("two", "second")
+        await chat.exchange("three", "third")
+        await chat.shows("third")
+        labels = [row for row in said(chat) if row.startswith("Answer")]
+        assert labels == [f"Answer   {CODER}", f"Answer   {QWEN3}", "Answer"]
+        assert "Now answering" not in chat.text
