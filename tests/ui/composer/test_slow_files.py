@@ -1,4 +1,4 @@
-"""Prompts whose files come from a slow disk."""
+"""Files on a disk that does not answer: nothing waits for them but the prompt that names them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ import pytest
 
 from app.conversations.attached import Attachment, compose
 from app.conversations.store import Store
+from app.ui.commands import table
 from app.ui.compare.screen import CompareScreen
 from app.ui.composer.completion import Completion
-<<<<<<<< HEAD:tests/ui/composer/test_slow_files.py
 from app.ui.composer.included_files import include_files
 from app.ui.conversations.picker import ConversationPicker
-========
-from app.ui.composer.including import gather
->>>>>>>> f424d75b (tests: gather the chat's tests in tests/ui/chat):tests/ui/chat/test_prompt_sender.py
 from app.worker.events import Notice
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.kept_driver import kept_chat
-from tests.ui.steering_driver import asked, exchange, press
+from tests.ui.steering_driver import answer_with, asked, exchange, next_request, palette, press
 
 READS = "The files are being read; esc stops that."
 
@@ -128,6 +125,50 @@ async def test_an_edit_goes_on_when_its_file_is_not_waited_for(disk: Event) -> N
         await chat.until(lambda: len(chat.engine.requests) > 1)
         assert asked(chat) == [compose("one @a.md", [Attachment("a.md", "milk")])]
         assert chat.prompt == "not yet sent"
+
+
+async def test_an_edit_comes_back_when_a_title_was_written_meanwhile(disk: Event) -> None:
+    async with open_chat(store=Store.in_memory) as chat:
+        await exchange(chat, "one", "first")
+        await press(chat, "ctrl+up", "up", "e")
+        await send(chat, " @a.md")
+        await palette(chat, "Rename")
+        await press(chat, "ctrl+u")
+        await chat.type("Shopping")
+        await press(chat, "enter")
+        await chat.shows('The conversation is called "Shopping".')
+        await press(chat, "escape")
+        assert chat.prompt == "one @a.md"
+        await press(chat, "enter")
+        await chat.shows(READS)
+        disk.set()
+        await chat.until(lambda: len(chat.engine.requests) > 1)
+        assert asked(chat) == [compose("one @a.md", [Attachment("a.md", "milk")])]
+        assert chat.screen.library.summary(1).title == "Shopping"  # type: ignore[union-attr]
+
+
+async def test_a_file_that_is_not_found_at_once_is_named_all_the_same(
+    disk: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "text_size", lambda path, name: disk.wait())
+    async with open_chat() as chat:
+        await chat.type("/include a.md ")
+        await press(chat, "enter")
+        await chat.until(lambda: chat.prompt == "@a.md ")
+
+
+async def test_a_prompt_that_waits_for_its_file_stays_in_its_branch(disk: Event) -> None:
+    async with open_chat(store=Store.in_memory) as chat:
+        await exchange(chat, "one", "first")
+        (other,) = (node.id for node in chat.screen.session.conversation.tree.path if node.text == "first")
+        await next_request(chat, "ctrl+r")
+        await answer_with(chat, "second")
+        await send(chat, "sum @a.md up")
+        await chat.screen.switcher.open_found(ConversationPicker.Chosen(1, other))
+        await chat.shows("It stands in another branch; esc stops what is being asked here.")
+        disk.set()
+        await chat.until(lambda: len(chat.engine.requests) > 2)
+        assert asked(chat)[:-1] == ["one", "second"]
 
 
 async def test_a_comparison_waits_for_its_file_beside_the_chat(disk: Event) -> None:
