@@ -14,6 +14,7 @@ from app.core.errors import ContextOverflowError, DecodeError
 from app.engine.types import Origin
 from app.ui.screens.chat import ChatScreen
 from app.worker.events import Failed
+from tests.ui.chat.test_inspector import listed
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare_driver import (
     AUTOMATIC,
@@ -25,7 +26,6 @@ from tests.ui.compare_driver import (
     made,
     open_comparison,
 )
-from tests.ui.test_inspector import listed
 from tests.ui.test_tokens import ROUND, says
 
 
