@@ -52,9 +52,9 @@ def chat(args: argparse.Namespace) -> int:
             "The chat needs a terminal, and this is not one.",
             'For one answer in a pipe: tandem run "Why is the sky blue?"',
         )
-    from app.ui.sweeping import left_alone
+    from app.ui.garbage_collection import paused_during_imports
 
-    with left_alone():
+    with paused_during_imports():
         from app.ui.app import TandemApp
         from app.ui.terminal.paste_parser import take_pastes_whole
         from app.ui.terminal.stderr_guard import guarded_stderr

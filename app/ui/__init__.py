@@ -21,8 +21,7 @@ Imports run downward only (`tool.importlinter` in pyproject.toml enforces it):
     widgets        widgets that several screens use
     reading        rows of text that grows at its end
     aside          background work
-    sweeping       garbage collection between frames
-    turns          thread switch interval
+    garbage_collection  garbage collection between answers
     text, names    display text for model output, numbers and model files
     key_names      display names of keys
 """

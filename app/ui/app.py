@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -22,6 +23,7 @@ from app.session.session import Session
 from app.ui.base_screen import SubScreen
 from app.ui.commands.palette import chat_commands
 from app.ui.event_queue import EventQueue
+from app.ui.garbage_collection import exclude_existing_objects
 from app.ui.key_names import key, name_by, shown
 from app.ui.keys.in_turn import OrderlyApp
 from app.ui.keys.program_keys import PROGRAM_KEYS
@@ -30,16 +32,16 @@ from app.ui.look.themes import DARK, LIGHT, our_names
 from app.ui.models.state import LoadRequest, PairService, Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.navigation import Navigation
-from app.ui.sweeping import leave_old_objects
 from app.ui.terminal.copying import copy_text
 from app.ui.terminal.signals import end_politely
-from app.ui.turns import take_short_turns
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
     from app.worker.commands import Loader
 
 _QUIT_AGAIN_S = 2.0
+_SWITCH_INTERVAL_S = 0.001
+"""Python's 5 ms would delay keys while other threads import, and the engine while the screen is drawn."""
 _BRIEF = 30
 """Columns of a title that is told."""
 _MAINTAIN_S = 5.0
@@ -117,7 +119,7 @@ class TandemApp(OrderlyApp):
 
     def _after_first_frame(self) -> None:
         """What takes time: the store on this thread, llama.cpp on the engine's, Markdown on one of its own."""
-        take_short_turns()
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
         library = self.session.library
         library.open_store()
         self.set_interval(_MAINTAIN_S, library.maintain)
@@ -128,7 +130,7 @@ class TandemApp(OrderlyApp):
         if self._has_pair:
             self.engine.load(self._loader)
         if not self.is_headless:
-            leave_old_objects()
+            exclude_existing_objects()
         if self._tuning is not None:
             for sentence in [*self._told, *self._take_keys(self._tuning.live.content.keys)]:
                 library.say(sentence)

@@ -23,7 +23,7 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
 from app.session.snapshot import Phase
-from app.ui.sweeping import leave_old_objects
+from app.ui.garbage_collection import exclude_existing_objects
 from tests.bench.reading import KINDS
 from tests.bench.scrolling import long_store
 from tests.ui.chat_driver import Chat, n_said, open_chat
@@ -112,7 +112,7 @@ def insert(store: Store, title: str, *texts: str) -> int:
 async def watched(store: Store) -> AsyncIterator[tuple[Chat, Watch]]:
     async with open_chat(size=(120, 40), store=lambda: store) as chat:
         # As the program does it after its first frame.
-        leave_old_objects()
+        exclude_existing_objects()
         await rest(chat)
         yield chat, Watch(chat)
 

@@ -11,8 +11,8 @@ from app.ui.chat.error_hints import in_chat
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.renderer import Renderer, branches_beside
 from app.ui.event_queue import Batch, SingleEvent
+from app.ui.garbage_collection import COLLECT_DELAY_S, collect
 from app.ui.models.fit_options import FitOptionList, NoRoomError
-from app.ui.sweeping import REST_S, sweep
 from app.ui.transcript.ended import in_vain
 from app.ui.transcript.message import AnswerMessage
 from app.worker.events import Event, Failed, Finished, Loaded, Measuring, Notice
@@ -155,7 +155,7 @@ class ChatEvents:
         screen = self._screen
         self._noted = None
         screen.attention.end()
-        screen.set_timer(REST_S, sweep)
+        screen.set_timer(COLLECT_DELAY_S, collect)
         screen.hint.forget()
         await self._renderer.render()
         if outcome.reverted:

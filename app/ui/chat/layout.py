@@ -21,7 +21,6 @@ from app.ui.sidebar.readouts import Readouts
 from app.ui.transcript.list import MessageList
 from app.ui.transcript.message import AnswerMessage
 from app.ui.transcript.speech import Speech
-from app.ui.widgets.even import Even
 from app.ui.widgets.hint import Hint
 
 SIDEBAR_FROM = 100
@@ -67,11 +66,7 @@ class SideWidths:
         return replace(self, panel=shown, panel_first=shown)
 
 
-class Middle(Vertical, Even):
-    """The conversation and what stands right below it."""
-
-
-class Workspace(Horizontal, Even):
+class Workspace(Horizontal):
     """Conversations on the left, numbers on the right, as far as there is room.
 
     The screen's class `-panel` says whether the numbers are shown.
@@ -94,7 +89,7 @@ class Workspace(Horizontal, Even):
 
     def compose(self) -> ComposeResult:
         yield Sidebar(self._session.library)
-        with Middle():
+        with Vertical():
             yield MessageList()
             yield Inspector()
             yield Hint()

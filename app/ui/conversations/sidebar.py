@@ -12,11 +12,10 @@ from textual.message import Message
 from textual.screen import Screen
 
 from app.session.library import Library
-from app.ui.widgets.even import Even
 from app.ui.widgets.words import Word, Words
 
 
-class Sidebar(Vertical, Even):
+class Sidebar(Vertical):
     """Empty until the store is open: the first frame need not wait for what nobody can have seen yet.
 
     Args:

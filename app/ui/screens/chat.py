@@ -35,15 +35,13 @@ from app.ui.models.fit_options import FitOptionList
 from app.ui.models.state import LoadRequest, PairService
 from app.ui.terminal.attention import Attention
 from app.ui.transcript.speech import Speech
-from app.ui.widgets.even import Even
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.near_draw import NearCompositor
 
 if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
 
 
-class ChatScreen(BaseScreen[None], ChatBase, Even):
+class ChatScreen(BaseScreen[None], ChatBase):
     """One conversation with one pair.
 
     Args:
@@ -76,7 +74,6 @@ class ChatScreen(BaseScreen[None], ChatBase, Even):
 
     def __init__(self, session: Session, queue: EventQueue, pairs: PairService | None = None) -> None:
         super().__init__(session, pairs)
-        self._compositor = NearCompositor()
         self.input_mode = InputMode(self)
         self.renderer = Renderer(self, self.input_mode.store_soon)
         self.settings = SettingChanges(self, self.renderer)

@@ -18,8 +18,6 @@ from app.core.printable import printable
 from app.ui.key_names import CHOOSE, key
 from app.ui.transcript.absent import Absent
 from app.ui.transcript.folding import Folding
-from app.ui.widgets.even import Even
-from app.ui.widgets.stack import Stack
 
 _GAP = "   "
 
@@ -84,7 +82,7 @@ class Speaker(Static):
             self.post_message(self.Clicked(Wish.EARLIER if 2 * x < len(self._branches) else Wish.LATER))
 
 
-class Speech(VerticalGroup, Stack, Even, can_focus=True):
+class Speech(VerticalGroup, can_focus=True):
     """A message that can be chosen by a click or a key; then letters say what is to become of it.
 
     Args:

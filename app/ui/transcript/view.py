@@ -18,8 +18,6 @@ from app.ui.transcript.absent import Absent
 from app.ui.transcript.column import Entry
 from app.ui.transcript.speech import Speech
 from app.ui.transcript.window import Window
-from app.ui.widgets.even import Even
-from app.ui.widgets.steady_bar import SteadyScrollBar
 
 _LEAST, _STEPS = 1, (4, 7)
 """Windowfuls beside what is seen. With fewer than the least mounted there are more to mount: on the side that the user
@@ -37,7 +35,7 @@ class _Held(NamedTuple):
     offset: float
 
 
-class View(VerticalScroll, Even, can_focus=False):
+class View(VerticalScroll, can_focus=False):
     """A column of entries, of which those near to what is seen are mounted; moves with its end until the user does not.
 
     Whatever comes, goes or grows above it, the first entry in sight stays where it is on the screen. Whoever changes
@@ -64,14 +62,6 @@ class View(VerticalScroll, Even, can_focus=False):
 
     def on_mount(self) -> None:
         self.anchor()
-
-    @property
-    def vertical_scrollbar(self) -> ScrollBar:
-        if self._vertical_scrollbar is None:
-            self._vertical_scrollbar = bar = SteadyScrollBar(thickness=self.scrollbar_size_vertical)
-            bar.display = False
-            self.app._start_widget(self, bar)
-        return self._vertical_scrollbar
 
     # What is mounted
 

@@ -16,14 +16,12 @@ from textual.layout import DockArrangeResult, WidgetPlacement
 from textual.widget import Widget
 
 from app.ui.transcript.column import Column, Entry
-from app.ui.widgets.even import Even
-from app.ui.widgets.stack import Stack
 
 _WIDTH = 100
 """Cells of a message, which is in the middle where there are more."""
 
 
-class Window(VerticalGroup, Stack, Even):
+class Window(VerticalGroup):
     """The column.
 
     Args:

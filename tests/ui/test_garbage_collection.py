@@ -1,4 +1,4 @@
-"""The collector of cycles waits for the end of an answer."""
+"""Full garbage collections wait for the end of an answer."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.ui import sweeping
+from app.ui import garbage_collection
 from app.ui.chat import events
 from tests.ui.chat_driver import open_chat
 
 
 @pytest.fixture
 def collector() -> Iterator[None]:
-    """The collector as it was, afterwards; before, it leaves nothing alone."""
+    """Restore the collector afterwards."""
     before = gc.get_threshold()
     gc.unfreeze()
     yield
@@ -28,9 +28,9 @@ class _Cycle:
 
 
 @pytest.mark.usefixtures("collector")
-def test_old_objects_are_left_alone_and_young_ones_are_not() -> None:
+def test_only_young_objects_are_collected_during_an_answer() -> None:
     young, middle, _ = gc.get_threshold()
-    sweeping.leave_old_objects()
+    garbage_collection.exclude_existing_objects()
 
     assert gc.get_freeze_count()
     assert gc.get_threshold()[:2] == (young, middle)
@@ -38,26 +38,26 @@ def test_old_objects_are_left_alone_and_young_ones_are_not() -> None:
 
 
 @pytest.mark.usefixtures("collector")
-def test_a_sweep_takes_what_was_left() -> None:
-    sweeping.leave_old_objects()
+def test_collect_removes_old_cycles() -> None:
+    garbage_collection.exclude_existing_objects()
     gc.collect(1)
     cycle = _Cycle()
     gc.collect(1)
     del cycle
 
-    sweeping.sweep()
+    garbage_collection.collect()
 
     assert not any(isinstance(thing, _Cycle) for thing in gc.get_objects())
 
 
-async def test_everything_is_looked_at_after_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    swept: list[bool] = []
-    monkeypatch.setattr(events, "REST_S", 0.001)
-    monkeypatch.setattr(events, "sweep", lambda: swept.append(True))
+async def test_an_answer_ends_with_a_full_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    collected: list[bool] = []
+    monkeypatch.setattr(events, "COLLECT_DELAY_S", 0.001)
+    monkeypatch.setattr(events, "collect", lambda: collected.append(True))
     async with open_chat() as chat:
         await chat.send("go")
-        assert not swept
+        assert not collected
         chat.engine.says("an answer")
         chat.engine.finishes()
         await chat.ready()
-        await chat.until(lambda: swept)
+        await chat.until(lambda: collected)
