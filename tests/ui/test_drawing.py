@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from app.ui.sidebar.readouts import Readouts
 
+from app.ui.sidebar.readouts import Readouts
 from tests.ui.chat_driver import open_chat
 from tests.ui.fakes import STATS
 

@@ -23,7 +23,6 @@ from app.ui.transcript.column import Column, Entry
 from app.ui.transcript.markdown import ModelMarkdown
 from app.ui.transcript.message import AnswerMessage
 from app.ui.transcript.plain_text import PlainText
-from app.ui.widgets import even
 from tests.ui.chat_driver import Chat, open_chat
 
 ANSWER = "\n\n".join(f"Paragraph {n} with **bold** words." for n in range(60)) + "\n\nThe very end."
@@ -155,16 +154,6 @@ def test_every_entry_is_where_those_above_it_end(heights: list[int], changes: li
         assert column.tops == list(accumulate(rows, initial=0))
         assert [each.number for each in column.entries] == list(range(len(rows)))
         assert all(map(column.holds, column.entries))
-
-
-async def test_what_lies_where_is_not_noted_row_by_row() -> None:
-    async with conversation("line\n" * 50_000, "Yes.", "And then?", "No.", *["and", "so on\n\n" * 50] * 5) as chat:
-        messages = chat.screen.messages
-        assert messages.said.rows > 50_000
-        arranged = messages.arrange(messages.scrollable_content_region.size)
-        assert arranged.total_region.height == messages.said.rows
-        assert len(arranged.spatial_map._map) <= even._MOST_SQUARES + 1
-        assert not messages.said._styles_cache._dirty_lines
 
 
 # One change at a time

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from textual.app import App, ComposeResult
@@ -12,7 +11,6 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from app.engine.types import DraftingStatus
 from app.ui.reading import code
 from app.ui.reading.ahead import read_ahead
 from app.ui.reading.document import MarkdownDocument
@@ -22,7 +20,6 @@ from app.ui.reading.rows import Row
 from app.ui.widgets.lines_view import LinesView
 from app.ui.widgets.rows_view import RowsView
 from tests.ui.chat_driver import open_chat
-from tests.ui.fakes import STATS
 
 
 def plain(*texts: str) -> list[Row]:
@@ -202,22 +199,6 @@ async def test_the_end_stays_in_sight_in_a_lower_window() -> None:
         for rows in (20, 32, 14):
             await chat.pilot.resize_terminal(100, rows)
             await chat.shows("line 79")
-
-
-async def test_of_the_numbers_those_that_changed_are_drawn(lines_drawn: list[int]) -> None:
-    async with open_chat(size=(140, 40)) as chat:
-        await chat.send("go")
-        chat.engine.says("word", drafting=DraftingStatus("model", "It pays.", "winning", 3.1))
-        await chat.shows("It pays.")
-        await chat.pilot.pause()
-        lines_drawn.clear()
-        chat.screen.status.measured(
-            replace(STATS, predicted_ns=2 * STATS.predicted_ns),
-            DraftingStatus("model", "It pays.", "winning", 3.1),
-            live=True,
-        )
-        await chat.pilot.pause()
-        assert 0 < len(lines_drawn) < 6
 
 
 def test_the_first_code_of_an_answer_finds_everything_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,9 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup
 from textual.content import Content
+from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import var
 from textual.widgets import Static
 
 from app.core.printable import printable
@@ -89,6 +91,9 @@ class Speech(VerticalGroup, can_focus=True):
         speaker: Who speaks.
         node: Its id in the conversation; None until it has one.
     """
+
+    # Do not lay out the children a second time when they grow.
+    virtual_size = var(Size(0, 0))
 
     BINDING_GROUP_TITLE = "Chosen message"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.geometry import Size
 from textual.layout import DockArrangeResult
+from textual.reactive import var
 from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
@@ -44,6 +45,9 @@ class View(VerticalScroll, can_focus=False):
     Args:
         first: What is there before anything is said.
     """
+
+    # Do not lay out the children a second time when they grow.
+    virtual_size = var(Size(0, 0))
 
     def __init__(self, *first: Entry) -> None:
         super().__init__()

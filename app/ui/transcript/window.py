@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalGroup
 from textual.geometry import Offset, Size
 from textual.layout import DockArrangeResult, WidgetPlacement
+from textual.reactive import var
 from textual.widget import Widget
 
 from app.ui.transcript.column import Column, Entry
@@ -30,6 +31,9 @@ class Window(VerticalGroup):
     Attributes:
         column: What is in it, and where.
     """
+
+    # Do not lay out the children a second time when they grow.
+    virtual_size = var(Size(0, 0))
 
     def __init__(self, *first: Entry) -> None:
         super().__init__(id="said")
