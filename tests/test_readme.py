@@ -12,8 +12,7 @@ from textual.binding import Binding
 from app.cli.command_line import every_command, parse_args
 from app.models.catalog import Catalog, shipped_file
 from app.ui.composer.input import PromptInput
-from app.ui.keys.chat_keys import KEYS
-from app.ui.keys.program_keys import PROGRAM_KEYS
+from app.ui.keys.bindings import PROGRAM_KEYS
 
 _README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -64,7 +63,7 @@ def test_every_pair_that_is_named_is_in_the_catalogue() -> None:
 
 
 def test_every_key_of_the_readme_does_what_it_says() -> None:
-    bindings = [one for one in [*PROGRAM_KEYS, *KEYS, *PromptInput.BINDINGS] if isinstance(one, Binding)]
+    bindings = [one for one in [*PROGRAM_KEYS, *CHAT_KEYS, *PromptInput.BINDINGS] if isinstance(one, Binding)]
     does = {
         key: f"{one.description}: {one.tooltip}".lower() for one in reversed(bindings) for key in one.key.split(",")
     }

@@ -56,7 +56,7 @@ def chat(args: argparse.Namespace) -> int:
 
     with paused_during_imports():
         from app.ui.app import TandemApp
-        from app.ui.terminal.paste_parser import take_pastes_whole
+        from app.ui.terminal.input_parser import install_parser
         from app.ui.terminal.stderr_guard import guarded_stderr
 
     def store() -> Store:
@@ -77,7 +77,7 @@ def chat(args: argparse.Namespace) -> int:
         store=store,
         tuning=Tuning(opener.live, opener.again),
     )
-    take_pastes_whole()
+    install_parser()
     try:
         with guarded_stderr(log_file()):
             app.run()

@@ -25,8 +25,8 @@ from app.ui.commands.palette import chat_commands
 from app.ui.event_queue import EventQueue
 from app.ui.garbage_collection import exclude_existing_objects
 from app.ui.key_names import key, name_by, shown
-from app.ui.keys.in_turn import OrderlyApp
-from app.ui.keys.program_keys import PROGRAM_KEYS
+from app.ui.keys.bindings import PROGRAM_KEYS
+from app.ui.keys.input_queue import QueuedInputApp
 from app.ui.look.chosen import keep_theme, wear
 from app.ui.look.themes import DARK, LIGHT, our_names
 from app.ui.models.state import LoadRequest, PairService, Tuning
@@ -48,7 +48,7 @@ _MAINTAIN_S = 5.0
 """Seconds between two checks of a failed disk and of the age of the backup."""
 
 
-class TandemApp(OrderlyApp):
+class TandemApp(QueuedInputApp):
     """The chat; the one way to build it, for the command line and for tests.
 
     Args:

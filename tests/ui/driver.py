@@ -35,7 +35,7 @@ class Driver:
         """Wait until every key that was pressed has had its effect."""
         app = self.pilot.app
         assert isinstance(app, TandemApp)
-        await self.until(lambda: app.in_turn.is_idle)
+        await self.until(lambda: app.input_queue.is_idle)
 
     async def shows(self, text: str) -> None:
         await self.until(lambda: text in self.text)

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from app.ui.commands.command import Command
 from app.ui.key_names import CHOOSE, key
-from app.ui.keys.program_keys import CAN_SUSPEND
+from app.ui.keys.bindings import CAN_SUSPEND
 from app.ui.reading.rows import Columns, Row, TableRow
 
 

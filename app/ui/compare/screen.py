@@ -27,7 +27,7 @@ from app.ui.compare.course import Comparing
 from app.ui.compare.outcome import Outcome
 from app.ui.compare.side_pane import SidePane
 from app.ui.event_dispatcher import EventHandler
-from app.ui.keys.bar import KeyBar
+from app.ui.keys.footer import KeyBar
 from app.ui.text import n_in_common
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint

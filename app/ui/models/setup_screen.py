@@ -19,7 +19,7 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
-from app.ui.keys.bar import KeyBar
+from app.ui.keys.footer import KeyBar
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.downloads import LOOK_S, DownloadBars
 from app.ui.models.pair_list import PairList, default_text, question

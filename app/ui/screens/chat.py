@@ -28,8 +28,8 @@ from app.ui.composer.suggestions import Suggestions
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.event_dispatcher import EventDispatcher, EventHandler
 from app.ui.event_queue import EventQueue
-from app.ui.keys.chat_keys import KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS
-from app.ui.keys.order import in_order
+from app.ui.keys.bindings import CHAT_KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS
+from app.ui.keys.footer import in_order
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import FitOptionList
 from app.ui.models.state import LoadRequest, PairService
@@ -52,7 +52,7 @@ class ChatScreen(BaseScreen[None], ChatBase):
 
     AUTO_FOCUS = "PromptInput"
     BINDING_GROUP_TITLE = "Chat"
-    BINDINGS: ClassVar[list[BindingType]] = KEYS
+    BINDINGS: ClassVar[list[BindingType]] = CHAT_KEYS
 
     class EventsArrived(Message):
         """An event arrived that should not wait."""

@@ -12,9 +12,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from app.ui.base_screen import SubScreen
-from app.ui.keys.bar import KeyBar
-from app.ui.keys.listing import Key
-from app.ui.keys.table import KeyTable
+from app.ui.keys.footer import KeyBar
+from app.ui.keys.key_list import Key, KeyTable
 from app.ui.widgets.header import HeaderLine
 
 _Group = tuple[str, Sequence[Key]]

@@ -14,8 +14,8 @@ from app.ui.conversations.picker import ConversationPicker
 from app.ui.conversations.screen import ConversationsScreen
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.conversations.title_input import TitleInput
-from app.ui.keys.own import Places, granted
-from app.ui.keys.program_keys import PROGRAM_KEYS
+from app.ui.keys.bindings import PROGRAM_KEYS
+from app.ui.keys.custom_keys import Places, valid_keys
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.setup_screen import SetupScreen
 from app.ui.screens.chat import ChatScreen
@@ -49,6 +49,6 @@ def take_keys(app: App[Any], wishes: Mapping[str, str]) -> list[str]:
         app: The program.
         wishes: Keys by the ids of bindings.
     """
-    met, told = granted(wishes, places())
+    met, told = valid_keys(wishes, places())
     app.set_keymap(met)
     return told

@@ -74,7 +74,7 @@ class Navigation:
 
     def keys(self) -> None:
         """Show every key of what is on the screen."""
-        from app.ui.keys.listing import every_key
+        from app.ui.keys.key_list import every_key
         from app.ui.screens.key_list import KeyListScreen
 
         if not self._has(KeyListScreen):

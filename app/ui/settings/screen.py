@@ -25,7 +25,7 @@ from app.settings.live import LiveSettings
 from app.settings.table import Setting
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
-from app.ui.keys.bar import KeyBar
+from app.ui.keys.footer import KeyBar
 from app.ui.settings.edits import PRESET, SettingEdits, SettingView, stepped
 from app.ui.settings.setting_list import RELOAD, SettingList
 from app.ui.text import MARK

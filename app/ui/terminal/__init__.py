@@ -1,7 +1,6 @@
-"""Manners towards the terminal and the system.
+"""The terminal and the system around it.
 
-sequences     what is said past the screen         paste_parser  pastes, taken whole
-copying       to where other programs paste from   attention     telling a user who looks elsewhere
+input_parser  pastes and alt keys                  copying       the clipboard
+sequences     control sequences past the screen    attention     a notification after a long answer
 signals       being ended from outside             stderr_guard  keeps native output off the screen
-windows_characters    what Windows' console tells in halves
 """

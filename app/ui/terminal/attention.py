@@ -1,4 +1,4 @@
-"""Tells a user who looks elsewhere that a long answer has ended."""
+"""Notify a user in another window that a long answer has ended."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from textual.app import App
 from app.ui.terminal.sequences import send
 
 LONG_S = 20.0
-"""An answer that is waited for at the screen is not worth a sound."""
+"""Shorter answers do not notify."""
 _BELL = "\a"
 _BY_OSC_9 = ("iTerm.app", "WezTerm", "ghostty")
 _BY_OSC_777 = ("rxvt", "foot")
 
 
 class Attention:
-    """Times answers, and calls if one took long and the terminal has lost the focus.
-
-    A terminal that does not tell its focus counts as looked at.
+    """Time answers; notify if one took long and the terminal has lost the focus, as far as it reports that.
 
     Args:
         app: The application.
@@ -30,21 +28,21 @@ class Attention:
         self._app = app
         self._began: float | None = None
         self.wanted = True
-        """Whether to call at all."""
+        """Whether notifications are on."""
 
     def begin(self) -> None:
-        """An answer was asked for."""
+        """Start the timer."""
         self._began = monotonic()
 
     def end(self) -> None:
-        """It has ended."""
+        """Stop the timer, and notify if the answer took long."""
         began, self._began = self._began, None
         if began is not None and self.wanted and not self._app.app_focus and monotonic() - began >= LONG_S:
-            # No word of the answer: others may see the message.
-            self.call(f"The answer is there, after {monotonic() - began:.0f} s")
+            # Without text of the answer: others may see the notification.
+            self.call(f"Answer finished after {monotonic() - began:.0f} s")
 
     def call(self, text: str) -> None:
-        """Draw attention, with a message where the terminal can show one."""
+        """Ring the bell, with a message where the terminal can show one."""
         sequence = notification(text)
         if sequence != _BELL:
             send(self._app, sequence)
@@ -52,7 +50,7 @@ class Attention:
 
 
 def notification(text: str) -> str:
-    """The control sequence that shows a message in this terminal; a bell where none is known to."""
+    """Return the control sequence that shows a message in this terminal; a bell where none is known."""
     program, term = os.environ.get("TERM_PROGRAM", ""), os.environ.get("TERM", "")
     if term.startswith(_BY_OSC_777):
         return f"\x1b]777;notify;Tandem;{text}\x1b\\"

@@ -1,4 +1,4 @@
-"""What is said to the terminal itself, past the screen."""
+"""Control sequences for the terminal itself, past the screen."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ _ESCAPE = "\x1b"
 
 
 def send(app: App[Any], sequence: str) -> bool:
-    """Send a control sequence; inside tmux through it, if the user's tmux lets such pass.
-
-    Returns:
-        Whether there is a terminal to send to.
-    """
+    """Send a control sequence, also through tmux; return whether there is a terminal."""
     driver = app._driver
     if driver is None or app.is_headless:
         return False
@@ -25,5 +21,5 @@ def send(app: App[Any], sequence: str) -> bool:
 
 
 def through_tmux(sequence: str) -> str:
-    """The sequence wrapped for the terminal that tmux runs in."""
+    """Wrap a sequence for the terminal that tmux runs in."""
     return f"{_ESCAPE}Ptmux;{sequence.replace(_ESCAPE, _ESCAPE * 2)}{_ESCAPE}\\"

@@ -1,4 +1,4 @@
-"""Being ended from outside: the terminal is restored, and what was said is kept."""
+"""Restore the terminal and save the conversation when the process is ended from outside."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from contextlib import suppress
 from types import FrameType
 
 _BASE = 128
-"""A shell's exit code for a signal is this and its number."""
+"""Plus the number of a signal: a shell's exit code."""
 _PATIENCE_S = 3.0
 
 
 def end_politely(leave: Callable[[int], None]) -> None:
-    """Call `leave` with an exit code, on the running event loop, when the program is ended from outside.
+    """Call `leave` with an exit code on the running event loop after SIGTERM, SIGHUP, or Ctrl+Break on Windows.
 
-    Of such signals Windows has Ctrl+Break alone. A terminal that has gone, or is no longer read, takes no last words:
-    what restores it could wait for ever, so the process ends some seconds later in any case. The loop itself may be
-    waiting for such a terminal, and hears nothing then; the time runs all the same.
+    Restoring a terminal that is gone could wait forever, so the process ends some seconds later in any case.
     """
     if threading.current_thread() is not threading.main_thread():
         return
@@ -32,7 +30,7 @@ def end_politely(leave: Callable[[int], None]) -> None:
         deadline = threading.Timer(_PATIENCE_S, os._exit, (code,))
         deadline.daemon = True
         deadline.start()
-        # The loop may have ended, and the program with it, but for the models.
+        # The loop may have ended.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(leave, code)
 

@@ -1,4 +1,4 @@
-"""Native libraries write to file descriptor 2 whenever they like; on a full screen that is noise over the text."""
+"""Keep what native libraries write to file descriptor 2 off the screen."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from pathlib import Path
 from app.core import regular_file
 
 MAX_LOG_BYTES = 1 << 20
-"""A larger log makes way when the program begins; the one before it is kept beside it."""
+"""A larger log is renamed at the start."""
 
 
 @contextmanager
 def guarded_stderr(log_file: Path) -> Iterator[None]:
     """Send file descriptor 2 to a file, while Python's own standard error keeps the terminal.
 
-    Textual draws on `sys.__stderr__` (Linux and macOS), so both Python names move to a duplicate. The duplicate is of
-    standard output where standard error is not the terminal, so that `tandem 2>file` still has a screen.
+    Textual draws on `sys.__stderr__` (Linux and macOS), so both Python names move to a duplicate: of standard output
+    where standard error is not the terminal, so that `tandem 2>file` still has a screen.
 
     Args:
-        log_file: Where the noise goes; nowhere if it cannot be opened.
+        log_file: Receives the output; without it the output is dropped.
     """
     sys.stderr.flush()
     saved = os.dup(2)
     screen = os.fdopen(os.dup(2 if os.isatty(2) else 1), "w", encoding="utf-8", errors="replace", buffering=1)
     streams = sys.stderr, sys.__stderr__
-    noise = _open(log_file)
+    log = _open(log_file)
     try:
-        os.dup2(noise, 2)
+        os.dup2(log, 2)
         sys.stderr = sys.__stderr__ = screen  # type: ignore[misc]
         yield
     finally:
         sys.stderr, sys.__stderr__ = streams  # type: ignore[misc]
         os.dup2(saved, 2)
-        for descriptor in (saved, noise):
+        for descriptor in (saved, log):
             os.close(descriptor)
         with suppress(OSError):
             screen.close()

@@ -77,7 +77,7 @@ class Home:
             patch.setattr("app.ui.event_dispatcher.FASTEST_S", 0.02)
             patch.setattr("app.ui.event_dispatcher.SLOWEST_S", 0.02)
             # On a machine that is busy with other tests a screen takes longer to open than a user's would.
-            patch.setattr("app.ui.keys.in_turn.PATIENCE_S", 30.0)
+            patch.setattr("app.ui.keys.input_queue.PATIENCE_S", 30.0)
             patch.chdir(self.folder)
             yield
 
@@ -137,7 +137,7 @@ class Program:
         """Let everything that was begun come to rest."""
         while self.runs:
             await self.pilot.pause()
-            if self.app.in_turn.is_idle:
+            if self.app.input_queue.is_idle:
                 return
 
     # Moves

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 from textual import events
-from textual.app import App, ComposeResult
-from textual.widgets import Input
+from textual.app import App
 
 from app.conversations.store import Store
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.composer.input import PromptInput
-from app.ui.keys.in_turn import OrderlyApp
+from app.ui.keys.input_queue import QueuedInputApp
 from app.ui.screens.chat import ChatScreen
-from app.ui.terminal.paste_parser import PasteParser
+from app.ui.terminal.input_parser import InputParser
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.models.driver import open_setup
 from tests.ui.monkey.haste import must_end_alike, random_bursts
@@ -100,13 +99,13 @@ async def test_random_bursts_end_as_their_keys_one_by_one(seed: int) -> None:
 
 
 async def test_a_key_that_overtakes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OrderlyApp, "on_event", App.on_event)
+    monkeypatch.setattr(QueuedInputApp, "on_event", App.on_event)
     with pytest.raises(TroubleError, match="at once"):
         await must_end_alike((SAID, BURSTS["settings"]))
 
 
 async def test_a_key_that_takes_forever_keeps_the_others_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.keys.in_turn.PATIENCE_S", 0.01)
+    monkeypatch.setattr("app.ui.keys.input_queue.PATIENCE_S", 0.01)
     ends = asyncio.Event()
     async with open_chat() as chat:
         monkeypatch.setattr(chat.screen.sender, "send", lambda text: ends.wait())
@@ -123,12 +122,12 @@ async def test_a_key_that_takes_forever_keeps_the_others_for_a_while_only(monkey
 async def test_where_keys_are_kept_no_longer_enter_still_sends_all_that_was_typed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("app.ui.keys.in_turn.PATIENCE_S", 0.01)
+    monkeypatch.setattr("app.ui.keys.input_queue.PATIENCE_S", 0.01)
     sent: list[str] = []
     ends = asyncio.Event()
     async with open_chat() as chat:
         app = chat.pilot.app
-        assert isinstance(app, OrderlyApp)
+        assert isinstance(app, QueuedInputApp)
 
         async def send(text: str) -> None:
             sent.append(text)
@@ -138,11 +137,13 @@ async def test_where_keys_are_kept_no_longer_enter_still_sends_all_that_was_type
         app.post_message(events.Key("x", "x"))
         hit(chat, "enter")
         try:
-            await without_the_pilot(lambda: app.in_turn._is_late)
+            await without_the_pilot(lambda: app.input_queue._is_late)
             for character in "yz":
                 app.post_message(events.Key(character, character))
             hit(chat, "enter")
-            await without_the_pilot(lambda: not chat.prompt and app.in_turn._is_late and not app.in_turn._waiting)
+            await without_the_pilot(
+                lambda: not chat.prompt and app.input_queue._is_late and not app.input_queue._waiting
+            )
         finally:
             ends.set()
         await chat.until(lambda: len(sent) > 1)
@@ -152,7 +153,7 @@ async def test_where_keys_are_kept_no_longer_enter_still_sends_all_that_was_type
 async def test_text_with_alt_is_text_and_stops_no_answer() -> None:
     async with open_chat() as chat:
         await chat.send("Hello")
-        parser = PasteParser()
+        parser = InputParser()
         for event in [*parser.feed("\x1b.x"), *parser.feed("")]:
             chat.pilot.app.post_message(event)
         await chat.until(lambda: chat.prompt == ".x")
@@ -176,7 +177,7 @@ async def test_alt_does_in_the_prompt_what_it_does_in_shells_and_stops_no_answer
     async with open_chat() as chat:
         await chat.send("Hello")
         await chat.type("one two")
-        parser = PasteParser()
+        parser = InputParser()
         for event in [*parser.feed(sequence), *parser.feed("")]:
             chat.pilot.app.post_message(event)
         prompt = chat.screen.query_one(PromptInput)
@@ -188,28 +189,7 @@ async def test_an_own_key_with_alt_is_no_text() -> None:
     async with open_chat() as chat:
         chat.pilot.app.set_keymap({"chat.tokens": "alt+k"})
         before = chat.text
-        for event in [*(parser := PasteParser()).feed("\x1bk"), *parser.feed("")]:
+        for event in [*(parser := InputParser()).feed("\x1bk"), *parser.feed("")]:
             chat.pilot.app.post_message(event)
         await chat.until(lambda: chat.text != before)
         assert chat.prompt == ""
-
-
-class OneLine(OrderlyApp):
-    """An editor in which alt means nothing."""
-
-    taken = ""
-
-    def compose(self) -> ComposeResult:
-        yield Input("text")
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.taken = event.value
-
-
-async def test_enter_with_alt_is_enter_where_alt_means_nothing() -> None:
-    app = OneLine()
-    async with app.run_test() as pilot:
-        for event in [*(parser := PasteParser()).feed("\x1b\r"), *parser.feed("")]:
-            app.post_message(event)
-        await pilot.pause()
-        assert app.taken == "text"

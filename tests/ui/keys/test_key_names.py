@@ -32,7 +32,7 @@ _LITERAL = {
     "cli/setup/command.py": {"enter"},
     # These say what a key may be called.
     "settings/checking.py": {"f8", "ctrl+k"},
-    "ui/keys/own.py": {"ctrl+k", "f8"},
+    "ui/keys/custom_keys.py": {"ctrl+k", "f8"},
     "cli/settings/command.py": {"f8"},
     # This list takes its keys itself.
     "ui/models/way_list.py": {"esc"},

@@ -1,12 +1,36 @@
-"""The keys of the chat screen, and their order in its last line."""
+"""The keys of the program and of the chat; f1, the footer and the user's own keys are made from these bindings."""
 
 from __future__ import annotations
+
+import sys
 
 from textual.binding import Binding, BindingType
 
 from app.ui.key_names import CHOOSE
 
-KEYS: list[BindingType] = [
+PROGRAM_KEYS: list[BindingType] = [
+    Binding("ctrl+q", "quit", "quit", id="app.quit", tooltip="Stop everything and leave", priority=True),
+    Binding("ctrl+p", "command_palette", "commands", id="app.commands", tooltip="Look for a command", priority=True),
+    Binding("f1", "keys", "keys", id="app.keys", tooltip="Show every key"),
+    # Where nothing is selected: what edits text has it for copying.
+    Binding("ctrl+c", "help_quit", "stop", id="app.interrupt", tooltip="Stop the answer; once more, leave", show=False),
+]
+CAN_SUSPEND = sys.platform != "win32"
+# As in a shell, wherever the cursor is. Windows cannot suspend.
+if CAN_SUSPEND:
+    PROGRAM_KEYS.append(
+        Binding(
+            "ctrl+z",
+            "suspend_process",
+            "suspend",
+            id="app.suspend",
+            tooltip="Suspend Tandem; fg brings it back",
+            show=False,
+            priority=True,
+        )
+    )
+
+CHAT_KEYS: list[BindingType] = [
     Binding(
         "escape",
         "leave_task",

@@ -7,14 +7,13 @@ from collections import Counter
 from textual.binding import Binding
 from textual.widgets import TextArea
 
-from app.ui.keys.chat_keys import KEYS
-from app.ui.keys.editing import in_words
-from app.ui.keys.listing import Key, keys_of
+from app.ui.keys.bindings import CHAT_KEYS
+from app.ui.keys.key_list import Key, editor_keys, keys_of
 from app.ui.screens.keymap import places
 
 
 def test_two_things_on_one_key_are_one_row() -> None:
-    found = keys_of(KEYS, {})
+    found = keys_of(CHAT_KEYS, {})
 
     assert [key.does for key in found if key.keys == "esc"] == ["Stop editing, else stop the answer; its text stays"]
 
@@ -43,14 +42,14 @@ def test_keys_of_the_users_own_are_listed_as_people_read_them() -> None:
 
 
 def test_a_key_of_the_users_own_parts_what_was_on_one_key() -> None:
-    found = keys_of(KEYS, {"chat.stop": "f9"})
+    found = keys_of(CHAT_KEYS, {"chat.stop": "f9"})
 
     assert Key("esc", "Stop editing") in found
     assert Key("f9", "Stop the answer; its text stays", "esc") in found
 
 
 def test_an_editors_own_keys_are_said_in_words_all_of_them() -> None:
-    named = in_words(Binding.make_bindings(TextArea.BINDINGS))
+    named = editor_keys(Binding.make_bindings(TextArea.BINDINGS))
     phrases = {binding.key: binding.tooltip for binding in named}
     assert phrases["ctrl+shift+left"] == "Select one word to the left"
     assert phrases["home"] == "Move to the beginning of the line"

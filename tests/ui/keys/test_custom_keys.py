@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.binding import Binding, BindingType
 
-from app.ui.keys.own import granted
+from app.ui.keys.custom_keys import valid_keys
 from app.ui.screens.keymap import places
 
 HERE: list[list[BindingType]] = [
@@ -15,11 +15,11 @@ HERE: list[list[BindingType]] = [
 
 
 def test_a_wish_that_can_be_met() -> None:
-    assert granted({"a": "F8", "b": "ctrl+k, f9"}, HERE) == ({"a": "f8", "b": "ctrl+k,f9"}, [])
+    assert valid_keys({"a": "F8", "b": "ctrl+k, f9"}, HERE) == ({"a": "f8", "b": "ctrl+k,f9"}, [])
 
 
 def test_two_may_change_places() -> None:
-    assert granted({"a": "ctrl+d", "b": "ctrl+r"}, HERE) == ({"a": "ctrl+d", "b": "ctrl+r"}, [])
+    assert valid_keys({"a": "ctrl+d", "b": "ctrl+r"}, HERE) == ({"a": "ctrl+d", "b": "ctrl+r"}, [])
 
 
 @pytest.mark.parametrize(
@@ -34,15 +34,15 @@ def test_two_may_change_places() -> None:
     ],
 )
 def test_a_key_that_cannot_be_is_told_and_the_old_one_stays(wishes: dict[str, str], told: str) -> None:
-    assert granted(wishes, HERE) == ({}, [told])
+    assert valid_keys(wishes, HERE) == ({}, [told])
 
 
 def test_the_same_key_on_another_screen_is_no_clash() -> None:
-    assert granted({"c": "ctrl+r"}, HERE) == ({"c": "ctrl+r"}, [])
+    assert valid_keys({"c": "ctrl+r"}, HERE) == ({"c": "ctrl+r"}, [])
 
 
 def test_the_programs_own_keys_do_not_clash() -> None:
     known = {binding.id: binding.key for place in places() for binding in place if isinstance(binding, Binding)}
     named = {str(identity): key for identity, key in known.items() if identity}
-    assert granted(named, places()) == (named, [])
+    assert valid_keys(named, places()) == (named, [])
     assert {"chat.settings", "prompt.break_line", "settings.reset", "app.quit"} <= set(named)

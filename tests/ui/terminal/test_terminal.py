@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -28,7 +25,7 @@ from app.ui.composer.suggestions import CHOSEN
 from app.ui.terminal import copying
 from app.ui.terminal.attention import Attention, notification
 from app.ui.terminal.copying import copy_text
-from app.ui.terminal.paste_parser import PasteParser, take_pastes_whole
+from app.ui.terminal.input_parser import InputParser
 from app.ui.terminal.sequences import through_tmux
 from app.ui.terminal.signals import end_politely
 from app.ui.terminal.stderr_guard import MAX_LOG_BYTES, guarded_stderr
@@ -38,12 +35,12 @@ from tests.ui.conftest import Programs
 HOSTILE = "red \x1b[31mword\x1b[0m and\rmore text that is longer than any key"
 
 
-def parsed(parser: PasteParser, *reads: str) -> list[Message]:
+def parsed(parser: InputParser, *reads: str) -> list[Message]:
     return [event for read in reads for event in parser.feed(read)]
 
 
 def test_an_escape_in_a_paste_presses_no_key() -> None:
-    found = parsed(PasteParser(), f"a\x1b[200~{HOSTILE}\x1b[201~b")
+    found = parsed(InputParser(), f"a\x1b[200~{HOSTILE}\x1b[201~b")
     assert [type(event) for event in found] == [events.Key, events.Paste, events.Key]
     assert isinstance(found[1], events.Paste)
     assert found[1].text == HOSTILE
@@ -54,13 +51,13 @@ def test_a_paste_is_whole_wherever_reads_cut_it(cuts: list[int]) -> None:
     stream = f"\x1b[200~{HOSTILE}\x1b[201~"
     # The mark that begins it is left to Textual where a read cuts it.
     at = sorted({0, len(stream), *(max(6, cut) for cut in cuts if cut < len(stream))})
-    pastes = parsed(PasteParser(), *(stream[a:b] for a, b in pairwise(at)))
+    pastes = parsed(InputParser(), *(stream[a:b] for a, b in pairwise(at)))
     assert [event.text for event in pastes if isinstance(event, events.Paste)] == [HOSTILE]
     assert len(pastes) == 1
 
 
 def test_keys_are_read_as_before() -> None:
-    found = parsed(PasteParser(), "a\x1b[A", "")
+    found = parsed(InputParser(), "a\x1b[A", "")
     assert [event.key for event in found if isinstance(event, events.Key)] == ["a", "up"]
 
 
@@ -161,62 +158,6 @@ def test_ctrl_break_is_told_on_the_loop_of_windows() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
     assert done.returncode == 128 + signal.SIGINT
-
-
-class Character(ctypes.Union):
-    """As Windows' headers have it, which Textual's driver is written after."""
-
-    _fields_ = (("AsciiChar", ctypes.c_char), ("UnicodeChar", ctypes.c_wchar))
-
-
-@pytest.fixture
-def console(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[str]], list[Message]]:
-    """What Textual's driver for Windows makes of reads of the console: each character a record, and one as it is let
-    go."""
-
-    class Key(ctypes.Structure):
-        _fields_ = (("bKeyDown", ctypes.c_int), ("uChar", Character))
-
-    class Told(ctypes.Structure):
-        """What is behind it in memory."""
-
-        _fields_ = Key._fields_
-
-    driver = ModuleType("win32")
-    vars(driver)["KEY_EVENT_RECORD"] = Key
-    monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setitem(sys.modules, "textual.drivers.win32", driver)
-    monkeypatch.setattr("textual.drivers.win32", driver, raising=False)
-    take_pastes_whole()
-    take_pastes_whole()
-    parser = vars(driver)["XTermParser"]()
-
-    def read(reads: Sequence[str]) -> list[Message]:
-        found: list[Message] = []
-        for units in reads:
-            told = [Told(down, Character(UnicodeChar=unit)) for unit in units for down in (1, 0)]
-            records = map(Key.from_buffer_copy, told)
-            seen = [(record.bKeyDown, record.uChar.UnicodeChar) for record in records]
-            text = "".join(character for down, character in seen if down)
-            found += parser.feed(text.encode("utf-16", "surrogatepass").decode("utf-16"))
-        return found
-
-    return read
-
-
-def test_windows_parts_a_character_and_the_paste_around_it_is_whole(
-    console: Callable[[Sequence[str]], list[Message]],
-) -> None:
-    (paste,) = console(["\x1b[200~a\nfine \ud83d", "\ude09 day\x1b[2", "01~"])
-
-    assert isinstance(paste, events.Paste)
-    assert paste.text == "a\nfine \U0001f609 day"
-
-
-def test_windows_tells_of_ctrl_by_itself_and_it_is_no_key(console: Callable[[Sequence[str]], list[Message]]) -> None:
-    found = console(["\x00", "\x00\x03", "a\ud83d", "b\ude09c"])
-
-    assert [event.key for event in found if isinstance(event, events.Key)] == ["ctrl+c", "a", "b", "c"]
 
 
 def test_pbcopy_is_told_the_encoding(monkeypatch: pytest.MonkeyPatch, clipboard_programs: Programs) -> None:

@@ -1,7 +1,8 @@
-"""The last line: as many keys as fit, each of them whole, and always the way to the others."""
+"""The last line: as many keys as fit, in order, and always those that quit and list every key."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,21 +13,21 @@ from textual.screen import Screen
 from app.ui.widgets.words import Word, Words
 
 _RIGHT = ("app.quit", "app.keys")
-"""The keys that are never left out."""
+"""The keys that are always shown."""
 
 
 class KeyBar(Words):
-    """The keys of the screen it is on, in the order of the screen's `active_bindings`."""
+    """Show the keys of the screen in the order of its `active_bindings`."""
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._on_bindings)
         self.call_after_refresh(self._on_bindings, self.screen)
 
     def _on_bindings(self, screen: Screen[Any]) -> None:
-        # While the terminal is not looked at nothing has the focus; its keys will be back with it.
+        # Without the terminal's focus no widget has the focus; its keys come back with it.
         if not self.is_attached or screen is not self.screen or not self.app.app_focus:
             return
-        # One action has one place, whatever the number of its keys; of two that are called the same the first counts.
+        # One entry for each description; the first binding counts.
         shown: dict[str, ActiveBinding] = {}
         for active in screen.active_bindings.values():
             if active.binding.show:
@@ -44,3 +45,22 @@ class KeyBar(Words):
             return Word(Content.styled(f"{key} {what}", "$quiet"), None)
         text = Content.assemble((key, "$foreground"), (f" {what}", "$quiet"))
         return Word(text, partial(self.app.simulate_key, binding.key))
+
+
+def in_order(
+    bindings: dict[str, ActiveBinding], first: Sequence[str], idle: Collection[str] = ()
+) -> dict[str, ActiveBinding]:
+    """Return the bindings of a screen, those for its last line first.
+
+    Args:
+        bindings: The active ones.
+        first: Ids for the last line, most important first.
+        idle: Ids without anything to do. They are dimmed, not disabled: pressing one may say why.
+    """
+
+    def rank(item: tuple[str, ActiveBinding]) -> int:
+        identity = item[1].binding.id
+        return first.index(identity) if identity in first else len(first)
+
+    shown = {key: one._replace(enabled=one.enabled and one.binding.id not in idle) for key, one in bindings.items()}
+    return dict(sorted(shown.items(), key=rank))

@@ -1,8 +1,7 @@
-"""Keys, pastes and clicks in turn: each finds the program as the one before it has left it.
+"""Handle keys, pastes and clicks one after the other.
 
-Textual hands a key to what has the focus when it arrives, and looks for its binding when it has bubbled up from there.
-Of keys that come at once (a macro, a slow line, a program that was busy) the later ones go where the first were to
-lead away from: what was typed for one place is lost in another.
+Textual gives a key to the widget that has the focus when it arrives. Of keys that arrive together (a macro, a slow
+line, a busy program) the later ones would go to the widget that the first ones leave.
 """
 
 from __future__ import annotations
@@ -23,31 +22,30 @@ from app.ui.aside import PATIENCE_S
 
 _WHEEL = (events.MouseScrollDown, events.MouseScrollUp, events.MouseScrollLeft, events.MouseScrollRight)
 _LOOK_S = 0.05
-"""How often is looked whether what is waited for has gone: what goes does not say so."""
+"""Poll interval in seconds; widget removal sends no event."""
 
 
-class OrderlyApp(App[None]):
-    """A program whose input has its effect in turn."""
+class QueuedInputApp(App[None]):
+    """An app that handles input in order."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.in_turn = InTurn(self, super().on_event)
+        self.input_queue = InputQueue(self, super().on_event)
 
     async def on_event(self, event: events.Event) -> None:
-        # What was given to a widget comes up from there once more.
+        # A forwarded event comes back from its widget.
         is_fresh = isinstance(event, (events.InputEvent, events.Paste)) and not event.is_forwarded
-        await (self.in_turn.add(event) if is_fresh else super().on_event(event))
+        await (self.input_queue.add(event) if is_fresh else super().on_event(event))
 
 
-class InTurn:
-    """The user's input, one thing at a time.
+class InputQueue:
+    """Queue input events until the app is at rest.
 
-    Text waits for no text: it goes to the same editor, which takes it in order. Everything else waits until the
-    program has come to rest, and lets what follows wait for that.
+    Text after text does not wait: it goes to the same editor, in order.
 
     Args:
-        app: The program.
-        take: Lets an event have its effect.
+        app: The app.
+        take: Handles an event.
     """
 
     def __init__(self, app: App[Any], take: Callable[[events.Event], Awaitable[None]]) -> None:
@@ -61,11 +59,11 @@ class InTurn:
 
     @property
     def is_idle(self) -> bool:
-        """Whether everything has had its effect."""
+        """Whether every event was handled."""
         return not self._waiting and self._resting is None
 
     async def add(self, event: events.Event) -> None:
-        """Let an event have its effect, now or in its turn."""
+        """Handle an event, now or in its turn."""
         self._waiting.append(event)
         await self._go_on()
 
@@ -77,7 +75,6 @@ class InTurn:
                 self._rest()
                 return
             self._waiting.popleft()
-            event = self._without_alt(event)
             self._before = (*self._places(), *self._under(event))
             self._is_quiet = self._is_quiet and _is_passing(event)
             await self._take(event)
@@ -85,7 +82,7 @@ class InTurn:
                 self._rest()
 
     def _is_text(self, event: events.Event) -> bool:
-        """Whether an event is text for the editor that has the focus."""
+        """Return whether an event is text for the focused editor."""
         focused = self._app.focused
         if not isinstance(focused, (Input, TextArea)):
             return False
@@ -93,15 +90,8 @@ class InTurn:
             return not self._is_bound(event.key)
         return isinstance(event, events.Paste)
 
-    def _without_alt(self, event: events.Event) -> events.Event:
-        """Enter and its like are what they are without alt, where alt does nothing; letters are so by themselves."""
-        if not isinstance(event, events.Key) or event.is_printable or event.character is None:
-            return event
-        name = event.key.removeprefix("alt+")
-        return event if name == event.key or self._is_bound(event.key) else events.Key(name, event.character)
-
     def _is_bound(self, key: str) -> bool:
-        """Whether a key does something here, those of the user's own included."""
+        """Return whether a key is bound here."""
         try:
             chain = self._app.screen._binding_chain
         except ScreenStackError:
@@ -114,7 +104,7 @@ class InTurn:
         self._resting = asyncio.create_task(self._come_to_rest())
 
     async def _come_to_rest(self) -> None:
-        # A key that is still at work then, on a disk that does not answer say, keeps the others no longer.
+        # A key that waits for a disk keeps the others for a moment only.
         late = asyncio.get_running_loop().call_later(PATIENCE_S, self._lose_patience)
         while self._app.is_running and not await self._is_at_rest():
             pass
@@ -127,10 +117,9 @@ class InTurn:
         self._app.call_later(self._go_on)
 
     async def _is_at_rest(self) -> bool:
-        """Let a message pass through all that a key can reach; returns whether it met no other.
+        """Send a message through every widget that a key can reach; return whether it met no other message.
 
-        Messages are dealt with in order: what was under way has ended when it has passed, and nothing has come of it
-        if there was no other.
+        Messages are handled in order, so earlier ones have been handled when it has passed.
         """
         nodes = tuple(dict.fromkeys((*self._before, *self._places())))
         passing = _Passing()
@@ -144,7 +133,7 @@ class InTurn:
         return arrived and passing.was_alone and set(self._places()) <= set(nodes)
 
     def _places(self) -> tuple[DOMNode, ...]:
-        """Where keys go, and everything that they pass on their way up."""
+        """Return the focused widget and its ancestors."""
         try:
             focused = self._app.focused or self._app.screen
         except ScreenStackError:
@@ -152,7 +141,7 @@ class InTurn:
         return tuple(focused.ancestors_with_self)
 
     def _under(self, event: events.Event) -> tuple[DOMNode, ...]:
-        """The same for the mouse."""
+        """Return the widget under the mouse and its ancestors."""
         if not isinstance(event, events.MouseEvent):
             return ()
         try:
@@ -162,17 +151,17 @@ class InTurn:
 
 
 class _Passing:
-    """A message on its way through places in which it changes nothing."""
+    """A message that passes through widgets and changes nothing."""
 
     def __init__(self) -> None:
         self._sent: list[Message] = []
         self._met = 0
         self._arrived = asyncio.Event()
         self.was_alone = True
-        """Whether nothing else was dealt with in these places meanwhile."""
+        """Whether no other message was handled meanwhile."""
 
     async def through(self, places: Sequence[DOMNode], wait_s: float) -> bool:
-        """Pass through all of them at once; returns whether it has, after some time: one may be busy, or gone."""
+        """Pass through all of them; return False after some time: one may be busy, or gone."""
         self._sent = [message for place in places if place.post_message(message := events.Callback(_nothing))]
         try:
             await asyncio.wait_for(self._arrived.wait(), wait_s)
@@ -181,7 +170,7 @@ class _Passing:
         return True
 
     def saw(self, message: Message) -> None:
-        """A message was dealt with in one of the places."""
+        """Count a message that was handled."""
         if any(message is sent for sent in self._sent):
             self._met += 1
         else:
@@ -191,9 +180,9 @@ class _Passing:
 
 
 def _nothing() -> None:
-    """What is done about a message that only passes."""
+    """Do nothing."""
 
 
 def _is_passing(event: events.Event) -> bool:
-    """Whether an event decides nothing about where the next one goes."""
+    """Return whether an event leaves the focus where it is."""
     return isinstance(event, (events.MouseMove, *_WHEEL))

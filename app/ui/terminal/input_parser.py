@@ -1,0 +1,64 @@
+"""Textual's parser of terminal input, with two changes.
+
+- Textual 8.2.8 reads a paste one character at a time, so an escape character in it begins a key: up to 32 characters
+  behind it, line ends among them, become key presses. Colored text, pasted from tmux, would send itself.
+- Of alt and a key Textual reports alt only for letters and digits; alt+enter begins a new line in the prompt.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from textual import events
+from textual._xterm_parser import XTermParser
+from textual.message import Message
+
+_START = "\x1b[200~"
+_END = "\x1b[201~"
+_SPLIT = len(_END) - 1
+"""Characters of the end mark that may have arrived already."""
+
+
+class InputParser(XTermParser):
+    """Textual's parser for everything but the text between the marks of a paste."""
+
+    def __init__(self, debug: bool = False) -> None:
+        super().__init__(debug)
+        self._pasted: list[str] | None = None
+        self._rest = ""
+
+    def feed(self, data: str) -> Iterable[Message]:
+        """Yield the events of what was read; "" ends the input."""
+        if not data:
+            yield from super().feed(data)
+        while data:
+            if self._pasted is None:
+                before, start, data = data.partition(_START)
+                if before:
+                    yield from super().feed(before)
+                if start:
+                    self._pasted = []
+                continue
+            data, self._rest = self._rest + data, ""
+            text, end, after = data.partition(_END)
+            if not end:
+                self._pasted.append(data[:-_SPLIT])
+                self._rest = data[-_SPLIT:]
+                return
+            whole, self._pasted = "".join((*self._pasted, text)), None
+            yield events.Paste(whole.replace("\x00", ""))
+            data = after
+
+    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
+        for event in super()._sequence_to_key_events(sequence, alt=alt):
+            has_alt = not alt or event.key.startswith("alt+")
+            yield event if has_alt else events.Key(f"alt+{event.key}", event.character)
+
+
+def install_parser() -> None:
+    """Let Textual's driver use this parser. Windows reads keys from console records, without escape sequences."""
+    if sys.platform != "win32":
+        from textual.drivers import linux_driver
+
+        vars(linux_driver)["XTermParser"] = InputParser
