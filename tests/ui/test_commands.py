@@ -309,7 +309,7 @@ async def test_a_disk_that_takes_its_time_keeps_nobody_from_writing_on(
 
     async with open_chat(store=Store.in_memory) as chat:
         await chat.exchange("hello", "good day")
-        monkeypatch.setattr("app.ui.aside.PATIENCE_S", 0.0)
+        monkeypatch.setattr("app.ui.background.BRIEF_S", 0.0)
         monkeypatch.setattr("app.ui.commands.saving.atomic.create", create)
         await chat.type("/save it")
         await chat.pilot.press("enter")

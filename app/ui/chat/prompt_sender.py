@@ -12,7 +12,7 @@ from app.conversations.attached import compose, split
 from app.conversations.textfile import FolderNamed, MissingFile
 from app.core.errors import AppError
 from app.session.snapshot import Phase
-from app.ui.aside import begin_aside, patiently
+from app.ui.background import start_in_thread, wait_briefly
 from app.ui.chat.base import ChatBase
 from app.ui.chat.error_hints import in_chat, why_blocked
 from app.ui.chat.input_mode import InputMode
@@ -145,9 +145,11 @@ class PromptSender:
         as_it_stands = self._confirmed == text
         self.give_up_reading()
         screen.session.preparing, self._put_back = text if is_sent else "", back
-        self._read = read = begin_aside(lambda: include_files(question, pastes, Path(), missing_is_text=as_it_stands))
+        self._read = read = start_in_thread(
+            lambda: include_files(question, pastes, Path(), missing_is_text=as_it_stands)
+        )
         has_read = partial(self._has_read, text, read, then, back)
-        if await patiently(read):
+        if await wait_briefly(read):
             await has_read()
         elif self._read is read:
             screen.hint.ask(f"The files are being read; {key('chat.stop', 'esc')} stops that.")

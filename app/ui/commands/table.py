@@ -12,7 +12,7 @@ from app.conversations.textfile import text_size
 from app.conversations.titles import fit, one_line
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
-from app.ui.aside import begin_aside, patiently
+from app.ui.background import start_in_thread, wait_briefly
 from app.ui.commands.chat import Chat
 from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import Command, Commands, Takes
@@ -67,8 +67,8 @@ def _copy(chat: Chat, what: str) -> None:
 
 
 async def _save(chat: Chat, name: str) -> None:
-    written = begin_aside(saving(chat.library, name))
-    if await patiently(written):
+    written = start_in_thread(saving(chat.library, name))
+    if await wait_briefly(written):
         chat.hint.say(written.result())
     else:
         chat.hint.ask("The file is being written; its disk takes its time.")
@@ -83,9 +83,9 @@ def _told(written: Future[str]) -> str:
 
 
 async def _include(chat: Chat, path: str) -> None:
-    looked = begin_aside(lambda: text_size(Path(path).expanduser(), path))
+    looked = start_in_thread(lambda: text_size(Path(path).expanduser(), path))
     # A disk that does not answer is waited for when the prompt is sent, which esc stops.
-    if not await patiently(looked):
+    if not await wait_briefly(looked):
         looked.cancel()
     else:
         try:

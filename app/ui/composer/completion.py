@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 
-from app.ui.aside import aside, begin_aside, patiently, run_latest
+from app.ui.background import in_thread, run_latest, start_in_thread, wait_briefly
 from app.ui.commands.command import Command, Commands, Takes
 from app.ui.commands.table import COMMANDS
 from app.ui.composer.editor import PromptEditor
@@ -130,7 +130,7 @@ class Completer:
             return
 
         async def look() -> None:
-            found = await aside(lambda: self._completion.offer(site))
+            found = await in_thread(lambda: self._completion.offer(site))
             if site == self._site:
                 self._offer(site, found)
 
@@ -143,8 +143,8 @@ class Completer:
             return False
         if site != self._offered:
             # Late suggestions are offered, not inserted: the text may have changed.
-            looked = begin_aside(lambda: self._completion.offer(site))
-            if await patiently(looked) and site == self._site:
+            looked = start_in_thread(lambda: self._completion.offer(site))
+            if await wait_briefly(looked) and site == self._site:
                 self._offer(site, looked.result())
         if self._chosen is not None and site == self._site:
             self._insert(site, self._chosen)

@@ -16,7 +16,7 @@ from app.conversations.token_estimate import estimated_tokens, in_tokens
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.models.pair_info import PairInfo
-from app.ui.aside import aside, run_latest
+from app.ui.background import in_thread, run_latest
 from app.ui.composer.included_files import IncludedFile, find_file, references
 from app.ui.text import size, tokens
 
@@ -137,7 +137,7 @@ class IncludedLine(Static):
             self._pair, self._counts = pair, {}
 
         async def look() -> None:
-            self._inclusion = await aside(lambda: inclusion_of(question, pastes, Path()))
+            self._inclusion = await in_thread(lambda: inclusion_of(question, pastes, Path()))
             self._update_line()
             if (text := self._inclusion.text) and text not in self._counts:
                 self.count(text)

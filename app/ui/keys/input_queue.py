@@ -18,7 +18,7 @@ from textual.errors import NoWidget
 from textual.message import Message
 from textual.widgets import Input, TextArea
 
-from app.ui.aside import PATIENCE_S
+from app.ui.background import BRIEF_S as PATIENCE_S
 
 _WHEEL = (events.MouseScrollDown, events.MouseScrollUp, events.MouseScrollLeft, events.MouseScrollRight)
 _LOOK_S = 0.05

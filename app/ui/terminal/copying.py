@@ -16,7 +16,7 @@ from textual.app import App
 from app.core import atomic
 from app.core.paths import copied_file
 from app.core.program import find_program
-from app.ui.aside import aside, run_latest
+from app.ui.background import in_thread, run_latest
 from app.ui.terminal.sequences import send
 from app.ui.widgets.hint import Hint
 
@@ -45,8 +45,8 @@ def copy_text(app: App[Any], text: str, what: str = "") -> None:
 
 
 async def _copy(app: App[Any], text: str, what: str) -> None:
-    kept = await aside(lambda: _keep(text))
-    reached = await aside(lambda: _give(text)) or _tell_terminal(app, text)
+    kept = await in_thread(lambda: _keep(text))
+    reached = await in_thread(lambda: _give(text)) or _tell_terminal(app, text)
     where = f"in {_short(kept)}" if kept is not None else ""
     if reached:
         line = f"Copied {what}" + (f"; also {where}" if where else ".")

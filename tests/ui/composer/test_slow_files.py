@@ -27,7 +27,7 @@ READS = "The files are being read; esc stops that."
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
     """Answers once this is set."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("app.ui.aside.PATIENCE_S", 0.01)
+    monkeypatch.setattr("app.ui.background.BRIEF_S", 0.01)
     (tmp_path / "a.md").write_text("milk")
     answers = Event()
 

@@ -1,4 +1,4 @@
-"""Work that may take its time, beside the screen's thread."""
+"""Work that may take its time, off the screen's thread."""
 
 from __future__ import annotations
 
@@ -12,37 +12,36 @@ from textual.dom import DOMNode
 
 _T = TypeVar("_T")
 
-PATIENCE_S = 1.0
-"""So long what comes after it waits for work that is usually done at once."""
+BRIEF_S = 1.0
+"""Seconds to wait for work that usually takes no time."""
 
 
 def run_latest(node: DOMNode, work: Callable[[], Coroutine[Any, Any, None]], group: str) -> None:
-    """Run something between the messages of a widget or the app; what still runs of its group is given up.
+    """Run a coroutine between the messages of a widget or the app, and cancel what still runs of its group.
 
-    A function and not its coroutine: one that is given up before it begins would complain that nobody awaited it.
+    A function, not its coroutine: one that is cancelled before it begins would warn that it was never awaited.
     """
     # Textual asks for a coroutine that is sent None, which no async function promises.
     node.run_worker(work, group=group, exclusive=True)  # type: ignore[arg-type]
 
 
-async def aside(work: Callable[[], _T]) -> _T:
-    """Do something on a thread of its own and return what comes of it."""
-    return await begin_aside(work)
+async def in_thread(work: Callable[[], _T]) -> _T:
+    """Run something on a thread of its own and return its result."""
+    return await start_in_thread(work)
 
 
-async def patiently(future: asyncio.Future[Any]) -> bool:
-    """Wait for something for a moment; returns whether it has come, or was given up.
+async def wait_briefly(future: asyncio.Future[Any]) -> bool:
+    """Wait for a moment; return whether the future is done.
 
-    A widget that waits for a disk that does not answer takes nothing in, and the program would not end before it.
+    A widget that waits for a hanging disk handles no messages, and the program could not end before it.
     """
-    return bool((await asyncio.wait({future}, timeout=PATIENCE_S))[0])
+    return bool((await asyncio.wait({future}, timeout=BRIEF_S))[0])
 
 
-def begin_aside(work: Callable[[], _T]) -> asyncio.Future[_T]:
-    """Begin something on a thread of its own; what comes of it comes to the future, unless that is cancelled before.
+def start_in_thread(work: Callable[[], _T]) -> asyncio.Future[_T]:
+    """Start something on a thread of its own; return a future for its result.
 
-    The thread is a daemon: a disk that does not answer must not keep the program from ending, as the event loop's own
-    threads would.
+    The thread is a daemon: a hanging disk must not keep the program from ending, as the event loop's threads would.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[_T] = loop.create_future()
@@ -66,5 +65,5 @@ def begin_aside(work: Callable[[], _T]) -> asyncio.Future[_T]:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result, failure)
 
-    threading.Thread(target=run, name="aside", daemon=True).start()
+    threading.Thread(target=run, name="background", daemon=True).start()
     return future
