@@ -57,7 +57,7 @@ def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
 
 def serve_child() -> None:
     """Run the isolated engine's child process; does not return."""
-    from app.llama.last_words import on_abort
+    from app.llama.library import on_abort
     from app.worker.isolated.child import serve
 
     serve(codec(), CancelFlag(), on_abort)

@@ -17,11 +17,11 @@ from app.engine.drafting_report import Speedup
 from app.hardware.device_room import DeviceRoom
 from app.hardware.machine import processor_name
 from app.hardware.slow.measured import Measured
-from app.llama import memory_store
+from app.llama import stored_measurements
 from app.llama.fitting.device_rooms import memory_rooms
 from app.llama.fitting.weighing import weighed
-from app.llama.identity import memory_file
 from app.llama.pair_params import PairParams
+from app.llama.stored_measurements import memory_file
 from app.models.expected_speedup import Seen
 from app.models.pair_names import quantisation
 from app.models.registry import SetUp
@@ -69,7 +69,7 @@ def measured_of(params: PairParams, benchmarked: Mapping[tuple[str, str], float]
         benchmarked: See `benchmarked_speedups`.
     """
     file = memory_file(params)
-    memory = memory_store.load(file) if file is not None else None
+    memory = stored_measurements.load_statistics(file) if file is not None else None
     if memory is None:
         return None
     draft = params.draft

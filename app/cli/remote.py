@@ -18,8 +18,7 @@ def reach(endpoints: Sequence[str]) -> tuple[RpcServer, ...]:
         UsageError: The installed llama.cpp has no RPC.
         RemoteError: A server cannot be used.
     """
-    from app.llama.devices import build
-    from app.llama.remote import can_use_rpc
+    from app.llama.devices import build, can_use_rpc
 
     if not can_use_rpc():
         system = RealSystem().name

@@ -10,9 +10,9 @@ from app.cli.options import Options
 from app.core.errors import ModelLoadError, PairError
 from app.core.paths import memory_dir
 from app.hardware.cpu import thread_candidates
-from app.llama import thread_store
-from app.llama.identity import thread_file
+from app.llama import stored_measurements
 from app.llama.pair_params import PairParams
+from app.llama.stored_measurements import thread_file
 from app.models.catalog import Pair
 from app.models.pair_names import setup_command, without_draft
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
@@ -21,7 +21,7 @@ from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 def with_threads(params: PairParams) -> PairParams:
     """The same pair with the numbers of threads that `tandem tune` has measured, if it has."""
     file = thread_file(params, thread_candidates())
-    chosen = thread_store.load(file) if file is not None else None
+    chosen = stored_measurements.load_threads(file) if file is not None else None
     if chosen is None:
         return params
     return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)

@@ -22,6 +22,7 @@ _JOINERS = "\u200c\u200d"
 _JOINER_OR_SELECTOR = re.compile(f"[{_JOINERS}\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _RUN = re.compile(f"(.?)({_JOINER_OR_SELECTOR.pattern}+)", re.DOTALL)
 _KEYCAPS = "0123456789#*"
+_LONGEST_LINE = 300
 
 
 def printable(text: str, after: str = "") -> str:
@@ -57,3 +58,12 @@ def escape_unprintable(document: str) -> str:
     for pattern in (_UNPRINTABLE, _LINE_ENDS, _JOINER_OR_SELECTOR):
         document = pattern.sub(lambda found: json.dumps(found[0])[1:-1], document)
     return document
+
+
+def one_line(text: str) -> str:
+    """Return one line of at most 300 printable characters without a full stop at its end.
+
+    A model file can carry escape sequences in any of its texts.
+    """
+    words = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _LONGEST_LINE]).split())
+    return (words if len(words) <= _LONGEST_LINE else words[:_LONGEST_LINE] + "...").rstrip(". ")

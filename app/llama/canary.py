@@ -20,9 +20,9 @@ from typing import Any
 from app.core import json_file, regular_file
 from app.core.child import Ending, is_crash, python_command, python_environment
 from app.core.errors import DamagedFileError, Interrupted
+from app.core.printable import one_line
 from app.llama import library
 from app.llama.params import ContextParams, ModelParams
-from app.llama.plain import plain
 from app.models.memory_estimate import N_SNAPSHOTS
 from app.models.split_model import parts_here
 from app.settings.placement import CPU
@@ -146,7 +146,7 @@ def _let_try(path: Path, go_on: Callable[[], bool]) -> Ending | None:
 
 def _last_line(said: bytes) -> str:
     lines = [line for line in said.decode("utf-8", errors="replace").splitlines() if line.strip()]
-    return plain(lines[-1]) if lines else ""
+    return one_line(lines[-1]) if lines else ""
 
 
 def _try() -> None:

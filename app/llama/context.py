@@ -12,18 +12,17 @@ import numpy as np
 import psutil
 
 from app.core.errors import ComputeError, DecodeError, Interrupted, ModelLoadError, UsageError
+from app.core.printable import one_line
 from app.engine.interfaces import Logits, SavedState
 from app.engine.types import MAX_DRAFT
 from app.llama import library
-from app.llama.batch import SEQUENCE, Batch
 from app.llama.cancel import CancelFlag, strlen_callback
-from app.llama.kept_state import KeptStates
+from app.llama.kept_state import SEQUENCE, KeptStates
 from app.llama.library import native
+from app.llama.loading import no_memory, scarce_device
 from app.llama.model import Model
-from app.llama.native_params import native_params
-from app.llama.out_of_memory import no_memory, scarce_device
-from app.llama.params import ContextParams, check_threads
-from app.llama.plain import plain
+from app.llama.params import FLASH_ATTENTION, ContextParams, check_threads
+from app.settings.placement import KV_TYPES
 
 _NO_SLOT, _ABORTED, _NO_MEMORY, _FAILED = 1, 2, -2, -3
 _REASONS = 8
@@ -44,6 +43,71 @@ In chunks of 512 and of 128 tokens, 768 of a model of 1.5 billion weights took t
 _logits_address = native._lib["llama_get_logits_ith"]
 _logits_address.argtypes = [ctypes.c_void_p, ctypes.c_int32]
 _logits_address.restype = ctypes.c_void_p
+
+
+_FEW = 16
+"""Up to so many ids are written one by one; NumPy takes longer to look at them."""
+
+
+class Batch:
+    """Owns a native batch.
+
+    Args:
+        size: Most tokens that it holds.
+        n_ctx: Positions that there are.
+    """
+
+    def __init__(self, size: int, n_ctx: int) -> None:
+        self.native: Any = native.llama_batch_init(size, 0, 1)
+        self._tokens = np.ctypeslib.as_array(self.native.token, (size,))
+        self._positions = np.ctypeslib.as_array(self.native.pos, (size,))
+        self._flags = np.ctypeslib.as_array(self.native.logits, (size,))
+        for i in range(size):
+            self.native.n_seq_id[i] = 1
+            self.native.seq_id[i][0] = SEQUENCE
+        self._all_positions = np.arange(n_ctx, dtype=np.int32)
+
+    def fill(self, tokens: Sequence[int], n_past: int, n_outputs: int) -> None:
+        """Write tokens at the positions behind `n_past`, the last `n_outputs` of them with an output."""
+        n = len(tokens)
+        if n <= _FEW:
+            batch = self.native
+            for i, token in enumerate(tokens):
+                batch.token[i] = token
+        else:
+            self._tokens[:n] = tokens
+        self._positions[:n] = self._all_positions[n_past : n_past + n]
+        self._flags[: n - n_outputs] = 0
+        self._flags[n - n_outputs : n] = 1
+        self.native.n_tokens = n
+
+    def close(self) -> None:
+        """Free it, once."""
+        # The views point into what is freed.
+        del self._tokens, self._positions, self._flags
+        native.llama_batch_free(self.native)
+
+
+def native_params(params: ContextParams) -> Any:
+    """A `llama_context_params`, for this package only."""
+    raw = native.llama_context_default_params()
+    raw.n_ctx = params.n_ctx
+    raw.n_batch = min(params.n_batch, params.n_ctx)
+    raw.n_ubatch = raw.n_batch
+    raw.n_outputs_max = min(params.n_outputs, raw.n_batch)
+    raw.n_seq_max = 1
+    raw.n_rs_seq = params.n_snapshots
+    raw.n_threads = params.n_threads
+    # Until the first prompt: see `Context._set_threads`.
+    raw.n_threads_batch = params.n_threads
+    raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
+    raw.type_k = raw.type_v = KV_TYPES[params.kv_type].ggml_type
+    # A cache of the window alone loses nothing to rejected drafts, but can be cut back hardly further than a batch:
+    # an edit, a new answer or a comparison would read everything again. `app.models.memory_estimate` counts
+    # the whole one.
+    raw.swa_full = True
+    raw.no_perf = True
+    return raw
 
 
 class Context:
@@ -104,7 +168,7 @@ class Context:
         if not handle:
             if (device := scarce_device(library.last_errors(_REASONS))) is not None:
                 raise no_memory(device, f"a context of {params.n_ctx:,} tokens for {self._model.name}")
-            reason = plain(library.last_errors()) or "no reason was given"
+            reason = one_line(library.last_errors()) or "no reason was given"
             if _NO_BLOCKS in reason:
                 raise ModelLoadError(
                     f"{self._model.name} can have no KV cache of the type {params.kv_type}: {reason}.",
@@ -421,7 +485,7 @@ class Context:
                 "End what uses it, or load with a shorter context (--ctx) or a smaller KV cache (--kv-type q8_0).",
             )
         raise kind(
-            f"llama.cpp could not evaluate a batch: {plain(said) or f'code {code}'}.",
+            f"llama.cpp could not evaluate a batch: {one_line(said) or f'code {code}'}.",
             "Try again; if it stays, report it.",
         )
 

@@ -41,16 +41,16 @@ def draft_place(cache: Path) -> Path:
 
 
 def draft_file(cache: Path) -> Path:
-    """The demo's draft: the same model, quantised further once and kept in the cache folder.
+    """The demo's draft: the same model, quantized further once and kept in the cache folder.
 
     Raises:
         ModelFileError: The package is not installed.
         ModelLoadError: It could not be made.
     """
     # Who asks for the target alone, such as the screen before its first frame, does not wait for llama.cpp.
-    from app.llama.quantise import quantise
+    from app.llama.quantize import quantize
 
     source, result = target_file(), draft_place(cache)
     if not regular_file.exists(result):
-        quantise(source, result, DRAFT_TYPE)
+        quantize(source, result, DRAFT_TYPE)
     return result

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import cache
+from typing import Any
 
 import psutil
 
-from app.llama import backends, library
-from app.llama.backends import POINTER
-from app.llama.described import BuildInfo, Device, Kind
-from app.llama.device_kinds import is_software, shares_memory
-from app.llama.plain import plain
+from app.core.errors import ModelLoadError
+from app.core.printable import one_line
+from app.llama import library
+from app.llama.library import function
+from app.llama.probe import BuildInfo, Device, Kind
 
 _LAID_OUT = "0.3.36"
 """The release of llama-cpp-python whose ggml-backend.h the numbers in `_KINDS` were read from."""
@@ -27,7 +33,7 @@ def devices(ram_available: int | None = None) -> tuple[Device, ...]:
         ram_available: Bytes of main memory that can be had, where the caller knows of a limit; None asks the system.
     """
     library.start()
-    return tuple(_device(handle, ram_available) for handle in backends.devices())
+    return tuple(_device(handle, ram_available) for handle in each_device())
 
 
 def graphics(*, software: bool = True) -> dict[str, int]:
@@ -38,23 +44,23 @@ def graphics(*, software: bool = True) -> dict[str, int]:
     """
     library.start()
     found: dict[str, int] = {}
-    for handle in backends.devices():
+    for handle in each_device():
         if _kind_of(handle) in (("gpu", "igpu", "software") if software else ("gpu", "igpu")):
-            found.setdefault(backends.text("ggml_backend_dev_name", handle), handle)
+            found.setdefault(library_text("ggml_backend_dev_name", handle), handle)
     return found
 
 
 def fastest() -> int | None:
     """The native pointer of the device that layers go to first; None if the library lists none."""
     first: dict[Kind, int] = {}
-    for handle in backends.devices():
+    for handle in each_device():
         first.setdefault(_kind_of(handle), handle)
     return next((first[kind] for kind in ("gpu", "igpu", "cpu") if kind in first), None)
 
 
 def description(device: int) -> str:
     """What a device is, in its driver's words, which are not asked for memory."""
-    return backends.text("ggml_backend_dev_description", device)
+    return library_text("ggml_backend_dev_description", device)
 
 
 def is_processor(device: int) -> bool:
@@ -64,8 +70,8 @@ def is_processor(device: int) -> bool:
 
 def set_threads(device: int, backend: int, n_threads: int) -> None:
     """How many threads a backend of the processor computes with; others have no such thing."""
-    registry = backends.call("ggml_backend_dev_backend_reg", device)
-    address = registry and backends.call("ggml_backend_reg_get_proc_address", registry, b"ggml_backend_set_n_threads")
+    registry = library_call("ggml_backend_dev_backend_reg", device)
+    address = registry and library_call("ggml_backend_reg_get_proc_address", registry, b"ggml_backend_set_n_threads")
     if address:
         ctypes.CFUNCTYPE(None, POINTER, ctypes.c_int)(address)(backend, n_threads)
 
@@ -75,13 +81,13 @@ def build() -> BuildInfo:
     library.start()
     return BuildInfo(
         binding=library.binding_version,
-        version=backends.text("llama_version"),
-        commit=backends.text("ggml_commit"),
-        ggml=backends.text("ggml_version"),
-        backends=tuple(backends.text("ggml_backend_reg_name", registry) for registry in backends.registries()),
+        version=library_text("llama_version"),
+        commit=library_text("ggml_commit"),
+        ggml=library_text("ggml_version"),
+        backends=tuple(library_text("ggml_backend_reg_name", registry) for registry in each_registry()),
         supports_offload=library.supports_offload(),
-        features=parse_features(backends.text("llama_print_system_info")),
-        errors=plain(library.last_errors(4)),
+        features=parse_features(library_text("llama_print_system_info")),
+        errors=one_line(library.last_errors(4)),
     )
 
 
@@ -96,33 +102,159 @@ def parse_features(text: str) -> tuple[str, ...]:
 
 
 def _device(handle: int, ram_available: int | None) -> Device:
-    registry = backends.call("ggml_backend_dev_backend_reg", handle)
+    registry = library_call("ggml_backend_dev_backend_reg", handle)
     kind = _kind_of(handle)
     free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)
-    backends.call("ggml_backend_dev_memory", handle, ctypes.byref(free), ctypes.byref(total))
+    library_call("ggml_backend_dev_memory", handle, ctypes.byref(free), ctypes.byref(total))
     if kind == "cpu":
         # ggml takes all of the machine's memory for free.
         free.value = min(psutil.virtual_memory().available if ram_available is None else ram_available, total.value)
     return Device(
-        name=backends.text("ggml_backend_dev_name", handle),
-        description=backends.text("ggml_backend_dev_description", handle),
+        name=library_text("ggml_backend_dev_name", handle),
+        description=library_text("ggml_backend_dev_description", handle),
         kind=kind,
-        backend=backends.text("ggml_backend_reg_name", registry) if registry else "",
+        backend=library_text("ggml_backend_reg_name", registry) if registry else "",
         total_bytes=int(total.value),
         free_bytes=int(free.value),
     )
 
 
 def _kind_of(handle: int) -> Kind:
-    kind = _kind(int(backends.call("ggml_backend_dev_type", handle)))
+    kind = _kind(int(library_call("ggml_backend_dev_type", handle)))
     if kind not in ("gpu", "igpu"):
         return kind
-    description = backends.text("ggml_backend_dev_description", handle)
+    description = library_text("ggml_backend_dev_description", handle)
     if is_software(description):
         return "software"
-    return "igpu" if shares_memory(backends.text("ggml_backend_dev_name", handle), description) else kind
+    return "igpu" if shares_memory(library_text("ggml_backend_dev_name", handle), description) else kind
 
 
 def _kind(number: int) -> Kind:
     # 0 and 1 never moved; a number was put between the others once.
     return _KINDS.get(number, "accel") if number < 2 or library.binding_version == _LAID_OUT else "accel"
+
+
+_SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
+"""Words of drivers that compute on the processor what a card would; llama.cpp takes those devices for cards."""
+_METAL = ("MTL", "Metal")
+_IN_PROCESSORS = ("Apple", "Intel")
+"""Makers of graphics that share the processor's memory. To llama.cpp all that Metal lists is a card of its own; it
+tells as free what its own process has not taken, whatever others have."""
+
+
+def is_software(description: str) -> bool:
+    """Whether a device of this description is the processor, which plays a card."""
+    return any(word in description.lower() for word in _SOFTWARE)
+
+
+def shares_memory(name: str, description: str) -> bool:
+    """Whether a device that llama.cpp may call a card of its own takes the processor's memory, by what it tells."""
+    return name.startswith(_METAL) and description.startswith(_IN_PROCESSORS)
+
+
+_MAX_DEVICES = 256
+"""Devices that are looked at; a registry that claims more is not believed."""
+
+POINTER, _TEXT, _SIZE = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
+_SIZE_OUT = ctypes.POINTER(ctypes.c_size_t)
+_PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
+    "ggml_backend_dev_count": (_SIZE, []),
+    "ggml_backend_dev_get": (POINTER, [_SIZE]),
+    "ggml_backend_dev_name": (_TEXT, [POINTER]),
+    "ggml_backend_dev_description": (_TEXT, [POINTER]),
+    "ggml_backend_dev_memory": (None, [POINTER, _SIZE_OUT, _SIZE_OUT]),
+    "ggml_backend_dev_type": (ctypes.c_int, [POINTER]),
+    "ggml_backend_dev_backend_reg": (POINTER, [POINTER]),
+    "ggml_backend_reg_count": (_SIZE, []),
+    "ggml_backend_reg_get": (POINTER, [_SIZE]),
+    "ggml_backend_reg_name": (_TEXT, [POINTER]),
+    "ggml_backend_reg_by_name": (POINTER, [_TEXT]),
+    "ggml_backend_reg_get_proc_address": (POINTER, [POINTER, _TEXT]),
+    "ggml_backend_register": (None, [POINTER]),
+    "ggml_version": (_TEXT, []),
+    "ggml_commit": (_TEXT, []),
+    "llama_version": (_TEXT, []),
+    "llama_print_system_info": (_TEXT, []),
+}
+
+
+def each_device() -> Iterator[int]:
+    """Every device of every backend, in llama.cpp's order."""
+    return _each("ggml_backend_dev_count", "ggml_backend_dev_get")
+
+
+def each_registry() -> Iterator[int]:
+    """Every backend, those without a device too."""
+    return _each("ggml_backend_reg_count", "ggml_backend_reg_get")
+
+
+def _each(count: str, get: str) -> Iterator[int]:
+    for index in range(min(int(library_call(count) or 0), _MAX_DEVICES)):
+        if handle := library_call(get, index):
+            yield handle
+
+
+def library_text(name: str, *arguments: Any) -> str:
+    """The words that a function of the library gives; "" for none."""
+    raw = library_call(name, *arguments)
+    return one_line(raw.decode("utf-8", errors="replace")) if raw else ""
+
+
+def library_call(name: str, *arguments: Any) -> Any:
+    """Call a function of the library; None where this release has no such function."""
+    found = _function(name)
+    return found(*arguments) if found is not None else None
+
+
+@cache
+def _function(name: str) -> Any:
+    try:
+        return function(name, *_PROTOTYPES[name])
+    except AttributeError:
+        return None
+
+
+_RPC = b"RPC"
+_ADD_SERVER = b"ggml_backend_rpc_add_server"
+
+
+def can_use_rpc() -> bool:
+    """Whether the installed llama.cpp has the backend."""
+    return _RPC.decode() in build().backends
+
+
+def add_servers(addresses: Sequence[str]) -> None:
+    """Add all devices of these servers, in their order, as RPC0, RPC1 and so on; one that is there already stays.
+
+    llama.cpp waits for a server without a limit, and ends the process where one does not answer or goes away later:
+    ask it by `app.hardware.rpc` first, and call this in a process that may die.
+
+    Args:
+        addresses: Such as "192.168.1.20:50052".
+
+    Raises:
+        ModelLoadError: This llama.cpp has no RPC, or a server has no devices.
+    """
+    if not addresses:
+        return
+    library.start()
+    # Asking a registry that is not there for a function would end the process.
+    registry = library_call("ggml_backend_reg_by_name", _RPC)
+    function = library_call("ggml_backend_reg_get_proc_address", registry, _ADD_SERVER) if registry else None
+    if not function:
+        raise ModelLoadError("The installed llama.cpp is built without RPC.", "Leave --rpc out.")
+    add = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)(function)
+    for address in addresses:
+        server = add(address.encode("ascii"))
+        if not server:
+            raise ModelLoadError(f"{address} has no devices.", "Leave --rpc out.")
+        library_call("ggml_backend_register", server)
+
+
+def print_devices(ram_available: int | None) -> None:
+    """Print the build and its devices as JSON: the child's side of `app.llama.probe`."""
+    try:
+        found = {"build": asdict(build()), "devices": [asdict(device) for device in devices(ram_available)]}
+    except ModelLoadError as error:
+        found = {"message": error.message, "hint": error.hint}
+    sys.stdout.write(json.dumps(found) + "\n")

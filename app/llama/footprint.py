@@ -20,9 +20,9 @@ from typing import Any
 
 from app.core.child import ask_python
 from app.llama import library
+from app.llama.context import native_params
 from app.llama.devices import graphics
 from app.llama.library import native
-from app.llama.native_params import native_params
 from app.llama.params import ContextParams, ModelParams
 from app.llama.placement import place
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from app.llama.batch import SEQUENCE
 from app.llama.library import native
 from app.models.memory_estimate import n_saved_states
 
+SEQUENCE = 0
+"""The only sequence of a context."""
 _LATEST = 2
 """States that make no room for others: another answer goes back to the last one, an edit of its prompt to that before
 it."""

@@ -5,13 +5,17 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import sys
 import threading
 from collections import deque
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
 
 from app.core.errors import ModelLoadError
-from app.llama.installed import installed_libraries
-from app.llama.plain import plain
-from app.llama.unloadable import way_out
+from app.core.printable import one_line
+from app.llama.installed import installed_libraries, load_hint
 
 # gdb attaches to the dying process and holds it for seconds otherwise.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
@@ -20,8 +24,8 @@ try:
     import llama_cpp.llama_cpp as native
     from llama_cpp import __version__ as binding_version
 except (ImportError, OSError, RuntimeError) as error:
-    _hint = way_out(str(error), installed_libraries(), os.environ.get("LLAMA_CPP_LIB_PATH", ""))
-    raise ModelLoadError(f"llama.cpp cannot be loaded: {plain(str(error))}.", _hint) from error
+    _hint = load_hint(str(error), installed_libraries(), os.environ.get("LLAMA_CPP_LIB_PATH", ""))
+    raise ModelLoadError(f"llama.cpp cannot be loaded: {one_line(str(error))}.", _hint) from error
 
 __all__ = ["binding_version", "last_errors", "native", "start"]
 
@@ -89,3 +93,59 @@ def supports_offload() -> bool:
     """Whether this build of llama.cpp can put layers on a GPU."""
     start()
     return bool(native.llama_supports_gpu_offload())
+
+
+def function(name: str, result: Any, arguments: list[Any]) -> Any:
+    """A function of the library, with a prototype that nobody else sets.
+
+    Args:
+        name: Its name.
+        result: The ctypes type that it returns, or None.
+        arguments: The types that it takes.
+
+    Raises:
+        AttributeError: This release has none of that name.
+    """
+    for handle in _handles():
+        try:
+            # By index, which makes an object of its own.
+            found = handle[name]
+        except AttributeError:
+            continue
+        found.restype, found.argtypes = result, arguments
+        return found
+    raise AttributeError(name)
+
+
+@cache
+def _handles() -> tuple[Any, ...]:
+    handle = native._lib
+    if sys.platform != "win32":
+        # Looking a name up in a library also searches what it is linked with.
+        return (handle,)
+    llama = Path(cast("str", handle._name))
+    # Beside llama.dll; MinGW writes "lib" in front of all of them. Where one library holds everything there are none.
+    others = (llama.with_name(llama.name.replace("llama", name)) for name in ("ggml", "ggml-base"))
+    return (handle, *(ctypes.CDLL(str(file)) for file in others if file.is_file()))
+
+
+_Callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+_abort_callback: object = None
+"""Held for the life of the process: ggml keeps the bare pointer."""
+
+
+def on_abort(say: Callable[[str], None]) -> None:
+    """Have the library's last words told before it ends the process; nothing can keep it from ending.
+
+    Args:
+        say: Called once, on whatever thread died; it replaces the one given before.
+    """
+    global _abort_callback
+    try:
+        set_callback = function("ggml_set_abort_callback", ctypes.c_void_p, [_Callback])
+    except AttributeError:
+        # A release without it; there the exit code must do.
+        return
+    callback = _Callback(lambda message: say(message.decode("utf-8", errors="replace")))
+    set_callback(callback)
+    _abort_callback = callback

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.core.errors import Interrupted, ModelLoadError
+import psutil
+
+from app.core.errors import Interrupted, ModelLoadError, NoMemoryError
+from app.core.printable import one_line
 from app.llama import library
 from app.llama.library import native
-from app.llama.out_of_memory import no_memory, scarce_device
 from app.llama.params import CPU_LABEL, ModelParams
 from app.llama.placement import label, place
-from app.llama.plain import plain
-from app.llama.read_ahead import read_ahead
+from app.models.split_model import parts_here
+from app.settings.placement import CPU
 
 _MMAP, _READ = 1, 0
 _REASONS = 8
@@ -87,8 +91,126 @@ def _refusal(path: Path) -> ModelLoadError:
     """Why llama.cpp did not load a file, as far as it said so."""
     if (device := scarce_device(library.last_errors(_REASONS))) is not None:
         return no_memory(device, path.name)
-    reason = plain(library.last_errors()) or "no reason was given"
+    reason = one_line(library.last_errors()) or "no reason was given"
     return ModelLoadError(
         f"llama.cpp could not load {path}: {reason}.",
         "The file may be cut short (download it again), or newer than this llama.cpp.",
     )
+
+
+_CHUNK = 8 << 20
+
+
+def read_ahead(path: Path, told: Callable[[float], bool]) -> bool:
+    """Read the parts of a model's files that the page cache lacks.
+
+    Files larger than the available memory are skipped: the system would drop their beginning again. So is every file
+    where the system cannot say what it has cached: to read that again takes time.
+
+    Args:
+        path: The model file; the first part of a split model.
+        told: Called with the share of bytes read; returns False to stop.
+
+    Returns:
+        Whether it was not stopped.
+    """
+    try:
+        return _read_files(parts_here(path), told)
+    except OSError:
+        # llama.cpp reports the problem with the file.
+        return True
+
+
+def _read_files(files: Sequence[Path], told: Callable[[float], bool]) -> bool:
+    sizes = [file.stat().st_size for file in files]
+    total, done = sum(sizes), 0
+    if sys.platform != "linux" or total > psutil.virtual_memory().available:
+        return True
+    buffer = bytearray(_CHUNK)
+    for file, size in zip(files, sizes, strict=True):
+        with file.open("rb", buffering=0) as stream:
+            for start in range(0, size, _CHUNK):
+                end = min(start + _CHUNK, size)
+                if not _is_cached(stream.fileno(), start, end):
+                    stream.seek(start)
+                    stream.readinto(buffer)
+                done += end - start
+                if not told(done / total):
+                    return False
+    return True
+
+
+def _is_cached(descriptor: int, start: int, end: int) -> bool:
+    """Return whether the first and the last page of a range are in the page cache; False if the system cannot say."""
+    if sys.platform != "linux":
+        return False
+    try:
+        return all(os.preadv(descriptor, [bytearray(1)], at, os.RWF_NOWAIT) for at in (start, end - 1))
+    except OSError:
+        return False
+
+
+_SIGNS = re.compile(
+    r"(failed|unable) to allocate|cudaMalloc failed|(out of|insufficient) memory|OutOf(Device|Host)Memory|bad_alloc",
+    re.IGNORECASE,
+)
+# The name of a buffer type begins with its device's: "CUDA0", "MTL0_Private"; those of main memory are others.
+_BUFFER = re.compile(r"(?:failed|unable) to allocate (\w+) buffer")
+_NO_DEVICE = ("output", "compute", "host", "graph", "metal")
+_OF_DEVICE = re.compile("_(Split|Private|Mapped)$")
+_MAIN = re.compile(r"CPU|.*_Host$", re.IGNORECASE)
+
+
+def scarce_device(log: str) -> str | None:
+    """Whose memory ran out: a device, `CPU`, or "" where the log does not name it; None if that is not the reason."""
+    if not _SIGNS.search(log):
+        return None
+    names = [name for name in _BUFFER.findall(log) if name.lower() not in _NO_DEVICE]
+    if not names:
+        return ""
+    return CPU if _MAIN.match(names[0]) else _OF_DEVICE.sub("", names[0])
+
+
+def no_memory(device: str, what: str) -> NoMemoryError:
+    """The failure as a sentence.
+
+    Args:
+        device: From `scarce_device`.
+        what: What was to be put there.
+    """
+    where = {"": "There is", CPU: "There is"}.get(device, f"On {device} there is")
+    kind = " main" if device == CPU else ""
+    return NoMemoryError(
+        f"{where} not enough{kind} memory for {what}; something else may have taken it since it was counted.",
+        "End what uses it, or take a shorter context (--ctx) or another device (--device).",
+        device,
+    )
+
+
+class PairProgress:
+    """Combine the progress of several models into one share, by bytes.
+
+    Args:
+        told: Called with the model being loaded and the share of the pair that is done; returns False to stop.
+        models: File of each model, by its name; None where there is none.
+    """
+
+    def __init__(self, told: Callable[[str, float], bool], **models: Path | None) -> None:
+        self._told = told
+        self._n_bytes = {name: _n_bytes_of(path) for name, path in models.items() if path is not None}
+        self._shares: dict[str, float] = {}
+
+    def __call__(self, what: str, share: float) -> bool:
+        """Report that this share of one model is loaded."""
+        # Both files are checked, which reports 0, before the first one is loaded.
+        self._shares[what] = max(share, self._shares.get(what, 0.0))
+        done = sum(self._shares.get(name, 0.0) * size for name, size in self._n_bytes.items())
+        return self._told(what, done / max(1, sum(self._n_bytes.values())))
+
+
+def _n_bytes_of(path: Path) -> int:
+    try:
+        return sum(part.stat().st_size for part in parts_here(path))
+    except OSError:
+        # The loader reports a missing file.
+        return 0

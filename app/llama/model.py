@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 from app.core.errors import DecodeError, ModelLoadError, UsageError
+from app.core.printable import one_line
 from app.engine.vocab import VocabInfo
-from app.llama import library, runs
+from app.llama import library
 from app.llama.checks import ModelFile
 from app.llama.library import native
 from app.llama.loading import load
 from app.llama.params import CPU_LABEL, ModelParams
 from app.llama.placement import label
-from app.llama.plain import plain
 from app.models.model_names import known_as
 
 # llama_token_attr and, in the file, llama_token_type of the tokens that only special texts may become.
@@ -110,7 +111,7 @@ class Model:
     def name(self) -> str:
         """What it is called everywhere; see `known_as`."""
         value = self.header.metadata.get("general.name")
-        return known_as(plain(self.path.name), plain(value) if isinstance(value, str) else "")
+        return known_as(one_line(self.path.name), one_line(value) if isinstance(value, str) else "")
 
     @cached_property
     def quantisation(self) -> str:
@@ -258,7 +259,7 @@ class Model:
         if self.vocab.kind == "llama":
             return self._tokenize(data, parse_special=parse_special)
         out: list[int] = []
-        for part in runs.parts(text, self.control_tokens):
+        for part in tokenizer_parts(text, self.control_tokens):
             out += self._tokenize(part.encode("utf-8", errors="replace"), parse_special=parse_special)
         return out
 
@@ -290,3 +291,40 @@ class Model:
 
 def _token(value: int) -> int | None:
     return None if value == _NO_TOKEN else int(value)
+
+
+MAX_RUN = 2_000
+"""Characters without or of white space that are read in one go; a pattern takes in a few such runs at most."""
+# Tried only where a run begins, or a run that is almost too long would be walked from each of its characters.
+_RUN = re.compile(rf"(?<!\S)\S{{{MAX_RUN + 1},}}|(?<!\s)\s{{{MAX_RUN + 1},}}")
+
+
+def tokenizer_parts(text: str, kept: Iterable[str]) -> Iterator[str]:
+    """A text in tokenizer_parts that can be tokenized one by one; nearly always it is one.
+
+    A cut falls behind a word where there is one, for there a token ends anyway.
+
+    Args:
+        text: What is to be tokenized.
+        kept: Texts of control tokens, which are never cut.
+    """
+    whole: re.Pattern[str] | None = None
+    reach = begin = 0
+    for run in _RUN.finditer(text):
+        if whole is None:
+            texts = sorted(filter(None, kept), key=len, reverse=True)
+            whole, reach = re.compile("|".join(map(re.escape, texts)) or r"(?!)"), max(map(len, texts), default=0)
+        start = max(begin, run.start())
+        while run.end() - start > MAX_RUN:
+            cut = _word_end(text, start + MAX_RUN // 2, start + MAX_RUN)
+            around = whole.finditer(text, max(begin, cut - reach), cut + reach)
+            cut = next((token.end() for token in around if token.start() < cut < token.end()), cut)
+            yield text[begin:cut]
+            begin = start = cut
+    if begin < len(text):
+        yield text[begin:]
+
+
+def _word_end(text: str, first: int, last: int) -> int:
+    """The last place between two at which a word ends, or the last one."""
+    return next((at for at in range(last, first, -1) if text[at - 1].isalnum() and not text[at].isalnum()), last)

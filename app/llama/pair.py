@@ -22,20 +22,20 @@ from app.engine.interfaces import Cancelled, Clock
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility, known_to
 from app.hardware.processors import others_seconds, usable_processors
-from app.llama import memory_store, thread_store
+from app.llama import stored_measurements
 from app.llama.canary import send_ahead
 from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.context import Context
-from app.llama.identity import fingerprints, memory_file, processor_model, thread_file
-from app.llama.load_progress import PairProgress
+from app.llama.devices import add_servers
+from app.llama.loading import PairProgress
 from app.llama.model import Model
 from app.llama.pair_params import PairParams
 from app.llama.params import CPU_LABEL, ContextParams
 from app.llama.placement import label
 from app.llama.prompt import Prompt, PromptBuilder
-from app.llama.remote import add_servers
 from app.llama.sampler import SamplerChain
+from app.llama.stored_measurements import fingerprints, memory_file, processor_model, thread_file
 from app.models.compatibility import NO_ROLLBACK
 from app.models.memory_estimate import rounding
 from app.models.model_facts import keeps_snapshots
@@ -240,7 +240,7 @@ class NativePair:
     def _remembered(self) -> PairStatistics | None:
         """What earlier runs have measured of what is loaded."""
         file = memory_file(self._params, self._files)
-        return memory_store.load(file) if file is not None else None
+        return stored_measurements.load_statistics(file) if file is not None else None
 
     @property
     def can_draft(self) -> bool:
@@ -295,7 +295,7 @@ class NativePair:
         self._use(times.best)
         file = thread_file(self._params, candidates, self._files)
         if file is not None:
-            self.unkept = thread_store.save(file, times) or self.unkept
+            self.unkept = stored_measurements.save_threads(file, times) or self.unkept
         return times
 
     def _use(self, threads: Threads) -> None:
@@ -347,7 +347,7 @@ class NativePair:
         file = memory_file(self._params, self._files)
         if file is not None and self.memory is not None:
             self.memory.keep_least()
-            self.unkept = memory_store.save(file, self.memory) or self.unkept
+            self.unkept = stored_measurements.save_statistics(file, self.memory) or self.unkept
 
     def build_prompt(
         self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED

@@ -3,17 +3,66 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
-import sys
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from app.core.child import Ending, ask_python
 from app.core.errors import ModelLoadError
-from app.llama.described import BuildInfo, Device
-from app.llama.plain import plain
+from app.core.printable import one_line
 
 _PROBE_SECONDS = 60.0
+
+
+Kind = Literal["cpu", "gpu", "igpu", "accel", "software"]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Something that can hold and compute layers.
+
+    Attributes:
+        name: llama.cpp's, such as "CUDA0".
+        description: Such as "NVIDIA GeForce RTX 4090".
+        kind: "gpu" has memory of its own, "igpu" shares the processor's, "accel" helps the processor, and "software"
+            is the processor, which plays a card.
+        backend: Such as "CUDA".
+        total_bytes: Its memory; 0 where the library does not know.
+        free_bytes: Of that, now; for the processor what can be had without swapping.
+    """
+
+    name: str
+    description: str
+    kind: Kind
+    backend: str
+    total_bytes: int
+    free_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildInfo:
+    """The installed build.
+
+    Attributes:
+        binding: Version of llama-cpp-python.
+        version: Version of llama.cpp; empty if it does not tell.
+        commit: Commit that it was built from; empty if it does not tell.
+        ggml: Version of ggml; empty if it does not tell.
+        backends: Registered backends, in llama.cpp's order, those without a device too.
+        supports_offload: Whether layers can go to a GPU.
+        features: What the backends were compiled for, such as "AVX2".
+        errors: What llama.cpp logged as errors while it looked for devices.
+    """
+
+    binding: str
+    version: str
+    commit: str
+    ggml: str
+    backends: tuple[str, ...]
+    supports_offload: bool
+    features: tuple[str, ...]
+    errors: str
 
 
 def probe(ram_available: int | None = None, seconds: float = _PROBE_SECONDS) -> tuple[BuildInfo, tuple[Device, ...]]:
@@ -26,7 +75,7 @@ def probe(ram_available: int | None = None, seconds: float = _PROBE_SECONDS) -> 
     Raises:
         ModelLoadError: llama.cpp cannot be loaded, or did not survive looking at its devices.
     """
-    code = f"from app.llama.probe import _tell; _tell({ram_available!r})"
+    code = f"from app.llama.devices import print_devices; print_devices({ram_available!r})"
     try:
         done = ask_python(code, seconds)
     except subprocess.TimeoutExpired:
@@ -39,28 +88,13 @@ def probe(ram_available: int | None = None, seconds: float = _PROBE_SECONDS) -> 
     if done.returncode != 0 or not lines:
         said = done.stderr.decode("utf-8", errors="replace").strip().rpartition("\n")[2]
         raise ModelLoadError(
-            f"llama.cpp ended {Ending(done.returncode).how} when asked for its devices: {plain(said) or 'no word'}.",
+            f"llama.cpp ended {Ending(done.returncode).how} when asked for its devices: {one_line(said) or 'no word'}.",
             "A graphics driver may be broken; update it, or install another build of llama-cpp-python.",
         )
-    return _heard(lines[-1])
+    return _parse_answer(lines[-1])
 
 
-def _tell(ram_available: int | None) -> None:
-    """The child's side of `probe`."""
-    try:
-        # Importing it loads llama.cpp, which is the child's to survive.
-        from app.llama.devices import build, devices
-
-        answer: dict[str, Any] = {
-            "build": asdict(build()),
-            "devices": [asdict(device) for device in devices(ram_available)],
-        }
-    except ModelLoadError as error:
-        answer = {"message": error.message, "hint": error.hint}
-    sys.stdout.write(json.dumps(answer) + "\n")
-
-
-def _heard(line: str) -> tuple[BuildInfo, tuple[Device, ...]]:
+def _parse_answer(line: str) -> tuple[BuildInfo, tuple[Device, ...]]:
     try:
         answer = json.loads(line)
         if "message" not in answer:
@@ -72,3 +106,41 @@ def _heard(line: str) -> tuple[BuildInfo, tuple[Device, ...]]:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ModelLoadError("llama.cpp gave no answer that can be read when asked for its devices.") from error
     raise ModelLoadError(message, hint)
+
+
+_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """How fast weights are computed with.
+
+    Attributes:
+        bytes_per_s: Bytes of 4-bit weights per second, the best of many times.
+        alone: Whether nothing else took the processor meanwhile; what is not alone may be faster than it seems.
+    """
+
+    bytes_per_s: float
+    alone: bool = True
+
+
+def probe_throughput(n_threads: int) -> Throughput | None:
+    """The throughput of the device that layers go to first, measured in a child process.
+
+    Args:
+        n_threads: For the processor, where there is nothing faster.
+
+    Returns:
+        None where it cannot be measured: another release of ggml, no memory, a driver that crashes or hangs.
+    """
+    code = f"from app.llama.throughput import _tell; _tell({n_threads!r})"
+    try:
+        done = ask_python(code, _SECONDS)
+        found = json.loads(done.stdout.decode("utf-8", errors="replace").strip().rpartition("\n")[2] or "null")
+    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return None
+    if done.returncode != 0 or not isinstance(found, list) or len(found) != 2:
+        return None
+    bytes_per_s, alone = found
+    good = isinstance(bytes_per_s, float) and math.isfinite(bytes_per_s) and bytes_per_s > 0
+    return Throughput(bytes_per_s, alone is True) if good else None

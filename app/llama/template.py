@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from app.conversations.message import Message, Role
 from app.core.errors import TemplateError
-from app.llama.plain import plain
+from app.core.printable import one_line
 from app.llama.sandbox import BudgetError, Sandbox
 from app.settings.thinking import AS_TRAINED, Thinking
 
@@ -194,7 +194,7 @@ class ChatTemplate:
 
 
 def _failure(error: Exception) -> TemplateError:
-    reason = plain(str(error)) or type(error).__name__
+    reason = one_line(str(error)) or type(error).__name__
     kind = TemplateBudgetError if isinstance(error, BudgetError) else TemplateError
     return kind(f"The model's chat template fails: {reason}.", "The model file may be faulty; try another.")
 
@@ -208,7 +208,7 @@ def _refusal(refusal: _TemplateRefusal) -> TemplateError:
 
 def _reason(refusal: _TemplateRefusal) -> str:
     """Why, as the end of a sentence."""
-    return f": {plain(str(refusal)).rstrip('.') or 'no reason was given'}."
+    return f": {one_line(str(refusal)).rstrip('.') or 'no reason was given'}."
 
 
 def _without_system(messages: Sequence[Message]) -> list[Message]:

@@ -20,8 +20,8 @@ from typing import Any
 
 from app.core.errors import ModelLoadError
 from app.llama import devices, library
-from app.llama.functions import function
-from app.llama.throughput_probe import Throughput
+from app.llama.library import function
+from app.llama.probe import Throughput
 
 _F32, _Q4_K = 0, 12
 """ggml's numbers of these types, which stand in model files and never change."""
@@ -61,7 +61,7 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def throughput(n_threads: int) -> Throughput | None:
-    """The throughput of the device that layers go to first; see `app.llama.throughput_probe`."""
+    """The throughput of the device that layers go to first; see `app.llama.probe`."""
     library.start()
     try:
         device = devices.fastest()
@@ -71,7 +71,7 @@ def throughput(n_threads: int) -> Throughput | None:
 
 
 def _tell(n_threads: int) -> None:
-    """The child's side of `app.llama.throughput_probe`."""
+    """The child's side of `app.llama.probe`."""
     try:
         found = throughput(n_threads)
     except ModelLoadError:

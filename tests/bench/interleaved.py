@@ -30,7 +30,7 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.hardware.cpu import default_threads
 from app.hardware.processors import others_seconds
-from app.llama import memory_store
+from app.llama import stored_measurements
 from tests.bench.fixed import Ours
 from tests.bench.lanes import Lane, OwnLane, ServerLane, race
 from tests.bench.loads import LOADS, Load
@@ -78,7 +78,7 @@ def _measure(args: argparse.Namespace) -> None:
             if args.json:
                 _keep(args.json, results, races, followed)
     if args.keep and memory is not None:
-        memory_store.save(args.keep, memory)
+        stored_measurements.save_statistics(args.keep, memory)
     bounds = oracles(followed, races)
     _summary({prompt: ratios | bounds.get(prompt, {}) for prompt, ratios in results.items()})
     print("\nwith every batch at the median of its width, told in plain steps of the same answers:")
@@ -108,7 +108,7 @@ def _knowing(ours: Ours, memory: PairStatistics | None) -> PairStatistics:
 
 def _kept(args: argparse.Namespace) -> PairStatistics | None:
     """Return the memory that an earlier run saved under another load; None without one."""
-    return memory_store.load(args.history) if args.history else None
+    return stored_measurements.load_statistics(args.history) if args.history else None
 
 
 def _own(args: argparse.Namespace, drafting: Drafting, servers: Mapping[str, LlamaServer]) -> Ours:

@@ -20,11 +20,11 @@ from app.hardware.cpu import thread_candidates
 from app.hardware.device_room import DeviceRoom
 from app.hardware.pair_view import pair_section
 from app.hardware.slow.situation import Situation
-from app.llama import memory_store, thread_store
+from app.llama import stored_measurements
 from app.llama.fitting import device_rooms, fit_pair, out_of_memory
 from app.llama.fitting.device_rooms import memory_rooms
-from app.llama.identity import memory_file, thread_file
 from app.llama.pair_params import PairParams
+from app.llama.stored_measurements import memory_file, thread_file
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
@@ -78,13 +78,13 @@ def answered(args: argparse.Namespace) -> PairParams:
     """How the chat loads it, once numbers of threads were measured and an answer has left a memory."""
     file = thread_file(loading.pair_params(read_options(args)), thread_candidates())
     if file is not None:
-        thread_store.save(file, ThreadTimes({9: 1.0}, {9: 1.0}))
+        stored_measurements.save_threads(file, ThreadTimes({9: 1.0}, {9: 1.0}))
     params = loading.pair_params(read_options(args))
     kept = memory_file(params)
     assert kept is not None
     memory = PairStatistics(CostModel(CostProfile({1: 10.0, 2: 11.0, 64: 30.0}, draft_ns=1.0)))
     memory.model.counts[0][0] = [150.0, 200.0]
-    memory_store.save(kept, memory)
+    stored_measurements.save_statistics(kept, memory)
     return params
 
 

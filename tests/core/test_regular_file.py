@@ -18,7 +18,7 @@ from app.conversations.opening import check_file
 from app.conversations.store import Store
 from app.core import atomic, regular_file
 from app.core.errors import AppError
-from app.llama import memory_store, thread_store
+from app.llama import stored_measurements
 from app.llama.canary import Survivors
 from app.llama.fitting.speed import _load as known_speed
 from app.models.catalog import Catalog, shipped_file
@@ -55,8 +55,8 @@ REFUSED: dict[str, Callable[[Path], object]] = {
     "conversations": Store.open,
 }
 BEGUN_ANEW: dict[str, Callable[[Path], object]] = {
-    "memory": memory_store.load,
-    "threads": thread_store.load,
+    "memory": stored_measurements.load_statistics,
+    "threads": stored_measurements.load_threads,
     "speed": known_speed,
     "survivors": lambda path: path.with_name("model") in Survivors(path) or None,
 }

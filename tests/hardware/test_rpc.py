@@ -275,9 +275,9 @@ def test_help_says_where_not_to_use_it(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_build_without_rpc_is_told_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    import app.llama.remote
+    import app.llama.devices
 
-    monkeypatch.setattr(app.llama.remote, "can_use_rpc", lambda: False)
+    monkeypatch.setattr(app.llama.devices, "can_use_rpc", lambda: False)
     with pytest.raises(UsageError, match="is built with RPC, and the installed one is not") as caught:
         remote.reach(("127.0.0.1:1",))
     assert "-DGGML_RPC=on" in caught.value.hint

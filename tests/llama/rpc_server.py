@@ -9,13 +9,15 @@ import ctypes
 import sys
 
 from app.llama import library
-from app.llama.backends import call
+from app.llama.devices import library_call as call
 
 
 def serve(port: int) -> None:
     library.start()
     start = call(
-        "ggml_backend_reg_get_proc_address", call("ggml_backend_reg_by_name", b"RPC"), b"ggml_backend_rpc_start_server"
+        "ggml_backend_reg_get_proc_address",
+        call("ggml_backend_reg_by_name", b"RPC"),
+        b"ggml_backend_rpc_start_server",
     )
     devices = (ctypes.c_void_p * 1)(call("ggml_backend_dev_get", int(call("ggml_backend_dev_count")) - 1))
     prototype = ctypes.CFUNCTYPE(

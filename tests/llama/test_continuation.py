@@ -8,7 +8,7 @@ from app.conversations.message import Begun
 from app.engine.text.reasoning import THINK, Place
 from app.engine.text.stream import TextStream
 from app.engine.types import Origin
-from app.llama.continuation import Spelled, spelled
+from app.llama.prompt import Spelled, spelled
 
 PIECES = [
     b"",  # a control token

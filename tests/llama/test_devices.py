@@ -12,13 +12,10 @@ import pytest
 
 from app.core.child import python_command
 from app.core.errors import ModelLoadError
-from app.llama import backends, library, throughput
 from app.llama import devices as module
-from app.llama.described import Device
-from app.llama.device_kinds import is_software
-from app.llama.devices import build, devices, parse_features
-from app.llama.probe import probe
-from app.llama.throughput_probe import Throughput, probe_throughput
+from app.llama import library, throughput
+from app.llama.devices import build, devices, is_software, parse_features
+from app.llama.probe import Device, Throughput, probe, probe_throughput
 
 
 def test_the_processor_is_a_device_of_every_build() -> None:
@@ -71,9 +68,9 @@ def test_features() -> None:
 
 
 def test_a_function_that_a_release_does_not_have_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(backends._PROTOTYPES, "ggml_no_such_function", (ctypes.c_char_p, []))
+    monkeypatch.setitem(module._PROTOTYPES, "ggml_no_such_function", (ctypes.c_char_p, []))
 
-    assert backends.text("ggml_no_such_function") == ""
+    assert module.library_text("ggml_no_such_function") == ""
 
 
 class Registry:
@@ -87,7 +84,7 @@ class Registry:
 
 
 def test_null_pointers_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backends, "call", Registry(dev_count=3, reg_count=2))
+    monkeypatch.setattr(module, "library_call", Registry(dev_count=3, reg_count=2))
 
     assert devices() == ()
     assert build().backends == ()
@@ -95,13 +92,13 @@ def test_null_pointers_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_device_without_names_and_with_garbage_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"dev_count": 1, "dev_get": 1, "dev_type": 1, "dev_description": b"\xff\x1b[2JEvil", "dev_backend_reg": 0}
-    monkeypatch.setattr(backends, "call", Registry(**answers))
+    monkeypatch.setattr(module, "library_call", Registry(**answers))
 
     assert devices() == (Device("", "\ufffd [2JEvil", "gpu", "", 0, 0),)
 
 
 def test_a_registry_without_end_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backends, "call", Registry(dev_count=1 << 60, dev_get=1, dev_type=1))
+    monkeypatch.setattr(module, "library_call", Registry(dev_count=1 << 60, dev_get=1, dev_type=1))
 
     assert len(devices()) == 256
 
@@ -131,7 +128,7 @@ def test_what_metal_lists_is_no_card_of_its_own(
     monkeypatch: pytest.MonkeyPatch, name: str, description: str, kind: str
 ) -> None:
     answers = {"dev_type": 1, "dev_name": name.encode(), "dev_description": description.encode()}
-    monkeypatch.setattr(backends, "call", Registry(**answers))
+    monkeypatch.setattr(module, "library_call", Registry(**answers))
 
     assert module._kind_of(1) == kind
 

@@ -19,8 +19,7 @@ from app.engine.types import SamplingParams
 from app.llama import params
 from app.llama.checks import open_model_file
 from app.llama.context import Context
-from app.llama.functions import function
-from app.llama.library import native
+from app.llama.library import function, native
 from app.llama.model import Model
 from app.llama.params import FLASH_ATTENTION, ContextParams, ModelParams
 from app.settings.placement import KV_TYPES

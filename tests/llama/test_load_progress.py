@@ -7,9 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.llama import read_ahead as module
-from app.llama.load_progress import PairProgress
-from app.llama.read_ahead import read_ahead
+from app.llama import loading as module
+from app.llama.loading import PairProgress, read_ahead
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.pair_statistics import PairStatistics
-from app.llama import memory_store
+from app.llama import stored_measurements
 
 
 def learned() -> PairStatistics:
@@ -25,8 +25,8 @@ def learned() -> PairStatistics:
 def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "memory.json"
     memory = learned()
-    memory_store.save(file, memory)
-    back = memory_store.load(file)
+    stored_measurements.save_statistics(file, memory)
+    back = stored_measurements.load_statistics(file)
 
     assert back is not None
     assert back.costs.target_ns(8, 0) == pytest.approx(memory.costs.target_ns(8, 0))
@@ -45,8 +45,8 @@ def test_what_was_learned_at_a_loss_is_kept_too(tmp_path: Path) -> None:
     memory.gain = -0.3
     memory.ledger.observe(1, 50 * 20e6, 20e6, drafted=True)
     assert memory.ledger.balance < 0
-    memory_store.save(file, memory)
-    back = memory_store.load(file)
+    stored_measurements.save_statistics(file, memory)
+    back = stored_measurements.load_statistics(file)
 
     assert back is not None
     assert back.gain == 0
@@ -59,8 +59,8 @@ def test_what_nobody_tried_is_kept_as_unknown(tmp_path: Path) -> None:
     memory.idle_answers, memory.n_looks = 5, 2
     memory.ledger.balance = 0.5
     memory.costs.profile.widest = 8
-    memory_store.save(file, memory)
-    back = memory_store.load(file)
+    stored_measurements.save_statistics(file, memory)
+    back = stored_measurements.load_statistics(file)
 
     assert back is not None
     assert (back.gain, back.idle_answers, back.n_looks) == (None, 5, 2)
@@ -69,7 +69,7 @@ def test_what_nobody_tried_is_kept_as_unknown(tmp_path: Path) -> None:
 
 
 def test_a_first_run_has_none(tmp_path: Path) -> None:
-    assert memory_store.load(tmp_path / "none.json") is None
+    assert stored_measurements.load_statistics(tmp_path / "none.json") is None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_first_run_has_none(tmp_path: Path) -> None:
 )
 def test_a_file_that_cannot_be_true_is_not_believed(tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:
     file = tmp_path / "memory.json"
-    memory_store.save(file, learned())
+    stored_measurements.save_statistics(file, learned())
     raw = json.loads(file.read_text())
     place = raw
     for key in path[:-1]:
@@ -107,18 +107,18 @@ def test_a_file_that_cannot_be_true_is_not_believed(tmp_path: Path, path: tuple[
     place[path[-1]] = value
     file.write_text(json.dumps(raw))
 
-    assert memory_store.load(file) is None
+    assert stored_measurements.load_statistics(file) is None
 
 
 def test_look_ups_that_were_counted_otherwise_are_forgotten_alone(tmp_path: Path) -> None:
     file = tmp_path / "memory.json"
     memory = learned()
-    memory_store.save(file, memory)
+    stored_measurements.save_statistics(file, memory)
     raw = json.loads(file.read_text())
     raw["lookup"] = [[[1.0, 2.0]] * 9] * 2
     file.write_text(json.dumps(raw))
 
-    back = memory_store.load(file)
+    back = stored_measurements.load_statistics(file)
     assert back is not None
     assert back.model.counts == memory.model.counts
     assert back.lookup.counts == PairStatistics(memory.costs).lookup.counts
@@ -129,11 +129,11 @@ def test_damage_is_survived(tmp_path: Path, content: str) -> None:
     file = tmp_path / "memory.json"
     file.write_text(content)
 
-    assert memory_store.load(file) is None
+    assert stored_measurements.load_statistics(file) is None
 
 
 def test_a_disk_that_refuses_loses_nothing_else(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
 
-    memory_store.save(blocked / "memory.json", learned())
+    stored_measurements.save_statistics(blocked / "memory.json", learned())

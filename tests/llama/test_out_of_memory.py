@@ -26,8 +26,8 @@ from app.llama.fitting.does_not_fit import DoesNotFitError
 from app.llama.fitting.fit_pair import fitted
 from app.llama.fitting.missing_devices import without_missing, without_other_split
 from app.llama.library import native
+from app.llama.loading import no_memory, scarce_device
 from app.llama.model import Model
-from app.llama.out_of_memory import no_memory, scarce_device
 from app.llama.pair import load_pair
 from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams

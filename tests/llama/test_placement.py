@@ -14,8 +14,8 @@ import pytest
 from app.cli import loading, main
 from app.core.errors import UsageError
 from app.hardware.device_room import DeviceRoom
-from app.llama import identity, placement
 from app.llama import pair as pairs
+from app.llama import placement, stored_measurements
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.context import Context
@@ -23,13 +23,13 @@ from app.llama.fitting import fit_pair
 from app.llama.fitting.device_rooms import memory_rooms
 from app.llama.fitting.does_not_fit import DoesNotFitError
 from app.llama.fitting.fit_pair import fitted
-from app.llama.identity import Fingerprints, memory_file, pair_identity, thread_file
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
 from app.llama.placement import find, label, place
+from app.llama.stored_measurements import Fingerprints, memory_file, pair_identity, thread_file
 from app.models.catalog import Pair
 from app.models.source import HubModel, LocalModel
 
@@ -218,7 +218,7 @@ def test_what_was_learned_on_another_machine_says_nothing_here(
     here = names()
     monkeypatch.setattr(placement, "description", lambda handle: "another card")
     new_card = names()
-    monkeypatch.setattr(identity, "processor_kind", lambda: "another processor")
+    monkeypatch.setattr(stored_measurements, "processor_kind", lambda: "another processor")
     elsewhere = names()
     monkeypatch.undo()
 

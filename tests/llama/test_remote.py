@@ -24,7 +24,7 @@ from app.core.child import python_command, python_environment
 from app.core.errors import EngineLostError, ModelLoadError, RemoteError
 from app.engine.types import FinishReason, SamplingParams
 from app.hardware.rpc import Endpoint, ask
-from app.llama import remote
+from app.llama import devices
 from app.llama.pair_params import PairParams
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice, Step
 from app.worker.isolated.engine import Deadlines, IsolatedEngine
@@ -215,11 +215,11 @@ def test_one_that_is_not_there_is_a_sentence(server: Server, remote_chat: Begin)
 
 
 def test_a_build_without_rpc_refuses_before_it_asks_anybody() -> None:
-    if remote.can_use_rpc():
+    if devices.can_use_rpc():
         pytest.skip("this build has RPC")
     with pytest.raises(ModelLoadError, match="built without RPC"):
-        remote.add_servers(("127.0.0.1:1",))
-    remote.add_servers(())
+        devices.add_servers(("127.0.0.1:1",))
+    devices.add_servers(())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")

@@ -8,8 +8,8 @@ import pytest
 
 from app.conversations.message import Message, Role
 from app.core.errors import TemplateError
+from app.core.printable import one_line
 from app.llama import sandbox
-from app.llama.plain import plain
 from app.llama.template import ChatTemplate
 from app.settings.thinking import Thinking
 
@@ -203,8 +203,8 @@ def test_a_renewed_budget_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_words_of_a_file_are_one_printable_line() -> None:
-    assert plain("a\x1b]0;t\x07\nb\u202e..") == "a ]0;t b"
-    assert len(plain("x" * 10**6)) <= 303
+    assert one_line("a\x1b]0;t\x07\nb\u202e..") == "a ]0;t b"
+    assert len(one_line("x" * 10**6)) <= 303
 
 
 def test_an_error_of_a_template_cannot_paint_the_terminal() -> None:

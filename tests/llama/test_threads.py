@@ -14,11 +14,11 @@ from app.cli.options import read_options
 from app.core.errors import UsageError
 from app.engine.auto.threads import ThreadTimes
 from app.llama.cancel import CancelFlag
-from app.llama.identity import processor_model, thread_file
 from app.llama.library import native
 from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
+from app.llama.stored_measurements import processor_model, thread_file
 from tests.llama.conftest import NewContext
 
 pytestmark = pytest.mark.native

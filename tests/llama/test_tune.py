@@ -88,7 +88,7 @@ def test_what_a_context_costs_is_not_taken_for_measured_where_it_was_not(
         pair.memory = PairStatistics(CostModel(CostProfile({1: 1e6, 64: 2e6}, cells=cells)))
 
     known = PairStatistics(CostModel(CostProfile({1: 1e6, 64: 2e6}, cells=CELLS)))
-    monkeypatch.setattr("app.llama.memory_store.load", lambda file: known)
+    monkeypatch.setattr("app.llama.stored_measurements.load_statistics", lambda file: known)
     monkeypatch.setattr(NativePair, "calibrate", calibrate)
 
     assert f"\n{said} 8,000 tokens" in quickly("--quick").stdout

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from app.llama import functions, last_words
-from app.llama.installed import installed_libraries
-from app.llama.unloadable import way_out
+from app.llama import library
+from app.llama.installed import installed_libraries, load_hint
 
 WINDOWS = (
     "Failed to load shared library 'C:\\venv\\llama_cpp\\lib\\llama.dll': Could not find module "
@@ -33,18 +32,18 @@ LINUX = "Failed to load shared library '/venv/llama_cpp/lib/libllama.so': {}: ca
         (LINUX.format("libgomp.so.1"), ["libggml-cuda.so"], "Reinstall it"),
         (WINDOWS, ["llama.dll", "ggml-cuda.dll"], "install the CUDA toolkit"),
         (WINDOWS, ["llama.dll", "ggml-hip.dll"], "install the ROCm"),
-        (WINDOWS, ["llama.dll", "ggml-vulkan.dll"], "driver of a card"),
+        (WINDOWS, ["llama.dll", "ggml-vulkan.dll"], "part of the GPU driver"),
         (WINDOWS, ["llama.dll", "ggml-cpu.dll"], "Visual C++ Redistributable"),
         ("(mach-o file, but is an incompatible architecture (have 'arm64', need 'x86_64'))", [], "another processor"),
         ("No module named 'llama_cpp'", [], "Reinstall it"),
     ],
 )
 def test_the_way_out_is_that_of_the_build(reason: str, libraries: list[str], hint: str) -> None:
-    assert hint in way_out(reason, libraries)
+    assert hint in load_hint(reason, libraries)
 
 
 def test_a_variable_that_names_another_folder_is_told_first() -> None:
-    said = way_out("Shared library with base name 'llama' not found", ["libggml-cuda.so"], "/no/such/folder")
+    said = load_hint("Shared library with base name 'llama' not found", ["libggml-cuda.so"], "/no/such/folder")
 
     assert said == "It was looked for in /no/such/folder, which LLAMA_CPP_LIB_PATH names: unset that, or correct it."
 
@@ -78,21 +77,21 @@ def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     def give(first: str, *others: str) -> list[str]:
         for name in (first, *others):
             (tmp_path / name).touch()
-        monkeypatch.setattr(functions, "native", SimpleNamespace(_lib=Bare(tmp_path / first)))
-        functions._handles.cache_clear()
+        monkeypatch.setattr(library, "native", SimpleNamespace(_lib=Bare(tmp_path / first)))
+        library._handles.cache_clear()
         return opened
 
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setattr(ctypes, "CDLL", open_library)
     yield give
-    functions._handles.cache_clear()
+    library._handles.cache_clear()
 
 
 @pytest.mark.parametrize("mark", ["", "lib"])
 def test_functions_are_found_in_the_libraries_beside(windows: Callable[..., list[str]], mark: str) -> None:
     opened = windows(f"{mark}llama.dll", f"{mark}ggml.dll", f"{mark}ggml-base.dll", f"{mark}ggml-cpu.dll")
 
-    assert functions.function("strlen", ctypes.c_size_t, [ctypes.c_char_p])(b"four") == 4
+    assert library.function("strlen", ctypes.c_size_t, [ctypes.c_char_p])(b"four") == 4
     assert opened == [f"{mark}ggml.dll", f"{mark}ggml-base.dll"]
 
 
@@ -100,5 +99,5 @@ def test_one_library_alone_is_no_failure_of_its_own(windows: Callable[..., list[
     assert windows("llama.dll") == []
 
     with pytest.raises(AttributeError, match="strlen"):
-        functions.function("strlen", ctypes.c_size_t, [ctypes.c_char_p])
-    last_words.on_abort(lambda _: pytest.fail("nothing ended"))
+        library.function("strlen", ctypes.c_size_t, [ctypes.c_char_p])
+    library.on_abort(lambda _: pytest.fail("nothing ended"))

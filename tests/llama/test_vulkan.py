@@ -27,8 +27,7 @@ from typing import Any
 import pytest
 
 from app.core.child import python_command, python_environment
-from app.llama.described import Device
-from app.llama.probe import probe
+from app.llama.probe import Device, probe
 from app.settings.placement import KV_TYPES
 
 pytestmark = [pytest.mark.native, pytest.mark.vulkan]

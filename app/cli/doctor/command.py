@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from app.hardware.disk import Place
     from app.hardware.pair_view import PairView
     from app.hardware.slow.situation import Cause, Situation
-    from app.llama.described import BuildInfo, Device
+    from app.llama.probe import BuildInfo, Device
 
 _WIDEST = 120
 _SYSTEMS = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}

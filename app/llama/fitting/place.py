@@ -14,10 +14,9 @@ from app.hardware.builds import missed
 from app.hardware.cpu import default_threads
 from app.hardware.device_room import MAIN, DeviceRoom, main_memory_room
 from app.hardware.machine import Machine, look
-from app.llama.described import Device
 from app.llama.fitting.speed import weights_per_second
 from app.llama.installed import build_identity, computes_on_processors_only
-from app.llama.probe import probe
+from app.llama.probe import Device, probe
 from app.models.recommend import Room
 
 _CARDS = ("gpu", "igpu")

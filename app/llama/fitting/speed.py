@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core import json_file
-from app.llama.described import Device
-from app.llama.throughput_probe import Throughput, probe_throughput
+from app.llama.probe import Device, Throughput, probe_throughput
 
 FORMAT = 1
 _DAY_S = 86_400.0

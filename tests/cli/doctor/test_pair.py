@@ -173,7 +173,7 @@ def test_what_earlier_answers_have_measured_is_known(demo_target: Path, monkeypa
         asked.append(file)
         return PairStatistics(CostModel(CostProfile({1: 1e6, 4: 2e6})))
 
-    monkeypatch.setattr("app.llama.memory_store.load", load)
+    monkeypatch.setattr("app.llama.stored_measurements.load_statistics", load)
     _, situation = look(target=str(demo_target))
 
     assert situation is not None

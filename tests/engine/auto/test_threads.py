@@ -18,7 +18,7 @@ from app.engine.cache import TokenCache
 from app.hardware import cpu
 from app.hardware.cpu import default_threads, thread_candidates
 from app.hardware.system import RealSystem, ToolError
-from app.llama import thread_store
+from app.llama import stored_measurements
 from tests.fakes import FakeModel, always
 
 SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
@@ -238,9 +238,9 @@ def test_on_an_apple_the_strong_cores_count(
 
 def test_it_is_kept_and_read_again(tmp_path: Path) -> None:
     file = tmp_path / "threads" / "a.json"
-    thread_store.save(file, ThreadTimes({4: 120.0, 8: 100.0}, {4: 40.0, 8: 60.0}))
+    stored_measurements.save_threads(file, ThreadTimes({4: 120.0, 8: 100.0}, {4: 40.0, 8: 60.0}))
 
-    assert thread_store.load(file) == Threads(8, 4)
+    assert stored_measurements.load_threads(file) == Threads(8, 4)
     assert json.loads(file.read_text())["generation_ns"] == {"4": 120.0, "8": 100.0}
     assert [path.name for path in file.parent.iterdir()] == ["a.json"]
 
@@ -260,8 +260,8 @@ def test_it_is_kept_and_read_again(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_not_used(tmp_path: Path, content: str) -> None:
     (tmp_path / "a.json").write_text(content)
 
-    assert thread_store.load(tmp_path / "a.json") is None
-    assert thread_store.load(tmp_path / "none.json") is None
+    assert stored_measurements.load_threads(tmp_path / "a.json") is None
+    assert stored_measurements.load_threads(tmp_path / "none.json") is None
 
 
 def test_it_is_shown_with_marks() -> None:

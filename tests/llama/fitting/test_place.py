@@ -10,12 +10,11 @@ from app.core.errors import ModelLoadError
 from app.core.units import GB, memory_size
 from app.hardware.gpu import Gpu
 from app.hardware.machine import Machine
-from app.llama.described import BuildInfo, Device
 from app.llama.fitting import held as held_module
 from app.llama.fitting import place as place_module
 from app.llama.fitting.held import held
 from app.llama.fitting.place import place
-from app.llama.throughput_probe import Throughput
+from app.llama.probe import BuildInfo, Device, Throughput
 from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
 
 BUILD = BuildInfo("0.3.36", "1", "", "", ("CPU",), True, (), "")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.llama.described import Device
 from app.llama.fitting.speed import weights_per_second
-from app.llama.throughput_probe import Throughput
+from app.llama.probe import Device, Throughput
 
 CARD = Device("Vulkan0", "Beads", "igpu", "Vulkan", 8 << 30, 4 << 30)
 DAY = 86_400.0

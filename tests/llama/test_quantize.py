@@ -14,11 +14,11 @@ import pytest
 
 from app.core.errors import ModelFileError, ModelLoadError, UsageError
 from app.llama import demo
-from app.llama import quantise as quantise_module
+from app.llama import quantize as quantize_module
 from app.llama.checks import open_model_file
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.quantise import _put, quantise
+from app.llama.quantize import _put, quantize
 from tests.llama.tiny_model import write_model
 
 pytestmark = pytest.mark.native
@@ -35,7 +35,7 @@ def names_in(folder: Path) -> list[str]:
 
 def test_the_result_is_a_model_in_a_new_folder(source: Path, tmp_path: Path) -> None:
     result = tmp_path / "new" / "deep" / "result.gguf"
-    quantise(source, result, "q8_0")
+    quantize(source, result, "q8_0")
     model = Model(open_model_file(result))
     assert model.quantisation == "Q8_0"
     model.close()
@@ -49,8 +49,8 @@ def test_on_windows_the_result_is_named_in_the_code_page(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "platform", "win32")
     codecs.register(western)
     try:
-        assert quantise_module._for_stream(Path("C:/Jürgen/x")) == "C:/Jürgen/x".encode("cp1252")
-        assert quantise_module._for_stream(Path("C:/Юрий/x")) == "C:/Юрий/x".encode()
+        assert quantize_module._for_stream(Path("C:/Jürgen/x")) == "C:/Jürgen/x".encode("cp1252")
+        assert quantize_module._for_stream(Path("C:/Юрий/x")) == "C:/Юрий/x".encode()
     finally:
         codecs.unregister(western)
 
@@ -77,7 +77,7 @@ def test_a_source_that_is_no_model_is_told(tmp_path: Path, data: bytes | None) -
     if data is not None:
         source.write_bytes(data)
     with pytest.raises(ModelFileError, match=r"bad\.gguf"):
-        quantise(source, result, "q8_0")
+        quantize(source, result, "q8_0")
     assert not result.parent.exists()
 
 
@@ -86,19 +86,19 @@ def test_a_source_whose_data_are_cut_leaves_nothing(source: Path, tmp_path: Path
         file.truncate(source.stat().st_size - 5000)
     result = tmp_path / "out" / "result.gguf"
     with pytest.raises(ModelLoadError, match=r"result\.gguf could not be made from source\.gguf: .+\.$"):
-        quantise(source, result, "q8_0")
+        quantize(source, result, "q8_0")
     assert names_in(result.parent) == []
 
 
 def test_an_unknown_type_is_told(source: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match='The file type is "q9"; it must be one of q2_k'):
-        quantise(source, tmp_path / "result.gguf", "q9")
+        quantize(source, tmp_path / "result.gguf", "q9")
 
 
 def test_a_folder_that_cannot_be_made_is_told(source: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ModelLoadError, match=r"result\.gguf cannot be written: .+\.$") as caught:
-        quantise(source, tmp_path / "file" / "result.gguf", "q8_0")
+        quantize(source, tmp_path / "file" / "result.gguf", "q8_0")
     assert caught.value.hint
 
 
@@ -106,21 +106,21 @@ def test_a_folder_in_the_place_of_the_result_is_told_and_nothing_is_left(source:
     result = tmp_path / "out" / "result.gguf"
     result.mkdir(parents=True)
     with pytest.raises(ModelLoadError, match="cannot be written"):
-        quantise(source, result, "q8_0")
+        quantize(source, result, "q8_0")
     assert names_in(result.parent) == ["result.gguf"]
 
 
 def test_an_interruption_leaves_nothing(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    quantize = native.llama_model_quantize
+    native_quantize = native.llama_model_quantize
 
     def interrupt(*arguments: object) -> None:
-        assert quantize(*arguments) == 0
+        assert native_quantize(*arguments) == 0
         raise KeyboardInterrupt
 
     monkeypatch.setattr(native, "llama_model_quantize", interrupt)
     result = tmp_path / "out" / "result.gguf"
     with pytest.raises(KeyboardInterrupt):
-        quantise(source, result, "q8_0")
+        quantize(source, result, "q8_0")
     assert names_in(result.parent) == []
 
 
@@ -130,23 +130,23 @@ def test_the_old_result_stays_until_the_new_one_is_complete(
     result = tmp_path / "out" / "result.gguf"
     result.parent.mkdir()
     result.write_text("old")
-    quantize = native.llama_model_quantize
+    native_quantize = native.llama_model_quantize
 
     def look(*arguments: object) -> int:
-        code = quantize(*arguments)
+        code = native_quantize(*arguments)
         assert result.read_text() == "old"
         return int(code)
 
     monkeypatch.setattr(native, "llama_model_quantize", look)
-    quantise(source, result, "q8_0")
+    quantize(source, result, "q8_0")
     open_model_file(result)
 
 
 def test_several_processes_at_once_make_one_result(source: Path, tmp_path: Path) -> None:
     result = tmp_path / "out" / "result.gguf"
     script = (
-        "import sys; from pathlib import Path; from app.llama.quantise import quantise; sys.stdin.read(1);"
-        "quantise(Path(sys.argv[1]), Path(sys.argv[2]), 'q8_0')"
+        "import sys; from pathlib import Path; from app.llama.quantize import quantize; sys.stdin.read(1);"
+        "quantize(Path(sys.argv[1]), Path(sys.argv[2]), 'q8_0')"
     )
     makers = [
         subprocess.Popen(
@@ -187,5 +187,5 @@ def test_a_full_disk_is_named(source: Path, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(native, "llama_model_quantize", lambda *_: 1)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
     with pytest.raises(ModelLoadError, match=r"the disk of .* is full"):
-        quantise(source, tmp_path / "small.gguf", "q2_k")
+        quantize(source, tmp_path / "small.gguf", "q2_k")
     assert not list(tmp_path.glob("small*"))

@@ -1,4 +1,4 @@
-"""Making a smaller file of a model with llama.cpp's own quantiser."""
+"""Making a smaller file of a model with llama.cpp's own quantizer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from app.core import atomic
 from app.core.errors import ModelLoadError, UsageError
+from app.core.printable import one_line
 from app.llama import library
 from app.llama.checks import open_model_file
 from app.llama.library import native
-from app.llama.plain import plain
 
 FILE_TYPES = {"q2_k": 10, "q4_0": 2, "q4_k_m": 15, "q8_0": 7}
 """llama.cpp's numbers of the file types that are made here."""
@@ -23,8 +23,8 @@ _FULL = 1 << 20
 """Bytes that a full disk may have left; llama.cpp writes a tensor at a time."""
 
 
-def quantise(source: Path, result: Path, file_type: str) -> None:
-    """Write `source` again as `file_type`, also from an already quantised source.
+def quantize(source: Path, result: Path, file_type: str) -> None:
+    """Write `source` again as `file_type`, also from an already quantized source.
 
     The result appears under its name only when it is complete, so two processes may do this at once.
 
@@ -58,7 +58,7 @@ def quantise(source: Path, result: Path, file_type: str) -> None:
                 raise ModelLoadError(
                     f"{result.name} could not be made: the disk of {result.parent} is full.", "Free some space."
                 )
-            reason = plain(library.last_errors()) or f"code {code}"
+            reason = one_line(library.last_errors()) or f"code {code}"
             raise ModelLoadError(
                 f"{result.name} could not be made from {source.name}: {reason}.",
                 f"Is there room in {result.parent}?",
