@@ -191,7 +191,7 @@ def test_the_report_shows_where_and_why() -> None:
     assert f"differs at token {PLACE + 1}" in text
     assert "rounding difference" in text
     assert "without drafts" in text
-    assert "tokens checked at once (here 4" in text
+    assert "the batch size (here 4" in text
     assert "batch" not in text
     assert "logit" not in text
 
