@@ -6,7 +6,7 @@ Imports run downward only; the contracts in pyproject.toml enforce it.
     cli            one module per command and shared options; heavy imports happen when a command runs
     ui             the full-screen chat; the only importer of textual
     session        the open conversation: its branches, running answer and persistence; no screen, no thread
-    compare        speed comparisons: races, verdicts, suites, recorded answers, replays, reports
+    compare        speed comparisons: races, verdicts, suites, reports
     worker         one thread (or child process) that owns every native handle; commands in, frozen events out
     llama          the only importer of llama_cpp and ctypes: models, contexts, samplers, templates, memory fitting
     hardware       CPUs, GPUs, memory and builds of this machine, and what `tandem doctor` checks

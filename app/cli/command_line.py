@@ -191,16 +191,13 @@ _TUNE = Command(
     "tune",
     "measure and show what a verify step costs here",
     [
-        switch("--quick", help="measure costs only, without a sample answer"),
-        Option("--heat-map", metavar="PROMPT", help="show the speedup of every fixed setting on this prompt"),
-        Option("--save-trace", type=FilePath(), metavar="FILE", help="append the sample answer to a trace file"),
         _json(),
         *_pair_options(),
     ],
     notes="Automatic drafting uses these measurements.",
     examples="""
 tandem tune
-tandem tune -m big.gguf -md small.gguf --heat-map "Write a haiku."
+tandem tune -m big.gguf -md small.gguf
 """,
 )
 _DOCTOR = Command(

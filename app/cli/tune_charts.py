@@ -1,10 +1,9 @@
-"""Drawing cost curves and heat maps with characters."""
+"""Draw cost curves with characters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.compare.advice import HeatMap, break_even
 from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import PLAUSIBLE_ACCEPTANCE, ceiling
 from app.engine.auto.threads import ThreadTimes
@@ -12,21 +11,18 @@ from app.engine.drafting_report import draft_model_off, sentence, times
 from app.engine.types import MAX_DRAFT
 
 _BAR = 24
-_SHADES = " ░▒▓█"
+_STEPS = 40
 _LONG = 8_000
 """Tokens of a long conversation."""
 _LITTLE = 1.02
-"""Up to here a gain is none."""
-_RIGHT = f"if its tokens were right {PLAUSIBLE_ACCEPTANCE:.0%} of the time"
-_LEGEND = (
-    "Rows are the tokens that the target evaluates at once: the last one of the text, and a draft.",
-    "Such a draft pays when each of its tokens, those before it being right, is right so often.",
-)
+"""Speedups up to here are none."""
+_AT_BEST = f"at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance"
+_LEGEND = ("A batch holds the last token and a draft. Break-even is the acceptance from which that draft pays.",)
 
 
 @dataclass(frozen=True, slots=True)
 class Drafters:
-    """Who drafts where drafting is automatic: whom the sentences are about."""
+    """Sources of drafts that the sentences are about."""
 
     model: bool
     lookup: bool
@@ -37,7 +33,7 @@ def cost_lines(costs: CostModel, drafters: Drafters) -> list[str]:
     rows = sorted(costs.profile.rows)
     plain = costs.target_ns(1, 0)
     tallest = max(costs.target_ns(n, 0) for n in rows)
-    lines = [f"{'rows':>5} {'cost':>10} {'':>6}  {'':{_BAR}}  pays when right"]
+    lines = [f"{'batch':>5} {'cost':>10} {'':>6}  {'':{_BAR}}  break-even"]
     for n in rows:
         cost = costs.target_ns(n, 0)
         bar = "█" * max(1, round(_BAR * cost / tallest))
@@ -84,16 +80,13 @@ def verdict(costs: CostModel, drafters: Drafters, *, learned_behind: bool = Fals
             lines.append(sentence(off))
         else:
             best = ceiling(costs, 0, MAX_DRAFT, draft)
-            lines.append(f"The draft model would reach {_at_best(best)}; {_start(costs, draft)}")
+            lines.append(f"Draft model: {_at_best(best)}; {_start(costs, draft)}")
     if drafters.lookup:
         best = ceiling(costs, 0, MAX_DRAFT, 0.0)
         if best > _LITTLE:
-            lines.append(
-                f"Look-up in what was already said drafts at no cost, and would reach {_at_best(best)}, as where a "
-                f"text is given back; {_start(costs, 0.0)}"
-            )
+            lines.append(f"N-gram: {_at_best(best)}; {_start(costs, 0.0)}")
         else:
-            lines.append("Look-up cannot win here: checking tokens at once takes as long as writing them one by one.")
+            lines.append("N-gram drafting cannot help: a batch takes as long as its tokens one by one.")
     if costs.profile.cells and (drafters.model or drafters.lookup):
         told = _behind_context(costs, drafters)
         lines.append(f"By what was learned before, {told[0].lower()}{told[1:]}" if learned_behind else told)
@@ -101,7 +94,7 @@ def verdict(costs: CostModel, drafters: Drafters, *, learned_behind: bool = Fals
 
 
 def _at_best(speedup: float) -> str:
-    return f"a speedup of {times(speedup)} {_RIGHT}"
+    return f"at most {times(speedup)} {_AT_BEST}"
 
 
 def _behind_context(costs: CostModel, drafters: Drafters) -> str:
@@ -124,33 +117,31 @@ def _start(costs: CostModel, draft_ns: float) -> str:
         if (share := break_even(plain, costs.padded_ns(n + 1, 0), n, draft_ns)) is not None
     ]
     share, n = min(options)
-    return f"it starts to pay at {share:.0%}, drafting {n} token{'s' if n > 1 else ''} a round."
+    return f"break-even {share:.0%} with {n} drafted token{'s' if n > 1 else ''}."
 
 
-def heat_map_lines(heat: HeatMap) -> list[str]:
-    """The speed-up of every fixed setting; darker is faster."""
-    flat = [s for row in heat.speedups for s in row]
-    low, high = min(flat), max(flat)
-    lines = [f"{'n_max':>6}  " + " ".join(f"p {p:<5.1f}" for p in heat.p_min)]
-    for n, row in zip(heat.n_max, heat.speedups, strict=True):
-        cells = []
-        for speedup in row:
-            shade = _SHADES[round((speedup - low) / (high - low) * (len(_SHADES) - 1))] if high > low else " "
-            cells.append(f"{shade}{speedup:5.2f}×")
-        lines.append(f"{n:>6}  " + " ".join(cells))
-    return lines
+def break_even(plain: float, batch: float, n: int, draft: float) -> float | None:
+    """Return the acceptance at which drafting n tokens in each step costs as much as no draft.
 
-
-def best_setting(heat: HeatMap, text: str) -> str:
-    """What the best fixed setting and automatic drafting come to, and how much there is to be had, as a sentence.
+    Solves (1 + c + ... + c^n) * single = batch + n * draft for c by bisection; the left side grows with c.
 
     Args:
-        heat: What was reckoned.
-        text: What the text is called, such as "this answer".
+        plain: Cost of a single token.
+        batch: Cost of a batch of n + 1 tokens.
+        n: Drafted tokens.
+        draft: Cost of each.
+
+    Returns:
+        An acceptance in [0, 1]; None if even perfect drafts lose.
     """
-    params, best = heat.best
-    return (
-        f"Estimated from these costs on {text} of {heat.n_tokens} tokens: the best fixed setting, n_max {params.n_max} "
-        f"and p_min {params.p_min:g}, gives a speedup of {times(best)}, automatic drafting "
-        f"{times(heat.automatic)}; the upper bound is {times(heat.oracle)}."
-    )
+    needed = (batch + n * draft) / plain
+    if needed > n + 1:
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if sum(middle**i for i in range(n + 1)) < needed:
+            low = middle
+        else:
+            high = middle
+    return high

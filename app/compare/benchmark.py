@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.compare.bound import DEPTH, upper_bound
 from app.compare.measure import WHOLE, Measured, Spread, is_clear, measure, speeds, spread
 from app.compare.race import (
     WARM_UP,
@@ -22,6 +21,7 @@ from app.compare.race import (
     race,
 )
 from app.compare.suite import Prompt
+from app.compare.upper_bound import DEPTH, upper_bound
 from app.engine.auto.curve import CostModel
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.stats import GenerationStats

@@ -23,7 +23,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
-from app.compare.replay import Curve, Trace, plain_cost, replay
+from app.compare.upper_bound import Curve, Trace, plain_cost
 from app.engine.auto import backlog, rule, run_length, strategy
 from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.backlog import Backlog
@@ -36,7 +36,8 @@ from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
 from app.engine.types import MAX_DRAFT
-from tests.replays import curves, other_traces, texts, traces
+from tests.recordings import curves, other_traces, texts, traces
+from tests.replay import replay
 
 WORTH, LOSS = 0.005, 0.02
 _WORST = 0.02

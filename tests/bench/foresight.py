@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from app.compare.replay import Curve, Trace, plain_cost
+from app.compare.upper_bound import Curve, Trace, plain_cost
 from app.engine.auto.interpolation import envelope
 
 _EDGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.94, 0.96, 0.98, 0.99, 0.995, 0.999)

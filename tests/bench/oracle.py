@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from app.compare.replay import Curve, Trace, oracle_cost, plain_cost
+from app.compare.upper_bound import Curve, Trace, oracle_cost, plain_cost
 from app.conversations.message import Message, Role
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Logits

@@ -11,14 +11,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from app.compare.replay import Curve, StrategyFactory, best_fixed, fixed, oracle_cost, plain_cost, replay
+from app.compare.upper_bound import Curve, oracle_cost, plain_cost
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
 from tests.bench.foresight import Odds, foresight_cost
-from tests.replays import curves, load_traces, traces
+from tests.recordings import curves, load_traces, traces
+from tests.replay import StrategyFactory, best_fixed, fixed, replay
 
 
 def memory_for(curve: Curve) -> PairStatistics:

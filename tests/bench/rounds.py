@@ -14,14 +14,15 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from app.compare.replay import Curve, Trace, replay
+from app.compare.upper_bound import Curve, Trace
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import AnswerStart, Cancelled, Strategy
 from app.engine.types import Draft, DraftingStatus, StepResult
-from tests.replays import curves, texts, traces
+from tests.recordings import curves, texts, traces
+from tests.replay import replay
 
 _LENGTH = 300
 _REPEATS = 7

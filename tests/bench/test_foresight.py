@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.compare.replay import Trace, oracle_cost, plain_cost, replay
+from app.compare.upper_bound import Trace, oracle_cost, plain_cost
 from tests.bench.foresight import Odds, foresight_cost
 from tests.bench.policies import automatic, memory_for
-from tests.replays import curves, traces
+from tests.recordings import curves, traces
+from tests.replay import replay
 
 
 @pytest.mark.parametrize("machine", ["cpu_bf16", "ada"])

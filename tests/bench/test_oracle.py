@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.compare.replay import Trace
+from app.compare.upper_bound import Trace
 from tests.bench.oracle import Followed, oracles
 from tests.bench.steady import Race, StepTime
 

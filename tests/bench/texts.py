@@ -19,7 +19,7 @@ from app.engine.auto.acceptance import SUPPORT_EDGES, SUPPORT_PRIOR
 from app.engine.drafters.ngram import NgramIndex
 from app.hardware.cpu import default_threads
 from tests.bench.fixed import Ours
-from tests.replays import other_traces, texts, traces
+from tests.recordings import other_traces, texts, traces
 
 _REACH = 24
 

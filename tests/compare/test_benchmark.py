@@ -26,7 +26,6 @@ from app.compare.benchmark import (
     rows,
     settled,
 )
-from app.compare.bound import DEPTH, upper_bound
 from app.compare.card import Card, markdown, svg
 from app.compare.history import Facts, History, Result, changes, remark, slower, speedups
 from app.compare.kinds import KINDS
@@ -35,6 +34,7 @@ from app.compare.measure import Spread, measure, spread
 from app.compare.race import Contender, Round, Run, Steps, in_process
 from app.compare.report import round_json, table_lines
 from app.compare.suite import Prompt, choose, load_suite
+from app.compare.upper_bound import DEPTH, upper_bound
 from app.core.errors import UsageError
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.pair_statistics import PairStatistics

@@ -192,7 +192,6 @@ def test_the_report_shows_where_and_why() -> None:
     assert "rounding difference" in text
     assert "without drafts" in text
     assert "the batch size (here 4" in text
-    assert "batch" not in text
     assert "logit" not in text
 
 

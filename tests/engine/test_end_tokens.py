@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.compare.replay import Curve, PlayedDraft, Trace, fixed, replay
+from app.compare.upper_bound import Curve, Trace
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
@@ -17,6 +17,7 @@ from app.engine.interfaces import AnswerStart, Judge, Verdict
 from app.engine.types import Draft, DraftParams, Step, StepResult
 from tests.bench.policies import automatic
 from tests.fakes import END, FakeModel, FakeSampler, script
+from tests.replay import PlayedDraft, fixed, replay
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
 TURN = [20, 21, 22, 23, 24, 25]

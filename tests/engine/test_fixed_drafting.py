@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from app.cli.report import summary
-from app.compare.replay import PlayedDraft, Trace
+from app.compare.upper_bound import Trace
 from app.conversations.message import Message, Role
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.fixed import NEVER_MEASURED, FixedDrafting
@@ -18,6 +18,7 @@ from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
+from tests.replay import PlayedDraft
 
 FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
 DRAFTED = Draft((1, 2, 3), (0.9, 0.9, 0.9), 3)

@@ -15,7 +15,7 @@ from app.engine.auto.acceptance import (
     ngram_table,
 )
 from tests.bench.texts import right_by_support
-from tests.replays import other_traces, texts, traces
+from tests.recordings import other_traces, texts, traces
 
 
 def test_it_begins_with_the_prior() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from app.compare.replay import PlayedDraft
 from app.engine.auto.backlog import Backlog
 from app.engine.interfaces import AnswerStart
 from app.engine.types import NO_DRAFT, StepResult
 from tests.bench.policies import memory_for
-from tests.replays import curves, traces
+from tests.recordings import curves, traces
+from tests.replay import PlayedDraft
 
 
 def backlog_of(n_prompt: int, *, gain: float, n_without: int = 0) -> Backlog:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.compare.replay import FORMAT, Curve, Trace
+from app.compare.upper_bound import FORMAT, Curve, Trace
 
 DATA = Path(__file__).parent / "data"
 _NS = 1e6

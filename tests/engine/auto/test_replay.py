@@ -13,17 +13,7 @@ from random import Random
 
 import pytest
 
-from app.compare.replay import (
-    Curve,
-    PlayedDraft,
-    Trace,
-    best_fixed,
-    fixed,
-    oracle_cost,
-    plain_cost,
-    replay,
-    teacher_forced,
-)
+from app.compare.upper_bound import Curve, Trace, oracle_cost, plain_cost, teacher_forced
 from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Ledger
 from app.engine.auto.pair_statistics import PairStatistics
@@ -34,7 +24,8 @@ from app.engine.no_draft import NoDrafting
 from app.engine.types import DraftParams
 from tests.bench.policies import automatic, memory_for
 from tests.fakes import N_VOCAB, FakeModel, mixing, script
-from tests.replays import curves, other_traces, texts, traces
+from tests.recordings import curves, other_traces, texts, traces
+from tests.replay import PlayedDraft, best_fixed, fixed, replay
 
 PAYING = ["ada", "m1_ultra", "deepseek_v3", "cpu_q4_0", "cpu_bf16"]
 HOPELESS = ["hopeless", "nearly_hopeless"]

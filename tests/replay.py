@@ -1,0 +1,153 @@
+"""Replay any drafting strategy over a recorded answer and a cost curve, without a model and without a clock.
+
+The strategy is the one that runs on models; only its draft model and its clock are played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from app.compare.upper_bound import Curve, Trace
+from app.engine.cache import common_prefix
+from app.engine.fixed import FixedDrafting
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, Strategy, Verdict
+from app.engine.types import Draft, DraftParams, StepResult
+
+_WRONG = -1
+GRID_N_MAX = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15)
+GRID_P_MIN = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How a strategy fared.
+
+    Attributes:
+        tokens: Tokens of the answer after the first.
+        cost: What they took, in the curve's unit.
+        rounds: Every round, in order.
+    """
+
+    tokens: int
+    cost: float
+    rounds: tuple[StepResult, ...]
+
+
+class PlayedDraft:
+    """Answers like a draft model that reads along with the trace; implements `ModelDrafting`.
+
+    Args:
+        trace: The answer.
+        cost: Of a drafted token.
+        advance: Takes what was spent.
+        reading: Cost of a token that was not drafted. Nothing: then it has always read everything.
+    """
+
+    native_ns = 0
+
+    def __init__(self, trace: Trace, cost: float, advance: Callable[[float], None], reading: float = 0.0) -> None:
+        self._trace = trace
+        self._cost = cost
+        self._advance = advance
+        self._reading = reading
+        self._n_read = 0
+        self._n_before = 0
+
+    def unread(self, tokens: Sequence[int]) -> int:
+        return max(0, len(tokens) - 1 - self._n_read) if self._reading else 0
+
+    def read(self, tokens: Sequence[int], limit: int) -> None:
+        n = min(limit, self.unread(tokens))
+        self._n_read += n
+        self._advance(n * self._reading)
+
+    def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+        self.read(tokens, len(tokens))
+        yield len(tokens)
+
+    def catch_up(self, tokens: Sequence[int]) -> None:
+        # The last one or two are evaluated with the first drafted token.
+        if self.unread(tokens) > 1:
+            self.read(tokens, len(tokens))
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        self.catch_up(tokens)
+        trace = self._trace
+        place = len(tokens) - len(trace.prompt)
+        matches, confidences = trace.matches[place - 1], trace.confidences[place - 1]
+        drafted: list[int] = []
+        for depth, confidence in enumerate(confidences[:limit]):
+            self._advance(self._cost)
+            verdict = judge(depth, confidence)
+            if verdict is Verdict.DROP:
+                break
+            drafted.append(trace.text[place + depth] if depth < matches else _WRONG)
+            if verdict is Verdict.LAST or trace.is_end(drafted[-1]):
+                break
+        self._n_before = len(tokens)
+        # The last one drafted was not evaluated.
+        self._n_read = len(tokens) + max(0, len(drafted) - 1)
+        return Draft(tuple(drafted), confidences[: len(drafted)], len(drafted))
+
+    def accept(self, n_accepted: int) -> None:
+        self._n_read = min(self._n_read, self._n_before + n_accepted)
+
+
+StrategyFactory = Callable[[ModelDrafting, Clock], Strategy]
+
+
+def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[[], float] = lambda: 1.0) -> Replay:
+    """Run a strategy over one trace on one machine.
+
+    Args:
+        trace: The answer.
+        curve: The machine.
+        make: Makes the strategy from its draft model and its clock.
+        disturb: By how much a cost looks longer than it is, each time one is paid; the strategy's clock sees that, the
+            result does not count it.
+    """
+    now = spent = 0.0
+
+    def advance(cost: float) -> None:
+        nonlocal now, spent
+        spent += cost
+        now += cost * disturb()
+
+    costs, cells = curve.costs(), curve.cell_costs()
+    strategy = make(PlayedDraft(trace, curve.draft, advance, curve.reading), lambda: round(now))
+    sequence = [*trace.prompt, trace.text[0]]
+    end = len(trace.prompt) + len(trace.text)
+    for _ in strategy.begin(AnswerStart(sequence, len(trace.text), trace.is_end), lambda: False):
+        pass
+    rounds = []
+    while len(sequence) < end:
+        started = now
+        # Of an answer that ends by itself no one knows how much is left.
+        room = curve.widest - 1 if trace.has_end else min(end - len(sequence) - 1, curve.widest - 1)
+        draft = strategy.propose(sequence, room)
+        drafted_in = now - started
+        advance(costs[len(draft) + 1] + (len(sequence) - 1) * cells[len(draft) + 1])
+        ahead = trace.text[len(sequence) - len(trace.prompt) :]
+        accepted = common_prefix(draft.tokens, ahead)
+        tokens = ahead[: accepted + 1]
+        result = StepResult(
+            len(sequence) - 1, draft, tokens, min(accepted, len(tokens)), round(now - started), round(drafted_in)
+        )
+        strategy.observe(result)
+        rounds.append(result)
+        sequence.extend(tokens)
+    return Replay(len(trace.text) - 1, spent, tuple(rounds))
+
+
+def fixed(params: DraftParams) -> StrategyFactory:
+    """Fixed drafting, to be replayed."""
+    return lambda drafter, clock: FixedDrafting(drafter, params)
+
+
+def best_fixed(traces: Sequence[Trace], curve: Curve) -> tuple[DraftParams, float]:
+    """The fixed setting with the least cost over some traces, chosen in hindsight, and that cost."""
+    settings = [DraftParams(n, 0, p) for n in GRID_N_MAX for p in GRID_P_MIN]
+    costs = {params: sum(replay(t, curve, fixed(params)).cost for t in traces) for params in settings}
+    best = min(costs, key=lambda params: costs[params])
+    return best, costs[best]
