@@ -5,6 +5,7 @@ No screen, no timer, no thread: readers such as the chat screen call it and rend
 session         commands and events; the entry point
 snapshot        one chat at one moment, as values
 conversation    the open conversation, its branches and its running answer, stored while it is written
+turn            the last prompt of a branch, and how its answer ended
 library         all stored conversations: list, search, rename, pin, delete
 chat_settings   how answers are asked for
 answer_numbers  the numbers of an answer as they are stored

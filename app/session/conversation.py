@@ -15,6 +15,7 @@ from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.session.answer_numbers import answer_numbers
 from app.session.library import Library
+from app.session.turn import Outcome, Turn, counts
 from app.worker.events import Finished
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ _ON_DISK_S = 1.0
 _SLACK_S = 0.01
 _SIMILAR_ANSWERS = 4
 """Earlier answers to the same prompt that n-gram drafting may search."""
-_COUNTING = (State.COMPLETE, State.STOPPED, State.CUT)
-"""States of answers that the conversation continues from."""
 _STATES = {
     FinishReason.STOP: State.COMPLETE,
     FinishReason.CANCELLED: State.STOPPED,
@@ -35,52 +34,6 @@ _STATES = {
     FinishReason.CONTEXT: State.CUT,
     FinishReason.REPETITION: State.CUT,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """The last prompt of the active branch.
-
-    Attributes:
-        prompt: None without any.
-        is_answered: Whether the branch ends with its answer.
-        parent: Id of the message that the next prompt replies to.
-    """
-
-    prompt: Node | None = None
-    is_answered: bool = False
-    parent: int | None = None
-
-    @classmethod
-    def of(cls, path: tuple[Node, ...]) -> Turn:
-        """Return the last turn; a prompt without a usable answer is not continued from."""
-        last = path[-1] if path else None
-        if last is None or last.role is Role.USER:
-            return cls(last, parent=last.parent if last is not None else None)
-        above = path[-2] if len(path) > 1 else None
-        prompt = above if last.role is Role.ASSISTANT and above is not None and above.role is Role.USER else None
-        if prompt is not None and not _counts(last):
-            return cls(prompt, parent=prompt.parent)
-        return cls(prompt, is_answered=prompt is not None, parent=last.id)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How an answer ended.
-
-    Attributes:
-        ending: Why it ended.
-        prompt: What it was to answer.
-        thought: Whether it holds reasoning.
-        counts: Whether the conversation continues from it.
-        reverted: Whether the earlier answer, or the earlier end of this one, is active again.
-    """
-
-    ending: Ending
-    prompt: str
-    thought: bool = False
-    counts: bool = False
-    reverted: bool = False
 
 
 @dataclass(slots=True)
@@ -283,11 +236,11 @@ class Conversation:
         if idle or not (text.strip() or thought):
             self._discard(journal, fallback, why)
             reverted = journal.continues or fallback not in (None, journal.start.parent)
-            return replace(outcome, reverted=reverted, counts=idle and _counts(journal.start))
+            return replace(outcome, reverted=reverted, counts=idle and counts(journal.start))
         node = self._library.do(lambda store: journal.finish(state, **stored)) or replace(journal.node, state=state)
         self._report_saving(journal)
         self.tree = self.tree.with_node(node)
-        if _counts(node):
+        if counts(node):
             return replace(outcome, counts=True)
         if journal.continues or fallback in (None, node.parent):
             return outcome
@@ -428,7 +381,3 @@ class Conversation:
     def _forget_draft(self) -> None:
         """The store no longer has the conversation: the next prompt stores the active branch again."""
         self.draft = ""
-
-
-def _counts(node: Node) -> bool:
-    return bool(node.text.strip()) and node.state in _COUNTING

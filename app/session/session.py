@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from app.conversations.disk import StoreOpener
-from app.conversations.message import Begun, Message, Role
+from app.conversations.message import Begun, Role
 from app.conversations.tree import Node, State
 from app.engine.text.segments import Segment
 from app.models.context_limit import context_limit, meant
 from app.models.model_names import file_type, known_as
 from app.models.pair_info import PairInfo
-from app.session.chat_settings import ChatSettings, applied
-from app.session.conversation import Conversation, Outcome
+from app.session.chat_settings import ChatSettings, answer_request, applied
+from app.session.conversation import Conversation
 from app.session.engine import Engine
 from app.session.library import Library
 from app.session.snapshot import Blocked, DraftState, Phase, Snapshot
+from app.session.turn import Outcome
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
 from app.settings.table import BY_NAME
@@ -215,12 +216,9 @@ class Session:
     def _start(self, begun: Begun | None = None) -> bool:
         prompt = self.conversation.turn.prompt
         assert prompt is not None
-        request = self._answer_request(
-            prompt.text,
-            self.conversation.messages_before(prompt),
-            begun=begun,
-            beside=self.conversation.similar_answers,
-            with_details=True,
+        before, beside = self.conversation.messages_before(prompt), self.conversation.similar_answers
+        request = replace(
+            answer_request(self.settings, prompt.text, before), begun=begun, beside=beside, with_details=True
         )
         self._can_switch = request.drafting is not None
         self._request = self.engine.answer(request)
@@ -231,38 +229,10 @@ class Session:
         """Return the request for a prompt, by default the last one, without asking it; None without any."""
         turn = self.conversation.turn
         if text:
-            return self._answer_request(text, self.conversation.messages_before(None))
+            return answer_request(self.settings, text, self.conversation.messages_before(None))
         if turn.prompt is None:
             return None
-        return self._answer_request(turn.prompt.text, self.conversation.messages_before(turn.prompt))
-
-    def _answer_request(
-        self,
-        prompt: str,
-        before: tuple[Message, ...],
-        *,
-        begun: Begun | None = None,
-        beside: tuple[str, ...] = (),
-        with_details: bool = False,
-    ) -> AnswerRequest:
-        settings = self.settings
-        # An imported conversation may begin with a system message; templates take one, in front.
-        own = before[:1] if before and before[0].role is Role.SYSTEM else ()
-        system = (Message(Role.SYSTEM, settings.system),) if settings.system else own
-        system = own if own and settings.system_yields else system
-        turns = (message for message in before if message.role is not Role.SYSTEM)
-        return AnswerRequest(
-            messages=(*system, *turns, Message(Role.USER, prompt)),
-            sampling=settings.sampling,
-            drafting=settings.drafting,
-            max_tokens=settings.max_tokens,
-            stops=settings.stops,
-            begun=begun,
-            beside=beside,
-            thinking=settings.thinking,
-            with_details=with_details,
-            stop_on_repeat=settings.stop_on_repeat,
-        )
+        return answer_request(self.settings, turn.prompt.text, self.conversation.messages_before(turn.prompt))
 
     def count_tokens(self, text: str) -> None:
         """Count a text's tokens and call `on_counted`; ignored while the engine is busy."""

@@ -14,8 +14,8 @@ from app.engine.text.segments import Segment
 from app.engine.types import DraftParams, FinishReason, Origin
 from app.models.pair_info import ModelInfo, PairInfo
 from app.session.chat_settings import ChatSettings
-from app.session.conversation import Outcome
 from app.session.session import Session
+from app.session.turn import Outcome
 from app.worker.commands import CancelSwitch, Job, Loader, Progress
 from app.worker.events import AnswerPlan, Failed, Finished, Loaded
 from app.worker.request import AnswerRequest, LoadedPair

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.session.conversation import Outcome
 from app.session.snapshot import Phase
+from app.session.turn import Outcome
 from app.ui.chat.base import ChatBase
 from app.ui.chat.error_hints import in_chat
 from app.ui.chat.input_mode import InputMode

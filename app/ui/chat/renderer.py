@@ -7,8 +7,8 @@ from collections.abc import Callable
 from app.conversations.message import Role
 from app.conversations.tree import Node, Tree
 from app.models.pair_info import PairInfo
-from app.session.conversation import Turn
 from app.session.snapshot import Phase, Snapshot
+from app.session.turn import Turn
 from app.ui.chat.base import ChatBase
 from app.ui.key_names import CHOOSE, key
 

@@ -1,0 +1,62 @@
+"""The last prompt of a branch, and how its answer ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.conversations.ending import Ending
+from app.conversations.message import Role
+from app.conversations.tree import Node, State
+
+_COUNTING = (State.COMPLETE, State.STOPPED, State.CUT)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The last prompt of the active branch.
+
+    Attributes:
+        prompt: None without any.
+        is_answered: Whether the branch ends with its answer.
+        parent: Id of the message that the next prompt replies to.
+    """
+
+    prompt: Node | None = None
+    is_answered: bool = False
+    parent: int | None = None
+
+    @classmethod
+    def of(cls, path: tuple[Node, ...]) -> Turn:
+        """Return the last turn; a prompt without a usable answer is not continued from."""
+        last = path[-1] if path else None
+        if last is None or last.role is Role.USER:
+            return cls(last, parent=last.parent if last is not None else None)
+        above = path[-2] if len(path) > 1 else None
+        prompt = above if last.role is Role.ASSISTANT and above is not None and above.role is Role.USER else None
+        if prompt is not None and not counts(last):
+            return cls(prompt, parent=prompt.parent)
+        return cls(prompt, is_answered=prompt is not None, parent=last.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an answer ended.
+
+    Attributes:
+        ending: Why it ended.
+        prompt: What it was to answer.
+        thought: Whether it holds reasoning.
+        counts: Whether the conversation continues from it.
+        reverted: Whether the earlier answer, or the earlier end of this one, is active again.
+    """
+
+    ending: Ending
+    prompt: str
+    thought: bool = False
+    counts: bool = False
+    reverted: bool = False
+
+
+def counts(answer: Node) -> bool:
+    """Whether the conversation continues from an answer."""
+    return bool(answer.text.strip()) and answer.state in _COUNTING
