@@ -1,4 +1,4 @@
-"""A second Python that runs this very program: how one is started, and how one ended, in words."""
+"""Child processes that run this program in a fresh Python, and descriptions of how they ended."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,19 +44,23 @@ def python_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
 
 
-def ask_python(code: str, seconds: float, question: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """What a fresh Python says to a question, and how it ended.
+def ask_python(
+    code: str, seconds: float, question: bytes = b"", cancelled: Callable[[], bool] = lambda: False
+) -> subprocess.CompletedProcess[bytes]:
+    """Run code in a fresh Python and return its output and exit code.
 
     Args:
-        code: What it runs.
-        seconds: After which it is ended.
-        question: On its standard input.
+        code: Of this program.
+        seconds: Time limit.
+        question: Standard input.
+        cancelled: Polled while it runs.
 
     Raises:
         subprocess.TimeoutExpired: It took longer.
+        Interrupted: `cancelled` returned True.
         OSError: It cannot be started.
     """
-    return limited_run(python_command("-c", code), seconds, python_environment(), question)
+    return limited_run(python_command("-c", code), seconds, python_environment(), question, cancelled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+
+from app.core.errors import Interrupted
 
 _MAX_OUTPUT = 4 << 20
 """Bytes read of an answer."""
 _GRACE_S = 0.5
+_POLL_S = 0.05
 
 
 def find_program(name: str, folders: Sequence[str] = ()) -> str | None:
@@ -33,7 +37,11 @@ def find_program(name: str, folders: Sequence[str] = ()) -> str | None:
 
 
 def limited_run(
-    command: Sequence[str], seconds: float, environment: Mapping[str, str], question: bytes = b""
+    command: Sequence[str],
+    seconds: float,
+    environment: Mapping[str, str],
+    question: bytes = b"",
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program outside the terminal's foreground group and return its output.
 
@@ -44,9 +52,11 @@ def limited_run(
         seconds: Time limit; then the program and its children are killed.
         environment: All environment variables.
         question: Standard input.
+        cancelled: Polled while the program runs.
 
     Raises:
         subprocess.TimeoutExpired: It did not end in time.
+        Interrupted: `cancelled` returned True.
         OSError: It cannot be started.
     """
     with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
@@ -62,13 +72,26 @@ def limited_run(
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
         try:
-            code = child.wait(seconds)
+            code = _wait(child, seconds, cancelled)
         except BaseException:
             _kill(child)
             raise
         output.seek(0)
         errors.seek(0)
         return subprocess.CompletedProcess(command, code, output.read(_MAX_OUTPUT), errors.read(_MAX_OUTPUT))
+
+
+def _wait(child: subprocess.Popen[bytes], seconds: float, cancelled: Callable[[], bool]) -> int:
+    end = time.monotonic() + seconds
+    code: int | None = None
+    while code is None:
+        with suppress(subprocess.TimeoutExpired):
+            code = child.wait(_POLL_S)
+        if cancelled():
+            raise Interrupted
+        if code is None and time.monotonic() >= end:
+            raise subprocess.TimeoutExpired(child.args, seconds)
+    return code
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:

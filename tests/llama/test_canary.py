@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from app.cli.setup import trial
+from app.core import child
 from app.core.child import ask_python, python_command, python_environment
 from app.core.errors import Interrupted, ModelFileError, ModelLoadError
 from app.llama import canary, footprint, library
@@ -103,14 +104,14 @@ def test_an_orderly_refusal_keeps_its_own_reason(tmp_path: Path) -> None:
 
 def test_one_that_never_ends_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(canary, "_SECONDS", 0.2)
-    monkeypatch.setattr(canary, "python_command", lambda *_: (sys.executable, "-c", "import time; time.sleep(3600)"))
+    monkeypatch.setattr(child, "python_command", lambda *_: (sys.executable, "-c", "import time; time.sleep(3600)"))
 
     with pytest.raises(ModelFileError, match="does not finish looking at it"):
         send_ahead(write_model(tmp_path / "m.gguf"), None)
 
 
 def test_it_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(canary, "python_command", lambda *_: (sys.executable, "-c", "import time; time.sleep(3600)"))
+    monkeypatch.setattr(child, "python_command", lambda *_: (sys.executable, "-c", "import time; time.sleep(3600)"))
 
     with pytest.raises(Interrupted):
         send_ahead(write_model(tmp_path / "m.gguf"), None, lambda: False)
@@ -120,7 +121,7 @@ def test_a_child_that_ended_with_everybody_at_the_terminal_is_no_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dies = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
-    monkeypatch.setattr(canary, "python_command", lambda *_: (sys.executable, "-c", dies))
+    monkeypatch.setattr(child, "python_command", lambda *_: (sys.executable, "-c", dies))
 
     with pytest.raises(Interrupted):
         send_ahead(write_model(tmp_path / "m.gguf"), None, lambda: False)
@@ -131,7 +132,7 @@ def test_a_child_that_says_nothing_about_the_file_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
     path = write_model(tmp_path / "m.gguf")
-    monkeypatch.setattr(canary, "python_command", lambda *_: command)
+    monkeypatch.setattr(child, "python_command", lambda *_: command)
 
     send_ahead(path, tmp_path / KEPT)
     assert path not in Survivors(tmp_path / KEPT)
@@ -203,7 +204,7 @@ def test_a_damaged_memory_is_begun_anew(tmp_path: Path, content: str) -> None:
 
 
 def test_only_so_many_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(canary, "_MOST", 2)
+    monkeypatch.setattr(canary, "_MAX_FILES", 2)
     paths = [write_model(tmp_path / f"{i}.gguf") for i in range(3)]
     for path in (*paths[:2], paths[0], paths[2]):
         Survivors(tmp_path / KEPT).add(path)

@@ -9,7 +9,7 @@ import pytest
 
 from app.core.errors import ModelFileError
 from app.llama.checks import open_model_file
-from tests.llama.gguf_files import BOOL, F64, I32, STRING, U32, Array, Typed, header, tiny, write
+from tests.llama.gguf_files import F64, I32, STRING, Array, Typed, header, tiny, write
 
 
 def refused(path: Path, match: str) -> ModelFileError:
@@ -36,27 +36,13 @@ def test_a_right_header_passes(tmp_path: Path) -> None:
         ({"llama__block_count": 513}, "claims 513 layers"),
         ({"llama__block_count": 1 << 31}, "layers"),
         ({"llama__block_count": Typed(I32, -1)}, "claims -1 layers"),
-        ({"llama__nextn_predict_layers": 2}, "prediction layers"),
-        ({"llama__attention__layer_norm_rms_epsilon": -1e-5}, "normalisation constant"),
-        ({"llama__attention__layer_norm_rms_epsilon": float("nan")}, "normalisation constant is nan"),
-        ({"llama__attention__layer_norm_rms_epsilon": float("inf")}, "normalisation constant is inf"),
-        ({"llama__attention__layer_norm_epsilon": -1.0}, "normalisation constant"),
-        ({"llama__attention__group_norm_epsilon": float("nan")}, "normalisation constant"),
-        ({"llama__rope__scaling__type": "sideways"}, "position scaling 'sideways' is unknown"),
-        ({"llama__expert_count": 1025, "llama__expert_used_count": 1}, "experts"),
-        ({"llama__expert_count": 4, "llama__expert_used_count": 5}, "experts"),
-        ({"llama__expert_count": 4}, "experts"),
-        ({"llama__expert_used_count": 2}, "experts"),
-        ({"llama__expert_count": 4, "llama__expert_used_count": Array(U32, [1, 9])}, "experts"),
-        ({"llama__expert_used_count": Array(I32, [-1])}, "experts"),
-        ({"llama__expert_used_count": Array(BOOL, [True])}, "experts"),
-        ({"llama__expert_count": 4, "llama__expert_used_count": 2, "llama__expert_group_count": 4}, "experts"),
-        ({"llama__expert_count": 4, "llama__expert_used_count": 2, "llama__expert_group_count": 3}, "experts"),
-        ({"llama__expert_group_count": 1}, "experts"),
+        ({"llama__attention__layer_norm_rms_epsilon": -1e-5}, "normalization constant"),
+        ({"llama__attention__layer_norm_rms_epsilon": float("nan")}, "normalization constant is nan"),
+        ({"llama__attention__layer_norm_rms_epsilon": float("inf")}, "normalization constant is inf"),
+        ({"llama__attention__layer_norm_epsilon": -1.0}, "normalization constant"),
+        ({"llama__attention__group_norm_epsilon": float("nan")}, "normalization constant"),
         ({"tokenizer__ggml__tokens": Array(STRING, ["a", "b", "a"])}, "has the token 'a' twice"),
         ({"tokenizer__ggml__tokens": Array(STRING, [b"a", b"b\0x", b"b\0y"])}, "has the token 'b' twice"),
-        ({"tokenizer__ggml__tokens": Array(STRING, ["[EMPTY_2]", "b", ""])}, r"token '\[EMPTY_2\]' twice"),
-        ({"tokenizer__ggml__tokens": Array(STRING, ["[EMPTY_1]", b"\0", "c"])}, r"token '\[EMPTY_1\]' twice"),
         ({"tokenizer__ggml__tokens": Array(STRING, [])}, "no vocabulary"),
         ({"tokenizer__ggml__tokens": None}, "no vocabulary"),
         ({"tokenizer__ggml__tokens": Array(I32, [1])}, "no vocabulary"),
@@ -65,7 +51,6 @@ def test_a_right_header_passes(tmp_path: Path) -> None:
         ({"tokenizer__ggml__model": "llama"}, "no token for the byte 0x00"),
         ({"general__architecture": None}, "names no architecture"),
         ({"general__architecture": 3}, "names no architecture"),
-        ({"general__architecture": b"llama\0x"}, "zero byte"),
         ({"general__architecture": "clip"}, "vision projector"),
         ({"general__type": "adapter"}, "an adapter for a model"),
         ({"general__architecture": None, "split__no": 1}, "later part of a split model"),
@@ -84,15 +69,6 @@ def test_a_file_that_llama_cpp_does_not_survive_is_refused(tmp_path: Path, chang
         {"llama__block_count": 1.0},
         {"llama__attention__layer_norm_rms_epsilon": 0.0},
         {"llama__attention__layer_norm_rms_epsilon": "small"},
-        {"llama__rope__scaling__type": "yarn"},
-        {"llama__expert_count": 4, "llama__expert_used_count": 2},
-        {"llama__expert_count": 4, "llama__expert_used_count": Array(U32, [1, 4])},
-        {
-            "llama__expert_count": 4,
-            "llama__expert_used_count": 2,
-            "llama__expert_group_count": 2,
-            "llama__expert_group_used_count": 1,
-        },
         {"tokenizer__ggml__tokens": Array(STRING, ["", "a", b"\0"])},
         {
             "tokenizer__ggml__model": "llama",
