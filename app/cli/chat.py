@@ -146,7 +146,7 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
         return came_before(source)
 
     def free_disk() -> int | None:
-        from app.hardware.disk import place
+        from app.hardware.system import place
         from app.models.hub.folder import folder
 
         return place("", folder()).free_bytes

@@ -16,7 +16,7 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import Speedup
 from app.hardware.device_room import DeviceRoom
 from app.hardware.machine import processor_name
-from app.hardware.slow.measured import Measured
+from app.hardware.measured import Measured
 from app.llama import stored_measurements
 from app.llama.fitting.device_rooms import memory_rooms
 from app.llama.fitting.weighing import weighed

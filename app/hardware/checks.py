@@ -9,9 +9,9 @@ from typing import Literal, Protocol
 from app.core.errors import AppError
 from app.core.units import GB, free_memory, gigabytes, memory_size
 from app.hardware.builds import Advice, Built, Usable, is_usable
-from app.hardware.disk import Place
-from app.hardware.gpu import Gpu
+from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
+from app.hardware.system import Place
 from app.hardware.terminal import Terminal
 
 State = Literal["ok", "untried", "warning", "problem"]

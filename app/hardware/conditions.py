@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.hardware.busy import Busy, busy
-from app.hardware.cgroup import cpu_quota, throttled_share
-from app.hardware.cpu import affinity
+from app.hardware.cpu import affinity, cpu_quota, throttled_share
 from app.hardware.system import RealSystem, System
 
 _CPUS = "/sys/devices/system/cpu"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from app.hardware import cgroup, gpus_apple, gpus_linux, gpus_windows
-from app.hardware.gpu import Gpu, Reader, clean, whole
+from app.hardware.cpu import cgroup_folders, older_cgroup_folders
+from app.hardware.gpus import Gpu, Reader, apple_gpus, clean, linux_gpus, whole, windows_gpus
 from app.hardware.system import RealSystem, System
 
 PROCESSOR_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor"
 # The kernel's words for what llama.cpp's processor code is built with or without, and llama.cpp's own.
 _FEATURES = {"pni": "SSE3", "avx2": "AVX2", "fma": "FMA", "f16c": "F16C", "avx512f": "AVX512", "amx_int8": "AMX_INT8"}
-_READERS = {"linux": gpus_linux.read, "darwin": gpus_apple.read, "windows": gpus_windows.read}
+_READERS = {"linux": linux_gpus, "darwin": apple_gpus, "windows": windows_gpus}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,8 @@ def _limits(system: System) -> list[tuple[int, int]]:
     found = []
     new = ("memory.max", "memory.current", "inactive_file")
     old = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-    files = [(folder, *new) for folder in cgroup.folders(system.read)]
-    files += [(folder, *old) for folder in cgroup.older_folders(system.read, "memory")]
+    files = [(folder, *new) for folder in cgroup_folders(system.read)]
+    files += [(folder, *old) for folder in older_cgroup_folders(system.read, "memory")]
     for folder, most, now, reclaimable in files:
         limit, used = whole(system.read(f"{folder}/{most}")), whole(system.read(f"{folder}/{now}"))
         if limit is None:

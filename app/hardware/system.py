@@ -1,14 +1,16 @@
-"""The operating system as this package sees it: files, folders, the registry, and tools that get a time limit."""
+"""The operating system: files, folders, registry, disks, and vendor tools with a time limit."""
 
 from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -147,3 +149,33 @@ def _registry(key: str) -> tuple[Mapping[str, object], ...]:
                 values = (winreg.EnumValue(child, i) for i in range(winreg.QueryInfoKey(child)[1]))
                 found.append({name: value for name, value, _ in values})
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder, which need not exist yet.
+
+    Attributes:
+        label: What it is for, in a word or two.
+        path: Where it is.
+        writable: Whether it can be written, or made.
+        free_bytes: Room on its disk; None if the system does not say.
+    """
+
+    label: str
+    path: Path
+    writable: bool
+    free_bytes: int | None
+
+
+def place(label: str, path: Path) -> Place:
+    """Look at a folder, or at the nearest one above it that exists."""
+    there = path
+    # Path.exists raises where a folder above may not be entered.
+    while not os.path.exists(there) and there != there.parent:  # noqa: PTH110
+        there = there.parent
+    try:
+        free = shutil.disk_usage(there).free
+    except OSError:
+        free = None
+    return Place(label, path, there.is_dir() and os.access(there, os.W_OK | os.X_OK), free)

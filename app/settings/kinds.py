@@ -1,4 +1,4 @@
-"""What the value of a setting may be. Each kind reads TOML and text, and says in words what it takes."""
+"""Types of setting values: each reads TOML and text, and names its range."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
 from app.settings.placement import CPU
 
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...] | None
-"""A checked value; None is what a kind's own word stands for, such as "auto"."""
+"""A checked value; None stands for the word of a kind, such as "auto"."""
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
@@ -21,40 +20,50 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _WRITTEN = {"\\": "\\\\", "|": "\\|"} | {character: f"\\{letter}" for letter, character in _ESCAPES.items()}
 _SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 LONGEST_TEXT = 32_000
-"""Characters of a text; an import takes the settings of a conversation in which every one is so long."""
+"""Characters of a text."""
 
 
-class Kind(Protocol):
-    """What a setting takes. `read` and `parse` raise ValueError for anything else."""
+class Kind:
+    """The type of a setting's value. `read` and `parse` raise ValueError for anything else.
+
+    Attributes:
+        allowed: Its range, to follow "it must be".
+    """
+
+    __slots__ = ()
 
     @property
     def allowed(self) -> str:
-        """What may be given, to follow "it must be"."""
+        raise NotImplementedError
 
     def read(self, raw: object) -> Value:
-        """A value as TOML or JSON has it."""
+        """Check a value from TOML or JSON."""
+        return self.parse(_text(raw))
 
     def parse(self, text: str) -> Value:
-        """A value as a person types it, in a field or behind a flag."""
+        """Read a value as a person types it, in a field or behind a flag."""
+        raise NotImplementedError
 
     def show(self, value: Value) -> str:
-        """The text that `parse` makes the value of."""
+        """Format a value as `parse` reads it."""
+        return str(value)
 
     def write(self, value: Value) -> object:
-        """The TOML that `read` makes the value of."""
+        """Convert a value to what `read` takes from TOML."""
+        return value
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(Kind):
     """A number in a range.
 
     Attributes:
         low: Smallest.
         high: Largest.
         whole: Whether it must be whole.
-        word: Stands for None; "" if there must be a number.
-        also: Other words for it.
-        step: What one key more or less changes.
+        word: Text for None; "" if a number is required.
+        also: Other words for None.
+        step: Change by one key press.
     """
 
     low: float
@@ -97,7 +106,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Kind):
     """One of a few words."""
 
     options: tuple[str, ...]
@@ -107,27 +116,20 @@ class Choice:
         first, *others = self.options
         return f"auto or one of {', '.join(others)}" if first == "auto" else f"one of {', '.join(self.options)}"
 
-    def read(self, raw: object) -> Value:
-        return self.parse(_text(raw))
-
     def parse(self, text: str) -> Value:
         word = text.strip().lower()
         if word not in self.options:
             raise ValueError(text)
         return word
 
-    def show(self, value: Value) -> str:
-        return str(value)
-
-    def write(self, value: Value) -> object:
-        return value
-
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(Kind):
     """On or off."""
 
-    allowed: str = "on or off"
+    @property
+    def allowed(self) -> str:
+        return "on or off"
 
     def read(self, raw: object) -> Value:
         return raw if isinstance(raw, bool) else self.parse(_text(raw))
@@ -141,17 +143,14 @@ class Switch:
     def show(self, value: Value) -> str:
         return "on" if value else "off"
 
-    def write(self, value: Value) -> object:
-        return value
-
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    """The name of something that only the running program knows, such as a theme.
+class Name(Kind):
+    """The name of something that the running program knows, such as a theme.
 
     Attributes:
-        what: It, with its article.
-        word: Stands for None; "" if there must be one.
+        what: Description, with its article.
+        word: Text for None; "" if a name is required.
     """
 
     what: str
@@ -160,9 +159,6 @@ class Name:
     @property
     def allowed(self) -> str:
         return f"{self.what}, or {self.word}" if self.word else self.what
-
-    def read(self, raw: object) -> Value:
-        return self.parse(_text(raw))
 
     def parse(self, text: str) -> Value:
         name = text.strip()
@@ -180,10 +176,12 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """Any text, but for what could steer the terminal in which it is changed; none is None."""
+class Text(Kind):
+    """Text without terminal control characters; an empty one is None."""
 
-    allowed: str = f"a text of at most {LONGEST_TEXT:,} characters"
+    @property
+    def allowed(self) -> str:
+        return f"a text of at most {LONGEST_TEXT:,} characters"
 
     def read(self, raw: object) -> Value:
         return printable(with_line_feeds(_checked(_text(raw)))) or None
@@ -199,11 +197,10 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """A few texts that are looked for, and so kept as they are.
+class Texts(Kind):
+    """Several texts, kept exactly.
 
-    As one text they stand between bars, with \\n for a new line, \\| for a bar, and \\u001b or the like for what could
-    steer the terminal in which they are changed.
+    Typed as one text with bars between; \\n, \\| and \\u001b escape line ends, bars and control characters.
     """
 
     most: int = 16
@@ -233,18 +230,22 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class Several:
-    """Names or numbers between commas, or the word auto for None.
+class Several(Kind):
+    """Names or numbers between commas; auto for None.
 
     Attributes:
-        allowed: What each is.
-        make: One of them from its text; raises ValueError.
-        most: How many there may be.
+        what: Description of the items.
+        make: Converts the text of one item; raises ValueError.
+        most: Largest number of items.
     """
 
-    allowed: str
+    what: str
     make: Callable[[str], str | float]
     most: int = 16
+
+    @property
+    def allowed(self) -> str:
+        return self.what
 
     def read(self, raw: object) -> Value:
         return self.parse(raw if isinstance(raw, str) else ",".join(_items(raw)))
@@ -268,14 +269,14 @@ class Several:
 
 
 def device(text: str) -> str:
-    """The name of a device, as llama.cpp writes it; cpu in any case is the processor."""
+    """Check the name of a device; cpu is accepted in any case."""
     if not 0 < len(text) <= 64 or not text.isprintable():
         raise ValueError(text)
     return CPU if text.lower() == CPU else text
 
 
 def share(text: str) -> float:
-    """A share of something."""
+    """Convert a non-negative number."""
     number = float(text)
     if not math.isfinite(number) or number < 0:
         raise ValueError(text)

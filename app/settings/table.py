@@ -1,4 +1,4 @@
-"""The settings of Tandem, each once. Command line, file and panel read this list.
+"""The table of settings that command line, file and panel read.
 
 A setting's name in the file is its table and its key: `top_k` in `[sampling]` is `sampling.top_k`. Its flag is the key
 with dashes, `--top-k`; flags of the table `[draft]` begin with draft, so that `draft.n_max` is `--draft-n-max`.
@@ -24,7 +24,7 @@ TABLES = {
     "model": "Models and memory",
     "appearance": "Appearance",
 }
-"""The tables of the file and what stands above them, in the order of the panel."""
+"""The tables of the file and their titles, in the order of the panel."""
 
 MODES = ("auto", "fixed", "off")
 SOURCES = ("both", "model", "lookup")
@@ -39,17 +39,17 @@ class Setting:
     """One setting.
 
     Attributes:
-        name: Table and name, with a dot between.
-        kind: What it takes.
-        default: What counts if nobody says otherwise.
-        text: What it does, in one line.
-        besides: What the help of its flag says as well, where the panel has no room for it.
-        unset: What its default means where it is no value.
-        metavar: Stands for the value in the help.
-        flags: Its flags, the first one named after it; empty if the command line does not know it.
-        needs_reload: Whether the models must be loaded anew.
-        only_fixed: Whether it matters for fixed drafting only.
-        only_auto: Whether it matters for automatic drafting only.
+        name: Table and key, with a dot between.
+        kind: Type and range.
+        default: The built-in value.
+        text: Help in one line, a noun phrase.
+        besides: More help, shown only by the flag.
+        unset: Words for a default that is not a value.
+        metavar: Placeholder of the value in the help.
+        flags: Its flags, the first one named after it; () for none.
+        needs_reload: The models must be loaded again.
+        only_fixed: Used by fixed drafting only.
+        only_auto: Used by automatic drafting only.
     """
 
     name: str
@@ -80,28 +80,28 @@ class Setting:
 
     @property
     def in_conversation(self) -> bool:
-        """Whether a conversation may have its own: it must act at once, and be about answers."""
+        """A conversation may override it: it acts at once and concerns answers."""
         return not self.needs_reload and self.table != "appearance"
 
     @property
     def in_preset(self) -> bool:
-        """Whether a preset may hold it."""
+        """A preset may contain it."""
         return bool(self.table) and self.table != "appearance"
 
     @property
     def shown_default(self) -> str:
-        """Its default in words."""
+        """The default in words."""
         return self.unset or self.kind.show(self.default)
 
     def said(self, value: Value) -> str:
-        """A value in words, the same on the command line and in the panel."""
-        # True and 1 are the same to Python, and not to a reader.
+        """Format a value as the command line and the panel show it."""
+        # True equals 1 in Python, but not for a reader.
         if value == self.default and type(value) is type(self.default):
             return self.shown_default or _NOTHING
         return self.kind.show(value) or _NOTHING
 
     def wrong(self, where: str, given: object) -> str:
-        """The sentence about a value that it does not take."""
+        """Return the error for an invalid value."""
         said = given if isinstance(given, str) else repr(given)
         said = said if len(said) <= _SHOWN else said[: _SHOWN - 1] + "…"
         return f'{where} is "{said}"; it must be {self.kind.allowed}.'
@@ -112,7 +112,7 @@ _NOTHING = "none"
 
 
 def _setting(name: str, kind: Kind, default: Value, text: str, *more: str, **what: Any) -> Setting:
-    """A setting with its flag; `more` are other spellings of it."""
+    """Make a setting with its flag; `more` are other spellings of it."""
     table, _, key = name.rpartition(".")
     flag = f"--{'draft-' * (table == 'draft')}{key}".replace("_", "-")
     made = Setting(name, kind, default, text, flags=(flag, *more))
@@ -143,31 +143,31 @@ SETTINGS: tuple[Setting, ...] = (
         "preset",
         Name("the name of a preset", word="none"),
         None,
-        "settings under one name, which go before those of the file",
+        "named group of settings, stronger than those of the file",
         metavar="NAME",
     ),
     _setting(
         "draft.mode",
         Choice(MODES),
         "auto",
-        "auto tunes itself, and stays off where it cannot gain; fixed uses the numbers below",
+        "auto: tune while running, disable if it does not help. fixed: use the numbers below. off: no drafting",
         "--drafting",
     ),
     _setting(
         "draft.source",
         Choice(SOURCES),
         "both",
-        "who drafts in automatic mode: the draft model, the look-up in what was said, or both",
+        "source of drafts in auto mode: the draft model, n-grams (lookup), or both",
         only_auto=True,
     ),
-    _draft("n_max", Number(0, MAX_DRAFT, whole=True), "most tokens drafted in a round; turns auto off", metavar="N"),
-    _draft("n_min", Number(0, MAX_DRAFT, whole=True), "shorter drafts are not submitted; turns auto off", metavar="N"),
-    _draft("p_min", Number(0, 1, step=0.05), "less probable tokens are not drafted; turns auto off", metavar="P"),
+    _draft("n_max", Number(0, MAX_DRAFT, whole=True), "most tokens drafted per step; implies fixed", metavar="N"),
+    _draft("n_min", Number(0, MAX_DRAFT, whole=True), "fewest drafted tokens to verify; implies fixed", metavar="N"),
+    _draft("p_min", Number(0, 1, step=0.05), "lowest probability of a drafted token; implies fixed", metavar="P"),
     _setting(
         "draft.lookup_min_match",
         Number(2, 16, whole=True),
         MIN_MATCH,
-        "tokens that must agree for a look-up, which says how they went on",
+        "shortest n-gram match, in tokens",
         metavar="N",
         only_auto=True,
     ),
@@ -175,79 +175,79 @@ SETTINGS: tuple[Setting, ...] = (
         "draft.device",
         Several("the name of one device (a draft is never split), or auto", device, most=1),
         None,
-        "where the draft goes",
+        "device of the draft model",
         "NAME",
     ),
-    _placed("draft.gpu_layers", _LAYERS, None, "layers of the draft on the device", "N", "all"),
+    _placed("draft.gpu_layers", _LAYERS, None, "layers of the draft model on the GPU", "N", "all"),
     _placed("draft.kv_type", Choice(_KV_TYPES), "auto", "type of the draft's KV cache", "TYPE", "f16"),
-    _sampling("temp", "temperature", "temperature; 0 always takes the most probable token", "T", 0.1),
-    _sampling("top_k", "top_k", "keep the K most probable; 0 keeps all", "K"),
-    _sampling("top_p", "top_p", "keep the smallest set with probability P", "P", 0.05),
-    _sampling("min_p", "min_p", "keep what has P of the top token's probability", "P", 0.01),
+    _sampling("temp", "temperature", "temperature; 0 is greedy", "T", 0.1),
+    _sampling("top_k", "top_k", "K most probable tokens kept; 0 keeps all", "K"),
+    _sampling("top_p", "top_p", "top-p (nucleus) sampling; 1 keeps all", "P", 0.05),
+    _sampling("min_p", "min_p", "min-p: lowest probability relative to the top token", "P", 0.01),
     _sampling("typical_p", "typical_p", "locally typical sampling; 1 keeps all", "P", 0.05),
-    _sampling("repeat_penalty", "repeat_penalty", "divide the logits of recent tokens; 1 is off", "X", 0.05),
-    _sampling("frequency_penalty", "frequency_penalty", "subtract per occurrence; 0 is off", "X", 0.1),
-    _sampling("presence_penalty", "presence_penalty", "subtract once per token; 0 is off", "X", 0.1),
-    _sampling("repeat_last_n", "repeat_last_n", "how far back the penalties look", "N", 16),
+    _sampling("repeat_penalty", "repeat_penalty", "divisor for the logits of recent tokens; 1 is off", "X", 0.05),
+    _sampling("frequency_penalty", "frequency_penalty", "penalty per occurrence of a token; 0 is off", "X", 0.1),
+    _sampling("presence_penalty", "presence_penalty", "penalty for a token that occurred; 0 is off", "X", 0.1),
+    _sampling("repeat_last_n", "repeat_last_n", "tokens that the penalties look back", "N", 16),
     _sampling(
         "seed",
         "seed",
-        "of the random draw; the same seed gives the same text",
+        "random seed, for reproducible answers",
         "N",
         word="random",
-        unset="a fresh one for every answer",
+        unset="new for every answer",
     ),
     _setting("answer.system", Text(), None, "system prompt", metavar="TEXT", unset="none"),
     _setting(
         "answer.max_tokens",
         Number(1, MAX_CONTEXT, whole=True, word="unlimited", step=64),
         None,
-        "most tokens to generate",
+        "longest answer, in tokens",
         metavar="N",
         unset="as many as fit",
     ),
-    _setting("answer.stop", Texts(), (), "end the answer before this text", metavar="TEXT", unset="none"),
-    _setting("answer.stop_on_repeat", Switch(), True, "stop an answer that repeats itself"),
+    _setting("answer.stop", Texts(), (), "text that ends the answer", metavar="TEXT", unset="none"),
+    _setting("answer.stop_on_repeat", Switch(), True, "detection of answers that repeat themselves"),
     _setting(
         "answer.thinking",
         Choice(("auto", "on", "off")),
         "auto",
-        "think before the answer, of models that can; auto leaves it to the model's template",
+        "reasoning before the answer; auto follows the model's template",
         metavar="MODE",
     ),
     _setting(
         "answer.reasoning_effort",
         Choice(("auto", *EFFORTS)),
         "auto",
-        "how hard to think, of models whose template asks for it",
+        "reasoning effort, for models whose template has one",
         metavar="EFFORT",
     ),
     _placed(
         "model.ctx",
         Number(8, MAX_CONTEXT, whole=True, word="auto", step=1024),
         None,
-        "tokens of a conversation that the models see at once, rounded up to a multiple of 256; more take memory",
+        "context size in tokens (rounded up to 256); longer needs more memory",
         "N",
         "8,192 at most",
-        "a whole conversation and its next answer must fit, in no more than the target was trained for",
+        "at most what the target was trained for",
     ),
     _placed(
         "model.threads",
         Number(1, MAX_THREADS, whole=True, word="auto"),
         None,
-        "CPU threads; a number holds even while other programs need the processor",
+        "CPU threads; a fixed number does not yield to other programs",
         "N",
-        "as measured, else the cores",
+        "as benchmarked, else the cores",
     ),
     _placed(
         "model.device",
         Several("names of devices such as CUDA0,CUDA1, or cpu, or auto", device),
         None,
-        "where the target goes, such as CUDA0,CUDA1 or cpu",
+        "devices of the target, such as CUDA0,CUDA1 or cpu",
         "NAMES",
-        "where it is fastest",
+        "the fastest",
     ),
-    _placed("model.gpu_layers", _LAYERS, None, "layers of the target on the device, the others on the CPU", "N", "all"),
+    _placed("model.gpu_layers", _LAYERS, None, "layers of the target on the GPU, the others on the CPU", "N", "all"),
     _placed(
         "model.tensor_split",
         Several("numbers that are not negative, one for each device, such as 3,1, or auto", share),
@@ -261,32 +261,32 @@ SETTINGS: tuple[Setting, ...] = (
         "model.flash_attn",
         Choice(("auto", "on", "off")),
         "auto",
-        "flash attention; a quantised KV cache needs it",
+        "flash attention; a quantized KV cache needs it",
         "MODE",
     ),
-    _placed("model.fit", Choice(("auto", "off")), "auto", "off loads without counting the memory first", "MODE"),
-    Setting("appearance.theme", Name("the name of a theme"), "tandem-dark", "the colours"),
-    Setting("appearance.reduced_motion", Switch(), True, "what scrolls jumps at once; off moves it smoothly"),
+    _placed("model.fit", Choice(("auto", "off")), "auto", "check that the models fit before loading", "MODE"),
+    Setting("appearance.theme", Name("the name of a theme"), "tandem-dark", "color theme"),
+    Setting("appearance.reduced_motion", Switch(), True, "disable smooth scrolling"),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 BY_DEST = {setting.dest: setting for setting in SETTINGS if setting.flags}
 NUMBERS = tuple(setting.name for setting in SETTINGS if setting.only_fixed)
-"""The parameters of fixed drafting: to give one means fixed drafting, unless a mode is given beside it."""
+"""The parameters of fixed drafting: one without a mode implies fixed drafting."""
 LENGTHS = ("draft.n_max", "draft.n_min")
-"""Those of them that can contradict each other."""
+"""Those that can contradict each other."""
 OF_AUTOMATIC = tuple(setting.name for setting in SETTINGS if setting.only_auto)
-"""The parameters of automatic drafting alone."""
+"""The parameters of automatic drafting only."""
 _OTHERS = {
     "temperature": "sampling.temp",
     "drafting.mode": "draft.mode",
     "context": "model.ctx",
     "effort": "answer.reasoning_effort",
 }
-"""What else a setting may be looked for under."""
+"""Other names that people try."""
 
 
 def find(name: str) -> Setting | None:
-    """The setting that a person means: its name, its flag, or the part behind the dot where that is the only one."""
+    """Find a setting by its name, its flag, or its key where that is unambiguous."""
     word = name.strip().lstrip("-").replace("-", "_")
     if word in BY_NAME or word in BY_DEST:
         return BY_NAME.get(word) or BY_DEST[word]
@@ -295,12 +295,12 @@ def find(name: str) -> Setting | None:
 
 
 def given(names: Sequence[str]) -> str:
-    """That these were given, as a clause."""
+    """Return "X is given" or "X and Y are given"."""
     return f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} given"
 
 
 def nearest(name: str, among: Iterable[str] | None = None) -> str:
-    """A sentence that names what was probably meant, with a space in front; "" if nothing is near."""
+    """Return ' Did you mean "..."?' with a leading space; "" if nothing is near."""
     if among is None:
         if (other := _OTHERS.get(name) or _OTHERS.get(name.rpartition(".")[2])) is not None:
             return f' Did you mean "{other}"?'

@@ -8,9 +8,9 @@ from pathlib import Path
 from app.cli.doctor.lines import render
 from app.hardware.builds import Advice
 from app.hardware.checks import Facts, Line, Section, places, screen, versions, views
-from app.hardware.disk import Place
-from app.hardware.gpu import Gpu
+from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
+from app.hardware.system import Place
 from app.hardware.terminal import Terminal
 from tests.machines import FakeBuild, FakeDevice
 

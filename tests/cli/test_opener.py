@@ -12,7 +12,7 @@ from app.cli.engine import PairLoader
 from app.cli.opener import Opener
 from app.cli.options import Options, Process
 from app.core.errors import UsageError
-from app.engine.types import DraftParams, SamplingParams
+from app.engine.types import SamplingParams
 from app.hardware.offers import Offer
 from app.llama.fitting.does_not_fit import DoesNotFitError
 from app.models.catalog import Pair
@@ -25,7 +25,7 @@ from app.worker.events import Failed
 from tests.llama.gguf_files import header, tiny, write
 
 PAIR = Pair("a", "A", parse_source("/a.gguf"), parse_source("/b.gguf"))
-OTHER = replace(PAIR, name="other", drafting=DraftParams(16, 5, 0.0))
+OTHER = replace(PAIR, name="other", draft=None)
 
 
 def loaded(choice: LoadRequest) -> str:
@@ -34,17 +34,16 @@ def loaded(choice: LoadRequest) -> str:
 
 
 def test_a_pair_that_contradicts_the_flags_is_not_taken() -> None:
-    opener = Opener(LiveSettings(None, {"draft.n_max": 3}), PAIR, None, Process())
+    opener = Opener(LiveSettings(None, {"draft.mode": "fixed"}), PAIR, None, Process())
 
     with pytest.raises(UsageError):
         opener.open(OTHER, None)
 
     assert loaded(opener.again()) == "a"
-    assert opener.live.resolved()["draft.n_min"] == 0
 
 
 def test_a_pair_that_only_stands_for_one_is_nobodys_until_one_is_opened() -> None:
-    opener = Opener(LiveSettings(None, {"draft.n_max": 3}), PAIR, None, Process(), is_asked_for=False)
+    opener = Opener(LiveSettings(None, {"draft.mode": "fixed"}), PAIR, None, Process(), is_asked_for=False)
     opener.again()
     with pytest.raises(UsageError):
         opener.open(OTHER, None)
@@ -118,7 +117,7 @@ def test_every_pair_comes_with_what_its_own_file_recommends(tmp_path: Path) -> N
 
 
 def test_a_pair_that_is_not_taken_leaves_the_file_before_it(tmp_path: Path) -> None:
-    opener = Opener(LiveSettings(None, {"draft.n_max": 3}), PAIR, None, Process())
+    opener = Opener(LiveSettings(None, {"draft.mode": "fixed"}), PAIR, None, Process())
     opener.open(replace(PAIR, target=model(tmp_path, "a", top_k=7)), None)
     with pytest.raises(UsageError):
         opener.open(OTHER, None)

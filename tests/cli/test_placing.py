@@ -19,7 +19,7 @@ from app.engine.auto.threads import ThreadTimes
 from app.hardware.cpu import thread_candidates
 from app.hardware.device_room import DeviceRoom
 from app.hardware.pair_view import pair_section
-from app.hardware.slow.situation import Situation
+from app.hardware.slow_causes import Situation
 from app.llama import stored_measurements
 from app.llama.fitting import device_rooms, fit_pair, out_of_memory
 from app.llama.fitting.device_rooms import memory_rooms

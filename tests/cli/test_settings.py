@@ -297,8 +297,8 @@ def test_help_tells_what_may_be_given_besides_numbers_and_what_else_there_is_to_
     helps = {setting.name: _help(setting) for setting in SETTINGS}
 
     assert "the target was trained for (8 to 1,048,576, or auto; default: 8,192 at most)" in helps["model.ctx"]
-    assert "while other programs need the processor (1 to 512, or auto; " in helps["model.threads"]
-    assert helps["sampling.top_k"].endswith("keep the K most probable; 0 keeps all (0 to 1,000,000; default: 40)")
+    assert "does not yield to other programs (1 to 512, or auto; " in helps["model.threads"]
+    assert helps["sampling.top_k"].endswith("K most probable tokens kept; 0 keeps all (0 to 1,000,000; default: 40)")
 
 
 def test_a_device_that_was_written_down_may_be_gone_and_one_that_is_typed_is_meant(file: Path) -> None:

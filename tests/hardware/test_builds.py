@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from app.hardware.build_choices import driver_cuda, known_builds
-from app.hardware.builds import Advice, advice, missed
-from app.hardware.gpu import Gpu
+from app.hardware.builds import Advice, advice, driver_cuda, known_builds, missed
+from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
 
 GIB = 1 << 30

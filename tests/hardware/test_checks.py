@@ -9,8 +9,8 @@ import pytest
 
 from app.core.errors import ModelLoadError
 from app.hardware.checks import Line, places, views, worst
-from app.hardware.disk import Place, place
-from app.hardware.gpu import Gpu
+from app.hardware.gpus import Gpu
+from app.hardware.system import Place, place
 from tests.cli.doctor_facts import ADVICE, CPU, FACTS, GIB, RTX, SECTIONS, line, with_gpu
 from tests.machines import FakeBuild, FakeDevice
 

@@ -26,9 +26,9 @@ from app.core.errors import CatalogError, ModelLoadError, UsageError
 
 if TYPE_CHECKING:
     from app.hardware.checks import Facts, Section, State
-    from app.hardware.disk import Place
     from app.hardware.pair_view import PairView
-    from app.hardware.slow.situation import Cause, Situation
+    from app.hardware.slow_causes import Cause, Situation
+    from app.hardware.system import Place
     from app.llama.probe import BuildInfo, Device
 
 _WIDEST = 120
@@ -49,8 +49,7 @@ def doctor(args: argparse.Namespace) -> int:
         from app.cli.doctor.own_files import own_files
         from app.hardware.checks import places, screen, versions, views, worst
         from app.hardware.pair_view import pair_section
-        from app.hardware.slow.diagnosis import diagnose
-        from app.hardware.slow.lines import slow_section
+        from app.hardware.slow_causes import diagnose, slow_section
 
     refuse_wrong_usage(args)
     facts = gather()
@@ -144,7 +143,7 @@ def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], 
 
 def _places() -> tuple[Place, ...]:
     from app.core import paths
-    from app.hardware.disk import place
+    from app.hardware.system import place
     from app.models.hub.folder import folder
 
     folders = (

@@ -14,7 +14,7 @@ from app.hardware.builds import missed
 from app.hardware.conditions import conditions, resident_share
 from app.hardware.device_room import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
-from app.hardware.slow.situation import Situation
+from app.hardware.slow_causes import Situation
 from app.llama.fitting.device_rooms import memory_rooms, with_remote
 from app.llama.fitting.fit_pair import offer_line
 from app.llama.fitting.missing_devices import MORE

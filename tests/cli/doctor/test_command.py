@@ -14,7 +14,7 @@ from app.cli.output import LOOKING
 from app.core.errors import ModelLoadError
 from app.hardware.checks import Facts
 from app.hardware.pair_view import PairView
-from app.hardware.slow.situation import Situation
+from app.hardware.slow_causes import Situation
 from tests.cli.doctor_facts import ADVICE, FACTS, GOOD, with_gpu
 
 PAIR = PairView("big", "A big pair", "the default pair", target_source="owner/big-GGUF")

@@ -23,8 +23,7 @@ from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.fit import Placed, Wishes, plan
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place, pair_section
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer
-from app.hardware.slow.diagnosis import diagnose
-from app.hardware.slow.situation import Situation
+from app.hardware.slow_causes import Situation, diagnose
 from app.models.catalog import Pair
 from app.models.memory_estimate import ModelMemory
 from app.models.registry import ModelOnDisk, Registry, SetUp

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import ModelLoadError
 from app.core.units import GB, memory_size
-from app.hardware.gpu import Gpu
+from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
 from app.llama.fitting import held as held_module
 from app.llama.fitting import place as place_module

@@ -16,8 +16,7 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import RETRIED, Speedup
 from app.hardware.conditions import Conditions
 from app.hardware.pair_view import PairView
-from app.hardware.slow.lines import slow_section
-from app.hardware.slow.situation import Situation
+from app.hardware.slow_causes import Situation, slow_section
 from app.models.catalog import Pair
 from app.models.expected_speedup import Seen, expected_gain, weights_kind
 from app.models.recommend import Room, weigh

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from app.hardware.gpu import Gpu
-from app.hardware.gpus_windows import DISPLAY_KEY, QUERY
+from app.hardware.gpus import DISPLAY_KEY, QUERY, Gpu
 from app.hardware.machine import look
 from app.hardware.system import ToolError
 from tests.machines import (
@@ -145,40 +144,6 @@ AMD = pci("0000:03:00.0", "1002", "744c", "amdgpu") | {
     "/opt/rocm/.info/version": "7.2.0-43\n",
     "/usr/share/hwdata/pci.ids": PCI_IDS,
 }
-ROCM = "rocm-smi --showproductname --showbus --json"
-
-
-def test_amd_without_any_tool() -> None:
-    assert gpus(FakeSystem(files=AMD)) == (
-        Gpu(
-            "amd",
-            "AMD Navi 31 [Radeon RX 7900 XT/7900 XTX/7900M]",
-            25753026560,
-            24679284736,
-            "amdgpu, kernel 6.8.0-45-generic",
-            "ROCm 7.2.0",
-            target="gfx1100",
-        ),
-    )
-
-
-def test_rocm_smi_adds_the_name() -> None:
-    answer = "WARNING: low power\n" + json.dumps(
-        {"card0": {"PCI Bus": "0000:03:00.0", "Card Series": "Radeon RX 7900 XTX"}, "system": {"Driver version": "6"}}
-    )
-
-    (gpu,) = gpus(FakeSystem(files=AMD, tools={ROCM: answer}))
-
-    assert gpu.name == "AMD Radeon RX 7900 XTX"
-
-
-@pytest.mark.parametrize(
-    "answer", ["", "{", "[]", "null", "{{{{", "[" * 100_000, '{"card0": 5}', '{"card0": {"PCI Bus": 7}}']
-)
-def test_garbage_from_rocm_smi_changes_nothing(answer: str) -> None:
-    (gpu,) = gpus(FakeSystem(files=AMD, tools={ROCM: answer}))
-
-    assert gpu.name.startswith("AMD Navi 31")
 
 
 def test_garbage_from_the_kernel_changes_nothing() -> None:

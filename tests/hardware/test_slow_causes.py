@@ -18,11 +18,9 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.types import MAX_DRAFT
 from app.hardware.busy import Busy
 from app.hardware.conditions import Conditions, conditions, resident_share
+from app.hardware.measured import Measured
 from app.hardware.pair_view import DRAFT, TARGET, DeviceNeed, ModelPlace, PairView
-from app.hardware.slow.diagnosis import diagnose
-from app.hardware.slow.lines import slow_section
-from app.hardware.slow.measured import Measured
-from app.hardware.slow.situation import Cause, Situation
+from app.hardware.slow_causes import Cause, Situation, diagnose, slow_section
 from tests.machines import FakeSystem
 
 GB = 1_000_000_000
