@@ -1,4 +1,4 @@
-"""The command line: parses, composes the parts, and turns every failure into a sentence and an exit code.
+"""The command line: run a command, and turn every failure into a message and an exit code.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Only what a command needs is imported, when it runs.
 
@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, str] = {
     "import": "app.cli.conversations.import_:import_",
     "settings": "app.cli.settings.command:settings",
 }
-"""What each command runs; a name instead of the function, so that no other command's modules are imported."""
+"""Function of each command, by name, so that other commands are not imported."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             streams.let_go_of_output()
             return 0
         if streams.is_nowhere(error):
-            print("tandem: The folder that you are in is gone.\n        Change into another one.", file=sys.stderr)
+            print("tandem: The current folder was deleted.\n        Change to another one.", file=sys.stderr)
             return AppError.exit_code
         if not streams.is_refusal(error):
             raise

@@ -49,7 +49,7 @@ def bench(args: argparse.Namespace) -> int:
 
 
 def _introduced(server: Server) -> dict[str, Any]:
-    """What the server says about itself; it may load its model first, and whoever waits sees for what."""
+    """Ask the server about itself; it may load its model first."""
     status = StatusLine(sys.stderr)
     status.show(f"Asking {server.url} for a token")
     try:
@@ -59,7 +59,7 @@ def _introduced(server: Server) -> dict[str, Any]:
 
 
 class _Benchmark:
-    """One benchmark, watched, told and kept.
+    """Run, report and save one benchmark.
 
     Args:
         session: The loaded pair.
@@ -73,12 +73,12 @@ class _Benchmark:
         self._task = task
         self._facts = facts
         self._names: list[str] = []
-        """Who takes part, plain decoding first."""
+        """Names of the sides, the baseline first."""
         self._n_done = 0
         self._left_s: float | None = None
         self._can_print = True
         self._refused: OSError | None = None
-        """Why it cannot, where that is to be told: of a reader who has read enough it is not."""
+        """Error that ended the output; None if the reader closed the pipe."""
 
     def run(self) -> int:
         """Race on every prompt; returns the exit code."""
@@ -114,7 +114,7 @@ class _Benchmark:
         if not raced and broken is not None:
             raise broken
         if not raced:
-            self._status.say("Stopped before everybody had answered one prompt.")
+            self._status.say("Stopped before every side had answered one prompt.")
             return INTERRUPTED
         stopped = n_whole(raced, len(task.prompts)) < task.repeat and not self._says_it_all(raced)
         early = "broken off" if broken is not None else "stopped early" if stopped else ""
@@ -126,7 +126,7 @@ class _Benchmark:
         return INTERRUPTED if stopped else 0
 
     def _says_it_all(self, raced: Sequence[Raced]) -> bool:
-        """Whether further rounds would only say the same again, and nobody asked for them."""
+        """Return whether more rounds would not change the result."""
         task = self._task
         if not task.ends_early or not n_whole(raced, len(task.prompts)):
             return False
@@ -134,7 +134,7 @@ class _Benchmark:
         return tells_all(raced, table[-1:] if task.is_quick else table)
 
     def _announce(self, plan: Plan) -> None:
-        """Say at once what will run, and for how long: whoever has no time for it should not find out late."""
+        """Print what will run and how long it takes."""
         task = self._task
         n, sides = len(task.prompts), ", ".join(self._names)
         what = f"{n} prompt{'s' * (n != 1)} x {task.repeat} round{'s' * (task.repeat != 1)}"
@@ -150,7 +150,7 @@ class _Benchmark:
         self._status.say(f"{told[:1].upper()}{told[1:]}.")
 
     def _keep(self, prompt: Prompt, number: int, round_: Round) -> None:
-        """Print a prompt's runs at once, so that a later failure takes nothing with it."""
+        """Print and save the runs of one prompt."""
         self._n_done += 1
         if not self._status.is_live:
             task = self._task
@@ -166,7 +166,7 @@ class _Benchmark:
             self._out("\n".join(lines))
 
     def _out(self, text: str) -> None:
-        """Print, as long as that can be done: a reader who has gone, or a full disk, takes nothing from the files."""
+        """Print until stdout fails; saved files are not affected."""
         if not self._can_print:
             return
         try:
@@ -186,7 +186,7 @@ class _Benchmark:
             self._status.show(f"{left}{at.done} of {at.total}  {at.prompt}: {doing}")
 
     def _tell(self, raced: Sequence[Raced], early: str) -> None:
-        """Whether it is faster, and the table behind that; `early` says how it ended before its time, if it did."""
+        """Print the verdict and its table; `early` says why the run is incomplete, or ""."""
         task, facts, title = self._task, self._facts, pair_title(self._session.pair.info)
         table = rows(raced, self._names)
         notes = [f"{early}: {_how_far(raced, len(task.prompts), task.repeat)}"] if early else []
@@ -220,7 +220,7 @@ class _Benchmark:
 
 
 def _how_far(raced: Sequence[Raced], n_prompts: int, repeat: int) -> str:
-    """What of it was done, where that is not all."""
+    """Return which part of an incomplete suite was measured."""
     if len(raced) < n_prompts:
         return f"{len(raced)} of {n_prompts} prompts" + (f" in the first of {repeat} rounds" if repeat > 1 else "")
     whole = n_whole(raced, n_prompts)
@@ -229,7 +229,7 @@ def _how_far(raced: Sequence[Raced], n_prompts: int, repeat: int) -> str:
 
 
 def _in_brief(round_: Round) -> str:
-    """How fast everybody was on one prompt."""
+    """Return the speed of every side on one prompt."""
     said = []
     for name in round_:
         measured = measure([[round_]], name, PLAIN)
@@ -282,7 +282,7 @@ def check_lossless(session: Session, task: BenchTask) -> int:
 
 
 def _draftings(session: Session, task: BenchTask) -> list[tuple[str, Drafting]]:
-    """Every way of drafting that is held against plain decoding, by name.
+    """Return every way of drafting that is compared with the baseline, by name.
 
     Raises:
         UsageError: The pair lacks what one needs.

@@ -23,7 +23,7 @@ SERVER = "server"
 
 
 def answer_lines(raced: Sequence[Raced], table: Sequence[Row]) -> list[str]:
-    """The verdicts over everything: automatic drafting's first, each with what is behind it.
+    """Return the verdict of every side, automatic drafting first.
 
     Args:
         raced: At least one prompt.
@@ -42,16 +42,16 @@ def answer_lines(raced: Sequence[Raced], table: Sequence[Row]) -> list[str]:
     names = [m.name for m in others]
     if SERVER in names:
         lines.append(f"{AUTOMATIC} against the server: {verdict(_against_server(raced))}")
-        # At the end of a text that was cut, ours keeps the space to go on from.
+        # A text that was cut keeps its last space here, and not on the server.
         same = sum(_said(one.rounds[0][PLAIN]) == _said(one.rounds[0][SERVER]) for one in raced)
-        lines.append(f"The server's text is plain decoding's on {same} of {len(raced)} prompts.")
+        lines.append(f"The server's text equals the baseline's on {same} of {len(raced)} prompts.")
         if other_prompts := _other_prompts(raced):
             lines.append(other_prompts)
     return lines
 
 
 def tells_all(raced: Sequence[Raced], table: Sequence[Row]) -> bool:
-    """Whether everything that `answer_lines` and these rows say is known, so that more rounds would only say it again.
+    """Return whether the verdicts and these rows are statistically settled.
 
     Args:
         raced: Every prompt.
@@ -67,7 +67,7 @@ def _against_server(raced: Sequence[Raced]) -> Spread | None:
 
 
 def _other_prompts(raced: Sequence[Raced]) -> str:
-    """That the server, whose prompts nobody sees, has read others than we have; "" where nothing tells that."""
+    """Return a note if the server's prompts had other lengths, or ""."""
     read = [[_prompt_length(one.rounds[0][name]) for name in (SERVER, PLAIN)] for one in raced]
     others = [(theirs, ours) for theirs, ours in read if theirs != ours]
     if not others:
@@ -75,7 +75,7 @@ def _other_prompts(raced: Sequence[Raced]) -> str:
     theirs, ours = others[0]
     return (
         f"The server read another prompt on {len(others)} of {len(raced)}, such as {theirs:,} tokens for {ours:,}: its "
-        "template is another, or what that is told by itself. --thinking on or off tells both the same."
+        "chat template differs. --thinking on or off gives both the same."
     )
 
 
@@ -95,7 +95,7 @@ def _speeds(whole: Row, m: Measured) -> str:
 
 
 def _extremes(kinds: Sequence[Row], m: Measured) -> str:
-    """On which kinds of text it gains most and least, of those on which it drafted; "" where these are not several."""
+    """Return the kinds of text with the most and the least speedup, or ""."""
     drafted = [(row.kind, one.ratio) for row in kinds if (one := row.of(m.name)).work == "own"]
     ratios = [(ratio.median, kind) for kind, ratio in drafted if ratio is not None]
     if len(ratios) < 2:
@@ -132,7 +132,7 @@ def write_card(session: Session, name: str, card: Card) -> None:
 
 
 def _hashes(session: Session, what: str, file: Path) -> dict[str, str]:
-    """The digests of a model's parts; those that can no longer be read are said and left out."""
+    """Return the digests of a model's parts; unreadable ones are reported and left out."""
     hashes: dict[str, str] = {}
     for part in (parts := parts_here(file)) or [file]:
         which = f" of {part.name}" if len(parts) > 1 else ""

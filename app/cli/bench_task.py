@@ -1,4 +1,4 @@
-"""What `tandem bench` was asked for, read from its flags and refused before anything is loaded."""
+"""The options of `tandem bench`, checked before anything is loaded."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from app.worker.request import AnswerRequest
 CARD_SUFFIXES = (".md", ".svg")
 _QUICK_SAMPLES = 50
 _OF_SPEED = ("repeat", "against", "oracle", "steps", "card")
-"""Flags that mean nothing where only texts are compared."""
+"""Options without effect when only texts are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchTask:
-    """A benchmark to be run.
+    """Options of a benchmark.
 
     Attributes:
         options: What is loaded, and how automatic drafting takes part.
@@ -38,14 +38,14 @@ class BenchTask:
         request: How everybody answers; the prompt is put into it.
         fixed: Fixed parameters that take part, or None.
         repeat: Counted runs of each side, at most.
-        is_quick: Whether an answer over everything is enough, whatever is known of each kind of text.
-        ends_early: Whether rounds that would only say the same again are left out.
+        is_quick: Stop when the overall result is clear, not that of every kind.
+        ends_early: Skip rounds that would not change the result.
         server: A running server that takes part, or None.
         save: Where every line of the result goes as well.
         card: Where a share card goes, without its suffix; None for nowhere.
         as_json: Whether lines are printed as JSON.
         with_steps: Whether every verify step of every run is among them.
-        oracle: Whether the bound of these drafts is reckoned.
+        oracle: Estimate the upper bound of these drafts.
         check_lossless: Whether texts are compared instead of speeds.
         samples: Sampled answers of each side, where texts are compared.
     """
@@ -68,12 +68,12 @@ class BenchTask:
 
     @property
     def is_kept(self) -> bool:
-        """Whether anything is written besides what is printed."""
+        """Return whether results go to a file."""
         return self.save.is_file or self.card is not None
 
 
 def read_task(args: argparse.Namespace) -> BenchTask:
-    """What the flags ask for.
+    """Read and check the options.
 
     Raises:
         UsageError: They contradict each other, or a file cannot be read or written.
@@ -85,13 +85,13 @@ def read_task(args: argparse.Namespace) -> BenchTask:
     kinds: Sequence[str] | None = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
     if quick and kinds is None and "prompts" not in args:
         kinds = QUICK_KINDS
-    # One of each kind of ours is enough to compare texts; whoever brings prompts means each of them.
+    # One prompt of each built-in kind is enough to compare texts.
     per_kind = 1 if quick or (checking and "prompts" not in args) else None
     card = str(args.card) if "card" in args else None
     if card is not None:
         for suffix in CARD_SUFFIXES:
             check_writable(file := Path(card + suffix))
-            # Their names are nobody's own words: --card README would take the README.md.
+            # --card README would overwrite README.md.
             if exists(file) and "force" not in args:
                 raise exists_already(file)
     return BenchTask(
@@ -118,7 +118,7 @@ def _suite(file: Path | None) -> tuple[Prompt, ...]:
 
 
 def _refuse_idle(args: argparse.Namespace) -> None:
-    """Raise UsageError for a flag that would do nothing, rather than let it be believed to have done something."""
+    """Raise UsageError for an option without effect."""
     checking = "check_lossless" in args
     idle = dict.fromkeys(_OF_SPEED if checking else ("samples",), f"with{'out' * (not checking)} --check-lossless")
     if "card" not in args:
@@ -133,7 +133,7 @@ def _refuse_idle(args: argparse.Namespace) -> None:
 
 
 def _api_key(args: argparse.Namespace) -> str:
-    """The server's key; it is never an argument, because other users can read the arguments of a process."""
+    """Return the server's API key; arguments are visible to other users."""
     name: str | None = getattr(args, "api_key_env", None)
     if name is None:
         return ""

@@ -99,7 +99,7 @@ def chat(args: argparse.Namespace) -> int:
 
 
 def _first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
-    """The pair to open, and whether the user chooses one first; the pair then only stands for it until then."""
+    """Return the pair to open, and whether the user chooses one first."""
     if is_chosen(vars(args)):
         return *choose_pair(vars(args)), False
     here = registry().read()
@@ -113,7 +113,7 @@ def _first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
 
 
 def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
-    """The pairs to choose from, for a chat that is built after them."""
+    """Return the pair service of a chat that is built later."""
     from app.session.snapshot import Phase
     from app.ui.models.service import Pairs
     from app.ui.models.tasks import PairEnvironment

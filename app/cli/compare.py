@@ -59,7 +59,7 @@ def compare(args: argparse.Namespace) -> int:
 
 
 class _Comparer:
-    """One race, watched and told."""
+    """Run one comparison and print it."""
 
     def __init__(self, session: Session, request: AnswerRequest, facts: Facts) -> None:
         self._pair = session.pair
@@ -69,7 +69,7 @@ class _Comparer:
         self._request = request
         self._facts = facts
         self._broken: AppError | None = None
-        """Why it ended before its time."""
+        """Error that ended the comparison early."""
 
     def run(self, contenders: Sequence[Contender], repeat: int, args: argparse.Namespace) -> int:
         rounds = self._race(contenders, repeat)
@@ -77,7 +77,7 @@ class _Comparer:
         if not rounds and broken is not None:
             raise broken
         if not rounds:
-            self._status.say("Stopped before everybody had answered once.")
+            self._status.say("Stopped before every side had answered once.")
             return INTERRUPTED
         differences: dict[str, Difference | None] = {}
         if not stopped and broken is None:
@@ -103,12 +103,11 @@ class _Comparer:
         try:
             out(json_for(sys.stdout, whole) if "json" in args else for_reading(text, sys.stdout))
         finally:
-            # A reader who has gone takes nothing from the file.
             if "save" in args:
                 write(args.save, escape_unprintable(json.dumps(whole, ensure_ascii=False, indent=2)) + "\n")
         if broken is not None:
-            broken_off = f"Broken off after {len(rounds)} of {repeat} rounds."
-            self._status.say(broken_off if len(rounds) < repeat else "Broken off while the texts were compared.")
+            broken_off = f"Failed after {len(rounds)} of {repeat} rounds."
+            self._status.say(broken_off if len(rounds) < repeat else "Failed while comparing the texts.")
             raise broken
         if stopped:
             self._status.say(f"Stopped after {len(rounds)} of {repeat} rounds.")

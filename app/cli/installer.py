@@ -1,4 +1,4 @@
-"""How something is installed into the Python that this program runs in."""
+"""The command that installs packages into this Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.core.shell import quoted
 
 
 def installer(system: str) -> str:
-    """The beginning of a command that installs here.
+    """Return the start of the install command.
 
     Args:
         system: "linux", "darwin" or "windows", whose shell is to read it.

@@ -1,4 +1,4 @@
-"""Ctrl+C, and being ended from outside, as a polite request."""
+"""Ctrl+C and termination signals as cancel requests."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ if TYPE_CHECKING:
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 _WINDOW_CLOSED = getattr(signal, "SIGHUP", None)
 _HEARD = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
-"""Ctrl+C, and how a program is ended from outside: by another one, and by its terminal that goes."""
+"""Ctrl+C, SIGTERM and a closed terminal."""
 _LAST_S = 20.0
-"""Until a program whose window is closed ends for good: nobody is there to see that it hangs."""
+"""Seconds to save and quit after the terminal window closed."""
 
 
 @contextmanager
 def imported_whole() -> Iterator[None]:
-    """Let Ctrl+C count when what is imported in here is imported.
-
-    In the middle Python may turn it into another error, lose it, or remember it when everything has ended well.
+    """Delay Ctrl+C until the imports inside are done: an interrupted import may raise anything.
 
     Raises:
         KeyboardInterrupt: At the end, if there was one.
@@ -44,10 +42,9 @@ def imported_whole() -> Iterator[None]:
 
 @contextmanager
 def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
-    """Turn the first Ctrl+C, or the first time that somebody ends the program, into a cancel; the second one ends it.
+    """Cancel at the first signal and end at the second.
 
-    A window that closes tells so more than once, through the system and through its shell; that is one time. Whoever
-    started the program deaf to one of them, as a shell does in the background of a script, meant that.
+    SIGHUP counts once, as system and shell both send it. Signals ignored at start stay ignored.
     """
     mine = _heard()
     ends: list[Timer] = []
@@ -56,7 +53,7 @@ def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
         ends.append(_end_later(number))
 
     def on_interrupt(number: int, frame: FrameType | None) -> None:
-        # Once: what is cancelled may hold the very lock that a second time would wait for.
+        # Cancel once: a second call might wait for a lock of the first.
         _set({other: when_closed if other == _WINDOW_CLOSED else known for other, known in mine.items()})
         if number == _WINDOW_CLOSED:
             when_closed(number, frame)
@@ -73,7 +70,7 @@ def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def ended_at_once() -> Iterator[None]:
-    """Let Ctrl+C and whoever ends the program do so at once in here: nobody looks for a cancel who waits for a reply.
+    """Let signals end the program at once while it waits for a reply.
 
     Raises:
         KeyboardInterrupt: Ctrl+C.
@@ -87,8 +84,7 @@ def ended_at_once() -> Iterator[None]:
 
 
 def _end_later(number: int) -> Timer:
-    """Give what was begun the time to be saved, and no more."""
-    # Takes a while to import, and hardly any command is ended so.
+    """End the process after the time to save."""
     import os
     from threading import Timer
 
@@ -99,7 +95,7 @@ def _end_later(number: int) -> Timer:
 
 
 def _heard() -> Mapping[int, Any]:
-    """What is done about each of them now, without those that the program is deaf to."""
+    """Return the handlers of the signals that are not ignored."""
     now = {number: signal.getsignal(number) for number in _HEARD}
     return {number: known for number, known in now.items() if known not in (signal.SIG_IGN, None)}
 

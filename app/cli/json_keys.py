@@ -1,4 +1,4 @@
-"""What scripts find in the objects that `--json` prints; a key that is named here stays."""
+"""Keys of the objects that --json prints. They are stable: never rename or remove one."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ TIMINGS = (
     *("cache_n", "prompt_n", "prompt_ms", "prompt_per_second", "predicted_n", "predicted_ms", "predicted_per_second"),
     *("draft_n", "draft_n_accepted", "draft_prompt_ms", "tokens_per_second", "measuring_ms", "first_token_ms"),
 )
-"""In the `timings` of `run`. As in llama-server's, `prompt_ms` is both models' reading of the prompt, and
-`predicted_ms` leaves the draft's out, which `tokens_per_second` counts as a speed-up does."""
+"""Keys of `timings` in `run`, as in llama-server. `prompt_ms` is the prefill of both models; only `tokens_per_second`
+includes the draft's prefill in the generation time."""

@@ -20,35 +20,35 @@ from app.settings.params import pair_layer
 
 
 def catalog() -> Catalog:
-    """The pairs that ship, under the user's own."""
+    """Return the catalog: shipped pairs, overridden by the user's."""
     return Catalog([shipped_file(), config_dir() / "models.toml"])
 
 
 def left_out() -> tuple[str, ...]:
-    """Why pairs of the user's own are not known, as a notice; () where their file can be read, or there is none."""
+    """Return notices about an unreadable catalog of the user."""
     unread = catalog().unread
     return (unread.sentences,) if unread is not None else ()
 
 
 def known_pairs() -> list[Pair]:
-    """What the catalogue has."""
+    """Return every pair of the catalog."""
     return list(catalog().pairs.values())
 
 
 def registry() -> Registry:
-    """The pairs that were set up here."""
+    """Return the registry of pairs set up here."""
     return Registry(pairs_file())
 
 
 def demo_file(part: str) -> Path:
-    """A file of the demo pair; the draft is made when it is asked for first."""
+    """Return a file of the demo pair; create the draft on first use."""
     from app.llama import demo
 
     return demo.target_file() if part == "target" else demo.draft_file(cache_dir())
 
 
 def demo_is_installed() -> bool:
-    """Whether the demo's model came with this installation."""
+    """Return whether the demo's package is installed."""
     from app.llama import demo
 
     try:
@@ -58,7 +58,7 @@ def demo_is_installed() -> bool:
 
 
 def used_demo(pair: Pair) -> SetUp | None:
-    """The demo's files, if it was used without being set up, so that its draft lies here; None for any other pair."""
+    """Return the files of a demo pair that was used without setup, else None."""
     from app.llama import demo
 
     if not isinstance(pair.target, DemoModel):
@@ -71,9 +71,9 @@ def used_demo(pair: Pair) -> SetUp | None:
 
 
 def named_pair(name: str) -> tuple[Pair, SetUp | None]:
-    """A pair by its name, and what was set up for it, if anything was.
+    """Return a pair by name, and its files if it was set up.
 
-    An entry of the catalogue is the newer one; what was set up stays one that another release makes of other files.
+    A pair set up with other files than today's catalog keeps its own entry.
 
     Raises:
         UsageError: There is none; it names the nearest.
@@ -85,7 +85,7 @@ def named_pair(name: str) -> tuple[Pair, SetUp | None]:
 
 
 def newest(name: str) -> Pair:
-    """A pair by its name, as setting it up makes it; raises as `named_pair`."""
+    """Return a pair as setup would install it; raises as `named_pair`."""
     registered, known = registry().read(), catalog()
     if name not in known.pairs and name not in known.problems:
         if name in registered.pairs:
@@ -96,29 +96,29 @@ def newest(name: str) -> Pair:
 
 
 def about_catalogue(pair: Pair) -> tuple[str, ...]:
-    """What the user should know of the catalogue that names a pair which is loaded, as notices."""
+    """Return notices about the catalog entry of a loaded pair."""
     known = catalog()
     unread = (known.unread.sentences,) if known.unread is not None else ()
     entry = known.pairs.get(pair.name)
     if entry is None or registry().read().in_place_of(entry) is None:
         return unread
     again = command(["tandem", "setup", pair.name])
-    return (*unread, f"{pair.name} stays as it was set up; Tandem takes other files for it by now: {again}")
+    return (*unread, f"{pair.name} was set up with other files than the catalog names now; to update: {again}")
 
 
 DEFAULT_PAIR = "demo"
-"""What is taken before any pair was set up."""
+"""Pair to use before any was set up."""
 FILES = "files"
 """Name of a pair that is given by its files."""
 
 
 def is_chosen(given: Container[str]) -> bool:
-    """Whether flags say which models are meant, by the name of a pair or by their files."""
+    """Return whether options name a pair or models."""
     return any(name in given for name in ("pair", "target", "draft"))
 
 
 def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
-    """The pair that the flags mean: a named one, two files, or the default."""
+    """Return the pair that options name, else the default."""
     target, draft = given.get("target"), given.get("draft")
     if given.get("pair") == "":
         raise UsageError("--pair is empty.", "Name a pair, or leave it out for the default.")
@@ -127,7 +127,7 @@ def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
     if "pair" in given:
         raise UsageError("--pair and --target or --draft exclude each other.", "Name a pair, or its two files.")
     if target is None:
-        raise UsageError("--draft needs --target.", "A draft model runs ahead of a target model; name both files.")
+        raise UsageError("--draft needs --target.", "Name both files.")
     sources = parse_source(target), parse_source(draft) if draft is not None else None
     pair = Pair(name=FILES, title=title_of(*sources), target=sources[0], draft=sources[1])
     for known in registry().read().pairs.values():
@@ -138,7 +138,7 @@ def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
 
 def _named(name: str | None) -> tuple[Pair, SetUp | None]:
     pair, files = named_pair(name or registry().read().default or DEFAULT_PAIR)
-    # An entry that was changed since it was set up means other files; the demo's are found, or made, anew.
+    # An entry changed since its setup means other files.
     if files is not None and not files.is_of(pair):
         files = None
     if files is not None and not files.is_here:
@@ -149,12 +149,12 @@ def _named(name: str | None) -> tuple[Pair, SetUp | None]:
 
 
 def of_entry(pair: Pair) -> Layer:
-    """What its entry says."""
+    """Return the settings of its catalog entry."""
     return pair_layer(pair.sampling, pair.drafting, pair.kept)
 
 
 def of_file(pair: Pair, files: SetUp | None) -> Recommended:
-    """What the file of its target recommends; nothing where that cannot be read, which loading it will tell.
+    """Return the settings that the target's file recommends; empty if unreadable.
 
     Args:
         pair: What it is.
@@ -168,7 +168,7 @@ def of_file(pair: Pair, files: SetUp | None) -> Recommended:
 
 
 def _path(pair: Pair) -> Path | None:
-    """The target's file; None where it has yet to be downloaded."""
+    """Return the target's file, or None before the download."""
     match pair.target:
         case LocalModel(path):
             return path

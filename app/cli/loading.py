@@ -1,4 +1,4 @@
-"""From what was asked for to two loaded models: everything that looks at the machine, imported where that is wanted."""
+"""Load a pair: from options through this machine's memory and devices to two models."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def load_here(params: PairParams, cancel: CancelFlag, status: StatusLine) -> Nat
 
 
 def pair_params(options: Options) -> PairParams:
-    """What to load and where to; the demo's draft is made here if it is missing.
+    """Return what to load and where; create the demo's draft if missing.
 
     Raises:
         PairError: A file has not been downloaded yet, or the pair does not fit into this machine.

@@ -1,4 +1,4 @@
-"""What answers on this machine have shown of pairs, read from memories that are kept; llama.cpp only where it must."""
+"""Earlier measurements of pairs on this machine, without loading a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from app.settings.model_file import Recommended
 _ENOUGH = 128
 """Judged tokens after which `PairStatistics.gain` has nearly forgotten what it began with."""
 _TYPICAL_DRAFT = 0.5
-"""Of a plain token's time; a draft that costs more tells of itself, not of the target's weights."""
+"""Highest draft cost, as a share of the target's, of a typical pair."""
 _MOST_SAVED = 0.99
 log = logging.getLogger("tandem.memory")
 

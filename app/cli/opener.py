@@ -1,4 +1,4 @@
-"""Pairs for the chat, loaded as the settings are then, with the ways out where one does not fit."""
+"""Open pairs for the chat with the current settings, and offer fixes when one does not fit."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Opener:
 
     @property
     def current(self) -> tuple[Pair, SetUp | None] | None:
-        """The pair that was asked for last, and what was set up for it; None while none was."""
+        """Return the requested pair and its files; None before any request."""
         return (self._pair, self._files) if self._is_asked_for else None
 
     def open(self, pair: Pair, files: SetUp | None) -> LoadRequest:
@@ -74,7 +74,7 @@ class Opener:
         return choice
 
     def again(self) -> LoadRequest:
-        """The same pair, as the settings are now; what in the file cannot be meant together does not count.
+        """Return the same pair with the current settings; contradictions in the file are dropped.
 
         Raises:
             UsageError: The flags contradict each other.
@@ -88,7 +88,7 @@ class Opener:
         return LoadRequest(PairLoader(options), applied(ChatSettings(options.pair.title), self.live.resolved()))
 
     def with_flags(self, flags: Sequence[str]) -> Options:
-        """What these flags would mean behind those that are given; flags that name models take the place of the pair.
+        """Return the options after adding these flags; flags that name models replace the pair.
 
         Raises:
             AppError: They cannot be meant together, or the models are not known.
@@ -134,7 +134,7 @@ class Opener:
         return replace(event, error=NoRoomError(event.error.message, ways, hint))
 
     def way(self, offer: Offer) -> FitOption:
-        """An offer as the chat shows it."""
+        """Return an offer as the chat shows it."""
         gain = f"frees about {gigabytes(offer.gain_bytes)}" + ("" if offer.suffices else ", not enough alone")
         try:
             taken = self.with_flags(offer.flags) if offer.flags else None

@@ -33,7 +33,7 @@ _LOOKS = ("appearance", "keys")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Where a pair runs.
+    """In which process a pair runs, and on which servers.
 
     Attributes:
         isolate: Whether in a process of its own.
@@ -46,12 +46,12 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the settings and the catalogue add up to.
+    """A pair with everything that settings and catalog say about it.
 
     Attributes:
         pair: The pair, with the settings over its own parameters.
         files: Where the files of a pair that was set up lie, or None.
-        drafting: Automatic, fixed parameters, or None for plain decoding.
+        drafting: Automatic, fixed parameters, or None for no draft.
         n_ctx: Asked context length, or None.
         n_threads: CPU threads.
         system: System message, or None.
@@ -85,7 +85,7 @@ class Options:
     stop_on_repeat: bool = True
 
     def conversation(self, *messages: Message) -> tuple[Message, ...]:
-        """The messages with the system message in front, if there is one."""
+        """Return the messages behind the system message, if any."""
         return ((Message(Role.SYSTEM, self.system),) if self.system else ()) + messages
 
 
@@ -99,8 +99,7 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
         use_recommended: Whether what the target's file recommends counts, where nobody says otherwise.
 
     Raises:
-        UsageError: Flags contradict each other, or something in the settings file is wrong: whoever runs a command in a
-            script must not get an answer made with other settings than were written down. Or there is no such pair.
+        UsageError: Flags contradict each other, the settings file is wrong, or there is no such pair.
         CatalogError: The catalogue is wrong.
     """
     pair, files = choose_pair(vars(args))
@@ -118,13 +117,13 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
 
 
 def context_for_all() -> int:
-    """The context that the settings give every pair, tokens; what is wrong in their file does not count."""
+    """Return the context size in tokens that the settings give every pair."""
     n_ctx = LiveSettings(SettingsFile(settings_file())).resolved()["model.ctx"]
     return n_ctx if isinstance(n_ctx, int) else DEFAULT_CONTEXT
 
 
 def open_settings(flags: Layer, pair: Pair, model: Recommended) -> LiveSettings:
-    """The settings with the file of this machine's user.
+    """Open the settings with the user's file.
 
     Raises:
         UsageError: The flags contradict each other or the pair.
@@ -133,7 +132,7 @@ def open_settings(flags: Layer, pair: Pair, model: Recommended) -> LiveSettings:
 
 
 def refuse_problems(live: LiveSettings) -> None:
-    """Look for what is wrong in the file and concerns answers; looks and keys do not.
+    """Check the settings file, except appearance and keys.
 
     Raises:
         SettingsError: It cannot be read.
@@ -190,12 +189,12 @@ def _typed(settings: Resolved) -> Thinking:
 
 
 def _about(pair: Pair) -> tuple[str, ...]:
-    """What the user should know of a catalogue that names the pair; two files were given without one."""
+    """Return notices about the catalog entry; files have none."""
     return about_catalogue(pair) if pair.name != FILES else ()
 
 
 def read_process(args: argparse.Namespace) -> Process:
-    """What the flags say.
+    """Read --isolate and --rpc.
 
     Raises:
         UsageError: A server is named twice, or what is named is none.

@@ -16,7 +16,7 @@ from app.engine.text.segments import Segment
 
 LOADING = "Loading the models"
 LOOKING = "Looking at this machine"
-"""What a command is at that first has to see what there is, which may take seconds."""
+"""Status while a command inspects the machine."""
 _CLEAR_LINE = "\r\x1b[K"
 _ON_WINDOWS = ("WT_SESSION", "TERM", "TERM_PROGRAM", "ANSICON", "ConEmuANSI")
 _DIM, _RESET = "\x1b[2m", "\x1b[0m"
@@ -28,7 +28,7 @@ def json_for(stream: TextIO, value: object) -> str:
 
 
 def obeys_codes() -> bool:
-    """Whether a terminal here does what control codes say, instead of showing them."""
+    """Return whether the terminal supports control codes."""
     if os.environ.get("TERM") == "dumb":
         return False
     # The console of older Windows shows them unless a program tells it otherwise; others there say who they are.
@@ -36,7 +36,7 @@ def obeys_codes() -> bool:
 
 
 class StatusLine:
-    """One line on standard error that overwrites itself; silent where nobody watches.
+    """One line on stderr that overwrites itself; silent without a terminal.
 
     Attributes:
         last: The one that was shown last in this process, if any.
@@ -52,7 +52,7 @@ class StatusLine:
 
     @property
     def is_live(self) -> bool:
-        """Whether somebody watches it; what takes minutes says lines that stay where nobody does."""
+        """Return whether it is on a terminal."""
         return self._live
 
     @property
@@ -85,12 +85,12 @@ class StatusLine:
 
     @property
     def can_ask(self) -> bool:
-        """Whether somebody would see a question, and can reply."""
+        """Return whether the user can see a question and reply."""
         return self._stream.isatty() and self.can_reply
 
     @property
     def can_reply(self) -> bool:
-        """Whether somebody sits at the keyboard, if perhaps without seeing what is said."""
+        """Return whether stdin is a terminal."""
         return sys.stdin.isatty()
 
     def ask(self, question: str) -> str | None:
@@ -109,7 +109,7 @@ class StatusLine:
 
 
 def clear_status() -> None:
-    """Take back the line that stands, whoever wrote it: something else is to be said there."""
+    """Clear the status line, whichever command wrote it."""
     if StatusLine.last is not None:
         StatusLine.last.clear()
 
@@ -123,7 +123,7 @@ class AnswerPrinter:
         coloured = thinking.isatty() and obeys_codes() and not os.environ.get("NO_COLOR")
         self._style = (_DIM, _RESET) if coloured else ("", "")
         self._last = ""
-        """What the answer ends with; "" before it begins."""
+        """Last character of the answer; "" before it begins."""
         self._last_thought = ""
 
     def print(self, segments: Sequence[Segment]) -> None:
@@ -160,7 +160,7 @@ class AnswerPrinter:
 
     @property
     def holds_line(self) -> bool:
-        """Whether the cursor of a terminal stands in a line of text: whatever clears it takes that away."""
+        """Return whether the terminal's cursor is in an unfinished line of text."""
         if self._is_thinking:
             return self._thinking.isatty() and self._last_thought != "\n"
         return self._answer.isatty() and self._last not in ("", "\n")
@@ -190,20 +190,20 @@ class AnswerPrinter:
 
 
 HANG = len("tandem: ")
-"""Columns of what begins a message, and of what stands below it."""
+"""Indent of the lines below a message."""
 _USUAL = 80
-"""Columns of a terminal that does not tell."""
+"""Columns of a terminal of unknown width."""
 _FEWEST = 20
-"""Columns of text at least, however far it is indented."""
+"""Columns of indented text at least."""
 _BOUND = "\N{NO-BREAK SPACE}"
 _COMMAND = re.compile(
     r"(?:^ *|(?<=: ))(?![^\"']*\. [A-Z])(?:[A-Z_]+=\S.*|(?:\S*(?:tandem|pip|python3?|uv|cmake|export)(?:\.exe)?) .*)$"
 )
-"""A line, or its end, that somebody may copy and run."""
+"""A command in a line, which must not be wrapped."""
 
 
 def for_reading(text: str, stream: TextIO, hang: int = 0) -> str:
-    """A text as a stream gets it: a terminal in lines that fit, anything else as it is, for it may be searched.
+    """Wrap text for a terminal; return it unchanged for a pipe or file.
 
     Args:
         text: One line or several.
@@ -217,12 +217,12 @@ def for_reading(text: str, stream: TextIO, hang: int = 0) -> str:
 
 
 def columns_of(stream: TextIO) -> int | None:
-    """How wide a stream's terminal is; None if it is none."""
+    """Return the columns of a stream's terminal; None for a pipe or file."""
     return width_of(stream) if stream.isatty() else None
 
 
 def width_of(terminal: TextIO) -> int:
-    """Columns of the terminal that a stream goes to, which need not be that of standard output; as COLUMNS has it."""
+    """Return the columns of the terminal that a stream goes to; COLUMNS overrides it."""
     with suppress(KeyError, ValueError):
         if (wanted := int(os.environ["COLUMNS"])) > 0:
             return wanted
@@ -232,7 +232,7 @@ def width_of(terminal: TextIO) -> int:
 
 
 def broken(line: str, columns: int, hang: int) -> list[str]:
-    """A line as one or more of at most so many columns, but for words and commands that are longer.
+    """Wrap a line; longer words and commands stay whole.
 
     Args:
         line: Without an end.

@@ -11,11 +11,11 @@ from app.models.recommend import USUAL_CONTEXT
 
 PROBLEM = "problem"
 LABEL = 8
-"""Columns of what stands in front of a line."""
+"""Columns of a line's label."""
 
 
 def model_line(role: str, model: ModelFacts) -> str:
-    """What a model is, in one line."""
+    """Return a model's facts in one line."""
     parts = [model.architecture]
     if model.n_parameters:
         parts.append(parameters(model.n_parameters))
@@ -31,11 +31,11 @@ def model_line(role: str, model: ModelFacts) -> str:
 
 
 def check_lines(check: PairCheck, *more: str, n_ctx: int = USUAL_CONTEXT) -> list[str]:
-    """What was found out about two models, the verdict last."""
+    """Return the result of a check as lines, the verdict last."""
     lines = [model_line("target", check.target)]
     if check.draft is not None:
         lines.append(model_line("draft", check.draft))
-    # A draft draws nothing, so what its makers recommend does not matter.
+    # A draft is not sampled from, so its recommendations do not matter.
     if check.target.recommended.line:
         lines.append(f"makers  recommend {check.target.recommended.line}")
     n_ctx = check.context(n_ctx)
@@ -44,7 +44,7 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = USUAL_CONTEXT) -> lis
     lines += [f"note    {printable(notice)}" for notice in (*check.warnings, *notices)]
     lines += [f"{PROBLEM} {printable(problem)}" for problem in check.problems]
     if check.draft is not None and not check.problems:
-        lines.append("They can ride together: the vocabularies agree.")
+        lines.append("Compatible: the vocabularies match.")
     return lines + list(more)
 
 
@@ -68,5 +68,5 @@ def _file(one: FileProgress) -> str:
 
 
 def parameters(n: int) -> str:
-    """A number of parameters for people."""
+    """Return a parameter count such as "1.5B parameters"."""
     return f"{n / 1e9:.1f}B parameters" if n >= 1e9 else f"{n / 1e6:.0f}M parameters"

@@ -32,13 +32,13 @@ from app.models.registry import Registered
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 
 _WIDEST_NAME = 24
-"""Columns that a name gets in every line; a longer one has a line of its own, so that it can be read and copied."""
+"""Columns of a name; a longer one gets a line of its own."""
 _LABEL = 12
-"""Columns of what a fact is called."""
+"""Columns of a fact's label."""
 
 
 def list_pairs(args: argparse.Namespace) -> int:
-    """All of them, in the order of every list."""
+    """Print every pair."""
     status = StatusLine(sys.stderr)
     status.show(LOOKING)
     known, here, seen = catalog(), registry().read(), seen_here()
@@ -86,7 +86,7 @@ def list_pairs(args: argparse.Namespace) -> int:
         print(head + title)
     legend = [f"* default  + on this machine  in {printable(str(folder()))}"]
     if any(text.startswith((UNKNOWN, OVER)) for text in shown):
-        legend.append(f"{UNKNOWN} {OVER} the catalogue lacks a size that the hub has: tandem pairs check NAME")
+        legend.append(f"{UNKNOWN} {OVER} size unknown or a lower bound; to look it up: tandem pairs check NAME")
     if space.doubt:
         legend.append(space.doubt)
     print(for_reading("\n".join(["", *legend]), sys.stdout))
@@ -96,7 +96,7 @@ def list_pairs(args: argparse.Namespace) -> int:
 
 
 def show_pair(args: argparse.Namespace) -> int:
-    """Everything about one."""
+    """Print one pair."""
     StatusLine(sys.stderr).show(LOOKING)
     pair, here = named_pair(args.pair)
     seen = seen_here()
@@ -160,9 +160,9 @@ def _exists(source: ModelSource) -> bool:
 
 
 _STOPPABLE = ("check", "find")
-"""Actions that look at whether they are to stop; the others are Python's to interrupt, or see to it themselves."""
+"""Actions that poll for a cancel; KeyboardInterrupt ends the others."""
 _TELLS = ("list",)
-"""Those that say themselves what is wrong with the catalogue."""
+"""Actions that report catalog errors themselves."""
 _ACTIONS: Mapping[str, str] = {
     "list": "app.cli.pairs:list_pairs",
     "show": "app.cli.pairs:show_pair",
@@ -172,7 +172,7 @@ _ACTIONS: Mapping[str, str] = {
     "remove": "app.cli.pairs_remove:remove_pair",
     "default": "app.cli.pairs:make_default",
 }
-"""What each action runs; a name, as in `app.cli.COMMANDS`: the hub's client alone takes longer than some of them."""
+"""Function of each action, by name, so that the Hugging Face client is imported only if needed."""
 
 
 def pairs(args: argparse.Namespace) -> int:
@@ -194,7 +194,7 @@ def pairs(args: argparse.Namespace) -> int:
 
 
 def add_pair(args: argparse.Namespace) -> int:
-    """Remember two models as a pair; what of them is on the hub comes first."""
+    """Add two models as a pair; download them if needed."""
     from app.cli.setup import setup
 
     given = argparse.Namespace(target=args.target, name=args.name, yes=True, no_trial=True, no_default=True, first=True)
@@ -206,11 +206,11 @@ def add_pair(args: argparse.Namespace) -> int:
 
 
 def make_default(args: argparse.Namespace) -> int:
-    """Let a pair be taken when none is named."""
+    """Make a pair the default."""
     here = registry().read()
     if args.pair not in here.pairs:
         pair, _files = named_pair(args.pair)
-        raise UsageError(f"{pair.name} is not set up yet.", f"Bring it with: tandem setup {quoted(pair.name)}")
+        raise UsageError(f"{pair.name} is not set up yet.", f"Set it up: tandem setup {quoted(pair.name)}")
     registry().set_default(args.pair)
-    StatusLine(sys.stderr).say(f"{args.pair} is taken when no pair is named.")
+    StatusLine(sys.stderr).say(f"{args.pair} is the default pair now.")
     return 0

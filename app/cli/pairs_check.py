@@ -1,4 +1,4 @@
-"""`tandem pairs check` and `find`: what could ride together, by the headers of models wherever they lie."""
+"""`tandem pairs check` and `find`: compatible models, from local or remote headers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.models.source import LocalModel, ModelSource, parse_source
 
 
 def check_models(args: argparse.Namespace, stop: threading.Event) -> int:
-    """What two models are, and whether they can ride together; fails if they cannot."""
+    """Print two models and whether they are compatible; exit 1 if not."""
     status = StatusLine(sys.stderr)
     n_ctx = getattr(args, "ctx", USUAL_CONTEXT)
     target, draft = _asked(args.target, getattr(args, "draft", None))
@@ -42,7 +42,7 @@ def check_models(args: argparse.Namespace, stop: threading.Event) -> int:
 
 
 def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
-    """Drafts for a target; fails if there is none."""
+    """Print drafts for a target; exit 1 if there is none."""
     status = StatusLine(sys.stderr)
     source = parse_source(args.target)
     target = _facts(source, stop, status)
@@ -59,8 +59,8 @@ def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
         return 0 if found else 1
     if not found:
         status.say(f"No draft with the vocabulary of {printable(target.name)} was found.")
-        # Look-up costs a model with a running state more than it brings, so that one answers plainly without.
-        alone = "Drafting by look-up needs none" if target.can_rollback else "It answers without drafts, too"
+        # N-gram drafting gains nothing where recurrent state cannot be rolled back.
+        alone = "N-gram drafting needs no draft model" if target.can_rollback else "It works without a draft"
         status.say(f"{alone}: {command(['tandem', 'setup', *model_flags(str(source))])}")
         return 1
     for candidate in found:
@@ -73,7 +73,7 @@ def find_models(args: argparse.Namespace, stop: threading.Event) -> int:
 
 
 def _asked(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None]:
-    """The models that are meant: both of a pair, by its name, or those that are named one by one."""
+    """Return the models of a named pair, or the named models."""
     known, here = catalog(), registry().read()
     pairs = every_pair(known.pairs, here)
     if target in pairs or target in known.problems:
@@ -82,7 +82,7 @@ def _asked(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | N
                 f"{target} is a pair, with a draft of its own or none.", f"Leave {draft} out, or name a target model."
             )
         pair = pairs[target] if target not in known.problems else known.get(target)
-        # What is here is what rides; nobody needs to ask the hub about it.
+        # Local files answer without Hugging Face.
         files = here.usable(pair)
         return _on_disk(files) if files is not None else (pair.target, pair.draft)
     try:

@@ -32,7 +32,7 @@ def remove_pair(args: argparse.Namespace) -> int:
     if hasattr(args, "unused"):
         return _remove_unused(args, status)
     if "pair" not in args:
-        raise UsageError("Which pair?", "All there are: tandem pairs list")
+        raise UsageError("No pair given.", "To list them: tandem pairs list")
     here = registry().read()
     one = here.pairs.get(args.pair)
     if args.pair in here.problems:
@@ -48,7 +48,7 @@ def remove_pair(args: argparse.Namespace) -> int:
     if one is None and not begun:
         raise UsageError(
             f"{pair.name} is not set up here, so there is nothing to remove.",
-            "What the list has besides comes with Tandem, or stands in your own models.toml: delete its lines there.",
+            "Catalog pairs cannot be removed; delete your own from models.toml.",
         )
     plan = [*_of_pair(args.pair, one, here), *begun]
     doomed = [] if keep else [r for r in plan if r.deletable and (r.ours or everything)]
@@ -71,8 +71,7 @@ def remove_pair(args: argparse.Namespace) -> int:
     status.say(said + (f" {gigabytes(freed)} freed." if freed else ""))
     if here.default == args.pair:
         status.say(
-            f"It was the default. Until you name another, the chat asks for a pair and commands take {DEFAULT_PAIR}: "
-            "tandem pairs default NAME"
+            f"It was the default; commands use {DEFAULT_PAIR} until you choose another: tandem pairs default NAME"
         )
     return 0
 
@@ -83,7 +82,7 @@ def _remove_unused(args: argparse.Namespace, status: StatusLine) -> int:
         raise UsageError("--unused goes with no pair and no other choice of files.", "Leave one or the other out.")
     doomed = plan_unused(registry().read().unused)
     if not doomed:
-        status.say("Every file that Tandem has downloaded belongs to a pair.")
+        status.say("Every downloaded file belongs to a pair.")
         return 0
     _refuse_while_one_comes()
     _announce(doomed, status)
@@ -101,23 +100,25 @@ def _remove_unused(args: argparse.Namespace, status: StatusLine) -> int:
 
 
 def _refuse_while_one_comes() -> None:
-    """Raise PairError while a pair is being downloaded: it is not known yet what of the files it will have."""
+    """Raise PairError while a download runs: its files are not known yet."""
     if any(map(still_comes, unfinished())):
-        raise PairError("A pair is being downloaded, and may need what no other has.", "Ask again when it is here.")
+        raise PairError(
+            "A download is running and may need these files.", "Run the command again when it has finished."
+        )
 
 
 def _of_pair(name: str, files: SetUp | None, here: Registered) -> list[Removal]:
-    """Every file of a pair, as others need it now."""
+    """Return every file of a pair and whether other pairs need it."""
     others = [other for key, other in here.pairs.items() if key != name]
     return plan_removal(files, others, here.downloaded, here.held) if files is not None else []
 
 
 def _still(plan: Sequence[Removal], doomed: Sequence[Removal], status: StatusLine) -> list[Removal]:
-    """What may go by a plan made after the question: it may have stood for hours, and pairs come meanwhile."""
+    """Return the files that may still be deleted after the question."""
     free = {removal.path for removal in plan if removal.deletable}
     for removal in doomed:
         if removal.path not in free and is_file(removal.path):
-            status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  (another pair uses it by now)")
+            status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  (another pair uses it now)")
     return [removal for removal in doomed if removal.path in free]
 
 
@@ -140,5 +141,5 @@ def _why(removal: Removal) -> str:
 
 def _sure(status: StatusLine) -> bool:
     if not status.can_ask:
-        raise UsageError("Nobody can be asked here.", "Add --yes; --keep-files only forgets a pair.")
+        raise UsageError("No terminal to ask on.", "Add --yes; --keep-files only forgets a pair.")
     return status.ask("Delete these files? [y/N] ") in ("y", "yes")

@@ -1,4 +1,4 @@
-"""What `compare`, `bench` and `tune` share: a loaded pair, who takes part, and what is said meanwhile."""
+"""Shared by `compare`, `bench` and `tune`: a loaded pair, the sides, progress and facts of the measurement."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FIXED_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A loaded pair at work.
+    """A loaded pair with its cancel flag and status line.
 
     Attributes:
         pair: Freed when the session ends.
@@ -94,20 +94,17 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
 
 
 def _company() -> str:
-    """Who else computes, said before minutes are spent on figures that are not the machine's own; "" if nobody does."""
+    """Return a warning if other programs use the CPU, or ""."""
     n = len(usable_processors())
     found = busy(n)
     if found is None or not (told := taking("Other programs take", found.others + found.tandems, n)):
         return ""
-    slower = "it" if computes_on_processors_only() else "what the processor computes"
-    return (
-        f"{told}: {slower} takes longer, and what is measured holds for this moment. Better stop it (ctrl+c), end "
-        "them and begin again."
-    )
+    slower = "generation" if computes_on_processors_only() else "work on the CPU"
+    return f"{told}, so {slower} is slower; close them and rerun for reliable numbers."
 
 
 def answer_request(args: argparse.Namespace, options: Options, tokens: int, *messages: Message) -> AnswerRequest:
-    """What everybody is asked, with one seed for all.
+    """Return the request of every side, with one seed.
 
     Args:
         args: The flags; a number of tokens among them is meant for this command.
@@ -127,7 +124,7 @@ def answer_request(args: argparse.Namespace, options: Options, tokens: int, *mes
 
 
 def fixed_params(args: argparse.Namespace, options: Options) -> DraftParams | None:
-    """The fixed parameters that take part, if any.
+    """Return the fixed parameters to measure, if any.
 
     Raises:
         UsageError: They cannot be read, are out of range or given twice, or drafting is off.
@@ -164,7 +161,7 @@ def contenders_of(pair: LoadedPair, options: Options, fixed: DraftParams | None)
 
 
 def progress_line(event: RaceProgress, repeat: int) -> str | None:
-    """What a race is doing, or None when it is not worth a line."""
+    """Return the status of a race, or None."""
     if not isinstance(event, RaceEvent):
         return None
     turn = "warming up" if event.round == WARM_UP else f"round {event.round} of {repeat}"
@@ -188,11 +185,11 @@ def against_earlier(facts: Facts, speeds: Mapping[str, Mapping[str, Spread]], *,
             they would be noise in which real losses go unseen.
     """
     if is_crowded:
-        return ["It is not held against earlier results, nor kept for later ones."]
+        return ["Not compared with earlier results and not saved."]
     history = History(benchmarks_dir(), facts)
     now = Result(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), facts.details, speeds)
     lines = remark(history.results(), now)
-    return lines if history.add(now) else [*lines, "This result could not be kept for later comparison."]
+    return lines if history.add(now) else [*lines, "This result could not be saved for later comparison."]
 
 
 def out(text: str) -> None:
@@ -258,13 +255,13 @@ def _both(target: str, draft: str) -> str:
 
 
 def _layers(target: ModelParams, draft: ModelParams | None) -> str:
-    """How many layers were asked to go to a device; "" where that is all of them."""
+    """Return the requested GPU layers; "" for all."""
     given = [(name, model) for name, model in (("target", target), ("draft", draft)) if model is not None]
     return ", ".join(f"{name} {model.n_gpu_layers}" for name, model in given if model.n_gpu_layers != ALL_LAYERS)
 
 
 def _automatic(auto: AutoDraft) -> str:
-    parts = ["draft model"] * auto.model + [f"look-up from {auto.min_match} tokens"] * auto.lookup
+    parts = ["draft model"] * auto.model + [f"n-gram from {auto.min_match} tokens"] * auto.lookup
     return " and ".join(parts)
 
 
@@ -274,7 +271,7 @@ def _sampling(sampling: SamplingParams) -> str:
 
 
 def _thinking(asked: Thinking) -> str:
-    """What is asked of it; "" where it is as the template has it. Nobody thinks hard who does not think."""
+    """Return the requested thinking; "" for the template's default."""
     wanted = {None: "", True: "on", False: "off"}[asked.wanted]
     effort = f"effort {asked.effort}" if asked.effort is not None and asked.wanted is not False else ""
     return ", ".join(filter(None, [wanted, effort]))

@@ -1,4 +1,4 @@
-"""The servers that --rpc names, asked before llama.cpp sees them."""
+"""The servers of --rpc, queried before llama.cpp connects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.hardware.system import RealSystem
 
 
 def reach(endpoints: Sequence[str]) -> tuple[RpcServer, ...]:
-    """Every server, with its devices.
+    """Return every server with its devices.
 
     Raises:
         UsageError: The installed llama.cpp has no RPC.
@@ -23,8 +23,8 @@ def reach(endpoints: Sequence[str]) -> tuple[RpcServer, ...]:
     if not can_use_rpc():
         system = RealSystem().name
         raise UsageError(
-            "--rpc needs a llama.cpp that is built with RPC, and the installed one is not.",
-            f"Build it anew, which needs a C++ compiler and takes minutes: "
+            "This llama.cpp is built without RPC and cannot use --rpc.",
+            f"Rebuild it (needs a C++ compiler, takes minutes): "
             f"{rpc_command(build().backends, system, installer(system))}",
         )
     return tuple(ask(parse_endpoint(endpoint)) for endpoint in endpoints)

@@ -1,4 +1,4 @@
-"""The numbers of one answer: a line for people and an object for scripts."""
+"""The statistics of one answer: a line of text and a JSON object."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _first_token(stats: GenerationStats) -> str:
 
 
 def as_json(event: Finished, pair: PairInfo, notices: list[str]) -> dict[str, Any]:
-    """The answer with every number; `timings` uses llama-server's names for what that counts, too."""
+    """Return the answer with every number; `timings` has llama-server's names."""
     stats = event.stats
     prompt_ns = stats.prompt_ns + stats.draft_prompt_ns
     params, gain = event.plan.draft_params, speedup_of(stats, event.drafting)

@@ -1,4 +1,4 @@
-"""Files for results: looked at before the work begins, and written while it goes on."""
+"""Result files: checked before the work begins, written while it runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.core.regular_file import exists, is_file, is_folder, is_gone
 
 
 def check_writable(file: Path) -> None:
-    """Whether a result can be written there, as far as that can be told without touching it.
+    """Check that a result can be written there.
 
     Raises:
         UsageError: It cannot.
@@ -23,7 +23,7 @@ def check_writable(file: Path) -> None:
 
 
 def check_replaceable(file: Path) -> None:
-    """The same for a file that another one takes the place of; see `app.core.atomic`. Its folder must let that be.
+    """Check that a file can be replaced: its folder must be writable.
 
     Raises:
         UsageError: It cannot.
@@ -53,7 +53,7 @@ def _check_place(file: Path) -> None:
 
 
 def exists_already(file: Path) -> UsageError:
-    """The refusal to write over a file that nobody said to overwrite."""
+    """Return the error for an existing file without --force."""
     return UsageError(f"{file} exists already.", "Choose another file, or add --force to overwrite it.")
 
 
@@ -78,7 +78,7 @@ class LineFile:
 
     @property
     def is_file(self) -> bool:
-        """Whether lines go anywhere."""
+        """Return whether there is a file."""
         return self._file is not None
 
     def add(self, *lines: str) -> None:

@@ -131,12 +131,12 @@ class _Listener:
                     raise error
 
     def _show(self, text: str) -> None:
-        """Say how far it is, unless the answer stands where that would go: the draft reads after the first token."""
+        """Show progress, unless the answer is in that line."""
         if not self._printer.holds_line:
             self._status.show(text)
 
     def _say(self, text: str) -> None:
-        """Say something that stays, in a line of its own where that is the answer's terminal."""
+        """Print a notice in a line of its own."""
         if sys.stderr.isatty():
             self._printer.break_line()
         self._status.say(text)
@@ -153,7 +153,7 @@ class _Listener:
 
 
 def _with_files(prompt: str, files: Sequence[Path]) -> str:
-    """The prompt with the text of files in front, `-` for standard input.
+    """Return the prompt behind the text of files, `-` for stdin.
 
     Raises:
         AppError: One is not to be read as text.
@@ -169,7 +169,7 @@ def _attached(file: Path) -> tuple[str, str]:
 
 
 def _read_prompt(args: argparse.Namespace) -> str:
-    """The prompt from the argument, a file, or standard input.
+    """Return the prompt from the argument, a file, or stdin.
 
     Raises:
         UsageError: None was given, two were, or it is empty.

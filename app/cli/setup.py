@@ -80,20 +80,20 @@ def setup(args: argparse.Namespace) -> int:
 
 
 def _as_it_is(before: Registered, pair: Pair) -> str:
-    """How to chat with a pair that was set up before and is here; "" for another one."""
+    """Return how to open a pair that is already set up, or ""."""
     if before.usable(pair) is None:
         return ""
     return f"{pair.name} is here as it was set up before: {command(['tandem', '--pair', pair.name])}"
 
 
 def _without_download(default: str | None) -> str:
-    """How to start with what is on this machine; "" where there is a pair already, or nothing to start with."""
+    """Return how to start without a download, or ""."""
     known = default is not None or not demo_is_installed()
     return "" if known else f"{DEFAULT_PAIR} is on this machine and needs no download: tandem setup {DEFAULT_PAIR}"
 
 
 def _wanted(args: argparse.Namespace, status: StatusLine) -> Pair | None:
-    """The pair to set up: named, given by its models, or proposed."""
+    """Return the pair to set up: named, given by its models, or proposed."""
     given = vars(args)
     if "target" in given or "draft" in given:
         return _of_models(given)
@@ -116,7 +116,7 @@ def _of_models(given: dict[str, str]) -> Pair:
     if given.get("pair") is not None:
         raise UsageError("A pair's name and --target or --draft exclude each other.", "Give one or the other.")
     if "target" not in given:
-        raise UsageError("--draft needs --target.", "A draft model runs ahead of a target model; name both.")
+        raise UsageError("--draft needs --target.", "Name both models.")
     target = parse_source(given["target"])
     draft = parse_source(given["draft"]) if "draft" in given else None
     pair = Pair(pair_name(target), title_of(target, draft), target, draft)
@@ -141,7 +141,7 @@ def _of_models(given: dict[str, str]) -> Pair:
 
 
 def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
-    """The best pair for this machine; asks which, unless told not to."""
+    """Propose pairs for this machine, and return the chosen one."""
     status.show(LOOKING)
     here, seen, known, free = place(), seen_here(), catalog(), store.free_bytes()
     room = replace(here.room, n_ctx=context_for_all(), measured=speeds(seen))
@@ -162,7 +162,7 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     if hasattr(args, "yes"):
         return proposals[0].pair
     if not status.can_ask:
-        raise UsageError("Which pair? Nobody can be asked here.", "Name one, or take the first with --yes.")
+        raise UsageError("No terminal to ask on.", "Pass a pair name, or --yes for the first.")
     return _ask_which(proposals, status)
 
 
@@ -239,7 +239,7 @@ def _bring(steps: Setup, prepared: Prepared, args: argparse.Namespace, status: S
 
 
 def _too_big(prepared: Prepared, status: StatusLine) -> str:
-    """That a pair does not fit into this machine, and what does; "" for one that fits."""
+    """Return that a pair does not fit, and one that does, or ""."""
     status.show(LOOKING)
     n_ctx = context_for_all()
     found = weigh(prepared.sized, replace(place(with_speed=False).room, n_ctx=n_ctx))
@@ -267,7 +267,7 @@ def _agrees(status: StatusLine) -> bool:
         # Named on the command line of a script: that was the answer.
         return True
     if not status.can_ask:
-        raise UsageError("The question whether to download would not be seen.", "Download without it: add --yes.")
+        raise UsageError("No terminal to ask on.", "To download without asking, add --yes.")
     with ended_at_once():
         return status.ask("Download? [Y/n] ") in ("", "y", "yes")
 
@@ -293,19 +293,19 @@ def _tell(ready: Ready, args: argparse.Namespace, status: StatusLine, before: Re
         status.say(note)
     status.say(f"{pair.pair.name} is set up.{tried}")
     for path in sorted(now.unused.keys() - before.unused.keys()):
-        status.say(f"No pair has {path} any more; to delete it: tandem pairs remove --unused")
+        status.say(f"No pair uses {path} now; to delete it: tandem pairs remove --unused")
     name, default, last = quoted(pair.pair.name), now.default, before.default
     if default == pair.pair.name and last is not None and last != default:
-        status.say(f"Tandem opens with it from now on; {last} comes back with: tandem pairs default {quoted(last)}")
+        status.say(f"It is the default now; to go back: tandem pairs default {quoted(last)}")
     elif default is None:
-        status.say(f"No pair is the default; to make it this one: tandem pairs default {name}")
+        status.say(f"To make it the default: tandem pairs default {name}")
     elif default != pair.pair.name:
-        status.say(f"Tandem still opens with {default}; to change that: tandem pairs default {name}")
+        status.say(f"The default is still {default}; to change it: tandem pairs default {name}")
     status.say("Chat with it: tandem" if default == pair.pair.name else f"Chat with it: tandem --pair {name}")
 
 
 def as_json(pair: SetUp) -> dict[str, object]:
-    """A pair on this machine, for scripts."""
+    """Return a pair on this machine as JSON."""
     return {
         "name": pair.pair.name,
         "target": str(pair.target.path),
@@ -316,12 +316,12 @@ def as_json(pair: SetUp) -> dict[str, object]:
 
 
 def until_then(pair: SetUp) -> str:
-    """How to chat with a pair as long as it cannot be remembered."""
+    """Return how to open a pair that could not be saved."""
     return f"Until then, chat with it: {command(_by_files(pair))}"
 
 
 def failed_trial(error: AppError, tried: Trying) -> PairError:
-    """Why a trial failed, with what has become of the pair.
+    """Return the error of a failed trial, with the state of the pair.
 
     Args:
         error: Why.
@@ -341,19 +341,19 @@ def failed_trial(error: AppError, tried: Trying) -> PairError:
 
 
 def _by_files(pair: SetUp) -> list[str]:
-    """The words that open a pair which no list knows."""
+    """Return the command that opens an unregistered pair."""
     return ["tandem", *model_flags(*(str(model.path) for model in pair.models))]
 
 
 def _ways(words: list[str], error: DoesNotFitError) -> list[str]:
-    """How a pair that does not fit is opened, where these words open one that does."""
+    """Return commands that open a pair that does not fit by default."""
     enough = [offer for offer in error.offers if offer.suffices and offer.flags]
     ways = [f"{_command(words, offer)}: {offer.what} ({offer.cost})" for offer in enough]
     return ["Its files stay. Take one of these:", *ways, f"{command([*words, '--fit', 'off'])}: as it is"]
 
 
 def _command(words: list[str], offer: Offer) -> str:
-    """The command that takes an offer: of other models it brings them."""
+    """Return the command that takes an offer."""
     match offer.flags:
         case ("--pair", other):
             return command(["tandem", "setup", other])
@@ -367,7 +367,7 @@ _TOKENS = 48
 
 
 def trial(pair: SetUp, cancelled: Callable[[], bool]) -> str:
-    """The trial that `app.models.setup.Setup` wants; what it measures is kept for later runs.
+    """Load and measure a pair, and let it answer once.
 
     Raises:
         AppError: The pair does not work; a `DoesNotFitError` if it does not fit.
@@ -384,7 +384,7 @@ def trial(pair: SetUp, cancelled: Callable[[], bool]) -> str:
 
 
 def _options(pair: SetUp) -> Options:
-    """What the chat would load, as the settings are."""
+    """Return the options that the chat would load."""
     model = of_file(pair.pair, pair)
     live = open_settings({}, pair.pair, model)
     try:
@@ -402,6 +402,8 @@ def _ask(pair: LoadedPair, drafting: Drafting, cancelled: Callable[[], bool]) ->
             notices.append(event.text)
         if isinstance(event, Finished):
             if not (event.text.strip() or event.reasoning.strip()) and not cancelled():
-                raise PairError("The pair loads but says nothing.", "Choose another quantisation or another model.")
+                raise PairError(
+                    "The pair loads but its answer is empty.", "Choose another quantisation or another model."
+                )
             return ". ".join(part.rstrip(".") for part in (pace(event.stats), *notices))
     raise AssertionError

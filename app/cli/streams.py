@@ -1,4 +1,4 @@
-"""The standard streams of a command: there, in an encoding that holds every answer, and written to their end."""
+"""Standard streams: open, in UTF-8, and checked for write errors."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
 
 
 def prepare() -> None:
-    """Open what the caller has closed, and let answers hold any character.
+    """Reopen closed standard streams, and encode output as UTF-8.
 
-    A closed stream's number would go to the next file that is opened, the database perhaps, and whatever a library
-    says on standard error into it. What is asked for then fails as on a full disk.
+    The number of a closed stream would go to the next opened file, perhaps the database, and messages into it.
     """
     for number, flags in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
@@ -46,7 +45,7 @@ def prepare() -> None:
 
 
 class _Forgiving(io.FileIO):
-    """Standard error: what it cannot take, as a full disk or a closed window, is lost, and what it is about is not."""
+    """Stderr that drops text when it cannot be written, such as on a full disk."""
 
     def write(self, data: ReadableBuffer) -> int:
         try:
@@ -56,16 +55,12 @@ class _Forgiving(io.FileIO):
 
 
 def read_input() -> str:
-    """All of standard input as text; raises as `read_whole`."""
+    """Return stdin as text; raises as `read_whole`."""
     return read_whole(sys.stdin.buffer, "Standard input")
 
 
 def has_unread_input() -> bool:
-    """Whether a pipe on standard input has something to say, which nobody has asked for; nothing of it is read.
-
-    It may belong to whoever started the command, as the rest of a script does, or the other lines of a loop. Windows
-    does not tell.
-    """
+    """Return whether a pipe on stdin has data, without reading it; always False on Windows."""
     try:
         number = sys.stdin.fileno()
         kind = os.fstat(number).st_mode
@@ -85,7 +80,7 @@ def has_unread_input() -> bool:
 
 
 def read_whole(stream: BinaryIO, name: str) -> str:
-    """All of a prompt, from a file or a pipe that may have no end.
+    """Return the text of a file or pipe, up to a limit.
 
     Args:
         stream: Where it comes from.
@@ -113,7 +108,7 @@ def read_whole(stream: BinaryIO, name: str) -> str:
 
 
 def is_nowhere(error: OSError) -> bool:
-    """Whether an error is that the folder which the program was started in has gone since."""
+    """Return whether the current folder was deleted."""
     if not isinstance(error, FileNotFoundError) or error.filename is not None:
         return False
     try:
@@ -124,7 +119,7 @@ def is_nowhere(error: OSError) -> bool:
 
 
 def is_unread(error: OSError) -> bool:
-    """Whether an error is that whoever read the output has gone; of a pipe Windows has no word of its own for that."""
+    """Return whether the reader of stdout closed the pipe; Windows reports EINVAL."""
     if isinstance(error, BrokenPipeError):
         return True
     if sys.platform != "win32" or error.errno != errno.EINVAL or error.filename is not None:
@@ -136,12 +131,12 @@ def is_unread(error: OSError) -> bool:
 
 
 def is_refusal(error: OSError) -> bool:
-    """Whether an error is of a stream that cannot be written any more, and not of a file or the network."""
+    """Return whether a standard stream cannot be written."""
     return error.filename is None and error.errno in _REFUSALS
 
 
 def let_go_of_output() -> None:
-    """Drop what could not be written; Python would complain once more when it flushes at its end."""
+    """Redirect stdout to the null device, so that Python's final flush does not fail."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
