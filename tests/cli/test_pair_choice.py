@@ -106,7 +106,7 @@ def test_a_pair_that_another_release_makes_of_other_files_stays_what_was_set_up(
 
     assert choose_pair({}) == (old.pair, old)
     (notice,) = read_options(argparse.Namespace()).notices
-    assert notice == "chat stays as it was set up; Tandem takes other files for it by now: tandem setup chat"
+    assert notice == "chat was set up with other files than the catalog names now; to update: tandem setup chat"
     assert newest("chat").target == HubModel("a/new", file="new.gguf")
     assert every_pair(catalog().pairs, registry.read())["chat"] == old.pair
 

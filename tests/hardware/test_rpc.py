@@ -278,7 +278,7 @@ def test_a_build_without_rpc_is_told_how_to_get_one(monkeypatch: pytest.MonkeyPa
     import app.llama.devices
 
     monkeypatch.setattr(app.llama.devices, "can_use_rpc", lambda: False)
-    with pytest.raises(UsageError, match="is built with RPC, and the installed one is not") as caught:
+    with pytest.raises(UsageError, match="built without RPC and cannot use --rpc") as caught:
         remote.reach(("127.0.0.1:1",))
     assert "-DGGML_RPC=on" in caught.value.hint
     assert "pip install" in caught.value.hint

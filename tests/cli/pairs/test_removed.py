@@ -136,7 +136,7 @@ def test_what_another_pair_uses_since_the_question_was_put_stays(
 
     assert main(["pairs", "remove", *words]) == 0
 
-    assert f"{wanted.path}  (another pair uses it by now)" in capsys.readouterr().err
+    assert f"{wanted.path}  (another pair uses it now)" in capsys.readouterr().err
     assert wanted.path.exists()
     assert left.path in registry().read().downloaded
 
@@ -155,7 +155,7 @@ def test_what_no_pair_has_stays_where_one_began_to_come_since_the_question_was_p
 
     assert main(["pairs", "remove", "--unused"]) == 1
 
-    assert "A pair is being downloaded" in capsys.readouterr().err
+    assert "A download is running" in capsys.readouterr().err
     assert left.path.exists()
 
 

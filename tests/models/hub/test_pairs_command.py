@@ -72,7 +72,7 @@ def test_what_was_set_up_is_checked_without_the_hub(pair: LoopbackHub, capsys: p
     pair.faults.add(Status(503), "*", times=None)
     capsys.readouterr()
     assert main(["pairs", "check", "mine"]) == 0
-    assert "They can ride together" in capsys.readouterr().out
+    assert "Compatible: the vocabularies match" in capsys.readouterr().out
 
 
 def test_find_looks_at_the_hub_and_shows_only_what_matches(
@@ -160,12 +160,12 @@ def test_what_no_pair_has_any_more_is_told_and_can_be_removed(
     assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
     old = registry().read().pairs["one"].target.path
     assert main(["pairs", "remove", "--unused"]) == 0
-    assert "Every file that Tandem has downloaded belongs to a pair." in capsys.readouterr().err
+    assert "Every downloaded file belongs to a pair." in capsys.readouterr().err
 
     pair.replace(TARGET, "big-Q4_K_M.gguf", tiny(home / "made", general__name="Big, made anew"))
     assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
     new = registry().read().pairs["one"].target.path
-    assert f"No pair has {old} any more; to delete it: tandem pairs remove --unused" in capsys.readouterr().err
+    assert f"No pair uses {old} now; to delete it: tandem pairs remove --unused" in capsys.readouterr().err
     (line,) = [line for line in hub_section().lines if line.label == "unused"]
     assert (line.state, line.hint[-2:]) == ("warning", ("  tandem pairs remove --unused", f"  {old}"))
 
@@ -346,7 +346,7 @@ def test_a_default_that_is_forgotten_says_what_comes_then(
     tiny(home / "mine", "t.gguf")
     assert main(["pairs", "add", "own", str(home / "mine" / "t.gguf")]) == 0
     assert main(["pairs", "remove", "own", "--yes"]) == 0
-    assert "the chat asks for a pair and commands take demo" in capsys.readouterr().err
+    assert "commands use demo until you choose another" in capsys.readouterr().err
 
 
 def test_list_show_and_default(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:

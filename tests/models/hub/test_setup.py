@@ -41,7 +41,7 @@ def test_one_command_downloads_checks_tries_and_remembers(
     assert main(["setup", *BOTH, "--name", "mine", "--yes"]) == 0
 
     said = capsys.readouterr().err
-    assert "They can ride together" in said
+    assert "Compatible: the vocabularies match" in said
     assert "mine is set up. Tried:" in said
     assert "are used.\n" in said, "what there is to notice ends in one full stop"
     known = registry().read()
@@ -189,7 +189,7 @@ def test_models_that_do_not_match_are_told_before_anything_large_moves(
     assert main(["pairs", "check", TARGET, "owner/other-GGUF", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["compatible"] is False
     assert main(["pairs", "check", TARGET, DRAFT]) == 0
-    assert "They can ride together" in capsys.readouterr().out
+    assert "Compatible: the vocabularies match" in capsys.readouterr().out
 
 
 def test_which_pair_is_the_default_is_said(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,16 +197,16 @@ def test_which_pair_is_the_default_is_said(pair: LoopbackHub, capsys: pytest.Cap
     assert "opens with" not in capsys.readouterr().err, "there was none before"
     assert main(["setup", *BOTH, "--name", "second", "--yes", "--no-trial"]) == 0
     back = command(["tandem", "pairs", "default", "the first"])
-    assert f"opens with it from now on; the first comes back with: {back}" in capsys.readouterr().err
+    assert f"It is the default now; to go back: {back}" in capsys.readouterr().err
     assert main(["setup", *BOTH, "--name", "third", "--yes", "--no-trial", "--no-default"]) == 0
-    assert "still opens with second; to change that: tandem pairs default third" in capsys.readouterr().err
+    assert "default is still second; to change it: tandem pairs default third" in capsys.readouterr().err
 
 
 def test_a_pair_that_is_to_be_no_default_is_none_where_there_is_no_other_one(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default"]) == 0
-    assert "No pair is the default; to make it this one: tandem pairs default mine" in capsys.readouterr().err
+    assert "To make it the default: tandem pairs default mine" in capsys.readouterr().err
     assert registry().read().default is None
 
     files = [str(model.path) for model in registry().read().pairs["mine"].models]

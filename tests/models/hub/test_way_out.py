@@ -58,7 +58,7 @@ def test_nobody_looks_for_drafts_that_cannot_be(models: LoopbackHub, capsys: pyt
 
 
 @pytest.mark.parametrize(
-    ("target", "alone"), [(TARGET, "Drafting by look-up needs none"), (KEEPING, "It answers without drafts, too")]
+    ("target", "alone"), [(TARGET, "N-gram drafting needs no draft model"), (KEEPING, "It works without a draft")]
 )
 def test_where_no_draft_is_found_the_target_alone_is_named(
     models: LoopbackHub, capsys: pytest.CaptureFixture[str], target: str, alone: str
