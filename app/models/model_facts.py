@@ -144,8 +144,9 @@ def read_facts(path: Path) -> ModelFacts:
     """
     parts = parts_here(path)
     is_whole = len(parts) == 1
+    header = read_header(path, tensors=is_whole)
     size = sum(part.stat().st_size for part in parts)
-    return model_facts(read_header(path, tensors=is_whole), file=path.name, size=size, quant="", whole=is_whole)
+    return model_facts(header, file=path.name, size=size, quant="", whole=is_whole)
 
 
 def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: bool) -> ModelFacts:
