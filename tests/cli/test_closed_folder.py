@@ -84,7 +84,7 @@ def test_the_doctor_tells_each_file(closed: Path) -> None:
 @pytest.mark.parametrize("what", ["--list", "--all", "Trieste"])
 def test_conversations_are_not_said_to_be_none(closed: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", what]) == 1
-    assert "cannot be kept in" in (said := capsys.readouterr().err)
+    assert "cannot be saved in" in (said := capsys.readouterr().err)
     assert str(closed) in said
     assert "no conversations" not in said
 
