@@ -17,7 +17,7 @@ from app.ui.text import cut, side_by_side
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.rows_view import RowsView
 from tests.ui.chat_driver import open_chat
-from tests.ui.compare_driver import AUTOMATIC, PLAIN, made, open_comparison
+from tests.ui.compare.driver import AUTOMATIC, PLAIN, made, open_comparison
 from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import DEMO, FakePairs
 from tests.ui.settings.driver import open_panel
@@ -185,10 +185,10 @@ async def test_a_long_prompt_leaves_the_conversation_some_of_few_rows(size: tupl
 
 
 @pytest.mark.parametrize("size", _FEW_ROWS, ids=str)
-async def test_of_a_comparison_with_few_rows_both_texts_are_seen(size: tuple[int, int]) -> None:
+async def test_a_comparison_with_few_rows_shows_a_text_and_all_sides(size: tuple[int, int]) -> None:
     async with open_comparison(size=size) as compare:
         compare.races([made(PLAIN, 5.9, text="Plainly."), made(AUTOMATIC, 1.9, text="Drafted.")])
-        await compare.chat.shows("too few runs")
+        await compare.chat.shows("no draft  ")
         assert all(side in compare.chat.text for side in ("Without draft", "With draft", "Drafted."))
         assert compare.chat.rows[-1].strip().startswith("esc back")
 

@@ -13,7 +13,7 @@ from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.message import Problem
 from app.worker.events import Failed, Notice
 from tests.ui.chat_driver import Chat, open_chat, said
-from tests.ui.compare_driver import open_comparison
+from tests.ui.compare.driver import open_comparison
 from tests.ui.kept_driver import answered, kept_chat
 from tests.ui.models.test_fit_options import WAYS, refuse
 

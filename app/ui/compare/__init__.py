@@ -1,5 +1,5 @@
-"""An answer with and without its draft, side by side.
+"""One prompt with and without its draft, side by side.
 
-asked       what is compared, and behind what          course      the comparison as the screen goes through it
-side_pane   one side of it                             outcome     what it has come to, in sentences
+screen     the screen               runner   runs rounds and collects their results
+side_pane  one side and its text    result   the prompt, and the result as text and bars
 """

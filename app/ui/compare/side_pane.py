@@ -1,4 +1,4 @@
-"""One side of a comparison: who answers, how fast, and what."""
+"""One side of a comparison: its figures and its text."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from app.ui.widgets.passage import Passage
 
 _TITLE = 23
 _COLUMNS = (11, 16, 12, 14, 16)
-"""Cells of each figure and of the room before it."""
+"""Cells of each figure."""
 _WORD = re.compile(r"\s*\S*")
 
 
 @dataclass(frozen=True, slots=True)
 class Readout:
-    """Figures of a side; None where nothing was measured.
+    """Figures of a side; None if not measured.
 
     Attributes:
         tokens: Tokens of the answer.
@@ -49,7 +49,7 @@ class Readout:
 
 
 def live(stats: GenerationStats) -> Readout:
-    """The figures of an answer on its way."""
+    """Return the figures of a running answer."""
     ns = ns_per_token(stats)
     return Readout(
         stats.predicted_n,
@@ -61,7 +61,7 @@ def live(stats: GenerationStats) -> Readout:
 
 
 def over_rounds(measured: Measured, last: Run) -> Readout:
-    """The medians over all rounds."""
+    """Return the medians of all rounds."""
     speed, first_ms = measured.tokens_per_second, measured.first_token_ms
     return Readout(
         last.stats.predicted_n,
@@ -73,12 +73,12 @@ def over_rounds(measured: Measured, last: Run) -> Readout:
 
 
 def title_of(side: str) -> str:
-    """What a side is called above its text."""
+    """Return the title of a side."""
     return {PLAIN: "Without draft", AUTOMATIC: "With draft, automatic"}.get(side, f"With draft, {side}")
 
 
 class SideLine(Widget):
-    """A side's name and its figures, in columns that are the same for every side; those at the end go first."""
+    """A side's title and its figures, in the same columns for each side."""
 
     readout: reactive[Readout | None] = reactive(None)
 
@@ -95,9 +95,9 @@ class SideLine(Widget):
             return
         figures = (
             (rate(r.speed) if r.speed is not None else "", ""),
-            (f"accepted {percent(r.acceptance)}" if r.acceptance is not None else "", "$draft"),
+            (f"{percent(r.acceptance)} accepted" if r.acceptance is not None else "", "$draft"),
             (f"{r.tokens} token{'s' * (r.tokens != 1)}", "$quiet"),
-            (f"first {r.first_s:.2f} s" if r.first_s is not None else "", "$quiet"),
+            (f"TTFT {r.first_s:.2f} s" if r.first_s is not None else "", "$quiet"),
             (f"{r.tokens_per_step:.1f} tokens/step" if r.tokens_per_step is not None else "", "$quiet"),
         )
         for (text, style), width in zip(figures, _COLUMNS, strict=True):
@@ -108,10 +108,9 @@ class SideLine(Widget):
 
 
 class Followed(VerticalScroll, can_focus=False):
-    """A text whose end stays in sight until the reader moves.
+    """A text that follows its end until the reader scrolls.
 
-    Textual's own anchor reckons with the height that the pane had before, so a short text hangs in the air after the
-    pane has shrunk.
+    Textual's anchor uses the height before a resize, so a short text would float after the pane has shrunk.
     """
 
     follows = True
@@ -124,16 +123,15 @@ class Followed(VerticalScroll, can_focus=False):
         self.go_on()
 
     def go_on(self) -> None:
-        """Show the end, if that is followed."""
         if self.follows:
             self.scroll_end(animate=False)
 
 
 class SidePane(Vertical):
-    """A side's line, and its text below.
+    """A side's figures, and its text below.
 
-    Args:
-        side: The side's name.
+    Attributes:
+        row: The same figures for the table of sides.
     """
 
     line = query_one(SideLine)
@@ -144,47 +142,48 @@ class SidePane(Vertical):
         super().__init__()
         self._side = side
         self._colour = "$target" if side == PLAIN else "$draft"
+        self.row = SideLine(title_of(side), self._colour)
         self._parts: list[Segment] = []
         self._mark: int | None = None
 
     def compose(self) -> ComposeResult:
         yield SideLine(title_of(self._side), self._colour)
         with Followed():
-            yield Passage(Content.styled("waits for its turn", "$quiet"))
+            yield Passage(Content.styled("waiting", "$quiet"))
 
     @property
     def text(self) -> str:
-        """What is shown, the thinking included."""
+        """The text, reasoning included."""
         return "".join(part.text for part in self._parts).lstrip()
 
     def begin(self) -> None:
-        """The side's turn has come; its last text goes."""
+        """Clear the text for the next run."""
         self._parts, self._mark = [], None
-        self.line.readout = None
+        self._show(None)
         self.body.follows = True
         self._draw()
 
     def add(self, segments: Sequence[Segment], stats: GenerationStats | None) -> None:
-        """More text has come, and counters if they are newer."""
+        """Append text, and show newer counters."""
         if stats is not None:
-            self.line.readout = live(stats)
+            self._show(live(stats))
         if segments:
             for segment in segments:
                 self._parts.append(self._set_off(segment))
             self._draw()
 
     def end(self, run: Run) -> None:
-        """The side's turn is over."""
-        self.line.readout = live(run.stats)
+        """Show the counters of a finished run."""
+        self._show(live(run.stats))
         if not self.text.strip():
-            self.shown.write(Content.styled("the model said nothing", "$quiet"))
+            self.shown.write(Content.styled("empty answer", "$quiet"))
 
     def measured(self, measured: Measured, last: Run) -> None:
-        """Show what all rounds together say."""
-        self.line.readout = over_rounds(measured, last)
+        """Show the medians of all rounds."""
+        self._show(over_rounds(measured, last))
 
     def mark(self, at: int | None) -> None:
-        """Mark the word at this character of the text, and go there; None marks nothing."""
+        """Mark the word at a character and scroll to it; None marks nothing."""
         self._mark = at
         self._draw()
         if at is not None:
@@ -192,7 +191,6 @@ class SidePane(Vertical):
             self.call_after_refresh(self._go_to_mark)
 
     def on_resize(self) -> None:
-        # A text that flows anew has it elsewhere.
         if self._mark is not None:
             self.call_after_refresh(self._go_to_mark)
 
@@ -201,12 +199,14 @@ class SidePane(Vertical):
             above = min(1, self.body.size.height - 1)
             self.body.scroll_to(y=self.shown.line_of(self._mark) - above, animate=False, immediate=True)
 
+    def _show(self, readout: Readout | None) -> None:
+        self.line.readout = self.row.readout = readout
+
     def scroll_text(self, lines: int) -> None:
-        """Move through the text."""
         self.body.scroll_relative(y=lines, animate=False, immediate=True)
 
     def _set_off(self, segment: Segment) -> Segment:
-        """The segment with a free line before it where thinking ends and the answer begins, or the other way round."""
+        """Return the segment with a blank line before it where reasoning ends or begins."""
         if not self._parts or segment.reasoning == self._parts[-1].reasoning:
             return segment
         said = self.text

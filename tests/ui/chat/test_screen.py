@@ -11,7 +11,7 @@ from app.core.errors import AppError, StoreError
 from app.ui.app import TandemApp
 from app.ui.transcript.message import UserMessage
 from tests.ui.chat_driver import WIDE, open_chat
-from tests.ui.compare_driver import open_comparison
+from tests.ui.compare.driver import open_comparison
 from tests.ui.conversations_driver import chosen as title
 from tests.ui.conversations_driver import fill, filled
 from tests.ui.kept_driver import kept_chat

@@ -15,7 +15,7 @@ from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
 from app.ui.screens.key_list import KeyListScreen
 from tests.ui.chat_driver import open_chat
-from tests.ui.compare_driver import open_comparison
+from tests.ui.compare.driver import open_comparison
 from tests.ui.conversations_driver import fill, look
 from tests.ui.driver import Driver
 from tests.ui.models.driver import open_setup

@@ -33,7 +33,7 @@ from app.worker.events import (
     StepDetails,
 )
 from app.worker.request import AnswerRequest
-from tests.ui.compare_driver import made
+from tests.ui.compare.driver import made
 from tests.ui.fakes import PAIR, STATS, no_loader
 
 _DETAILS = StepDetails(

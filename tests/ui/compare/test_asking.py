@@ -13,7 +13,7 @@ from app.engine.types import AutoDraft, SamplingParams
 from app.session.chat_settings import ChatSettings
 from app.ui.screens.chat import ChatScreen
 from tests.ui.chat_driver import open_chat
-from tests.ui.compare_driver import (
+from tests.ui.compare.driver import (
     AUTOMATIC,
     PLAIN,
     SAME,
@@ -35,7 +35,7 @@ async def test_the_prompt_being_typed_is_compared() -> None:
         assert [side.name for side in job.sides] == [PLAIN, AUTOMATIC]
         assert job.sides[1].drafting == AutoDraft()
         assert (job.rounds, job.first, job.warm_up, job.explains) == (1, 1, True, True)
-        await compare.chat.shows("Every side sees this prompt alone")
+        await compare.chat.shows("Each side sees this prompt alone")
         assert job.request.max_tokens == 256
 
 
@@ -46,7 +46,7 @@ async def test_else_the_last_prompt_with_what_came_before_it() -> None:
         compare = Comparison(chat)
         await compare.open()
         assert asked(compare) == [(Role.USER, "One?"), (Role.ASSISTANT, "First."), (Role.USER, "Two?")]
-        await chat.shows("Every side sees this prompt with the 2 messages before it")
+        await chat.shows("Each side sees this prompt with the 2 messages before it")
 
         await chat.pilot.press("escape", "escape")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))

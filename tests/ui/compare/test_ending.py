@@ -16,7 +16,7 @@ from app.ui.screens.chat import ChatScreen
 from app.worker.events import Failed
 from tests.ui.chat.test_inspector import listed
 from tests.ui.chat_driver import open_chat
-from tests.ui.compare_driver import (
+from tests.ui.compare.driver import (
     AUTOMATIC,
     FIXED,
     PLAIN,
@@ -37,7 +37,7 @@ async def test_esc_stops_and_esc_again_leaves() -> None:
         await compare.chat.shows("stopping")
         assert compare.engine.cancelled == 1
         compare.finishes([], stopped=True)
-        await compare.chat.shows("stopped before everybody had answered once")
+        await compare.chat.shows("stopped before the first whole round")
         await compare.chat.pilot.press("escape")
         await compare.chat.until(lambda: isinstance(compare.chat.pilot.app.screen, ChatScreen))
 
@@ -48,8 +48,8 @@ async def test_a_stop_keeps_whole_rounds() -> None:
         await compare.chat.shows("2.0× faster")
         await compare.chat.pilot.press("r", "escape")
         compare.finishes([[made(AUTOMATIC, 2), made(PLAIN, 4)]], stopped=True)
-        await compare.chat.shows("stopped; 2 whole rounds count")
-        await compare.chat.shows("2.0× faster (2 runs each")
+        await compare.chat.shows("stopped after 2 whole rounds")
+        await compare.chat.shows("2.0× faster  (2 runs")
 
 
 async def test_a_failure_keeps_whole_rounds_and_says_why() -> None:
@@ -60,7 +60,7 @@ async def test_a_failure_keeps_whole_rounds_and_says_why() -> None:
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
         compare.finishes([[made(AUTOMATIC, 2), made(PLAIN, 4)]], broken=DecodeError("The card is gone."))
         await compare.chat.shows("The card is gone.")
-        await compare.chat.shows("2.0× faster (2 runs each")
+        await compare.chat.shows("2.0× faster  (2 runs")
 
 
 async def test_a_side_that_came_later_and_was_stopped_takes_nothing_away() -> None:
@@ -70,8 +70,8 @@ async def test_a_side_that_came_later_and_was_stopped_takes_nothing_away() -> No
         await compare.chat.pilot.press("f")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
         compare.finishes([], stopped=True)
-        await compare.chat.shows("stopped; 1 whole round counts")
-        assert "2.0× faster, too few runs to tell (1 run each" in compare.chat.text
+        await compare.chat.shows("stopped after 1 whole round")
+        assert "2.0× faster  (1 run" in compare.chat.text
 
 
 async def test_its_key_for_leaving_can_be_another_one() -> None:
@@ -140,7 +140,7 @@ async def test_it_is_saved_and_copied(tmp_path: Path, monkeypatch: pytest.Monkey
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0× faster")
         await compare.chat.pilot.press("s")
-        await compare.chat.shows("comparison.md is written.")
+        await compare.chat.shows("comparison.md.")
         text = (tmp_path / "comparison.md").read_text()
         assert "| automatic | 100.0 tok/s | 2.0×? |" in text
         await compare.chat.pilot.press("c")

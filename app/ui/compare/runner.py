@@ -1,4 +1,4 @@
-"""A comparison as the screen goes through it: what is asked of the engine, and what has come of it so far."""
+"""Run rounds of a comparison and collect their results."""
 
 from __future__ import annotations
 
@@ -28,40 +28,33 @@ from app.worker.events import (
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
-    from app.ui.compare.outcome import Outcome
+    from app.ui.compare.result import Result
     from app.ui.compare.side_pane import SidePane
 
 
 class ComparisonView(Protocol):
-    """Where a comparison is shown."""
+    """The screen of a comparison; `panes` by the names of the sides."""
 
     @property
-    def panes(self) -> Mapping[str, SidePane]:
-        """A pane for every side, by its name."""
+    def panes(self) -> Mapping[str, SidePane]: ...
 
     @property
-    def outcome(self) -> Outcome: ...
+    def result(self) -> Result: ...
 
-    def show_result(self, *, stopped: bool) -> None:
-        """Show what was measured so far."""
+    def show_side(self, name: str) -> None: ...
 
-    async def fail(self, error: AppError) -> None:
-        """Say why it cannot go on."""
+    def show_result(self, *, stopped: bool) -> None: ...
+
+    async def fail(self, error: AppError) -> None: ...
 
 
-class Comparing:
-    """Asks the engine for rounds and keeps them; see `app.ui.event_dispatcher.EventHandler`.
+class ComparisonRunner:
+    """Runs rounds on the engine and keeps their results; an `app.ui.event_dispatcher.EventHandler`."""
 
-    Args:
-        what: What is compared.
-        engine: Runs it.
-        view: Shows it.
-    """
-
-    def __init__(self, what: Comparable, engine: Engine, view: ComparisonView) -> None:
+    def __init__(self, what: Comparable, engine: Engine, screen: ComparisonView) -> None:
         self._what = what
         self._engine = engine
-        self._view = view
+        self._screen = screen
         self.sides: tuple[Side, ...] = sides_of(what.automatic, what.fixed)
         self.stopping = False
         self._rounds: list[Round] = []
@@ -71,25 +64,22 @@ class Comparing:
         self._number: int | None = None
         self._turn = RunBegan("", WARM_UP)
 
-    # What is asked for
-
     @property
     def expects_events(self) -> bool:
-        """Whether a comparison is going on."""
+        """Whether rounds are running."""
         return self._number is not None
 
     @property
     def result(self) -> Comparison | None:
-        """What was measured so far; None before everybody has answered once."""
+        """The result so far; None before the first whole round."""
         return compared(self._rounds, self._differences) if self._rounds else None
 
     @property
     def has_fixed(self) -> bool:
-        """Whether fixed parameters take part."""
         return any(isinstance(side.drafting, DraftParams) for side in self.sides)
 
     def more(self, rounds: int) -> None:
-        """Ask for more rounds; they go on where the last ones ended."""
+        """Run more rounds."""
         done = len(self._rounds)
         self._goal, self.stopping, self._turn = done + rounds, False, RunBegan("", WARM_UP)
         job = CompareJob(
@@ -103,37 +93,30 @@ class Comparing:
         self._number = self._engine.run(job)
 
     def stop(self) -> None:
-        """Ask for an end; whole rounds are kept."""
+        """Stop; whole rounds are kept."""
         self.stopping = True
         self._engine.cancel()
 
     def add_fixed(self) -> None:
-        """Let fixed parameters take part from the next round on; what the others have done stays.
-
-        Raises:
-            UsageError: There is no draft model.
-        """
+        """Add fixed draft parameters as a side; raise UsageError without a draft model."""
         if self._what.pair.draft is None:
             raise UsageError("Fixed parameters need a draft model, and this pair has none.")
         self.sides = sides_of(self._what.automatic, self._what.fixed or DraftParams())
 
     def drop_fixed(self) -> None:
-        """Let fixed parameters no longer take part; what the others have done stays."""
+        """Remove the side with fixed draft parameters."""
         self.sides = sides_of(self._what.automatic, None)
         names = {side.name for side in self.sides}
         self._rounds = [{name: run for name, run in round_.items() if name in names} for round_ in self._rounds]
         self._differences = {name: found for name, found in self._differences.items() if name in names}
 
-    # What the engine says
-
     def expects(self, event: Event) -> bool:
-        """Whether an event belongs to the comparison that is going on, or keeps it waiting."""
-        # Nobody else can wait for a load meanwhile.
+        """Return whether an event belongs to the running rounds, or to a load that they wait for."""
         of_it = isinstance(event, LoadProgress) or getattr(event, "request", None) == self._number
         return self._number is not None and of_it
 
     def rest(self, next_s: float) -> None:
-        """Nothing is kept."""
+        """Do nothing; no event is held back."""
 
     async def show(self, batch: Batch) -> None:
         turn = "warming up" if self._turn.round == WARM_UP else f"round {self._turn.round} of {self._goal}"
@@ -146,37 +129,37 @@ class Comparing:
             case PromptProgress() as progress:
                 doing += f": {progress.line()}"
         if self._turn.round != WARM_UP:
-            # The draft may read its prompt behind the first token of the target.
             stats = batch.latest.stats if isinstance(batch.latest, Step) else None
-            self._view.panes[self._turn.side].add(batch.segments, stats)
-        self._tell(doing)
+            self._screen.panes[self._turn.side].add(batch.segments, stats)
+        self._show_activity(doing)
 
     async def handle(self, event: SingleEvent) -> None:
         match event:
             case JobProgressed(what=RunBegan() as turn):
                 self._turn = turn
                 if turn.round != WARM_UP:
-                    self._view.panes[turn.side].begin()
+                    self._screen.panes[turn.side].begin()
+                    self._screen.show_side(turn.side)
             case JobProgressed(what=RunEnded(round=number, run=run)) if number != WARM_UP:
-                self._view.panes[run.contender].end(run)
+                self._screen.panes[run.contender].end(run)
             case JobProgressed(what=Explaining()):
-                self._tell("finding out why the texts differ")
+                self._show_activity("finding out why the texts differ")
             case JobEnded(result=Raced() as raced):
                 self._end(raced)
                 if raced.broken is not None:
-                    await self._view.fail(raced.broken)
+                    await self._screen.fail(raced.broken)
             case Failed(error=error):
                 self._number = None
-                await self._view.fail(error)
+                await self._screen.fail(error)
 
-    def _tell(self, doing: str) -> None:
+    def _show_activity(self, text: str) -> None:
         if not self.stopping:
-            self._view.outcome.tell(doing)
+            self._screen.result.show_activity(text)
 
     def _end(self, raced: Raced) -> None:
         self._number = None
         self._rounds += raced.rounds
-        # Of the first round that a side took part in, whose text the sentence is about.
+        # The first round of a side has the text that is shown.
         self._differences = {**raced.differences, **self._differences}
         self._warm = self._warm or bool(raced.rounds)
-        self._view.show_result(stopped=raced.stopped)
+        self._screen.show_result(stopped=raced.stopped)

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from app.compare.difference import Difference
 from tests.ui.chat_driver import Chat
-from tests.ui.compare_driver import AUTOMATIC, FIXED, FIXED_SETTINGS, PLAIN, SETTINGS, Comparison, made
+from tests.ui.compare.driver import AUTOMATIC, FIXED, FIXED_SETTINGS, PLAIN, SETTINGS, Comparison, made
 from tests.ui.fakes import fake_app
 from tests.ui.pictures import THEMES, SnapCompare
 
@@ -58,19 +58,19 @@ async def same(compare: Comparison) -> None:
     times = [(5.88, 1.9), (5.86, 1.84), (5.9, 1.95)]
     rounds = [[made(PLAIN, a, text=TEXT), made(AUTOMATIC, b, text=TEXT, first_s=0.23)] for a, b in times]
     compare.races(*rounds, differences={AUTOMATIC: None})
-    await compare.chat.shows("3 runs each")
+    await compare.chat.shows("(3 runs")
 
 
 async def differs(compare: Comparison) -> None:
     compare.races([made(PLAIN, 5.9, text=TEXT), made(AUTOMATIC, 1.9, text=OTHER)], differences={AUTOMATIC: TIE})
-    await compare.chat.shows("1 run each")
+    await compare.chat.shows("(1 run")
 
 
 async def idle(compare: Comparison) -> None:
     why = "drafting and checking 2 tokens takes as long here as writing 2.3 one by one, so the draft model cannot win"
     nothing = replace(made(PLAIN, 3.9, text=TEXT), contender=AUTOMATIC, why=why)
     compare.races([made(PLAIN, 5.9, text=TEXT), nothing], differences={AUTOMATIC: None})
-    await compare.chat.shows("1 run each")
+    await compare.chat.shows("(1 run")
 
 
 async def three(compare: Comparison) -> None:

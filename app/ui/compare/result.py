@@ -1,0 +1,149 @@
+"""The prompt of a comparison, and its result as text and bars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.getters import query_one
+from textual.widget import Widget
+from textual.widgets import Static
+
+from app.compare.measure import Measured, outcome, verdict
+from app.compare.report import Comparison, crowded, how, remarks, seen, start, unsteady
+from app.conversations.attached import question_of
+from app.conversations.titles import fit, in_brief
+from app.core.errors import AppError
+from app.core.printable import printable
+from app.engine.drafting_report import rate
+from app.ui.key_names import key
+from app.ui.text import percent
+from app.ui.transcript.message import Problem
+from app.worker.request import AnswerRequest
+
+_STYLES = {"faster": "bold $draft", "slower": "bold $target"}
+_GAP = 2
+_NAME, _RATE, _LONGEST_BAR = 14, 12, 40
+"""Cells of a side's name, of its speed and of the longest bar."""
+
+
+class PromptLines(Widget):
+    """The prompt and the sampling in one line, and below it what each side sees besides."""
+
+    def __init__(self, request: AnswerRequest) -> None:
+        super().__init__()
+        self._prompt = " ".join(printable(question_of(request.messages[-1].content)).split())
+        self._how = printable(how(request))
+        self._seen = f"{seen(request).capitalize()}; the conversation stays as it is"
+
+    def render(self) -> Content:
+        width = self.size.width
+        rooms = (width - Content(self._prompt).cell_length - _GAP, width // 2 - _GAP)
+        shortened = ((in_brief(self._how, room), room) for room in rooms)
+        brief = next((brief for brief, room in shortened if len(brief) <= room), "")
+        prompt = Content(fit(self._prompt, width - len(brief) - _GAP))
+        first = Content.assemble(prompt, " " * (width - prompt.cell_length - len(brief)), (brief, "$quiet"))
+        return Content("\n").join([first, Content.styled(fit(in_brief(self._seen, width), width), "$quiet")])
+
+
+class Result(VerticalScroll, can_focus=False):
+    """The current activity, and below it the result."""
+
+    activity = query_one("#activity", Static)
+    found = query_one("#found", Static)
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="activity")
+        yield Static(id="found")
+
+    def show_activity(self, text: str) -> None:
+        """Show the current activity; "" for none."""
+        self.activity.update(Content(printable(text)))
+        self.activity.display = bool(text)
+
+    def show_result(self, comparison: Comparison | None) -> None:
+        lines = list(_lines(comparison, self.app.size.width)) if comparison is not None else []
+        self.found.update(Content("\n").join(lines))
+        self.found.display = bool(lines)
+
+    async def clear_problem(self) -> None:
+        await self.query(Problem).remove()
+
+    async def fail(self, error: AppError) -> None:
+        """Show why the comparison failed."""
+        self.show_activity("")
+        await self.mount(Problem(error))
+
+
+def _lines(comparison: Comparison, width: int) -> Iterator[Content]:
+    baseline, *others = comparison.measured
+    for m in others:
+        name = f"{m.name}: " if len(others) > 1 else ""
+        style = _STYLES.get(outcome(m.ratio, work=m.work), "bold")
+        yield Content.assemble((printable(name + _speedup(m)), style), (_runs(m), "$quiet"))
+        yield from _texts(comparison, m)
+    yield from _bars(comparison.measured, width)
+    for m in others:
+        if figures := ", ".join(filter(None, (_drafts(m), _ttft(m, baseline)))):
+            yield Content.styled(printable(figures), "$quiet")
+    notes = (start(comparison.rounds), unsteady(comparison.rounds, baseline.name), crowded(comparison.rounds))
+    for note in filter(None, notes):
+        yield Content.styled(printable(note), "$quiet")
+
+
+def _speedup(measured: Measured) -> str:
+    """Return "3.1× faster" or another verdict without its runs."""
+    return verdict(measured.ratio, work=measured.work).partition(" (")[0].partition(", too few")[0]
+
+
+def _runs(measured: Measured) -> str:
+    """Return the number of runs, their spread, and the key for more, in parentheses."""
+    ratio = measured.ratio
+    if ratio is None:
+        return ""
+    runs = f"{ratio.n} run{'s' * (ratio.n != 1)}"
+    if ratio.n > 1:
+        runs += f", {ratio.low:.1f}× to {ratio.high:.1f}×"
+    if outcome(ratio, work=measured.work) == "unclear":
+        runs += f"; {key('compare.more', 'r')} runs 3 more"
+    return f"  ({runs})"
+
+
+def _texts(comparison: Comparison, measured: Measured) -> Iterator[Content]:
+    """Yield whether the output is identical, and other remarks."""
+    difference = comparison.differences.get(measured.name)
+    if difference is not None:
+        why = " (rounding)" if difference.near_tie else ""
+        yield Content(f"differs at token {difference.index + 1}{why}")
+    for remark in remarks(comparison, measured):
+        style = "" if remark.startswith("identical output") else "$quiet"
+        tokens = remark.partition(": ")[2] if remark.startswith("differs at token") else ""
+        yield Content.styled(printable(tokens or remark), style)
+
+
+def _bars(sides: tuple[Measured, ...], width: int) -> Iterator[Content]:
+    """Yield the speed of each side as a bar."""
+    speeds = [m.tokens_per_second.median if m.tokens_per_second is not None else 0.0 for m in sides]
+    longest = min(_LONGEST_BAR, width - _NAME - _RATE - 4)
+    if longest < 1 or not all(speeds):
+        return
+    for at, (side, speed) in enumerate(zip(sides, speeds, strict=True)):
+        name = fit("no draft" if at == 0 else printable(side.name), _NAME - 1)
+        bar = "━" * max(1, round(longest * speed / max(speeds)))
+        style = "$target" if at == 0 else "$draft"
+        yield Content.assemble((f"{name:<{_NAME}}", "$quiet"), f"{rate(speed):>{_RATE - 1}} ", (bar, style))
+
+
+def _drafts(measured: Measured) -> str:
+    if measured.acceptance is None or measured.tokens_per_verify is None:
+        return ""
+    return f"acceptance {percent(measured.acceptance)}, {measured.tokens_per_verify:.1f} tokens per step"
+
+
+def _ttft(measured: Measured, baseline: Measured) -> str:
+    mine, other = measured.first_token_ms, baseline.first_token_ms
+    if mine is None or other is None:
+        return ""
+    return f"TTFT {mine.median / 1e3:.2f} s, {other.median / 1e3:.2f} s without"
