@@ -1,4 +1,4 @@
-"""How answers are asked for, from what the chat was started with and from the settings."""
+"""How answers are asked for."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class ChatSettings:
     """How answers are asked for.
 
     Attributes:
-        title: What is being loaded, shown until the models say their names.
+        title: Name of the pair, shown until it is loaded.
         sampling: The target's sampler chain.
-        drafting: Automatic, fixed parameters, or None for plain decoding.
-        automatic: How automatic drafting takes part in a comparison, whatever `drafting` is.
+        drafting: Automatic, fixed parameters, or None for no draft.
+        automatic: Automatic drafting in a comparison, whatever `drafting` is.
         system: System message, or None.
-        max_tokens: Most tokens of an answer, or None.
+        max_tokens: Answer length limit in tokens; None without one.
         stops: Strings that end an answer.
-        stop_on_repeat: Whether a loop ends an answer.
-        thinking: Whether the model is to think before it answers.
-        system_yields: Whether a system message in the conversation itself goes before `system`.
+        stop_on_repeat: Whether a repetition loop ends an answer.
+        thinking: Whether the model reasons before it answers.
+        system_yields: Whether a system message in the conversation replaces `system`.
     """
 
     title: str
@@ -44,7 +44,7 @@ class ChatSettings:
 
 
 def applied(base: ChatSettings, now: Resolved) -> ChatSettings:
-    """The same pair, asked as the settings say."""
+    """Return the same pair with the current settings."""
     return replace(
         base,
         sampling=sampling(now),

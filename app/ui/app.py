@@ -1,4 +1,4 @@
-"""The application: what the chat is built from, what it wants of the program, and a way out that never waits."""
+"""The application: builds the chat, opens other screens, and quits without waiting."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _QUIT_AGAIN_S = 2.0
 _SWITCH_INTERVAL_S = 0.001
 """Python's 5 ms would delay keys while other threads import, and the engine while the screen is drawn."""
 _BRIEF = 30
-"""Columns of a title that is told."""
+"""Columns of a title in a notice."""
 _MAINTAIN_S = 5.0
 """Seconds between two checks of a failed disk and of the age of the backup."""
 
@@ -52,13 +52,13 @@ class TandemApp(QueuedInputApp):
     """The chat; the one way to build it, for the command line and for tests.
 
     Args:
-        engine_factory: Makes who answers, told where its events go.
+        engine_factory: Makes the engine, given the receiver of its events.
         loader: Loads the pair, on the engine's thread.
         settings: How answers are asked for.
-        pairs: The pairs to choose from; None if there is no choice.
+        pairs: The pairs to choose from; None without a choice.
         first_run: Whether a pair is chosen first; `loader` and `settings` then wait for that.
-        store: Opens the conversations, after the first frame; None keeps nothing.
-        tuning: The settings; None leaves everything as it was started with.
+        store: Opens the conversations, after the first frame; None keeps them in memory.
+        tuning: The settings; None leaves them as at the start.
     """
 
     TITLE = "Tandem"
@@ -87,7 +87,7 @@ class TandemApp(QueuedInputApp):
         live = tuning.live if tuning is not None else None
         self.session = Session(self.engine, settings, store, live, is_loading=self._has_pair)
         self._interrupted_at = -_QUIT_AGAIN_S
-        # Moving text costs the models their processor, and a screen that jumps at once is easier to follow.
+        # Animation takes CPU time from the models.
         self.animation_level = "none"
         self.register_theme(DARK)
         self.register_theme(LIGHT)
@@ -101,7 +101,7 @@ class TandemApp(QueuedInputApp):
         return self._chat
 
     def get_css_variables(self) -> dict[str, str]:
-        # Behind Textual's, for they replace some of a theme's own.
+        # After Textual's, as they replace some of a theme's own.
         self.theme_variables = {**super().get_css_variables(), **our_names(self.current_theme)}
         return self.theme_variables
 
@@ -111,14 +111,14 @@ class TandemApp(QueuedInputApp):
     def on_mount(self) -> None:
         if not self.is_headless:
             end_politely(self._leave)
-        # Textual goes on with what changes, on a terminal that a shell has used meanwhile.
+        # A shell may have used the terminal meanwhile; Textual redraws only changes.
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
         if not self._has_pair:
             self._open_pairs()
         self.call_after_refresh(self._after_first_frame)
 
     def _after_first_frame(self) -> None:
-        """What takes time: the store on this thread, llama.cpp on the engine's, Markdown on one of its own."""
+        """Start slow work: the store on this thread, llama.cpp on the engine's, Markdown on its own."""
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         library = self.session.library
         library.open_store()
@@ -137,12 +137,11 @@ class TandemApp(QueuedInputApp):
 
     async def _fill(self) -> None:
         await self._chat.sidebar.fill()
-        # An answer that is to be shown before it is there waits for it. Not sooner: a key that is pressed now would
-        # wait for both.
+        # The first answer needs it. Not earlier, as a key pressed now would wait for both imports.
         Thread(target=_read_ahead, daemon=True).start()
 
     def _take_keys(self, wishes: Mapping[str, str]) -> list[str]:
-        """Put the user's keys in place; returns which cannot be, in sentences. Loads every screen if there are any."""
+        """Apply the user's keys; return the invalid ones as sentences. Imports every screen if there are any."""
         if not wishes:
             return []
         from app.ui.screens.keymap import take_keys
@@ -151,7 +150,7 @@ class TandemApp(QueuedInputApp):
 
     @property
     def unwritten(self) -> AppError | None:
-        """What the user is to know of the conversations when the screen is gone; None if they are on disk."""
+        """Why the last messages were not saved; None if they were."""
         return self.session.library.unwritten
 
     @on(ChatScreen.PairsRequested)
@@ -178,7 +177,7 @@ class TandemApp(QueuedInputApp):
         self._navigation.comparison(self.engine, event.comparable)
 
     def action_keys(self) -> None:
-        """Show every key of what is on the screen."""
+        """Show every key of the screen."""
         self._navigation.keys()
 
     @on(ChatScreen.SettingsRequested)
@@ -187,7 +186,7 @@ class TandemApp(QueuedInputApp):
             self._navigation.settings(self._tuning.live, self._wear_settings, self._take_settings)
 
     def _wear_settings(self) -> None:
-        """Settings were changed: at once, for whoever quits from there comes back to them."""
+        """Apply changed settings at once, as the user may quit from there."""
         if self._tuning is not None:
             wear(self, self._tuning.live)
             self._chat.settings.changed()
@@ -203,23 +202,23 @@ class TandemApp(QueuedInputApp):
                 await self._chat.load_pair(choice)
 
     def watch_theme(self, theme: str) -> None:
-        """A theme chosen among the commands is the one of the next start as well."""
+        """Store a theme that was chosen in the palette."""
         if self._tuning is not None and self.is_running:
             told = keep_theme(theme, self._tuning.live)
             if told:
                 self.session.library.say(told)
 
     def action_command_palette(self) -> None:
-        """Let the user look for a command."""
+        """Open the command palette."""
         self._navigation.commands()
 
     def search_themes(self) -> None:
-        """Let the user choose a theme."""
+        """Open the list of themes."""
         self._navigation.themes()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield SystemCommand("Keys", "Show every key", self.action_keys)
-        yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
+        yield SystemCommand("Theme", "Choose other colors", self.action_change_theme)
         yield SystemCommand("Quit", "Stop everything and leave", self.action_quit)
         if screen is self._chat:
             yield from chat_commands(self._chat, self.session.library)
@@ -229,18 +228,17 @@ class TandemApp(QueuedInputApp):
         self.session.conversation.close()
 
     async def action_quit(self) -> None:
-        """Leave at once; whoever ran the app closes the engine when the terminal is restored."""
+        """Quit at once; the caller closes the engine when the terminal is restored."""
         self._leave()
 
     def action_help_quit(self) -> None:
-        """Ctrl+C, when nothing is selected: the first one stops what runs, the second one in a row quits."""
+        """Handle Ctrl+C without a selection: stop the answer, or quit if pressed twice."""
         now = time.monotonic()
         if now - self._interrupted_at < _QUIT_AGAIN_S:
             self._leave()
         self._interrupted_at = now
         hints = self.screen.query(Hint)
         if not hints:
-            # Where nothing could be said of the answer it goes on.
             self.notify("ctrl+c again quits")
             return
         screen = self.screen
@@ -250,7 +248,7 @@ class TandemApp(QueuedInputApp):
             hint.say(f"{f'{stops} stops; ' if stops else ''}ctrl+c again quits")
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy a text, as far as the terminal lets us; see `app.ui.terminal.copying`."""
+        """Copy a text; see `app.ui.terminal.copying`."""
         self._clipboard = text
         copy_text(self, text)
 

@@ -103,7 +103,7 @@ async def test_the_palette_has_what_tandem_can_do_and_nothing_else() -> None:
         await chat.pilot.press(*"token")
         await chat.until(lambda: "Begin a new conversation" not in chat.text)
         await chat.pilot.press("enter")
-        await chat.shows("Rounds are kept of the last answer")
+        await chat.shows("Steps are recorded for the last answer")
 
 
 async def test_themes_are_chosen_in_the_same_quiet_palette() -> None:

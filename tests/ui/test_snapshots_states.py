@@ -98,9 +98,9 @@ async def tokens(chat: Chat) -> None:
     says(chat, (" quicksort(items", N), ("):", T), ("\n", T), details=LOOKED_UP)
     says(chat, ("    if len(items) <", D), (" 2:\n", T), details=ALL)
     says(chat, ("    pivot =", D), (" items[0", T), details=ROUND)
-    await chat.shows("round 41")
+    await chat.shows("step 41")
     await chat.pilot.press("left")
-    await chat.shows("round 40")
+    await chat.shows("step 40")
 
 
 async def chosen(chat: Chat) -> None:

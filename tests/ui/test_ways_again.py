@@ -99,7 +99,7 @@ async def test_of_several_tries_without_room_the_last_offer_stands() -> None:
 async def test_a_comparison_says_where_to_choose_and_offers_nothing_that_it_could_not_take() -> None:
     async with open_comparison() as compare:
         compare.engine.emit(Failed(compare.engine.job_number, LOST))
-        await compare.chat.shows("When there is room for it m tries again; f6 in the chat chooses another")
+        await compare.chat.shows("m tries again when memory is free; f6 in the chat chooses another")
         assert not compare.chat.pilot.app.screen.query(FitOptionList)
         await compare.chat.pilot.press("m")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
@@ -117,12 +117,12 @@ async def test_why_there_is_no_pair_is_said_in_whatever_conversation_is_shown(fi
         await refuse(chat)
         await chat.screen.open_conversation(1)
         await chat.shows("Therefore.")
-        await chat.shows("1 or 2, or click to apply")
+        await chat.shows("1 or 2 or click to apply")
         if key == "left":
             await chat.pilot.press("escape", "ctrl+up")
         await chat.pilot.press(key)
         await chat.until(lambda: "Therefore." not in chat.text)
-        await chat.shows("1 or 2, or click to apply")
+        await chat.shows("1 or 2 or click to apply")
         await chat.until(lambda: len(chat.screen.query(Problem)) == 1)
 
         await chat.pilot.click(chat.screen.query(FitOptionLine).first())

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Where something failed.
+    """State of the chat when something failed.
 
     Attributes:
-        pair: Who was to answer; None where nobody is loaded any more.
+        pair: The loaded pair; None without one.
         asked: The prompt, with what it includes.
-        context_after_reload: The context that the pair gets when it is loaded anew; 0 where it stays.
-        roomier: Another pair whose context would hold it, or None.
+        context_after_reload: Context in tokens after the next load; 0 where it stays.
+        roomier: Another pair with a longer context; None without one.
     """
 
     pair: PairInfo | None = None
@@ -54,9 +54,9 @@ def why_blocked(blocked: Blocked | None, *, has_pairs: bool) -> str:
 
 
 def in_chat(error: AppError, screen: ChatBase, asked: str = "") -> AppError:
-    """The failure of a prompt as the chat tells it."""
+    """Return the error of a prompt with the keys that fix it."""
     if isinstance(error, EngineLostError):
-        # An engine does not know who asks; a command keeps nothing.
+        # The worker does not know whether the conversation is stored.
         return EngineLostError(error.message, f"The conversation is kept. {error.hint}".rstrip())
     if not isinstance(error, ContextOverflowError):
         return error
@@ -67,18 +67,18 @@ def in_chat(error: AppError, screen: ChatBase, asked: str = "") -> AppError:
 
 
 def in_comparison(error: AppError, what: Comparable) -> AppError:
-    """The failure of a comparison, as its screen tells it."""
+    """Return the error of a comparison with the keys that fix it."""
     if isinstance(error, NoRoomError):
-        # The ways out are taken where pairs are.
+        # The options are applied in the chat.
         once, pairs = key("compare.once", "m"), key("chat.pairs", "f6")
         return AppError(
-            error.message, f"When there is room for it {once} tries again; {pairs} in the chat chooses another pair."
+            error.message, f"{once} tries again when memory is free; {pairs} in the chat chooses another pair."
         )
     return with_keys(error, Situation(what.pair, what.request.messages[-1].content, what.context_after_reload))
 
 
 def with_keys(error: AppError, situation: Situation) -> AppError:
-    """The failure with keys where a command has flags."""
+    """Return the error with keys in place of a command's flags."""
     if not isinstance(error, ContextOverflowError):
         return error
     shorter, longer = _shorter(error.whose, situation.asked), _longer(error.n_tokens, situation)
@@ -101,7 +101,7 @@ def _shorter(whose: str, asked: str) -> str:
 
 
 def _without(asked: str) -> str:
-    """The largest text that a prompt includes, left out; "" where it includes none."""
+    """Return the advice to leave out the largest included text; "" without any."""
     _, attachments = split(asked)
     if not attachments:
         return ""
@@ -112,7 +112,7 @@ def _without(asked: str) -> str:
 
 
 def _longer(n_tokens: int, situation: Situation) -> str:
-    """What a longer context would help, behind a way without; where it is set already a sentence of its own."""
+    """Return how to get a longer context, as a clause; if one is set already, as a sentence."""
     settings = key("chat.settings", "f4")
     pair, to_come = situation.pair, situation.context_after_reload
     if pair is None or not n_tokens:
@@ -124,7 +124,7 @@ def _longer(n_tokens: int, situation: Situation) -> str:
 
 
 def _other(n_tokens: int, situation: Situation) -> str:
-    """Another pair, where this one has no context that would do."""
+    """Return which other pair has a context that is long enough."""
     pair, card = situation.pair, situation.roomier
     if pair is None or card is None or enough_for(pair, n_tokens):
         return ""

@@ -1,4 +1,4 @@
-"""How an answer ended, in words: the same ones when it happens and when the conversation is opened again."""
+"""How an answer ended, as text below it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _ONLY_THOUGHT = "the model thought, and gave no answer"
 
 
 def in_words(ending: Ending, *, empty: bool, thought: bool = False) -> str:
-    """Why the model stopped writing.
+    """Return why the model stopped writing.
 
     Args:
         ending: How it ended.
         empty: Whether nothing was said.
-        thought: Whether anything was thought.
+        thought: Whether there is reasoning.
 
     Returns:
-        One line, with the ways out; empty if there is nothing to remark.
+        One line with the keys that help; "" if there is nothing to remark.
     """
     if ending.reason is None:
         return ""
@@ -53,14 +53,14 @@ def _of_nothing(*, thought: bool) -> str:
 
 
 def in_vain(ending: Ending, *, thought: bool = False) -> str:
-    """Why another answer, or more of one, came to nothing, where what was there before is there again."""
+    """Return why a regenerated or continued answer was discarded."""
     if (error := as_error(ending)) is not None:
         return error.sentences
     return f"Nothing came of it: {in_words(ending, empty=True, thought=thought)}."
 
 
 def kept_in_words(state: State, ending: Ending, *, empty: bool, thought: bool = False) -> str:
-    """How an answer that was kept ended; what went wrong with a failed one is told elsewhere."""
+    """Return how a stored answer ended; "" for a failure, which is shown as an error."""
     if ending.failure is not None:
         return ""
     if state is State.COMPLETE:
@@ -69,11 +69,11 @@ def kept_in_words(state: State, ending: Ending, *, empty: bool, thought: bool = 
 
 
 def as_error(ending: Ending) -> AppError | None:
-    """What went wrong; None if nothing did."""
+    """Return the error of a failed answer."""
     failure = ending.failure
     return AppError(failure.message, failure.hint) if failure is not None else None
 
 
 def is_final(ending: Ending) -> bool:
-    """Whether nothing can come after it, even if the answer is not at its end."""
+    """Whether the answer cannot be continued, though it is not complete."""
     return ending.reason is FinishReason.CONTEXT

@@ -40,7 +40,7 @@ async def test_rounds_are_listed_newest_first_and_the_chosen_one_is_explained() 
         await chat.pilot.press("left", "left")
         await chat.until(lambda: listed(chat) == ["4", "3", ">2"])
         says(chat, ("6 ", D), details=replace(ROUND, number=6))
-        await chat.shows("round 2 of 6")
+        await chat.shows("step 2 of 6")
         assert listed(chat) == ["4", "3", ">2"]
         await chat.pilot.press("right")
         await chat.until(lambda: listed(chat) == ["4", ">3", "2"])
@@ -100,6 +100,6 @@ async def test_a_low_window_has_one_row_and_a_tall_one_more(size: tuple[int, int
         await chat.send("go")
         for number in range(1, 30):
             says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
-        await chat.shows("round 29 of 29")
+        await chat.shows("step 29 of 29")
         await chat.until(lambda: listed(chat) == [">29", *(str(29 - at) for at in range(1, n))])
         await chat.shows("target    [")
