@@ -1,4 +1,4 @@
-"""The chat as commands know it: `app.ui.screens.chat.ChatScreen` is one."""
+"""The interface of the chat screen that commands use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.ui.widgets.hint import Hint
 
 
 class Settings(Protocol):
-    """The settings of the conversation that is going on."""
+    """The settings of the open conversation."""
 
     @property
     def system(self) -> str: ...
@@ -26,7 +26,7 @@ class Settings(Protocol):
 
 
 class Prompt(Protocol):
-    """Where prompts are typed."""
+    """The prompt."""
 
     def include(self, path: str) -> None: ...
 
@@ -38,7 +38,7 @@ class InputMode(Protocol):
 
 
 class Chat(Protocol):
-    """Whom commands are given to."""
+    """The chat screen."""
 
     @property
     def app(self) -> App[object]: ...

@@ -1,4 +1,4 @@
-"""Slash commands: what a line that begins with a slash asks for."""
+"""Slash commands: parse a line, complete it, and tell it from text."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from app.ui.commands.chat import Chat
 
 # A path such as /usr/bin has a second slash, and is no command.
-# What is pasted may have a thousand spaces: nothing is tried twice.
+# Possessive quantifiers: a paste may have a thousand spaces.
 _LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?:[ \t]++(?P<argument>[^\n]*+))?\s*+")
 _LINES = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?=\s)(?P<argument>.*)", re.DOTALL)
 _BEGUN = re.compile(r"/[A-Za-z\w-]*")
 
 
 class Takes(Enum):
-    """What stands behind a command's name."""
+    """The kind of a command's argument."""
 
     NOTHING = auto()
     WORDS = auto()
-    """Words that it knows, or none."""
+    """Words from a list, or none."""
     TEXT = auto()
     """A line of text, or none."""
     LINES = auto()
@@ -43,10 +43,10 @@ class Command:
     Attributes:
         name: Without the slash.
         help: One line.
-        run: Does it, given the chat and the argument without spaces around it; raises AppError for a refusal.
-        takes: What its argument is.
-        argument: How help calls the argument; in brackets if it can be left out.
-        choices: The only arguments there are, if they are few.
+        run: Called with the chat and the stripped argument; raises AppError.
+        takes: Kind of its argument.
+        argument: Name of the argument in help; in brackets if it is optional.
+        choices: The only possible arguments, if any.
     """
 
     name: str
@@ -71,15 +71,15 @@ class Commands:
 
     Args:
         known: In the order in which help lists them.
-        elsewhere: What other programs call them, and the name here, which whoever types that is told.
+        aliases: Their names in other programs, to suggest the name here.
     """
 
-    def __init__(self, known: Iterable[Command], elsewhere: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, known: Iterable[Command], aliases: Iterable[tuple[str, str]] = ()) -> None:
         self.known: Mapping[str, Command] = {command.name: command for command in known}
-        self._elsewhere = dict(elsewhere)
+        self._aliases = dict(aliases)
 
     def matching(self, line: str) -> Sequence[Command]:
-        """The commands that a line may become while its name is typed; names that begin so come first."""
+        """Return the commands that a name may become while it is typed; prefixes come first."""
         if not _BEGUN.fullmatch(line):
             return ()
         typed = line[1:].casefold()
@@ -87,13 +87,13 @@ class Commands:
         return begin + [command for name, command in self.known.items() if typed in name and command not in begin]
 
     def argument_of(self, text: str) -> tuple[Command, str] | None:
-        """The command whose argument is being typed, and the argument so far."""
+        """Return the command whose argument is being typed, and the argument so far."""
         name, space, argument = text[1:].partition(" ")
         command = self.known.get(name) if text.startswith("/") and space and "\n" not in text else None
         return None if command is None else (command, argument.lstrip())
 
     def read(self, text: str) -> tuple[Command, str]:
-        """The command that a line gives, and its argument.
+        """Return the command and the argument of a line.
 
         Raises:
             UsageError: There is no such command, or its argument is wrong.
@@ -119,31 +119,28 @@ class Commands:
         return command, argument
 
     def _nearest(self, name: str) -> str:
-        """The command that was probably meant; "" where none is near."""
-        if (here := self._elsewhere.get(name)) is not None:
+        """Return a similar command; "" without one."""
+        if (here := self._aliases.get(name)) is not None:
             return here
         begun = (known for known in self.known if known.startswith(name))
         return next(chain(begun, difflib.get_close_matches(name, self.known, n=1)), "")
 
     def is_command(self, text: str) -> bool:
-        """Whether a text asks for something rather than says it.
-
-        One line does; several do where the first one names a command that takes text, pasted or not.
-        """
+        """Return whether a text is a command: one line, or several if its first word is a command that takes text."""
         question, attachments = split(text)
         return self._parts(question) is not None and not any(each.is_file for each in attachments)
 
     def as_said(self, question: str) -> str:
-        """What a prompt says: two slashes in front mean one."""
+        """Return the text of a prompt: two slashes in front mean one."""
         return question[1:] if question.startswith("//") and self._parts(question[1:]) else question
 
     def as_typed(self, message: str) -> str:
-        """What to type for a message; the other way round than `as_said`."""
+        """Return what to type for a message; the inverse of `as_said`."""
         question, attachments = split(message)
         return compose("/" + question, attachments) if self._parts(question) else message
 
     def _parts(self, question: str) -> tuple[str, str] | None:
-        """The name of a command and what stands behind it; None for what is none."""
+        """Return the name and argument of a command; None for text."""
         if line := _LINE.fullmatch(question):
             return line["name"].lower(), (line["argument"] or "").strip()
         lines = _LINES.fullmatch(question)

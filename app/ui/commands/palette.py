@@ -1,4 +1,4 @@
-"""What the command palette can do in the chat, and with the conversation that is going on."""
+"""Entries of the command palette in the chat."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNTITLED = "This conversation"
 
 
 def chat_commands(screen: Chat, library: Library) -> Iterator[SystemCommand]:
-    """What the chat offers: the commands that there is something for.
+    """Yield the commands that have something to do now.
 
     Args:
         screen: The chat.
@@ -23,7 +23,7 @@ def chat_commands(screen: Chat, library: Library) -> Iterator[SystemCommand]:
     """
     yield SystemCommand("New", "Begin a new conversation", screen.action_restart)
     yield SystemCommand("Compare", "One prompt with and without the draft", screen.action_compare)
-    yield SystemCommand("Tokens", "Show who wrote each token", screen.action_toggle_tokens)
+    yield SystemCommand("Tokens", "Show the source of each token", screen.action_toggle_tokens)
     yield SystemCommand("Numbers", "Show or hide the numbers", screen.action_toggle_panel)
     if screen.check_action("conversations", ()):
         yield SystemCommand("Conversations", "Look for a conversation", screen.action_conversations)
@@ -35,7 +35,7 @@ def chat_commands(screen: Chat, library: Library) -> Iterator[SystemCommand]:
 
 
 class ConversationCommands:
-    """Naming, pinning, deleting, and bringing back.
+    """Rename, pin, delete and restore the open conversation.
 
     Args:
         screen: The chat.
@@ -47,7 +47,7 @@ class ConversationCommands:
         self._library = library
 
     def __iter__(self) -> Iterator[SystemCommand]:
-        """Those that would do something now."""
+        """Yield the commands that have something to do now."""
         summary = self._library.summary(self._library.conversation)
         if summary is not None:
             yield SystemCommand("Messages", "Choose a message to edit or answer again", self._screen.action_choose)
@@ -55,15 +55,15 @@ class ConversationCommands:
             if summary.named:
                 yield SystemCommand("Title from the text", "Name it after its first prompt again", self.unname)
             if summary.pinned:
-                yield SystemCommand("Unpin", "Keep this conversation at the top no longer", self.pin)
+                yield SystemCommand("Unpin", "Unpin this conversation", self.pin)
             else:
                 yield SystemCommand("Pin", "Keep this conversation at the top of the list", self.pin)
-            yield SystemCommand("Delete", "Delete this conversation; it can be brought back", self.delete)
+            yield SystemCommand("Delete", "Delete this conversation; Undelete restores it", self.delete)
         if self._library.can_undelete:
-            yield SystemCommand("Undelete", "Bring back the conversation that was deleted last", self.undelete)
+            yield SystemCommand("Undelete", "Restore the last deleted conversation", self.undelete)
 
     def rename(self) -> None:
-        """Let the user write a title in the prompt's line."""
+        """Edit the title in the input line."""
         summary = self._library.summary(self._library.conversation)
         if summary is not None:
             takes, leaves = key("prompt.send", "enter"), key("chat.leave_task", "esc")
@@ -71,19 +71,19 @@ class ConversationCommands:
             self._screen.input_mode.begin(hint, summary.title, self._take_title)
 
     def unname(self) -> None:
-        """Take the title that is made from what was said."""
+        """Use the title made from the first prompt."""
         if self._library.conversation is not None:
             self._tell_title(self._library.rename(self._library.conversation, ""))
 
     def pin(self) -> None:
-        """Keep it at the top of the list, or no longer."""
+        """Pin or unpin it."""
         summary = self._library.summary(self._library.conversation)
         if summary is not None:
             self._library.pin(summary.id, not summary.pinned)
             self._screen.hint.say(f"{_title(summary.title)} is {'no longer ' if summary.pinned else ''}pinned.")
 
     async def delete(self) -> None:
-        """Take it off the list and begin an empty one."""
+        """Delete it and begin an empty one."""
         summary = self._library.summary(self._library.conversation)
         if summary is not None:
             self._library.delete(summary.id)
@@ -92,7 +92,7 @@ class ConversationCommands:
             self._screen.hint.say(f"{_title(summary.title)} is deleted; {commands}, Undelete brings it back.")
 
     async def undelete(self) -> None:
-        """Go on with what was deleted last."""
+        """Restore the last deleted conversation and open it."""
         conversation = self._library.undelete()
         if conversation is not None:
             await self._screen.open_conversation(conversation)

@@ -1,32 +1,38 @@
-"""The chat's commands, one line each; help lists them in this order."""
+"""The chat's slash commands, in the order of /help."""
 
 from __future__ import annotations
 
 import re
 from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
+from textual.content import Content
+
+from app.conversations.export import n_left_out, to_json, to_markdown
 from app.conversations.message import Message, Role
 from app.conversations.textfile import text_size
 from app.conversations.titles import fit, one_line
+from app.conversations.tree import Transcript
+from app.core import atomic
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
+from app.session.library import Library
 from app.ui.background import start_in_thread, wait_briefly
 from app.ui.commands.chat import Chat
-from app.ui.commands.code_blocks import code_blocks
 from app.ui.commands.command import Command, Commands, Takes
-from app.ui.commands.help import help_rows
-from app.ui.commands.saving import saving
+from app.ui.key_names import key
+from app.ui.reading.rows import Columns, Row, TableRow
 from app.ui.terminal.copying import copy_text
 
 _NUMBER = re.compile("[0-9]{1,9}")
+_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
+"""Of a file name; a title may have other dots."""
 _NEWEST = "the answer"
 _NONE = "-"
 _BRIEF = 24
-"""Columns of a system prompt that is told."""
-_MARGIN, _WIDEST = 3, 100
-"""Cells beside what is told, the scrollbar included, and what it takes at most."""
+"""Columns of a system prompt in a message."""
 
 
 def _draft(chat: Chat, mode: str) -> None:
@@ -34,7 +40,7 @@ def _draft(chat: Chat, mode: str) -> None:
 
 
 def _last_answer(chat: Chat) -> tuple[str, str]:
-    """The newest answer of which there is anything, and what it is called; empty without one."""
+    """Return the newest answer with text, and its name; "" without one."""
     newest = chat.messages.answer
     if newest is not None and (shown := newest.text.strip()):
         return shown, _NEWEST
@@ -45,6 +51,14 @@ def _last_answer(chat: Chat) -> tuple[str, str]:
 
 def _said(chat: Chat) -> Sequence[Message]:
     return chat.session.conversation.messages_before(None)
+
+
+def code_blocks(markdown: str) -> tuple[str, ...]:
+    """Return the fenced code of a text without its fences; an unclosed one counts."""
+    from markdown_it import MarkdownIt
+
+    tokens = MarkdownIt("commonmark").parse(markdown)
+    return tuple(token.content.rstrip("\n") for token in tokens if token.type == "fence")
 
 
 def _copy(chat: Chat, what: str) -> None:
@@ -66,12 +80,52 @@ def _copy(chat: Chat, what: str) -> None:
     copy_text(chat.app, blocks[at - 1], which if name == _NEWEST else f"{which} in {name}")
 
 
+def _writer(library: Library, name: str) -> Callable[[], str]:
+    """Return a function that writes the conversation to a new file and returns a sentence about it.
+
+    The file is JSON if its name says so, else Markdown. The function may run on any thread, as a disk may be slow.
+
+    Raises:
+        AppError: There is nothing to save, or the name is a folder's.
+    """
+    found = library.with_conversation(lambda store, number: store.transcript(number))
+    if found is None:
+        raise AppError("Nothing to save yet.")
+    try:
+        file = Path(name).expanduser()
+    except (RuntimeError, ValueError):
+        file = Path(name)
+    if not file.name:
+        raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
+    if not _SUFFIX.fullmatch(file.suffix):
+        file = file.with_name(file.name + ".md")
+    return partial(_save_transcript, found, file)
+
+
+def _save_transcript(transcript: Transcript, file: Path) -> str:
+    as_json = file.suffix.lower() == ".json"
+    _write(file, to_json([transcript]) if as_json else to_markdown([transcript]))
+    n = 0 if as_json else n_left_out(transcript)
+    beside = f" {n:,} message{'s' * (n != 1)} of other branches left out; a .json takes all." if n else ""
+    return f"Saved as {file}.{beside}"
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        atomic.create(file, text.encode())
+    except FileExistsError as error:
+        raise UsageError(f"{file} exists already.", "Choose another name.") from error
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise AppError(f"{file} cannot be written: {reason}.", "Choose another place.") from error
+
+
 async def _save(chat: Chat, name: str) -> None:
-    written = start_in_thread(saving(chat.library, name))
+    written = start_in_thread(_writer(chat.library, name))
     if await wait_briefly(written):
         chat.hint.say(written.result())
     else:
-        chat.hint.ask("The file is being written; its disk takes its time.")
+        chat.hint.ask("Writing the file; the disk is slow.")
         written.add_done_callback(lambda _: chat.app.call_later(chat.hint.say, _told(written)))
 
 
@@ -84,7 +138,7 @@ def _told(written: Future[str]) -> str:
 
 async def _include(chat: Chat, path: str) -> None:
     looked = start_in_thread(lambda: text_size(Path(path).expanduser(), path))
-    # A disk that does not answer is waited for when the prompt is sent, which esc stops.
+    # Sending waits for a slow disk, and esc stops that.
     if not await wait_briefly(looked):
         looked.cancel()
     else:
@@ -117,11 +171,23 @@ def _system(chat: Chat, text: str) -> None:
         chat.hint.say("There is no system prompt here. Write it behind /system.")
 
 
+class _HelpRow(TableRow):
+    # A copy has spaces between the columns, not Markdown.
+    SEPARATOR = "  "
+
+
 async def _help(chat: Chat, _: str) -> None:
-    await chat.messages.tell(help_rows(COMMANDS.known.values(), min(_WIDEST, chat.messages.size.width - _MARGIN)))
+    texts = [(command.usage, command.help) for command in COMMANDS.known.values()]
+    texts += [("@file", "include a file"), (key("app.keys", "f1"), "every key")]
+    cells = [[Content.styled(name, "$foreground"), Content(does)] for name, does in texts]
+    columns = Columns()
+    for row in cells:
+        columns.include(row)
+    rows: list[Row] = [_HelpRow.of(row, columns, frozenset()) for row in cells]
+    await chat.messages.tell(rows)
 
 
-_ELSEWHERE = {
+_ALIASES = {
     "add": "include",
     "clear": "new",
     "exit": "quit",
@@ -132,7 +198,7 @@ _ELSEWHERE = {
     "rename": "title",
     "retry": "again",
 }
-"""What other programs call them."""
+"""Names in other programs."""
 
 COMMANDS = Commands(
     [
@@ -152,5 +218,5 @@ COMMANDS = Commands(
         Command("help", "the commands and some keys", _help),
         Command("quit", "stop everything and leave", lambda chat, _: chat.app.action_quit()),
     ],
-    _ELSEWHERE.items(),
+    _ALIASES.items(),
 )

@@ -1,4 +1,4 @@
-"""The conversations with the line that searches them: what the sidebar and the full screen share."""
+"""The list of conversations with its search line, in the sidebar and on the full screen."""
 
 from __future__ import annotations
 
@@ -16,14 +16,49 @@ from textual.widgets import Input, Static
 from app.core.printable import printable
 from app.session.library import Library
 from app.ui.conversations.list import ConversationList, Row
-from app.ui.conversations.title_input import TitleInput
 from app.ui.key_names import key
 from app.ui.text import MARK
-from app.ui.widgets.filter_input import FilterInput, SearchInput
+from app.ui.widgets.filter_input import FilterInput, QuietInput, SearchInput
 from app.ui.widgets.hint import Hint
 
 _MOST = 1000
 """Conversations in the list; the search finds the others."""
+
+
+class TitleInput(QuietInput):
+    """Edit a title; Enter saves it, Esc and leaving do not."""
+
+    BINDING_GROUP_TITLE = "Title of a conversation"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "rename", id="title.take", tooltip="Save the title"),
+        Binding("escape", "leave", "cancel", key_display="esc", id="title.leave", tooltip="Keep the old title"),
+    ]
+
+    @dataclass
+    class Ended(Message):
+        """A title was entered; None keeps the old one."""
+
+        title: str | None
+
+    def __init__(self) -> None:
+        super().__init__("empty: from the first prompt")
+
+    @on(Input.Changed)
+    def _keep_to_ourselves(self, event: Input.Changed) -> None:
+        event.stop()
+
+    @on(Input.Submitted)
+    def _take(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Ended(self.value))
+
+    def action_leave(self) -> None:
+        self.post_message(self.Ended(None))
+
+    def on_blur(self) -> None:
+        # Whoever looks something up in another window goes on with it; see `app.ui.base_screen`.
+        if self.app.app_focus and self.screen.focused is not self:
+            self.post_message(self.Ended(None))
 
 
 class ConversationPicker(Vertical):
@@ -31,14 +66,14 @@ class ConversationPicker(Vertical):
 
     Args:
         library: Has them.
-        placeholder: Of the search line.
-        at_once: Whether one click opens a conversation, not the second one.
+        placeholder: Text of the empty search line.
+        at_once: Whether the first click opens a conversation.
     """
 
     BINDING_GROUP_TITLE = "Conversations"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+t", "pin", "pin", id="found.pin", tooltip="Keep it at the top, or no longer", priority=True),
-        Binding("ctrl+r", "rename", "rename", id="found.rename", tooltip="Give it another title", priority=True),
+        Binding("ctrl+t", "pin", "pin", id="found.pin", tooltip="Pin or unpin the conversation", priority=True),
+        Binding("ctrl+r", "rename", "rename", id="found.rename", tooltip="Rename the conversation", priority=True),
         Binding("ctrl+x", "delete", "delete", id="found.delete", tooltip="Delete the conversation", priority=True),
         # As in the prompt.
         Binding(
@@ -47,7 +82,7 @@ class ConversationPicker(Vertical):
             "undo",
             key_display="ctrl+_",
             id="found.undelete",
-            tooltip="Bring the deleted one back",
+            tooltip="Restore the deleted conversation",
             priority=True,
         ),
     ]
@@ -106,13 +141,13 @@ class ConversationPicker(Vertical):
 
     @dataclass
     class Chosen(Message):
-        """A conversation is to be gone on with, at the message that was found."""
+        """A conversation was chosen, with the found message."""
 
         conversation: int
         message: int | None = None
 
     class Changed(Message):
-        """Conversations were deleted or brought back."""
+        """Conversations were deleted or restored."""
 
     def __init__(self, library: Library, placeholder: str, *, at_once: bool = False) -> None:
         super().__init__()
@@ -137,7 +172,7 @@ class ConversationPicker(Vertical):
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
         self.conversations.refresh()
 
-    # What the user does
+    # Actions
 
     @on(Input.Changed, "SearchInput")
     def _search(self) -> None:
@@ -161,7 +196,7 @@ class ConversationPicker(Vertical):
     def _on_changed(self) -> None:
         self.refresh_bindings()
 
-    # These keys overtake characters; what they act on must be what is in sight.
+    # These keys act on the shown row.
 
     def action_pin(self) -> None:
         row = self.conversations.row
@@ -194,9 +229,9 @@ class ConversationPicker(Vertical):
         if row is not None:
             self._library.delete(row.conversation)
             self.show()
-            title = f'"{printable(row.title)}"' if row.title else "It"
+            title = f'"{printable(row.title)}"' if row.title else "it"
             back = key("found.undelete", "ctrl+_")
-            self.post_message(Hint.Wanted(f"{title} is deleted; {back} brings it back."))
+            self.post_message(Hint.Wanted(f"Deleted {title}; {back} restores it."))
             self.post_message(self.Changed())
 
     def action_undelete(self) -> None:
@@ -207,7 +242,7 @@ class ConversationPicker(Vertical):
             self.post_message(self.Changed())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Dim the keys that would do nothing; while a title is written its line has them."""
+        """Dim the keys without effect; disable them while a title is edited."""
         if self.has_class("-renames"):
             return False
         if action in ("pin", "rename", "delete"):
@@ -216,15 +251,15 @@ class ConversationPicker(Vertical):
             return self._library.can_undelete or None
         return True
 
-    # What is shown
+    # Rows
 
     def look_again(self) -> None:
-        """Show what has changed since; whoever looks for something keeps the place."""
+        """Show changes; keep the place of a search."""
         row = self.conversations.row if self.has_focus_within else None
         self.show(row.conversation if row is not None else self._library.conversation)
 
     def show(self, chosen: int | None = None) -> None:
-        """Show what is found, with one of them chosen; None keeps the place in the list."""
+        """Show the found conversations, with one of them chosen; None keeps the place."""
         query = self.search_input.value
         known = {summary.id: summary for summary in self._library.summaries()}
         current = self._library.conversation
@@ -243,12 +278,12 @@ class ConversationPicker(Vertical):
                 for hit in self._library.search(query)
                 if hit.conversation in known
             ]
-            empty = "Nothing is found."
+            empty = "Nothing found."
         else:
             rows = [
                 Row(one.id, one.title, one.updated, one.pinned, one.id == current)
                 for one in list(known.values())[:_MOST]
             ]
-            empty = "There are no conversations yet."
+            empty = "No conversations yet."
         self.conversations.show(rows, empty, chosen)
         self.refresh_bindings()

@@ -10,10 +10,9 @@ from textual.dom import DOMNode
 
 from app.ui.compare.screen import CompareScreen
 from app.ui.composer.input import PromptInput
-from app.ui.conversations.picker import ConversationPicker
+from app.ui.conversations.picker import ConversationPicker, TitleInput
 from app.ui.conversations.screen import ConversationsScreen
 from app.ui.conversations.sidebar import Sidebar
-from app.ui.conversations.title_input import TitleInput
 from app.ui.keys.bindings import PROGRAM_KEYS
 from app.ui.keys.custom_keys import Places, valid_keys
 from app.ui.models.add_pair_screen import AddPairScreen

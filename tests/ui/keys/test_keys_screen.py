@@ -83,7 +83,7 @@ async def test_where_nothing_is_found_enter_is_dimmed(file: Path) -> None:
         await look(chat)
         await chat.until(lambda: "found.open" in live(chat.pilot.app))
         await chat.pilot.press(*"xyz")
-        await chat.shows("Nothing is found.")
+        await chat.shows("Nothing found.")
         await chat.until(lambda: "found.open" not in live(chat.pilot.app))
 
 

@@ -86,7 +86,7 @@ async def test_the_search_shows_what_it_found(file: Path) -> None:
         await chat.pilot.press(*"answer")
         await chat.shows("The answer about rivers")
         await chat.pilot.press(*"xyz")
-        await chat.shows("Nothing is found.")
+        await chat.shows("Nothing found.")
         await chat.pilot.press("enter", "escape")
         await back(chat)
 
@@ -181,7 +181,7 @@ async def test_what_was_deleted_comes_back_with_undo(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
         screen = await look(chat)
         await chat.pilot.press("ctrl+x")
-        await chat.shows('"mountains" is deleted; ctrl+_')
+        await chat.shows('Deleted "mountains"; ctrl+_')
         row = screen.conversations.row
         assert row is not None
         assert row.title == "rivers"

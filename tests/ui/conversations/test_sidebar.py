@@ -165,7 +165,7 @@ async def test_the_mouse_pins_deletes_and_brings_back(file: Path) -> None:
         listed = [line[:28] for line in chat.rows]
         assert next(line for line in listed if "rivers" in line or "mountains" in line).startswith(" ● rivers")
         await chat.click("delete")
-        await chat.shows('"rivers" is deleted; ctrl+_ brings it back.')
+        await chat.shows('Deleted "rivers"; ctrl+_ restores it.')
         await chat.until(lambda: chat.answers == [])
         assert chosen(picker) == "mountains"
         await chat.click("undo")
