@@ -147,7 +147,7 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
 
     def free_disk() -> int | None:
         from app.hardware.system import place
-        from app.models.hub.folder import folder
+        from app.models.hub.cache import folder
 
         return place("", folder()).free_bytes
 

@@ -25,7 +25,7 @@ from app.core.units import gigabytes
 from app.llama.fitting.place import place
 from app.models.catalog import Pair
 from app.models.expected_speedup import Seen, expected_gain, speeds
-from app.models.hub.folder import folder, may_hold
+from app.models.hub.cache import folder, may_hold
 from app.models.pair_size import OVER, UNKNOWN, pair_bytes, size_text, with_files
 from app.models.recommend import Room, Standing, every_pair, in_order, propose, weigh
 from app.models.registry import Registered

@@ -17,7 +17,7 @@ from app.core.shell import command
 from app.core.units import gigabytes
 from app.models.compatibility import PairCheck, check_pair, check_target, remedy_text
 from app.models.find_drafts import find_drafts
-from app.models.hub.retry import RetryPolicy
+from app.models.hub.request import RetryPolicy
 from app.models.model_facts import ModelFacts
 from app.models.pair_names import model_flags
 from app.models.progress import Look

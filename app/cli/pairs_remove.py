@@ -11,8 +11,7 @@ from app.cli.output import StatusLine
 from app.core.errors import PairError, UsageError
 from app.core.regular_file import is_file
 from app.core.units import gigabytes
-from app.models.hub.content_lock import still_comes
-from app.models.hub.folder import unfinished
+from app.models.hub.cache import is_downloading, unfinished
 from app.models.recommend import every_pair
 from app.models.registry import Registered, SetUp
 from app.models.remove import Origin, Removal, plan_begun, plan_removal, plan_unused, remove_files
@@ -101,7 +100,7 @@ def _remove_unused(args: argparse.Namespace, status: StatusLine) -> int:
 
 def _refuse_while_one_comes() -> None:
     """Raise PairError while a download runs: its files are not known yet."""
-    if any(map(still_comes, unfinished())):
+    if any(map(is_downloading, unfinished())):
         raise PairError(
             "A download is running and may need these files.", "Run the command again when it has finished."
         )

@@ -35,7 +35,7 @@ from app.llama.fitting.does_not_fit import DoesNotFitError
 from app.llama.fitting.place import place
 from app.models.catalog import Pair
 from app.models.expected_speedup import expected_gain, speeds
-from app.models.hub import store
+from app.models.hub import cache
 from app.models.pair_names import free_name, model_flags, pair_name, title_of
 from app.models.pair_size import UNKNOWN, size_text
 from app.models.prepared import Prepared, has_room
@@ -143,7 +143,7 @@ def _of_models(given: dict[str, str]) -> Pair:
 def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     """Propose pairs for this machine, and return the chosen one."""
     status.show(LOOKING)
-    here, seen, known, free = place(), seen_here(), catalog(), store.free_bytes()
+    here, seen, known, free = place(), seen_here(), catalog(), cache.free_bytes()
     room = replace(here.room, n_ctx=context_for_all(), measured=speeds(seen))
     proposals = propose(list(known.pairs.values()), room, lambda pair: has_room(to_come(pair), free))
     if not proposals:
@@ -245,7 +245,7 @@ def _too_big(prepared: Prepared, status: StatusLine) -> str:
     found = weigh(prepared.sized, replace(place(with_speed=False).room, n_ctx=n_ctx))
     if found.fit is not Fit.TOO_BIG:
         return ""
-    free = store.free_bytes()
+    free = cache.free_bytes()
     # What the catalogue guesses of this very pair is not what its headers have told.
     others = [pair for pair in catalog().pairs.values() if pair.sources != prepared.pair.sources]
     fitting = propose(others, replace(place().room, n_ctx=n_ctx), lambda pair: has_room(to_come(pair), free))
@@ -257,7 +257,7 @@ def _download_line(prepared: Prepared) -> str:
     if not prepared.download_bytes:
         return "Both models are here already." if prepared.draft is not None else "The model is here already."
     return (
-        f"{gigabytes(prepared.download_bytes)} to download into {store.folder()}, "
+        f"{gigabytes(prepared.download_bytes)} to download into {cache.folder()}, "
         f"{gigabytes(prepared.free_bytes)} free."
     )
 

@@ -11,8 +11,7 @@ from app.core.errors import AppError, HubError, HubTimeoutError
 from app.models.catalog import Pair
 from app.models.compatibility import check_pair
 from app.models.hub.client import Found, search
-from app.models.hub.deadline import LOOKUP_S
-from app.models.hub.retry import RetryPolicy, look_up
+from app.models.hub.request import LOOKUP_S, RetryPolicy, look_up
 from app.models.model_facts import ModelFacts, is_recurrent
 from app.models.progress import Look, Looking
 from app.models.resolve import Resolved, facts_of, resolve

@@ -52,7 +52,7 @@ class Progress:
 
 
 class Tracked:
-    """One model's download, counted; implements `app.models.hub.watcher.Watcher`. Written by one thread, read by
+    """One model's download, counted; implements `app.models.hub.request.Watcher`. Written by one thread, read by
     another.
     """
 
@@ -106,7 +106,7 @@ class Looking:
 
 
 class Look:
-    """Tells how a header comes; implements `app.models.hub.watcher.Watcher`.
+    """Tells how a header comes; implements `app.models.hub.request.Watcher`.
 
     Args:
         name: The file.

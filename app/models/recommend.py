@@ -69,7 +69,7 @@ class Room:
         if not self.at_least:
             return ""
         return (
-            "Other programs took the processor while the speed of this machine was measured, so pairs may answer "
+            "Other programs used the processor while the speed of this machine was measured, so pairs may answer "
             "faster than this says. It is measured again after an hour."
         )
 

@@ -187,7 +187,7 @@ class Registry:
             return Registered(), {}
         except (OSError, *_NOT_MEANT) as error:
             raise CatalogError(
-                f"{self._file} cannot be read: {reason(error)}.",
+                f"{self._file} cannot be read: {_why(error)}.",
                 "Move it away; tandem setup writes it anew and downloads nothing that is here.",
             ) from error
 
@@ -208,7 +208,7 @@ class Registry:
         return Registered(pairs, known, downloaded, problems, tuple(held))
 
     def _unlike_a_pair(self, name: str, error: Exception) -> str:
-        return f"{self._file}: pairs.{name} cannot be read: {reason(error)}."
+        return f"{self._file}: pairs.{name} cannot be read: {_why(error)}."
 
     def add(self, pair: SetUp, *, default: bool, first: bool = True) -> None:
         """Remember a pair, in place of one of the same name.
@@ -293,6 +293,11 @@ def _means(source: ModelSource, was: ModelSource, model: ModelOnDisk | None) -> 
         return was.file is None and was.quant is None
     told = (was.quant or "", quantisation(model.files[0] if model.files else model.path.name))
     return plain(source.quant) in map(plain, told)
+
+
+def _why(error: Exception) -> str:
+    is_malformed = isinstance(error, KeyError | TypeError | AttributeError)
+    return "its structure is wrong" if is_malformed else reason(error)
 
 
 def _without(table: Mapping[str, _T], name: str) -> dict[str, _T]:

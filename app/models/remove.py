@@ -9,8 +9,7 @@ from typing import Literal
 
 from app.core.regular_file import is_file
 from app.models.catalog import Pair
-from app.models.hub import deleting
-from app.models.hub.errors import translated
+from app.models.hub import cache
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import DemoModel, HubModel, ModelSource
 
@@ -98,7 +97,7 @@ def plan_begun(pair: Pair, others: Iterable[Pair]) -> list[Removal]:
     begun = (
         Removal(source.repo, "begun", path, size, ours=True, shared=source.sha256 is None and source.repo in doubtful)
         for source in mine
-        for path, size in deleting.begun(source.repo, source.sha256, named).items()
+        for path, size in cache.resumable(source.repo, source.sha256, named).items()
     )
     # Target and draft may be of one repository.
     return list(dict.fromkeys(begun))
@@ -122,6 +121,6 @@ def remove_files(removals: Sequence[Removal]) -> int:
     """
     freed = 0
     for removal in removals:
-        with translated(removal.repo):
-            freed += (deleting.delete_begun if removal.origin == "begun" else deleting.delete)(removal.path)
+        with cache.disk_errors():
+            freed += (cache.delete_partial if removal.origin == "begun" else cache.delete)(removal.path)
     return freed

@@ -11,12 +11,10 @@ from app.core import regular_file
 from app.core.errors import DamagedFileError, HubError, ModelFileError
 from app.models.catalog import Pair
 from app.models.gguf import GgufHeader, read_header
-from app.models.hub import choose, store
+from app.models.hub import cache, choose
 from app.models.hub.client import repository, safe_name
-from app.models.hub.deadline import CACHED_S, LOOKUP_S
-from app.models.hub.remote import read_remote_header
-from app.models.hub.retry import RetryPolicy, look_up
-from app.models.hub.watcher import UNWATCHED, Watcher
+from app.models.hub.header import read_remote_header
+from app.models.hub.request import CACHED_S, LOOKUP_S, UNWATCHED, RetryPolicy, Watcher, look_up
 from app.models.model_facts import ModelFacts, model_facts
 from app.models.model_names import quantisation
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
@@ -70,7 +68,7 @@ class Resolved:
     @property
     def missing_bytes(self) -> int:
         """What has still to be downloaded, or anew."""
-        return store.missing_bytes(self.repo, self.commit, self.files, self.damaged) if self.repo else 0
+        return cache.missing_bytes(self.repo, self.commit, self.files, self.damaged) if self.repo else 0
 
     @property
     def listed(self) -> bool:
@@ -92,7 +90,7 @@ class Resolved:
     def keep_revision(self) -> None:
         """Let its files be found again by the branch or tag that was asked for; they are here by now."""
         if self.listed and isinstance(self.source, HubModel) and safe_name(self.source.revision):
-            store.refer(self.repo, self.source.revision, self.commit)
+            cache.save_revision(self.repo, self.source.revision, self.commit)
 
 
 def resolve(
@@ -139,7 +137,7 @@ def _on_hub(source: HubModel, retry: RetryPolicy | None, watcher: Watcher, *, dr
         if cached is not None:
             return replace(cached, away=error)
         raise
-    here = [store.cached(source.repo, listed.commit, file.path, file.size) for file in chosen.files]
+    here = [cache.cached(source.repo, listed.commit, file.path, file.size) for file in chosen.files]
     return Resolved(
         source=source,
         repo=source.repo,
@@ -163,17 +161,17 @@ def cached_file(source: HubModel) -> Path | None:
     if source.file is None or part_of(source.file) is not None or not safe_name(source.file):
         return None
     # Its size is what people may round; only the hub's listing tells it.
-    found = store.cached(source.repo, source.revision, source.file, None)
-    if source.sha256 is None or (found is not None and store.sha256_of(found) in (None, source.sha256)):
+    found = cache.cached(source.repo, source.revision, source.file, None)
+    if source.sha256 is None or (found is not None and cache.sha256_of(found) in (None, source.sha256)):
         return found
-    return store.with_content(source.repo, source.file, source.sha256)
+    return cache.with_content(source.repo, source.file, source.sha256)
 
 
 def came_before(source: HubModel) -> int:
     """Bytes that a download which was cut has left of a source; 0 where only the hub knows what they are called."""
     if source.file is None or source.size is None or source.sha256 is None:
         return 0
-    return store.kept_bytes(source.repo, choose.RemoteFile(source.file, source.size, source.sha256))
+    return cache.partial_bytes(source.repo, choose.RemoteFile(source.file, source.size, source.sha256))
 
 
 def to_come(pair: Pair) -> int:

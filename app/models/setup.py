@@ -18,11 +18,9 @@ from app.core.errors import CacheError, CatalogError, Interrupted, ModelLoadErro
 from app.core.units import gigabytes
 from app.models.catalog import Pair
 from app.models.compatibility import check_pair, remedy_text
-from app.models.hub import store
-from app.models.hub.background import Pause, in_background
-from app.models.hub.download import fetch, is_damaged
-from app.models.hub.download_request import DownloadRequest
-from app.models.hub.retry import RetryPolicy
+from app.models.hub import cache
+from app.models.hub.download import DownloadRequest, fetch, is_damaged
+from app.models.hub.request import RetryPolicy, in_background
 from app.models.pair_names import without_draft
 from app.models.prepared import DRAFT, TARGET, Prepared, Underway, completed, has_room, missing_bytes
 from app.models.progress import Look, Looking, Meter, Progress, Tracked
@@ -150,7 +148,7 @@ class Setup:
             draft=draft,
             check=replace(check, warnings=(*check.warnings, *notes)),
             download_bytes=missing_bytes(models),
-            free_bytes=max(0, store.free_bytes() - self._underway.promised(models)),
+            free_bytes=max(0, cache.free_bytes() - self._underway.promised(models)),
         )
 
     def _resolved(self, source: ModelSource, tell: Callable[[Looking], None], *, draft: bool = False) -> Resolved:
@@ -190,7 +188,7 @@ class Setup:
 
         def refuse(promised: int) -> None:
             # Since it was prepared the user may have taken their time, and others the disk.
-            missing, free = missing_bytes(models), store.free_bytes()
+            missing, free = missing_bytes(models), cache.free_bytes()
             self.refuse(replace(prepared, download_bytes=missing, free_bytes=max(0, free - promised)))
 
         with self._underway.bringing(models, refuse):
@@ -226,7 +224,7 @@ class Setup:
         if not has_room(prepared.download_bytes, prepared.free_bytes):
             beside = " beside what other downloads have still to bring" if self._underway.promised() else ""
             raise CacheError(
-                f"{gigabytes(prepared.download_bytes)} are to be downloaded to {store.folder()}, "
+                f"{gigabytes(prepared.download_bytes)} are to be downloaded to {cache.folder()}, "
                 f"and {gigabytes(prepared.free_bytes)} are free there{beside}.",
                 "Make room, choose a smaller pair, or set HF_HUB_CACHE to a folder on another disk.",
             )
@@ -271,11 +269,11 @@ class Setup:
 
     def _fetch(self, one: Tracked, stopped: Callable[[], bool]) -> Path:
         model = one.model
-        pause = Pause(self._stop.wait, stopped)
-        retry = replace(self.retry, pause=pause)
+        # A pause also ends when the other download fails.
+        retry = replace(self.retry, pause=lambda seconds: self._stop.wait(seconds) or stopped())
         found = []
         for file in model.files:
-            was_here, came = store.cached(model.repo, model.commit, file.path, file.size) is not None, one.came
+            was_here, came = cache.cached(model.repo, model.commit, file.path, file.size) is not None, one.came
             doubted = file in model.damaged
             found.append(fetch(DownloadRequest(model.repo, model.commit, file, one, stopped, retry, doubted)))
             if doubted and one.came > came:

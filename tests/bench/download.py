@@ -18,10 +18,8 @@ from pathlib import Path
 import pytest
 
 from app.models.hub.client import repository
-from app.models.hub.download import fetch
-from app.models.hub.download_request import DownloadRequest
-from app.models.hub.retry import RetryPolicy
-from app.models.hub.watcher import UNWATCHED
+from app.models.hub.download import DownloadRequest, fetch
+from app.models.hub.request import UNWATCHED, RetryPolicy
 from tests.models.hub.client import point_at
 from tests.models.hub.content import HubFile
 from tests.models.hub.loopback import LoopbackHub

@@ -203,8 +203,8 @@ def test_what_python_cannot_read_is_told(value: str, tmp_path: Path) -> None:
     ("data", "reason"),
     [
         (b"\xff\xfe", "it is not UTF-8 text"),
-        (b"pairs = 3", "it is not what belongs there"),
-        (b"downloaded = [3]", "it is not what belongs there"),
+        (b"pairs = 3", "its structure is wrong"),
+        (b"downloaded = [3]", "its structure is wrong"),
         (b"a = " + b"9" * 5000, "something in it is too long"),
         (b"a = " + b"[" * 5000, "something in it is too long"),
         (b"a." * 100_000 + b"a = 1", "something in it is too long"),
@@ -252,9 +252,9 @@ files = ["big-00001-of-00002.gguf", "big-00002-of-00002.gguf"]
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ("x = 3", "pairs.x cannot be read: it is not what belongs there."),
-        ("[pairs.x]\ntarget = 3", "pairs.x cannot be read: it is not what belongs there."),
-        ('[pairs.x.target]\npath = "y"', "pairs.x cannot be read: it is not what belongs there."),
+        ("x = 3", "pairs.x cannot be read: its structure is wrong."),
+        ("[pairs.x]\ntarget = 3", "pairs.x cannot be read: its structure is wrong."),
+        ('[pairs.x.target]\npath = "y"', "pairs.x cannot be read: its structure is wrong."),
         ('[pairs.x]\nentry = { target = "y" }\ntarget = { path = "y", size = inf }', "pairs.x cannot be read: "),
         ('[pairs.x]\nentry = { target = "y" }\ntarget = { path = "y", size = -1 }', "pairs.x cannot be read: "),
         (f'[pairs.x]\nentry = {{ target = "y" }}\ntarget = {{ path = "y", size = 1{"0" * 400} }}', "pairs.x cannot be"),

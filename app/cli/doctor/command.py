@@ -144,7 +144,7 @@ def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], 
 def _places() -> tuple[Place, ...]:
     from app.core import paths
     from app.hardware.system import place
-    from app.models.hub.folder import folder
+    from app.models.hub.cache import folder
 
     folders = (
         ("settings", paths.config_dir()),

@@ -12,9 +12,8 @@ from app.core.errors import CatalogError, HubError
 from app.core.regular_file import resolved
 from app.core.units import gigabytes
 from app.hardware.checks import Line, Section
-from app.models.hub.content_lock import still_comes
-from app.models.hub.environment import check_way, hub_address, named_by, offline_by
-from app.models.hub.folder import is_ours, unfinished
+from app.models.hub.cache import is_downloading, is_resumable, unfinished
+from app.models.hub.environment import check_environment, hub_address, named_by, offline_by
 
 _SHOWN = 5
 _GO_ON = (
@@ -30,7 +29,7 @@ def hub_section() -> Section:
 
 def _way() -> Line:
     try:
-        check_way()
+        check_environment()
     except HubError as error:
         return Line("warning", "hub", error.message, hint=(error.hint,))
     if offline := offline_by():
@@ -41,7 +40,7 @@ def _way() -> Line:
 
 def _unfinished() -> list[Line]:
     left = _stopped(unfinished())
-    ours = {path: size for path, size in left.items() if is_ours(path)}
+    ours = {path: size for path, size in left.items() if is_resumable(path)}
     return _lines(ours, *_GO_ON) + _lines(
         {path: size for path, size in left.items() if path not in ours}, "Nothing goes on behind it:"
     )
@@ -66,7 +65,7 @@ def _stopped(begun: dict[Path, int]) -> dict[Path, int]:
     left = {}
     for path, size in begun.items():
         with suppress(OSError):
-            if still_comes(path):
+            if is_downloading(path):
                 continue
         left[path] = size
     return left

@@ -10,7 +10,7 @@ from app.models.hub.environment import disable_telemetry, take_address, take_fol
 take_address()
 take_folders()
 disable_telemetry()
-# Where the cache has no links the client warns, onto a screen that is drawn on; `app.models.hub.store` does without
+# Where the cache has no links the client warns, onto a screen that is drawn on; `app.models.hub.cache` does without
 # them.
 os.environ.setdefault("HF_HUB_DISABLE_SYMLINKS_WARNING", "1")
 # So it does of what the hub says beside its answers, as to everybody without a token.

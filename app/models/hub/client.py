@@ -1,45 +1,51 @@
-"""Asking the hub what a repository holds."""
+"""Ask Hugging Face: the files of a repository, searches, and ranges of files."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from time import monotonic
 from typing import Any
+from urllib.parse import quote
 
-from huggingface_hub import HfApi, constants
-from huggingface_hub.errors import HFValidationError
-from huggingface_hub.hf_api import ModelInfo
+import httpx2
+from huggingface_hub import constants, get_session
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
 from app.core.atomic import is_valid_name
-from app.core.errors import HubError
-from app.models.hub.bounded import read_whole, session
+from app.core.errors import HubError, WaitError
 from app.models.hub.choose import RemoteFile
-from app.models.hub.environment import check_named, check_way
+from app.models.hub.environment import check_environment, check_named
 from app.models.hub.errors import host, login_page, translated
+from app.models.source import is_repository
 
-_TIMEOUT_S = 20.0
+_TIMEOUT = httpx2.Timeout(20.0, connect=10.0)
+_MAX_BYTES = 32 << 20
+"""Longest JSON answer; a listing of ten thousand files has a few million bytes."""
+_MAX_ERROR_BYTES = 1 << 16
+_MAX_SECONDS = 120.0
 _MAX_FILES = 20_000
 _LONGEST_NAME, _LONGEST_PATH = 200, 1_000
 """Bytes; file systems allow 255 and a few thousand."""
 _COMMIT = re.compile(r"[0-9A-Za-z][\w.-]{0,99}", re.ASCII)
-_NOT_MEANT = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
-"""What the client raises where an answer is not what it should be."""
-_UNSAFE = ("..", ".", "")
+_UNEXPECTED = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
+"""Raised by reading JSON that has another shape."""
+_MAX_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """What the hub says about a repository.
+    """Files of a repository.
 
     Attributes:
         name: `owner/name`.
         commit: The revision asked for, as a commit.
-        files: Its files, those with impossible names left out.
+        files: Its files, without impossible names.
         licence: Its identifier, or "".
-        gated: Whether terms must be accepted first.
+        gated: Its terms must be accepted first.
     """
 
     name: str
@@ -51,13 +57,13 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A repository that a search found.
+    """Search result.
 
     Attributes:
         name: `owner/name`.
-        downloads: In the last month.
-        architecture: Of its GGUF files as the hub read it, or "".
-        n_params: Parameters as the hub read them, or 0.
+        downloads: Downloads in the last month.
+        architecture: Architecture of its GGUF files, or "".
+        n_params: Number of parameters, or 0.
     """
 
     name: str
@@ -66,48 +72,135 @@ class Found:
     n_params: int = 0
 
 
+class RestUnknownError(WaitError):
+    """The server sends nothing behind the bytes that are here; the file must start over."""
+
+
+def session() -> httpx2.Client:
+    """Return the client's HTTP session."""
+    return get_session()
+
+
 def repository(name: str, revision: str) -> Repository:
-    """Look a repository up.
+    """Look up a repository.
 
     Raises:
-        HubError: It cannot be had; a `WaitError` if perhaps later.
+        HubError: It is not available; a `WaitError` if perhaps later.
     """
-    check_way()
-    with translated(name), read_whole():
+    check_environment()
+    if not is_repository(name):
+        raise HubError(f'"{name}" is not a valid repository name.', "Names look like owner/repo.")
+    with translated(name):
+        answer = _get_json(f"models/{name}/revision/{quote(revision, safe='')}", {"blobs": "true"})
         try:
-            info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=_TIMEOUT_S)
-            return _repository(name, info)
-        except HFValidationError:
-            # A `ValueError` too, and about what was asked.
-            raise
-        except _NOT_MEANT as error:
-            # A login page of a network, or a hub of another make.
-            raise HubError(f"{host()} answered about {name} with something else.", login_page()) from error
+            return _repository(name, answer)
+        except _UNEXPECTED as error:
+            raise HubError(f"{host()} sent an unexpected answer about {name}.", login_page()) from error
 
 
-def _repository(name: str, info: ModelInfo) -> Repository:
-    commit = info.sha
+def search(words: str, *, limit: int) -> Iterator[Found]:
+    """Search repositories with GGUF files by name, most downloaded first.
+
+    Raises:
+        HubError: Hugging Face cannot be asked.
+    """
+    check_environment()
+    asked = {
+        "search": words,
+        "filter": "gguf",
+        "sort": "downloads",
+        "limit": limit,
+        "expand": ["downloads", "gguf"],
+    }
+    with translated(words):
+        answer = _get_json("models", asked)
+        try:
+            for info in islice(answer, limit):
+                yield _found(info)
+        except _UNEXPECTED as error:
+            raise HubError(f"{host()} sent an unexpected answer to a search.", login_page()) from error
+
+
+def _found(info: Mapping[str, Any]) -> Found:
+    gguf = info.get("gguf")
+    summary = gguf if isinstance(gguf, dict) else {}
+    downloads, architecture, total = info.get("downloads"), summary.get("architecture"), summary.get("total")
+    return Found(
+        str(info["id"]),
+        downloads if isinstance(downloads, int) else 0,
+        architecture if isinstance(architecture, str) else "",
+        total if isinstance(total, int) else 0,
+    )
+
+
+def _get_json(path: str, params: Mapping[str, Any]) -> Any:
+    """Return a JSON answer of bounded length; anything else is an error."""
+    url = f"{constants.ENDPOINT}/api/{path}"
+    with session().stream("GET", url, params=params, headers=_headers(), timeout=_TIMEOUT) as response:
+        _raise_for_status(response)
+        if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
+            # A few packed bytes may stand for gigabytes.
+            raise HubError(f"{host()} sent an answer that was not asked for.", login_page())
+        data = bytearray()
+        until = monotonic() + _MAX_SECONDS
+        for part in response.iter_raw():
+            data += part
+            if len(data) > _MAX_BYTES:
+                raise HubError(f"{host()} sent too large a response.", login_page())
+            if monotonic() > until:
+                raise httpx2.ReadTimeout("the answer is too slow")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise HubError(f"{host()} sent an unexpected answer.", login_page()) from error
+
+
+def _headers() -> dict[str, str]:
+    # A packed answer could not be continued or bounded by its length.
+    return build_hf_headers() | {"Accept-Encoding": "identity"}
+
+
+def _raise_for_status(response: httpx2.Response) -> None:
+    """Raise the client's error, with a bounded part of the page as its text."""
+    if not response.is_error:
+        hf_raise_for_status(response)
+        return
+    page = bytearray()
+    for part in response.iter_raw():
+        page += part
+        if len(page) > _MAX_ERROR_BYTES:
+            break
+    headers = [(name, value) for name, value in response.headers.raw if not name.lower().startswith(b"content-")]
+    hf_raise_for_status(
+        httpx2.Response(
+            response.status_code, headers=headers, content=bytes(page[:_MAX_ERROR_BYTES]), request=response.request
+        )
+    )
+
+
+def _repository(name: str, info: Mapping[str, Any]) -> Repository:
+    commit = info["sha"]
     # It becomes the name of a folder.
     if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
         raise ValueError("no commit")
     files, has_unsized = [], False
-    for sibling in islice(info.siblings or (), _MAX_FILES):
-        path, size = sibling.rfilename, sibling.size
+    for sibling in islice(info.get("siblings") or (), _MAX_FILES):
+        path, size, lfs = sibling["rfilename"], sibling.get("size"), sibling.get("lfs")
         if not isinstance(path, str) or not safe_name(path):
             continue
         if not isinstance(size, int) or size < 0:
             has_unsized = has_unsized or _is_model(path)
             continue
-        sha256 = sibling.lfs.sha256 if sibling.lfs is not None else None
-        files.append(RemoteFile(path, size, _hash(sha256), _hash(sha256) or _name(sibling.blob_id)))
+        sha256 = _hash(lfs.get("sha256")) if isinstance(lfs, dict) else None
+        files.append(RemoteFile(path, size, sha256, sha256 or _name(sibling.get("blobId"))))
     if has_unsized and not any(_is_model(file.path) for file in files):
         raise HubError(
-            f"{host()} does not tell how large the files of {name} are.",
-            f"It may be a hub of another make.{check_named()}",
+            f"{host()} does not send the file sizes of {name}.",
+            f"It may not be a Hugging Face server.{check_named()}",
         )
-    card = info.card_data
-    licence = card.get("license") if card is not None else None
-    return Repository(name, commit, tuple(files), licence if isinstance(licence, str) else "", bool(info.gated))
+    card = info.get("cardData")
+    licence = card.get("license") if isinstance(card, dict) else None
+    return Repository(name, commit, tuple(files), licence if isinstance(licence, str) else "", bool(info.get("gated")))
 
 
 def _is_model(path: str) -> bool:
@@ -115,14 +208,14 @@ def _is_model(path: str) -> bool:
 
 
 def safe_name(path: str) -> bool:
-    """Whether a file of that name stays inside the folder that it is put into, and can be there."""
+    """Return True if a file of that name stays inside its folder and can exist."""
     parts = path.split("/")
     return (
         path.isprintable()
         and "\\" not in path
         and ":" not in path
         and len(path.encode()) <= _LONGEST_PATH
-        and not any(part in _UNSAFE or len(part.encode()) > _LONGEST_NAME for part in parts)
+        and not any(part in ("..", ".", "") or len(part.encode()) > _LONGEST_NAME for part in parts)
         and all(map(is_valid_name, parts))
     )
 
@@ -133,46 +226,60 @@ def _hash(value: object) -> str | None:
 
 
 def _name(value: object) -> str | None:
-    """What can be the name of a file's content in the cache."""
+    """Return a value that can name content in the cache."""
     return value if isinstance(value, str) and value.isascii() and value.isalnum() and len(value) <= 64 else None
 
 
-def _model(found: dict[str, Any]) -> ModelInfo:
-    return ModelInfo(**found)  # type: ignore[no-untyped-call]
+def bytes_behind(url: str, file: RemoteFile, had: int, end: int | None = None) -> Generator[memoryview, None, None]:
+    """Yield the bytes of a file behind those that are here, as they arrive; the answer may end too early.
 
-
-def search(words: str, *, limit: int) -> Iterator[Found]:
-    """Repositories with GGUF files whose name holds the words, most downloaded first.
-
-    It asks once: the client's own `list_models` tries again six times, for as long as the hub says, and tells of each
-    on standard error.
+    Args:
+        url: Address of the file.
+        file: The file.
+        had: Bytes that are here. If the server sends those too, the pieces for them are empty.
+        end: End of the range; None for the rest of the file.
 
     Raises:
-        HubError: The hub cannot be asked.
+        RestUnknownError: The file must start over.
+        HubError: The answer is something else.
     """
-    check_way()
-    asked: dict[str, str | int | list[str]] = {
-        "search": words,
-        "filter": "gguf",
-        "sort": "downloads",
-        "limit": limit,
-        "expand": ["downloads", "gguf"],
-    }
-    with translated(words):
-        with read_whole():
-            response = session().get(
-                f"{constants.ENDPOINT}/api/models", params=asked, headers=build_hf_headers(), timeout=_TIMEOUT_S
-            )
-        hf_raise_for_status(response)
-        try:
-            for info in islice((_model(found) for found in response.json()), limit):
-                summary = info.gguf if isinstance(info.gguf, dict) else {}
-                architecture, total = summary.get("architecture"), summary.get("total")
-                yield Found(
-                    str(info.id),
-                    info.downloads if isinstance(info.downloads, int) else 0,
-                    architecture if isinstance(architecture, str) else "",
-                    total if isinstance(total, int) else 0,
-                )
-        except _NOT_MEANT as error:
-            raise HubError(f"{host()} answered a search with something else.", login_page()) from error
+    headers = _headers()
+    if had or end is not None:
+        headers["Range"] = f"bytes={had}-" if end is None else f"bytes={had}-{end - 1}"
+    with session().stream("GET", url, headers=headers, timeout=_TIMEOUT, follow_redirects=True) as response:
+        if response.status_code == 416:
+            raise RestUnknownError("The server cannot resume the file.", "It is read from its beginning.")
+        _raise_for_status(response)
+        _check_range(response, file, had)
+        # A server without ranges sends everything again.
+        skip = 0 if response.status_code == 206 else had
+        for chunk in response.iter_raw():
+            new = memoryview(chunk)[skip:]
+            skip = max(0, skip - len(chunk))
+            had += len(new)
+            if had > file.size:
+                raise HubError(f"{file.path} is longer than listed.", "It may have changed; try again in a minute.")
+            yield new
+
+
+def _check_range(response: httpx2.Response, file: RemoteFile, had: int) -> None:
+    """Check that the answer is this file, from this byte."""
+    total = _length(response)
+    if total is not None and total != file.size:
+        raise HubError(
+            f"{file.path} has {total:,} bytes now; {file.size:,} were listed.",
+            "It changed meanwhile, or a network login page answered. Try again in a minute.",
+        )
+    if response.status_code == 206:
+        start = response.headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
+        if start != str(had):
+            raise HubError(f"{host()} sent another part of {file.path} than requested.", "Try again later.")
+
+
+def _length(response: httpx2.Response) -> int | None:
+    """Return the length of the whole file by the answer's headers."""
+    if response.status_code == 206:
+        text = response.headers.get("content-range", "").rpartition("/")[2]
+    else:
+        text = response.headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else None

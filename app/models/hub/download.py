@@ -1,88 +1,239 @@
-"""Downloads into the hub's cache that survive everything: cuts, waits, full disks, wrong bytes.
+"""Download a file into the cache: resume at its byte, verify its checksum, take turns with other programs.
 
-The client of the hub begins a cut download again from its first byte and checks no hash. So the bytes are fetched
-here, by the client's own HTTP session, into the place where the client looks for them; names, links, locks and
-credentials stay the client's business.
+huggingface_hub 2.4 starts a stopped download over and checks no hash. So the bytes are fetched here, by its own HTTP
+session, to the path where it looks for them. Files above 50 GB come through its Xet protocol, which resumes by itself.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import Any, BinaryIO
 
-from huggingface_hub import constants, hf_hub_download
+from huggingface_hub import constants, hf_hub_download, hf_hub_url
 from huggingface_hub.utils import tqdm
 
+from app.core import atomic
 from app.core.errors import HubError, Interrupted, WaitError
-from app.models.hub import store
-from app.models.hub.checksum import Checksum
-from app.models.hub.download_request import DownloadRequest
-from app.models.hub.errors import raise_if_full, short, translated
-from app.models.hub.retry import Retries
-from app.models.hub.transfer import Transfer
+from app.models.hub import cache
+from app.models.hub.choose import RemoteFile
+from app.models.hub.client import RestUnknownError, bytes_behind
+from app.models.hub.errors import host, raise_if_full, short, translated
+from app.models.hub.request import Retries, RetryPolicy, Watcher
 
 _BUSY_S = 1.0
+_BLOCK = 1 << 20
+_REPORT_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadRequest:
+    """One file to download.
+
+    Attributes:
+        repo: `owner/name`.
+        commit: Its revision, as a commit, so that all requests mean the same bytes.
+        file: The file.
+        watcher: Told about progress.
+        cancelled: Read between two chunks.
+        retry: How to wait, and how often.
+        doubted: The copy that is here was found damaged.
+    """
+
+    repo: str
+    commit: str
+    file: RemoteFile
+    watcher: Watcher
+    cancelled: Callable[[], bool]
+    retry: RetryPolicy
+    doubted: bool = False
+
+    def stop_if_cancelled(self) -> None:
+        """Raise Interrupted after a cancel."""
+        if self.cancelled():
+            raise Interrupted
+
+    @property
+    def damaged(self) -> HubError:
+        """Error for a file that arrives with another checksum."""
+        return HubError(
+            f"{self.file.path} arrives damaged: its checksum is not the listed one.",
+            "A proxy or a failing disk may change it. Try another network.",
+        )
 
 
 def is_damaged(request: DownloadRequest) -> bool:
-    """Whether a file is here, all of it, and is not what it should be by its checksum; it stays as it is.
-
-    Another program may have brought it, none of which looks at what it brings, or the disk may have failed since.
+    """Return True if a complete file is here with another checksum; it stays as it is.
 
     Raises:
-        HubError: The disk refuses, or the hub does not tell what its content is called.
-        Interrupted: Cancelled.
+        HubError: The disk refuses, or Hugging Face sends no checksum.
+        Interrupted: Canceled.
     """
     with translated(request.repo):
-        here = store.whole(request.repo, request.commit, request.file)
+        here = cache.whole(request.repo, request.commit, request.file)
         return here is not None and not _is_right(request, here)
 
 
 def fetch(request: DownloadRequest) -> Path:
-    """Bring one file of a repository into the cache, or find it there; returns the path to load.
+    """Download one file into the cache, or find it there; return the path to load.
 
-    What has come stays on disk, whatever happens, and the next call goes on behind it. What is here and damaged stays
-    until what takes its place has come and is right.
+    Downloaded bytes stay on disk, and the next call resumes behind them. A damaged copy stays until its replacement
+    has arrived and is right.
 
     Raises:
-        HubError: It cannot be had; `CacheError` if it is the disk.
-        Interrupted: Cancelled.
+        HubError: It is not available; `CacheError` if it is the disk.
+        Interrupted: Canceled.
     """
     repo, commit, file = request.repo, request.commit, request.file
-    if not request.doubted and (named := store.cached(repo, commit, file.path, file.size)) is not None:
+    if not request.doubted and (named := cache.cached(repo, commit, file.path, file.size)) is not None:
         request.watcher.found(file.size)
         return named
     with translated(repo):
         if file.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
-            return _by_client(request)
+            return _by_xet(request)
         with _turn(request):
-            # Now: what is deleted meanwhile takes the empty folder with it.
-            store.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
-            # Whoever had the turn before may have brought it.
-            here = store.whole(repo, commit, file)
+            # Only now: deleting another file may have removed the empty folder.
+            cache.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
+            here = cache.whole(repo, commit, file)
             if here is None or (request.doubted and not _is_right(request, here)):
-                Transfer(request).run()
+                _transfer(request)
             else:
                 request.watcher.found(file.size)
-                if here != store.blob(repo, file):
+                if here != cache.blob(repo, file):
                     return here
-            return store.place(repo, commit, file)
+            return cache.place(repo, commit, file)
+
+
+@contextmanager
+def _turn(request: DownloadRequest) -> Iterator[None]:
+    """Wait until no other program downloads the same content."""
+    while True:
+        with cache.locked_content(cache.blob(request.repo, request.file)) as ours:
+            if ours:
+                request.watcher.waiting("", 0)
+                yield
+                return
+        request.watcher.waiting("Another program is downloading this file", _BUSY_S)
+        if request.cancelled() or request.retry.pause(_BUSY_S):
+            raise Interrupted
 
 
 def _is_right(request: DownloadRequest, here: Path) -> bool:
-    """Whether what lies here is the file: by its name in the cache, and by the hub where that tells no checksum."""
-    with Checksum(here) as checksum:
-        return request.check(checksum, store.sha256_of(here) or request.file.sha256)
+    """Compare a file with the checksum in its name, or the listed one; without a checksum it is trusted."""
+    expected = cache.sha256_of(here) or request.file.sha256
+    if expected is None:
+        return True
+    with here.open("rb", buffering=0) as file:
+        return bool(_hashed(file, here.stat().st_size, request).hexdigest() == expected)
 
 
-def _by_client(request: DownloadRequest) -> Path:
-    """The hub serves its largest files by a protocol that only its own client speaks, and that resumes by itself.
+def _hashed(file: BinaryIO, length: int, request: DownloadRequest) -> Any:
+    """Hash the first bytes of a file, with progress."""
+    digest, done, block = hashlib.sha256(), 0, bytearray(_BLOCK)
+    told = monotonic()
+    file.seek(0)
+    while done < length and (n := file.readinto(memoryview(block)[: length - done])):  # type: ignore[attr-defined]
+        digest.update(memoryview(block)[:n])
+        done += n
+        if monotonic() - told > _REPORT_S:
+            told = monotonic()
+            request.watcher.waiting(f"{done / length:.0%} verified", 0)
+        request.stop_if_cancelled()
+    request.watcher.waiting("", 0)
+    return digest
 
-    What it gives up the client throws away: only bytes behind all that came before are new. It puts what has come into
-    its place before anybody can check that, also in the place of what was found damaged.
+
+def _transfer(request: DownloadRequest) -> None:
+    """Download the missing bytes; start over once if the checksum is wrong.
+
+    Raises:
+        HubError: Every attempt failed, or the checksum stays wrong.
+        Interrupted: Canceled.
     """
+    for again in (True, False):
+        path = cache.partial(request.repo, request.file)
+        with path.open("a+b", buffering=0) as out:
+            part = _Part(request, out)
+            part.complete()
+            right = request.file.sha256 in (None, part.digest.hexdigest())
+            # The name must not outlive a power cut without its bytes.
+            os.fsync(out.fileno())
+        if right:
+            return atomic.move_large(path, cache.blob(request.repo, request.file))
+        path.unlink(missing_ok=True)
+        request.watcher.found(-part.have)
+        if again:
+            request.watcher.waiting("The file arrived damaged; downloading it again", 0)
+    raise request.damaged
+
+
+class _Part:
+    """An incomplete file, with the checksum of its bytes."""
+
+    def __init__(self, request: DownloadRequest, out: BinaryIO) -> None:
+        self._request = request
+        self._file = request.file
+        self._out = out
+        self._url = hf_hub_url(request.repo, request.file.path, revision=request.commit)
+        self.have = out.seek(0, os.SEEK_END)
+        request.watcher.found(self.have)
+        self.digest = _hashed(out, self.have, request) if self.have <= self._file.size else hashlib.sha256()
+        if self.have > self._file.size:
+            self._start_over()
+
+    def complete(self) -> None:
+        """Request the missing bytes until all are here."""
+        retries, had = Retries(self._request.retry, self._request.watcher), self.have
+        while self.have < self._file.size:
+            self._request.stop_if_cancelled()
+            try:
+                with translated(self._request.repo):
+                    self._append()
+            except WaitError as error:
+                if self.have > had:
+                    retries.reset()
+                had = self.have
+                retries.wait(error)
+
+    def _append(self) -> None:
+        """Write one answer as it arrives.
+
+        Raises:
+            WaitError: It ended too early.
+        """
+        try:
+            with closing(bytes_behind(self._url, self._file, self.have)) as chunks:
+                for chunk in chunks:
+                    self._request.stop_if_cancelled()
+                    self._write(chunk)
+        except RestUnknownError:
+            self._start_over()
+            raise
+        if self.have < self._file.size:
+            raise WaitError(f"The connection to {host()} ended too early.", "Downloaded bytes are kept.")
+
+    def _write(self, chunk: memoryview) -> None:
+        while chunk:
+            # Unbuffered: counted bytes survive a kill of this process.
+            n = self._out.write(chunk)
+            self.digest.update(chunk[:n])
+            self.have += n
+            self._request.watcher.received(n)
+            chunk = chunk[n:]
+
+    def _start_over(self) -> None:
+        self._out.truncate(0)
+        self._request.watcher.found(-self.have)
+        self.have, self.digest = 0, hashlib.sha256()
+
+
+def _by_xet(request: DownloadRequest) -> Path:
+    """Download a file above 50 GB through huggingface_hub, then verify it."""
     came = furthest = 0
 
     def count(n_bytes: int) -> None:
@@ -94,25 +245,24 @@ def _by_client(request: DownloadRequest) -> Path:
     retries = Retries(request.retry, request.watcher)
     while True:
         try:
-            path = _asked(request, count)
+            path = _by_client(request, count)
             break
         except WaitError as error:
             if came > furthest:
-                retries.renew()
+                retries.reset()
                 furthest = came
             request.watcher.found(-came)
             came = 0
             retries.wait(error)
-    with Checksum(path) as checksum:
-        right = request.check(checksum, request.file.sha256)
+    with path.open("rb", buffering=0) as file:
+        right = request.file.sha256 in (None, _hashed(file, request.file.size, request).hexdigest())
     if not right:
         path.resolve().unlink()
         raise request.damaged
     return path
 
 
-def _asked(request: DownloadRequest, count: Callable[[int], None]) -> Path:
-    """What the client brings in one go."""
+def _by_client(request: DownloadRequest, count: Callable[[int], None]) -> Path:
     bar = _counting_bar(count)
     try:
         with translated(request.repo):
@@ -126,31 +276,17 @@ def _asked(request: DownloadRequest, count: Callable[[int], None]) -> Path:
                 )
             )
     except RuntimeError as error:
-        # The library that speaks that protocol says so whatever went wrong.
+        # hf_xet raises it for everything.
         with translated(request.repo):
-            raise_if_full(error, store.folder())
-        raise WaitError(f"The download of {request.file.path} broke: {short(error)}.") from error
+            raise_if_full(error, cache.folder())
+        raise WaitError(f"The download of {request.file.path} failed: {short(error)}.") from error
     except ValueError as error:
-        # Without that library.
+        # Without hf_xet.
         raise HubError(f"{request.file.path} cannot be downloaded here: {short(error)}.") from error
 
 
-@contextmanager
-def _turn(request: DownloadRequest) -> Iterator[None]:
-    """Wait until no other program writes the same content."""
-    while True:
-        with store.locked(request.repo, request.file) as ours:
-            if ours:
-                request.watcher.waiting("", 0)
-                yield
-                return
-        request.watcher.waiting("another program is downloading this file", _BUSY_S)
-        if request.cancelled() or request.retry.pause(_BUSY_S):
-            raise Interrupted
-
-
 def _counting_bar(count: Callable[[int], None]) -> Any:
-    """A progress bar, as the client wants one, that only counts."""
+    """Return a progress bar class that only counts."""
 
     class Bar(tqdm):
         def update(self, n: float | None = 1) -> bool | None:
@@ -158,7 +294,7 @@ def _counting_bar(count: Callable[[int], None]) -> Any:
             return None
 
         def update_transfer(self, n: float | None = 1) -> None:
-            # What has arrived is counted once it is written; without this the client counts it in a second bar.
+            # Bytes are counted once written; without this the client counts them in a second bar.
             count(0)
 
         def set_transfer_postfix_str(self, *_: object, **__: object) -> None:

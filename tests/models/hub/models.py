@@ -9,9 +9,8 @@ from typing import Any
 
 from app.models.hub.choose import RemoteFile
 from app.models.hub.client import repository
-from app.models.hub.download import fetch
-from app.models.hub.download_request import DownloadRequest
-from app.models.hub.retry import RetryPolicy
+from app.models.hub.download import DownloadRequest, fetch
+from app.models.hub.request import RetryPolicy
 from tests.llama.tiny_model import write_model
 from tests.models.hub.loopback import LoopbackHub
 

@@ -12,7 +12,7 @@ from app.cli import main
 from app.cli.known_pairs import registry
 from app.core.errors import HubError, UnreachableError
 from app.models.catalog import Pair
-from app.models.hub import store
+from app.models.hub import cache
 from app.models.hub.choose import RemoteFile
 from app.models.progress import Tracked
 from app.models.registry import SetUp
@@ -89,10 +89,10 @@ def test_no_good_file_is_lost_to_a_hub_that_tells_another_checksum(pair: Loopbac
         return told
 
     pair.faults.add(EditJson(lie), "/api/models/*", times=None)
-    content = store.sha256_of(path)
+    content = cache.sha256_of(path)
 
     assert brought().target.path == path
-    assert store.sha256_of(path) == content
+    assert cache.sha256_of(path) == content
 
 
 def test_what_is_damaged_goes_only_when_what_takes_its_place_is_right(pair: LoopbackHub) -> None:

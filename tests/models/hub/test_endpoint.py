@@ -13,9 +13,9 @@ import pytest
 from app.cli.doctor.hub_section import hub_section
 from app.core.errors import HubError
 from app.models.hub import environment
+from app.models.hub.cache import locked_content
 from app.models.hub.client import repository
-from app.models.hub.content_lock import locked_content
-from app.models.hub.environment import ADDRESS, USUAL, check_named, check_way, take_address
+from app.models.hub.environment import ADDRESS, USUAL, check_environment, check_named, take_address
 from app.models.hub.errors import host
 from tests.models.hub.client import PROXY_VARIABLES, TOKEN_VARIABLES
 
@@ -63,7 +63,7 @@ def test_an_address_is_left_as_it_is(address: str) -> None:
     environ = {ADDRESS: address}
     take_address(environ)
 
-    check_way()
+    check_environment()
     assert environ == {ADDRESS: address}
 
 
@@ -72,7 +72,7 @@ def test_an_empty_address_is_as_good_as_none(nothing: str) -> None:
     environ = {ADDRESS: nothing}
     take_address(environ)
 
-    check_way()
+    check_environment()
     assert environ == {}
 
 
@@ -86,7 +86,7 @@ def test_what_the_client_cannot_be_imported_with_is_a_sentence(address: str) -> 
         env={**os.environ, ADDRESS: address},
     )
     assert ended.returncode == 1
-    assert ended.stderr.startswith(f'tandem: HF_ENDPOINT is "{address}", which is not the address of a hub.\n')
+    assert ended.stderr.startswith(f'tandem: HF_ENDPOINT is "{address}", which is not a server address.\n')
 
 
 def test_what_needs_no_hub_works_with_any_address() -> None:
@@ -103,12 +103,12 @@ def test_what_needs_no_hub_works_with_any_address() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("HTTPS_PROXY", "ftp://proxy", "HTTPS_PROXY is no address of a proxy: it begins with ftp://."),
-        ("HF_TOKEN", "hf_é", "HF_TOKEN is no token: it holds letters that none has."),
+        ("HTTPS_PROXY", "ftp://proxy", "HTTPS_PROXY is not a proxy address: it begins with ftp://."),
+        ("HF_TOKEN", "hf_é", "HF_TOKEN is not a token: it has non-ASCII characters."),
         (
             "SSL_CERT_FILE",
             "/no/such.pem",
-            "SSL_CERT_FILE names /no/such.pem, and there is no such file, or it may not be read.",
+            "SSL_CERT_FILE: no readable file /no/such.pem.",
         ),
     ],
 )
@@ -116,7 +116,7 @@ def test_other_variables_are_named_too(name: str, value: str, said: str, monkeyp
     monkeypatch.setenv(name, value)
 
     with pytest.raises(HubError) as caught:
-        check_way()
+        check_environment()
     assert caught.value.message == said
 
 
@@ -124,8 +124,8 @@ def test_a_socks_proxy_wants_its_package(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("ALL_PROXY", "socks5://localhost:1080")
     monkeypatch.setattr(environment, "find_spec", lambda name: None)
 
-    with pytest.raises(HubError, match="ALL_PROXY names a SOCKS proxy, which needs the package socksio") as caught:
-        check_way()
+    with pytest.raises(HubError, match="ALL_PROXY is a SOCKS proxy, which needs the package socksio") as caught:
+        check_environment()
     assert caught.value.hint == "Run: pip install socksio"
 
 
@@ -140,9 +140,9 @@ def test_a_hint_names_the_variables_that_are_set_and_no_other(monkeypatch: pytes
     monkeypatch.setenv(ADDRESS, f"{USUAL}/")
     assert check_named() == ""
     monkeypatch.setenv(ADDRESS, "https://mirror.example")
-    assert check_named() == " Check HF_ENDPOINT too, which is set."
+    assert check_named() == " Also check HF_ENDPOINT."
     monkeypatch.setenv("https_proxy", "http://proxy:1")
-    assert check_named() == " Check HF_ENDPOINT and HTTPS_PROXY too, which are set."
+    assert check_named() == " Also check HF_ENDPOINT and HTTPS_PROXY."
 
 
 def test_doctor_tells_the_hub_and_what_stands_against_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ def test_doctor_tells_the_hub_and_what_stands_against_it(monkeypatch: pytest.Mon
     assert (mirror.state, mirror.text) == ("untried", "https://mirror.example, by HF_ENDPOINT and HTTPS_PROXY")
     take_address({ADDRESS: "notaurl"})
     (wrong,) = hub_section().lines
-    assert (wrong.state, wrong.text) == ("warning", 'HF_ENDPOINT is "notaurl", which is not the address of a hub.')
+    assert (wrong.state, wrong.text) == ("warning", 'HF_ENDPOINT is "notaurl", which is not a server address.')
 
 
 @pytest.mark.parametrize(
@@ -223,4 +223,4 @@ def test_the_certificates_that_are_there_are_taken(tmp_path: Path, monkeypatch: 
     file.write_text("")
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
 
-    check_way()
+    check_environment()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from huggingface_hub.file_download import repo_folder_name
 
+from app.models.hub.cache import folder, may_hold, unfinished
 from app.models.hub.environment import take_folders
-from app.models.hub.folder import folder, may_hold, unfinished
 
 _HUBS = ("HF_", "XDG_", "HUGGINGFACE_")
 
@@ -59,8 +59,8 @@ def test_an_empty_variable_is_none_and_a_relative_one_begins_in_one_place(
 )
 def test_the_client_and_doctor_have_the_same_folder(given: dict[str, str], name: str, tmp_path: Path) -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith(_HUBS)}
-    code = "import os; from app.models.hub import store; from app.models.hub.folder import folder; os.chdir('/'); "
-    code += "print(store.folder(), folder(), sep='\\n')"
+    code = "import os; from app.models.hub.cache import folder; from huggingface_hub import constants; os.chdir('/'); "
+    code += "print(constants.HF_HUB_CACHE, folder(), sep='\\n')"
     root = str(Path(__file__).parents[3])
     asked = subprocess.run(
         [sys.executable, "-c", code],

@@ -12,13 +12,11 @@ from app.core.errors import HubError, Interrupted
 from app.models.catalog import Pair
 from app.models.find_drafts import find_drafts
 from app.models.gguf import GgufHeader, parse_header
-from app.models.hub import store
-from app.models.hub.answer import bytes_behind
+from app.models.hub import cache
 from app.models.hub.choose import RemoteFile
-from app.models.hub.client import repository
-from app.models.hub.deadline import LOOKUP_S
-from app.models.hub.remote import read_remote_header
-from app.models.hub.retry import RetryPolicy
+from app.models.hub.client import bytes_behind, repository
+from app.models.hub.header import read_remote_header
+from app.models.hub.request import LOOKUP_S, RetryPolicy
 from app.models.progress import Looking
 from app.models.registry import Registry
 from app.models.resolve import facts_of, resolve
@@ -56,7 +54,7 @@ class Line:
 
     def came_before(self, kept: bytes) -> None:
         """A download that was cut has left this."""
-        part = store.partial(TARGET, self.file)
+        part = cache.partial(TARGET, self.file)
         part.parent.mkdir(parents=True)
         part.write_bytes(kept)
 
@@ -82,7 +80,7 @@ def test_a_header_that_a_cut_download_has_left_is_not_asked_for(line: Line) -> N
 
 
 def test_content_that_lacks_only_its_name_is_not_asked_for(line: Line) -> None:
-    content = store.blob(TARGET, line.file)
+    content = cache.blob(TARGET, line.file)
     content.parent.mkdir(parents=True)
     content.write_bytes(line.content)
 
@@ -129,7 +127,7 @@ def test_only_what_lies_here_is_not_believed_to_have_a_long_header(
     hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_kept: int
 ) -> None:
     line = Line(hub, tiny(tmp_path / "made", general__long=LONG))
-    monkeypatch.setattr("app.models.hub.remote._LARGEST_KEPT", 1 << 20)
+    monkeypatch.setattr("app.models.hub.header._LARGEST_KEPT", 1 << 20)
     if n_kept:
         line.came_before(line.content[:n_kept])
 
@@ -162,9 +160,9 @@ def test_header_retries_end_before_the_deadline(line: Line, monkeypatch: pytest.
     def gone() -> httpx2.Client:
         raise httpx2.ConnectError("gone")
 
-    monkeypatch.setattr("app.models.hub.answer.session", gone)
+    monkeypatch.setattr("app.models.hub.client.session", gone)
     now = 0.0
-    monkeypatch.setattr("app.models.hub.deadline.monotonic", lambda: now)
+    monkeypatch.setattr("app.models.hub.request.monotonic", lambda: now)
 
     def pause(seconds: float) -> bool:
         nonlocal now
@@ -203,9 +201,9 @@ def test_on_a_slow_line_little_comes_in_vain(
         now += 1.0
         return parse_header(data, tensors=tensors)
 
-    monkeypatch.setattr("app.models.hub.remote.bytes_behind", slow_bytes)
-    monkeypatch.setattr("app.models.hub.remote.parse_header", look)
-    monkeypatch.setattr("app.models.hub.remote.monotonic", lambda: now)
+    monkeypatch.setattr("app.models.hub.header.bytes_behind", slow_bytes)
+    monkeypatch.setattr("app.models.hub.header.parse_header", look)
+    monkeypatch.setattr("app.models.hub.header.monotonic", lambda: now)
 
     assert line.read().metadata["general.long"] == LONG
     if step_s:

@@ -16,9 +16,9 @@ from app.core.errors import INTERRUPTED, HubTimeoutError
 from app.models.catalog import Pair
 from app.models.find_drafts import find_drafts
 from app.models.hub.client import repository
-from app.models.hub.deadline import LOOKUP_S, Deadline
 from app.models.hub.errors import host
-from app.models.hub.remote import read_remote_header
+from app.models.hub.header import read_remote_header
+from app.models.hub.request import LOOKUP_S, Deadline
 from app.models.model_facts import ModelFacts
 from app.models.progress import Looking
 from app.models.registry import Registry
@@ -37,8 +37,8 @@ TERM = getattr(signal, "SIGTERM", signal.SIGINT)
 @pytest.fixture(autouse=True)
 def no_client_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a cancel or a deadline, a look-up never ends."""
-    monkeypatch.setattr("app.models.hub.client._TIMEOUT_S", None)
-    monkeypatch.setattr("app.models.hub.answer._TIMEOUT", None)
+    monkeypatch.setattr("app.models.hub.client._TIMEOUT", None)
+    monkeypatch.setattr("app.models.hub.client._TIMEOUT", None)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_a_silent_header_ends_at_the_deadline(
     hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, after: int | None
 ) -> None:
     commit, file = publish(hub)
-    monkeypatch.setattr("app.models.hub.remote.LOOKUP_S", SHORT_S)
+    monkeypatch.setattr("app.models.hub.header.LOOKUP_S", SHORT_S)
     stall(hub, "*.gguf", after)
 
     with pytest.raises(HubTimeoutError):
@@ -156,7 +156,7 @@ def test_bytes_extend_a_deadline_by_the_time_they_may_take(
     monkeypatch: pytest.MonkeyPatch, bytes_per_s: int, *, ends: bool
 ) -> None:
     now = 0.0
-    monkeypatch.setattr("app.models.hub.deadline.monotonic", lambda: now)
+    monkeypatch.setattr("app.models.hub.request.monotonic", lambda: now)
     deadline = Deadline(LOOKUP_S)
     for _ in range(2 * int(LOOKUP_S)):
         now += 1
@@ -170,7 +170,7 @@ def test_the_host_that_is_waited_for_is_shown(
     pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setattr("app.models.resolve.LOOKUP_S", SHORT_S)
-    monkeypatch.setattr("app.models.hub.remote.LOOKUP_S", SHORT_S)
+    monkeypatch.setattr("app.models.hub.header.LOOKUP_S", SHORT_S)
     file = next(file.path for file in repository(DRAFT, "main").files)
     stall(pair, path)
     told: list[Looking] = []

@@ -106,5 +106,5 @@ def test_gated_repositories_say_where_to_accept_the_terms(setting: Setting, hub:
     hub.repos[TARGET].gated = "manual"
     error = setting.ask(TARGET).error
     assert error is not None
-    assert "wants its terms accepted" in error.message
+    assert "requires accepting its terms" in error.message
     assert TARGET in error.hint

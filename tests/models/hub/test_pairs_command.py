@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -13,17 +11,15 @@ from pathlib import Path
 
 import pytest
 from huggingface_hub import scan_cache_dir, try_to_load_from_cache
-from huggingface_hub.utils._shared_blobs import publish_blob_to_shared_store, shared_blob_path
 
 from app.cli import main
 from app.cli.doctor.hub_section import hub_section
 from app.cli.json_keys import JSON_KEYS
 from app.cli.known_pairs import registry
 from app.core import shell
-from app.models.hub import store
+from app.models.hub import cache
+from app.models.hub.cache import content_of, locked_content
 from app.models.hub.client import repository
-from app.models.hub.content_lock import locked_content
-from app.models.hub.folder import content_of
 from tests.models.hub.faults import Status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import BOTH, DRAFT, TARGET, tiny
@@ -103,7 +99,7 @@ def test_local_files_are_used_where_they_lie(home: Path, hub: LoopbackHub, capsy
     assert main(["pairs", "add", "own", str(home / "mine" / "t.gguf")]) == 0
 
     assert registry().read().pairs["own"].target.path == home / "mine" / "t.gguf"
-    assert not list(store.folder().rglob("*.gguf"))
+    assert not list(cache.folder().rglob("*.gguf"))
     assert main(["run", "--pair", "own", "--max-tokens", "2", "hi"]) == 0
     assert main(["pairs", "remove", "own", "--yes"]) == 0
     assert (home / "mine" / "t.gguf").exists()
@@ -169,7 +165,7 @@ def test_what_no_pair_has_any_more_is_told_and_can_be_removed(
     (line,) = [line for line in hub_section().lines if line.label == "unused"]
     assert (line.state, line.hint[-2:]) == ("warning", ("  tandem pairs remove --unused", f"  {old}"))
 
-    coming = store.folder() / "models--owner--other" / "blobs" / "abc.incomplete"
+    coming = cache.folder() / "models--owner--other" / "blobs" / "abc.incomplete"
     coming.parent.mkdir(parents=True)
     coming.touch()
     with locked_content(content_of(coming)):
@@ -219,7 +215,7 @@ def test_what_a_stopped_download_has_left_is_removed_by_the_name_of_its_pair(
     (home / "config" / "models.toml").write_text(
         f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", file = "{file.path}"{pinned} }}\n{draft}', encoding="utf-8"
     )
-    part = store.partial(TARGET, file)
+    part = cache.partial(TARGET, file)
     assert main(["pairs", "remove", "mine", "--yes"]) == 2
     part.parent.mkdir(parents=True)
     part.write_bytes(bytes(2_000_000))
@@ -227,7 +223,7 @@ def test_what_a_stopped_download_has_left_is_removed_by_the_name_of_its_pair(
     theirs.touch()
     other.touch()
 
-    with store.locked(TARGET, file) as ours:
+    with cache.locked_content(cache.blob(TARGET, file)) as ours:
         assert ours
         assert main(["pairs", "remove", "mine", "--yes"]) == (2 if known else 0)
     assert part.exists(), "it still comes"
@@ -245,7 +241,7 @@ def test_what_another_pair_has_begun_or_may_have_is_left_to_it(
 ) -> None:
     files = {file.path: file for file in repository(TARGET, "main").files}
     mine, theirs = files["big-Q4_K_M.gguf"], files["big-Q8_0.gguf"]
-    parts = [store.partial(TARGET, file) for file in (mine, theirs)]
+    parts = [cache.partial(TARGET, file) for file in (mine, theirs)]
     (home / "config").mkdir()
 
     def entries(pinned: str) -> None:
@@ -285,13 +281,13 @@ def test_a_download_that_is_gone_on_with_before_the_answer_keeps_what_has_come(
         f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", file = "big-Q4_K_M.gguf" }}', encoding="utf-8"
     )
     file = next(file for file in repository(TARGET, "main").files if file.path == "big-Q4_K_M.gguf")
-    part = store.partial(TARGET, file)
+    part = cache.partial(TARGET, file)
     part.parent.mkdir(parents=True)
     part.write_bytes(bytes(2_000_000))
     with ExitStack() as download:
 
         def sure(_: object) -> bool:
-            assert download.enter_context(store.locked(TARGET, file))
+            assert download.enter_context(cache.locked_content(cache.blob(TARGET, file)))
             return True
 
         monkeypatch.setattr("app.cli.pairs_remove._sure", sure)
@@ -307,37 +303,6 @@ def test_a_download_that_is_gone_on_with_before_the_answer_keeps_what_has_come(
 
     monkeypatch.setattr("app.cli.pairs_remove._sure", come_whole)
     assert main(["pairs", "remove", "mine"]) == 0, "it has come whole meanwhile"
-
-
-@pytest.mark.parametrize("n_repos", [1, 2])
-def test_what_repositories_share_is_freed_with_the_last_of_them(
-    pair: LoopbackHub, capsys: pytest.CaptureFixture[str], n_repos: int
-) -> None:
-    assert main(["setup", "--target", f"{TARGET}:q4_k_m", "--name", "one", "--yes", "--no-trial"]) == 0
-    path = registry().read().pairs["one"].target.path
-    shared = _shared(path, *(f"owner/other-{number}" for number in range(1, n_repos)))
-    capsys.readouterr()
-
-    assert main(["pairs", "remove", "one", "--yes"]) == 0
-
-    assert (not path.exists(), path.is_symlink(), shared.exists()) == (True, False, n_repos > 1)
-    assert (" freed." in capsys.readouterr().err) == (n_repos == 1)
-
-
-def _shared(path: Path, *repos: str) -> Path:
-    """The content of a file where the client puts what several repositories may have, this one and others."""
-    folder, content, code = store.folder(), path.parent / path.readlink(), "ab" * 32
-    kept = [Path(os.path.normpath(content))]
-    for repo in repos:
-        other = folder / f"models--{repo.replace('/', '--')}" / "blobs" / content.name
-        other.parent.mkdir(parents=True)
-        shutil.copyfile(content, other)
-        kept.append(other)
-    for one in kept:
-        assert publish_blob_to_shared_store(
-            blob_path=str(one), xet_hash=code, cache_dir=folder, expected_size=one.stat().st_size
-        )
-    return shared_blob_path(folder, code)
 
 
 def test_a_default_that_is_forgotten_says_what_comes_then(

@@ -236,7 +236,7 @@ def test_the_demo_does_not_replace_a_pair_that_is_no_default(setting: Setting) -
 def test_a_disk_that_is_too_small_is_told_before_anybody_is_asked(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.models.hub.store.free_bytes", lambda: 1_000_000)
+    monkeypatch.setattr("app.models.hub.cache.free_bytes", lambda: 1_000_000)
     setting.service.start("mine")
     setting.until(lambda: not setting.job("mine").running)
     job = setting.job("mine")

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 from huggingface_hub import constants, hf_hub_download
 
-from app.models.hub import deleting, store
+from app.core.errors import CacheError
+from app.models.hub import cache
 from app.models.hub.client import safe_name
 from app.models.hub.errors import sentence
 from tests.models.hub.loopback import LoopbackHub
@@ -37,15 +38,15 @@ def test_a_file_is_kept_once_and_never_copied(hub: LoopbackHub, monkeypatch: pyt
 
     assert not path.is_symlink()
     assert path.read_bytes() == CONTENT
-    assert not store.blob(TARGET, file).exists()
-    assert store.missing_bytes(TARGET, commit, (file,)) == 0
+    assert not cache.blob(TARGET, file).exists()
+    assert cache.missing_bytes(TARGET, commit, (file,)) == 0
     # Every other client finds it there.
     assert Path(hf_hub_download(TARGET, NAME, revision=commit)) == path
 
 
 def test_content_that_waits_for_its_name_is_not_downloaded_again(hub: LoopbackHub) -> None:
     commit, file = publish(hub, name=NAME)
-    content = store.blob(TARGET, file)
+    content = cache.blob(TARGET, file)
     content.parent.mkdir(parents=True)
     content.write_bytes(CONTENT)
     watched = Watched()
@@ -58,17 +59,17 @@ def test_two_that_give_the_name_at_once_both_have_it(hub: LoopbackHub) -> None:
     commit, file = publish(hub, name=NAME)
     path = Watched().fetch(commit, file)
 
-    assert store.place(TARGET, commit, file) == path
+    assert cache.place(TARGET, commit, file) == path
 
 
 def test_what_is_removed_leaves_no_folder_behind(hub: LoopbackHub) -> None:
     commit, file = publish(hub, name=NAME)
     path = Watched().fetch(commit, file)
 
-    assert deleting.delete(path) == len(CONTENT)
+    assert cache.delete(path) == len(CONTENT)
 
-    assert files(store.folder()) == []
-    assert not (store.blob(TARGET, file).parents[1] / "snapshots").exists()
+    assert files(cache.folder()) == []
+    assert not (cache.blob(TARGET, file).parents[1] / "snapshots").exists()
 
 
 def test_a_virus_scanner_that_looks_at_it_is_waited_for(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,11 +103,11 @@ def test_of_a_file_in_use_the_name_stays_so_that_it_can_be_removed_later(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refuse)
-        with pytest.raises(PermissionError):
-            deleting.delete(path)
+        with pytest.raises(CacheError):
+            cache.delete(path)
 
     assert path.is_symlink()
-    assert deleting.delete(path) == len(CONTENT)
+    assert cache.delete(path) == len(CONTENT)
     assert not content.exists()
 
 
@@ -115,7 +116,7 @@ def test_a_file_outside_of_the_cache_leaves_its_folder(hub: LoopbackHub, tmp_pat
     mine.parent.mkdir()
     mine.write_bytes(b"GGUF")
 
-    assert deleting.delete(mine) == 4
+    assert cache.delete(mine) == 4
     assert mine.parent.is_dir()
 
 

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import hf_hub_download, model_info
 
 from app.core.errors import HubError, UnreachableError
-from app.models.hub.bounded import session
+from app.models.hub.client import session
 from app.models.hub.errors import sentence
 from tests.models.hub.faults import Cut
 from tests.models.hub.loopback import LoopbackHub
@@ -67,7 +67,7 @@ def test_a_proxy_whose_network_is_away_is_a_network_that_is_away(status: int) ->
     with LoopbackProxy(tunnels=status) as proxy:
         said = sentence(refused_by(proxy.endpoint), NAME)
     assert isinstance(said, UnreachableError)
-    assert said.message.startswith("The proxy does not reach ")
+    assert said.message.startswith("The proxy cannot reach ")
     assert f": {status}" in said.message
 
 
@@ -85,7 +85,7 @@ def test_what_a_proxy_refuses_is_not_waited_for(status: int, monkeypatch: pytest
     with LoopbackProxy(tunnels=status) as proxy:
         said = sentence(refused_by(proxy.endpoint), NAME)
     assert type(said) is HubError
-    assert ("wants a password" in said.message) == (status == 407)
+    assert ("requires a password" in said.message) == (status == 407)
     assert "PROXY" in said.hint
 
 
@@ -114,7 +114,7 @@ def test_a_download_waits_for_the_network_behind_a_proxy(hub: LoopbackHub, monke
 
     with LoopbackProxy(tunnels=503) as proxy:
         failure = refused_by(proxy.endpoint)
-    monkeypatch.setattr("app.models.hub.answer.session", behind_proxy)
+    monkeypatch.setattr("app.models.hub.client.session", behind_proxy)
     watched = Watched(attempts=8)
 
     assert watched.fetch(commit, file).read_bytes() == CONTENT

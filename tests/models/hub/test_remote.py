@@ -14,11 +14,9 @@ from app.core.errors import HubError, Interrupted, ModelFileError, UnreachableEr
 from app.models.catalog import Pair
 from app.models.find_drafts import find_drafts
 from app.models.hub.client import repository, safe_name, search
-from app.models.hub.download import fetch
-from app.models.hub.download_request import DownloadRequest
-from app.models.hub.remote import read_remote_header
-from app.models.hub.retry import RetryPolicy
-from app.models.hub.watcher import UNWATCHED
+from app.models.hub.download import DownloadRequest, fetch
+from app.models.hub.header import read_remote_header
+from app.models.hub.request import UNWATCHED, RetryPolicy
 from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel, LocalModel
 from tests.models.hub.content import HOSTILE_NAMES
@@ -257,7 +255,7 @@ def test_a_hub_that_asks_for_more_patience_than_there_is_is_not_waited_for(hub: 
     here = resolve(HubModel(TARGET), no_demo)
     never = RetryPolicy(lambda seconds: pytest.fail("it waits"))
     hub.faults.add(rate_limited(600, retry_after=True), "/api/*", times=None)
-    with pytest.raises(HubError, match="asks to slow down") as failed:
+    with pytest.raises(HubError, match="Rate limit reached") as failed:
         resolve(HubModel(TARGET), no_demo, retry=never)
     assert failed.value.hint.endswith("Try again in 10 min to continue.")
 

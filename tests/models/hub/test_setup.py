@@ -18,7 +18,7 @@ from app.core.errors import AppError, HubError, PairError
 from app.core.shell import command
 from app.llama.fitting.place import Place
 from app.models.catalog import Pair
-from app.models.hub import store
+from app.models.hub import cache
 from app.models.recommend import Room
 from app.models.registry import Registry
 from app.models.resolve import cached_file, resolve
@@ -144,11 +144,11 @@ def test_a_revision_leads_to_no_place_outside_of_the_repository(pair: LoopbackHu
     source = HubModel(TARGET, file="big-Q4_K_M.gguf", revision="../outside")
     list(steps.bring(steps.prepare(Pair("mine", "Mine", source, None))))
 
-    assert not list(store.folder().rglob("outside"))
+    assert not list(cache.folder().rglob("outside"))
 
 
 def test_a_cache_that_refuses_a_branch_costs_no_pair(pair: LoopbackHub, home: Path) -> None:
-    repo = store.folder() / f"models--{TARGET.replace('/', '--')}"
+    repo = cache.folder() / f"models--{TARGET.replace('/', '--')}"
     repo.mkdir(parents=True)
     (repo / "refs").write_bytes(b"in the way")
     steps = _steps(home)
@@ -185,7 +185,7 @@ def test_models_that_do_not_match_are_told_before_anything_large_moves(
 
     said = capsys.readouterr().err
     assert "The vocabularies differ: token" in said or "vocabularies have" in said
-    assert not list(store.folder().rglob("*.gguf"))
+    assert not list(cache.folder().rglob("*.gguf"))
     assert main(["pairs", "check", TARGET, "owner/other-GGUF", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["compatible"] is False
     assert main(["pairs", "check", TARGET, DRAFT]) == 0
@@ -222,14 +222,14 @@ def test_a_disk_that_is_too_small_is_told_before_the_download(
     assert main(["setup", *BOTH, "--yes"]) == 1
 
     assert "are free there" in capsys.readouterr().err
-    assert not list(store.folder().rglob("*.incomplete"))
+    assert not list(cache.folder().rglob("*.incomplete"))
 
 
 def test_one_failed_download_stops_the_other_and_both_go_on_later(pair: LoopbackHub, home: Path) -> None:
     pair.faults.add(Status(403), "small-Q8_0.gguf", origin="cdn", method="GET", times=None, when=_without_small_range)
     steps = _steps(home)
     prepared = steps.prepare(_pair())
-    with pytest.raises(AppError, match="refuses access"):
+    with pytest.raises(AppError, match="is denied"):
         list(steps.bring(prepared))
     pair.faults.clear()
 
@@ -309,7 +309,7 @@ def test_who_types_but_would_not_see_the_question_downloads_nothing_unasked(
 
     assert main(["setup", *BOTH, "--no-trial"]) == code
 
-    assert any(store.folder().rglob("*.gguf")) == (code == 0)
+    assert any(cache.folder().rglob("*.gguf")) == (code == 0)
     assert ("add --yes" in capsys.readouterr().err) == (code != 0)
 
 
@@ -353,7 +353,7 @@ def test_all_parts_of_a_split_model_come_and_go_together(
     assert target.path.name == names[0]
     assert [(target.path.parent / name).is_file() for name in names] == [True] * 3
     assert main(["pairs", "remove", "split", "--yes"]) == 0
-    assert not list(store.folder().rglob("*.gguf"))
+    assert not list(cache.folder().rglob("*.gguf"))
 
 
 def test_a_proposal_from_speeds_measured_beside_other_programs_says_so(

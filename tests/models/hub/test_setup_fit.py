@@ -16,7 +16,7 @@ from app.core.errors import CacheError
 from app.hardware.device_room import main_memory_room
 from app.llama.fitting.place import Place
 from app.models.catalog import Pair
-from app.models.hub import store
+from app.models.hub import cache
 from app.models.prepared import KEEP_FREE, Underway
 from app.models.recommend import Room
 from app.models.registry import Registry
@@ -64,7 +64,7 @@ def test_that_a_pair_does_not_fit_is_said_before_it_comes_and_what_does(
     assert "note It does not fit here: it needs" in said
     assert " demo does: tandem setup demo" in said
     assert said.endswith("Nothing was set up.")
-    assert not list(store.folder().rglob("*.gguf"))
+    assert not list(cache.folder().rglob("*.gguf"))
 
     room(10**9)
     assert main(["setup", *BOTH]) == 0

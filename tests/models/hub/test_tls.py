@@ -25,10 +25,14 @@ SAID = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {} (_ssl.c:1
     [
         ("unable to get local issuer certificate", "is not trusted", "set SSL_CERT_FILE to its certificate"),
         ("self-signed certificate", "is not trusted", "set SSL_CERT_FILE"),
-        ("certificate has expired", "not valid at the time", "Check the clock of this machine"),
-        ("certificate is not yet valid", "not valid at the time", "Check the clock of this machine"),
-        ("Hostname mismatch, certificate is not valid for 'a'", "of another host", "A network login page may answer"),
-        ("IP address mismatch, certificate is not valid for '::1'", "of another host", "A network login page"),
+        ("certificate has expired", "not valid at this time", "Check this machine's clock"),
+        ("certificate is not yet valid", "not valid at this time", "Check this machine's clock"),
+        (
+            "Hostname mismatch, certificate is not valid for 'a'",
+            "for another host",
+            "A network login page may have answered",
+        ),
+        ("IP address mismatch, certificate is not valid for '::1'", "for another host", "A network login page"),
     ],
 )
 def test_what_is_wrong_with_a_certificate_is_told(said: str, message: str, hint: str) -> None:
@@ -42,7 +46,7 @@ def test_a_variable_that_is_not_read_is_named(monkeypatch: pytest.MonkeyPatch) -
     failure = httpx2.ConnectError(SAID.format("self-signed certificate in certificate chain"))
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/ca.pem")
-    assert sentence(failure, NAME).hint.endswith("REQUESTS_CA_BUNDLE is set, and is not read for this.")
+    assert sentence(failure, NAME).hint.endswith("REQUESTS_CA_BUNDLE is set, but not read for this.")
     monkeypatch.setenv("SSL_CERT_FILE", "/ca.pem")
     assert "REQUESTS" not in sentence(failure, NAME).hint
 
@@ -62,7 +66,7 @@ def test_who_does_not_encrypt_is_not_called_unreachable(hub: LoopbackHub) -> Non
     with pytest.raises(httpx2.ConnectError) as caught, httpx2.Client() as client:
         client.get(hub.endpoint.replace("http:", "https:"))
     said = sentence(caught.value, NAME)
-    assert said.message == f"{host()} is asked for an encrypted connection, and answers with something else."
+    assert said.message == f"{host()} does not speak TLS."
     assert "begins with http://" in said.hint
 
 
@@ -72,7 +76,7 @@ def test_what_no_hub_can_mend_is_not_waited_for(hub: LoopbackHub, status: int) -
     with pytest.raises(HubError) as caught:
         repository(NAME, "main")
     assert type(caught.value) is HubError
-    assert {451: "by law", 511: "wants a login"}[status] in caught.value.message
+    assert {451: "legal reasons", 511: "requires a login"}[status] in caught.value.message
 
 
 def test_another_host_to_which_the_hub_sends_is_named(hub: LoopbackHub) -> None:
@@ -81,7 +85,7 @@ def test_another_host_to_which_the_hub_sends_is_named(hub: LoopbackHub) -> None:
     hub.faults.add(Status(302, {"Location": "http://localhost:9/file"}), file.path, origin="hub")
     watched = Watched()
     assert watched.fetch(commit, file).read_bytes() == CONTENT
-    assert [reason for reason, _ in watched.waits] == [f"localhost, to which {host()} sends, cannot be reached."]
+    assert [reason for reason, _ in watched.waits] == [f"localhost (redirected from {host()}) cannot be reached."]
 
 
 def test_a_proxy_that_is_not_there_is_not_called_the_hub(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,5 +97,5 @@ def test_a_proxy_that_is_not_there_is_not_called_the_hub(hub: LoopbackHub, monke
             client.get(f"{hub.endpoint}/api")
         said = sentence(caught.value, NAME)
         assert isinstance(said, UnreachableError)
-        assert said.message == f"The proxy on the way to {host()} cannot be {message}."
+        assert said.message == f"The proxy for {host()} cannot be {message}."
         assert "HTTP_PROXY" in said.hint

@@ -65,7 +65,7 @@ def test_a_pair_whose_file_is_in_use_is_not_forgotten(folders: Path, monkeypatch
         raise PermissionError(13, "in use", str(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.models.hub.deleting.delete", refuse)
+        patch.setattr("app.models.hub.cache.delete", refuse)
         assert main(["pairs", "remove", "demo", "--yes"]) == 1
     assert main(["pairs", "remove", "demo", "--yes"]) == 0
 
@@ -150,7 +150,7 @@ def test_what_no_pair_has_stays_where_one_began_to_come_since_the_question_was_p
     left, coming = written(folders / "left.gguf"), list[Path]()
     registry().claim(left.path)
     monkeypatch.setattr("app.cli.pairs_remove.unfinished", lambda: coming)
-    monkeypatch.setattr("app.cli.pairs_remove.still_comes", lambda _: True)
+    monkeypatch.setattr("app.cli.pairs_remove.is_downloading", lambda _: True)
     meanwhile(lambda: coming.append(folders / "new.incomplete"))
 
     assert main(["pairs", "remove", "--unused"]) == 1

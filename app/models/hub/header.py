@@ -9,13 +9,11 @@ from huggingface_hub import hf_hub_url
 
 from app.core.errors import HubError, ModelFileError, WaitError
 from app.models.gguf import GgufHeader, HeaderError, HeaderIncompleteError, parse_header, read_header
-from app.models.hub import store
-from app.models.hub.answer import RestUnknownError, bytes_behind
+from app.models.hub import cache
 from app.models.hub.choose import RemoteFile
-from app.models.hub.deadline import LOOKUP_S, Deadline
+from app.models.hub.client import RestUnknownError, bytes_behind
 from app.models.hub.errors import translated
-from app.models.hub.retry import Retries, RetryPolicy, waiting_for_hub
-from app.models.hub.watcher import UNWATCHED, Watcher
+from app.models.hub.request import LOOKUP_S, UNWATCHED, Deadline, Retries, RetryPolicy, Watcher, waiting_for_hub
 
 _LARGEST, _LARGEST_KEPT = 1 << 28, 1 << 25
 """Bytes; headers have up to 16 MB, and what lies here with a wrong length in it must not ask for all that there are."""
@@ -50,7 +48,7 @@ def read_remote_header(
     """
     if damaged:
         return _Reading(repo, commit, _Beginning(file, _LARGEST), retry, watcher).run()
-    if (here := store.cached(repo, commit, file.path, file.size)) is not None:
+    if (here := cache.cached(repo, commit, file.path, file.size)) is not None:
         # What lies here may be damaged, and is what the download would find.
         with suppress(ModelFileError):
             return read_header(here, tensors=True)
@@ -110,7 +108,7 @@ class _Beginning:
     def take_what_came(self, repo: str) -> GgufHeader | None:
         """Take what a download that was cut has left; otherwise like `take`."""
         header: GgufHeader | None = None
-        with suppress(OSError, HubError), store.what_came(repo, self.file).open("rb") as kept:
+        with suppress(OSError, HubError), cache.downloaded_part(repo, self.file).open("rb") as kept:
             while header is None and (piece := kept.read(min(_PIECE, self.end - len(self)))):
                 header = self.take(piece)
         if header is None and len(self):
@@ -156,7 +154,7 @@ class _Reading:
                     return self._deadline.run(self._request, self._retry.cancelled, self._report)
             except WaitError as error:
                 if len(self._beginning) > had:
-                    retries.renew()
+                    retries.reset()
                 retries.wait(error)
 
     def _report(self) -> None:
