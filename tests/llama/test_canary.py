@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from app.cli.setup import trial
 from app.core import child
 from app.core.child import ask_python, python_command, python_environment
 from app.core.errors import Interrupted, ModelFileError, ModelLoadError
@@ -23,8 +22,6 @@ from app.llama.fitting.fit_pair import fitted
 from app.llama.footprint import can_measure
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
-from app.models.catalog import Pair
-from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
 from tests.llama.tiny_model import write_deadly_model, write_model
 
@@ -46,10 +43,6 @@ def load(target: Path, folder: Path | None, draft: Path | None = None) -> list[s
 # What llama.cpp dies of
 
 
-def test_the_header_alone_looks_right(tmp_path: Path) -> None:
-    assert open_model_file(write_deadly_model(tmp_path / "m.gguf")).header.architecture == "smallthinker"
-
-
 def test_a_deadly_draft_costs_no_answer(tmp_path: Path) -> None:
     deadly, right = write_deadly_model(tmp_path / "m.gguf"), write_model(tmp_path / "right.gguf")
 
@@ -68,14 +61,6 @@ def test_a_deadly_file_is_a_sentence(tmp_path: Path) -> None:
     assert "n_expert > 0" in caught.value.message
     assert str(Path.home()) not in caught.value.message.partition("cannot be run")[2]
     assert deadly not in Survivors(tmp_path / KEPT)
-
-
-def test_a_set_up_survives_it(tmp_path: Path) -> None:
-    path = write_deadly_model(tmp_path / "m.gguf")
-    pair = SetUp(Pair("n", "t", LocalModel(path), None), ModelOnDisk(path, path.stat().st_size))
-
-    with pytest.raises(ModelFileError, match="does not survive it"):
-        trial(pair, lambda: False)
 
 
 def test_the_program_survives_it(tmp_path: Path) -> None:
@@ -112,16 +97,6 @@ def test_one_that_never_ends_is_a_sentence(tmp_path: Path, monkeypatch: pytest.M
 
 def test_it_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "python_command", lambda *_: (sys.executable, "-c", "import time; time.sleep(3600)"))
-
-    with pytest.raises(Interrupted):
-        send_ahead(write_model(tmp_path / "m.gguf"), None, lambda: False)
-
-
-def test_a_child_that_ended_with_everybody_at_the_terminal_is_no_verdict(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dies = "import os, signal; os.kill(os.getpid(), signal.SIGTERM)"
-    monkeypatch.setattr(child, "python_command", lambda *_: (sys.executable, "-c", dies))
 
     with pytest.raises(Interrupted):
         send_ahead(write_model(tmp_path / "m.gguf"), None, lambda: False)
@@ -179,16 +154,6 @@ def test_another_llama_cpp_is_a_new_one(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(library, "binding_version", "0.4.0")
 
     assert path not in Survivors(tmp_path / KEPT)
-
-
-def test_a_later_part_that_was_changed_is_a_new_file(tmp_path: Path) -> None:
-    first, second = (write_model(tmp_path / f"m-0000{i}-of-00002.gguf") for i in (1, 2))
-    survivors = Survivors(tmp_path / KEPT)
-    survivors.add(first)
-    assert first in survivors
-
-    second.write_bytes(second.read_bytes() + b"\0")
-    assert first not in survivors
 
 
 @pytest.mark.parametrize(

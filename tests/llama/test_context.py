@@ -95,27 +95,6 @@ def test_greedy_text_goes_on_the_same_after_a_cut(new_context: NewContext, token
     assert follow(context, 12) == again
 
 
-def test_clear_forgets_everything(context: Context, tokens: list[int]) -> None:
-    context.decode(tokens, 1)
-    context.clear()
-    assert context.n_past == 0
-    assert_true_to_the_library(context)
-    context.decode(tokens, 1)
-    assert context.n_past == len(tokens)
-
-
-def test_a_cut_to_what_is_there_keeps_the_rows(context: Context, tokens: list[int]) -> None:
-    context.decode(tokens, 1)
-    assert context.truncate(len(tokens))
-    context.logits(0)
-
-
-def test_native_time_is_counted(context: Context, tokens: list[int]) -> None:
-    before = context.native_ns
-    context.decode(tokens, 1)
-    assert context.native_ns > before
-
-
 # Cancelling
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -23,18 +22,13 @@ from app.engine.generator import Generator, Request
 from app.engine.interfaces import Strategy
 from app.engine.no_draft import NoDrafting
 from app.engine.types import AutoDraft, Draft, DraftParams, SamplingParams, Step
-from app.hardware.device_room import main_memory_room
 from app.llama.cancel import CancelFlag
 from app.llama.context import Context
-from app.llama.fitting.weighing import weighed
-from app.llama.footprint import can_measure, measure
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
-from app.llama.params import ContextParams, ModelParams
 from app.llama.sampler import SamplerChain
-from app.models.compatibility import check_pair
 from app.models.gguf import GgufHeader
 from app.models.memory_estimate import N_SNAPSHOTS, estimate_memory, n_saved_states
 from app.models.model_facts import ModelFacts, keeps_snapshots, model_facts
@@ -132,18 +126,6 @@ def test_what_was_read_before_a_state_is_not_read_again(hybrid: Model, new_conte
 
     assert cache.reuse(PROMPT) == context.n_past == 144
     assert native.llama_memory_seq_pos_max(context._memory, 0) == 143
-    assert_as_if_read_anew(cache, new_context(of=hybrid))
-
-
-def test_a_state_is_good_more_than_once(hybrid: Model, new_context: NewContext) -> None:
-    context = new_context(of=hybrid)
-    cache = TokenCache(context)
-    for parting in range(3):
-        for _ in cache.read([*PROMPT[:150], 40 + parting], cancelled=lambda: False):
-            pass
-        cache.evaluate((60, 61, 62), 1)
-        assert cache.rollback(cache.reuse([*PROMPT[:150], 90])) == 135
-
     assert_as_if_read_anew(cache, new_context(of=hybrid))
 
 
@@ -440,46 +422,6 @@ def test_every_architecture_is_as_llama_cpp_has_it() -> None:
 
     assert {"llama", "lfm2", "qwen35"} <= told.keys()
     assert told == {known: keeps_snapshots(GgufHeader(3, 0, {"general.architecture": known}, 0)) for known in told}
-
-
-def test_headers_tell_who_can_be_drafted_for(hybrid: Model, new_context: NewContext) -> None:
-    facts = facts_of(hybrid)
-    context = new_context(of=hybrid, n_snapshots=N_SNAPSHOTS)
-    assert facts.keeps_snapshots is (context.n_rollback > 0)
-    problems = check_pair(facts, facts).problems
-    # As a draft it writes token by token, of which none can be taken back.
-    assert facts.can_rollback or any("recurrent state" in problem for problem in problems)
-
-
-def test_a_draft_that_is_refused_leaves_no_states_behind(kept: Model) -> None:
-    # As a draft it cannot take back single tokens.
-    pair = load(kept.path, kept.path)
-    assert pair.drafter is None
-    assert (pair.target.n_rollback, pair.info.can_draft) == (0, False)
-    assert Machine(pair._context, None).answer(PROMPT[:40], 5, is_end=never).tokens
-    pair.close()
-
-
-def test_a_target_alone_keeps_no_states_for_drafts(kept: Model) -> None:
-    params = PairParams(kept.path, None, n_threads=1, n_ctx=256)
-    pair = load_pair(params, CancelFlag(), lambda *_: True)
-    assert (pair.target.n_rollback, pair.can_draft) == (0, False)
-    assert pair.info.why_plain(AutoDraft()) == "only a draft model could draft for it, and there is none"
-    pair.close()
-    room = main_memory_room(0).with_room(1 << 40)
-    held = weighed(params, (None, None), (room,), certain=math.inf)
-    assert held.target.states == facts_of(kept).state_bytes
-
-
-@pytest.mark.skipif(not can_measure(), reason="this build of llama.cpp cannot be asked")
-def test_states_are_counted_as_llama_cpp_counts_them(hybrid: Model) -> None:
-    def kept_bytes(n_snapshots: int) -> int:
-        parts = measure(hybrid.path, ModelParams(), ContextParams(256, 1, 1, n_snapshots=n_snapshots))
-        assert parts is not None
-        return sum(part.kv for part in parts)
-
-    facts = facts_of(hybrid)
-    assert kept_bytes(5) - kept_bytes(0) == 5 * facts.state_bytes * facts.keeps_snapshots
 
 
 def test_a_draft_that_is_set_aside_leaves_no_states_behind(kept: Model, tiny: Callable[..., Path]) -> None:

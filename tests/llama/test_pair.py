@@ -319,12 +319,6 @@ def test_more_context_than_the_model_was_trained_for_is_told(tiny: Callable[...,
     pair.close()
 
 
-def test_a_model_that_was_trained_for_no_whole_step_is_told_of_with_its_own_figure(tiny: Callable[..., Path]) -> None:
-    pair = load(tiny(llama__context_length=500), tiny(), n_ctx=512)
-    assert pair.notices == ["0 was trained for 500 tokens of context; 512 were asked for, 512 are used."]
-    pair.close()
-
-
 def test_a_context_that_becomes_longer_than_asked_is_told_and_has_batches_of_its_length(
     tiny: Callable[..., Path],
 ) -> None:
@@ -341,21 +335,3 @@ def test_a_context_too_short_for_anything_is_refused(
     with pytest.raises(UsageError, match="context setting"):
         load(tiny(), None, n_ctx=n_ctx)
     assert counted == NOTHING
-
-
-@pytest.mark.real_pair
-def test_a_real_model_of_another_family_is_told(real_model: Callable[[str], Path], demo_target: Path) -> None:
-    pair = load(demo_target, real_model("gemma-3-270m-q4_k_m.gguf"), n_ctx=256)
-    assert pair.drafter is None
-    assert 'The tokenizers differ: the target uses "gpt2", the draft "llama".' in pair.notices[0]
-    pair.close()
-
-
-@pytest.mark.real_pair
-def test_a_real_model_with_the_same_tokenizer_and_other_tokens_is_told(
-    real_model: Callable[[str], Path], demo_target: Path
-) -> None:
-    pair = load(demo_target, real_model("qwen2.5-coder-0.5b-instruct-q4_0.gguf"), n_ctx=256)
-    assert pair.drafter is None
-    assert "token 5 is " in pair.notices[0]
-    pair.close()

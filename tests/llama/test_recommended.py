@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from app.engine.types import SamplingParams
 from app.llama.library import native
 from app.models.gguf import read_header
 from app.settings.model_file import recommended
@@ -66,10 +65,3 @@ def test_a_real_answer_is_drawn_as_its_file_recommends(demo_target: Path, tmp_pa
     (notice,) = drawn["notices"]
     assert 'sampling.top_p is "-1.0"' in notice
     assert answer(model, "--temp", "0")["text"] == greedy["text"]
-
-
-def test_a_file_may_ask_for_greedy_answers(demo_target: Path, tmp_path: Path) -> None:
-    model = recommending(demo_target, tmp_path / "m.gguf", temp=0.0)
-
-    assert answer(model)["seed"] is None
-    assert answer(model, "--temp", str(SamplingParams().temperature), "--seed", "1")["seed"] == 1

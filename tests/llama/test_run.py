@@ -103,13 +103,6 @@ def test_what_was_measured_once_is_kept_for_the_next_run(own_folders: Path, tmp_
     assert json.loads(file.read_text()) != first, "what the answer has taught is kept as well"
 
 
-def test_no_draft_is_plain() -> None:
-    plain = json.loads(tandem("run", "--json", "--no-draft", *GREEDY, "Count to five.").stdout)
-
-    assert plain["text"].strip()
-    assert (plain["speculation"]["mode"], plain["timings"]["draft_n"]) == ("off", 0)
-
-
 def test_drafts_give_the_same_text_but_for_what_rounding_decides() -> None:
     drafted = ["--fixed", "n_max=4,p_min=0", "--repeat", "1"]
     raced = json.loads(tandem("compare", "--json", *drafted, *GREEDY, "Count to five.").stdout)["contenders"]
@@ -120,14 +113,6 @@ def test_drafts_give_the_same_text_but_for_what_rounding_decides() -> None:
         assert raced["fixed 4/0"]["text"] == raced["plain"]["text"]
     else:
         assert difference["near_tie"] is True
-
-
-def test_the_same_seed_gives_the_same_text() -> None:
-    flags = ["run", "--temp", "1", "--seed", "7", "--max-tokens", "12", "--no-draft", "--json", "Say something."]
-    first, second = (json.loads(tandem(*flags).stdout) for _ in range(2))
-
-    assert first["text"] == second["text"]
-    assert first["seed"] == 7
 
 
 def test_the_prompt_from_standard_input_and_from_a_file(tmp_path: Path) -> None:
@@ -167,13 +152,6 @@ def test_wishes_that_the_model_does_not_hear_are_told() -> None:
     named = [word for notice in told for word in notice.split() if word.startswith("--")]
     assert named == ["--thinking", "--reasoning-effort"]
     assert "--thinking changes nothing" in done.stderr
-
-
-def test_a_full_context_is_said() -> None:
-    done = tandem("run", "--no-draft", "--temp", "0", "--ctx", "256", "Write a very long story about the sea.")
-
-    assert done.returncode == 0
-    assert "the context of 256 tokens is full (--ctx)" in done.stderr
 
 
 def test_interrupt_stops_cleanly_with_counters() -> None:
@@ -246,9 +224,6 @@ class TestWrongInput:
     def test_a_foreign_file(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert "is not a GGUF model" in self.fails(capsys, 1, "run", "--target", __file__, "Hi")
 
-    def test_a_folder(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-        assert "is a folder" in self.fails(capsys, 1, "run", "--target", tmp_path, "Hi")
-
     @pytest.mark.parametrize(
         "arguments",
         [
@@ -278,12 +253,6 @@ class TestWrongInput:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
         self.fails(capsys, 2, *arguments)
 
-    def test_too_many_threads(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert "between 1 and 512" in self.fails(capsys, 2, "run", "--threads", "5000", "Hi")
-
-    def test_an_unknown_pair(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert 'Did you mean "demo"' in self.fails(capsys, 2, "run", "--pair", "demmo", "Hi")
-
     def test_a_prompt_longer_than_the_context(self, capsys: pytest.CaptureFixture[str]) -> None:
         said = self.fails(capsys, 1, "run", "--ctx", "256", "word " * 300)
         assert "tokens and the context holds 256" in said
@@ -294,9 +263,6 @@ class TestWrongInput:
         binary.write_bytes(b"\xff\xfe\x00")
 
         assert "is not UTF-8 text" in self.fails(capsys, 2, "run", "--prompt-file", binary)
-
-    def test_unknown_options_are_usage_errors(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert "No such option '--no-such-flag'" in self.fails(capsys, 2, "run", "--no-such-flag", "Hi")
 
 
 @pytest.mark.real_pair

@@ -83,8 +83,9 @@ def _favoured(draft: Draft, sample: Callable[[int], int], observe: Observe) -> V
     return verify(draft, choose, observe)
 
 
-@pytest.mark.parametrize("fault", [_believed, _favoured])
-@pytest.mark.parametrize("sampling", [DRAWS, PENALISED], ids=["drawn", "penalised"])
+@pytest.mark.parametrize(
+    ("fault", "sampling"), [(_believed, DRAWS), (_favoured, PENALISED)], ids=["drawn", "penalized"]
+)
 def test_a_verification_that_favours_drafts_is_found(
     pair: NativePair, monkeypatch: pytest.MonkeyPatch, fault: Callable[..., Verification], sampling: SamplingParams
 ) -> None:

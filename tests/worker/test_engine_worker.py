@@ -6,8 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,7 +18,7 @@ from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, F
 from app.settings.thinking import AS_TRAINED, Thinking
 from app.worker.commands import CancelSwitch, Progress
 from app.worker.counting import CountJob
-from app.worker.engine_worker import EngineWorker, _DraftFailures
+from app.worker.engine_worker import EngineWorker
 from app.worker.events import (
     Event,
     Failed,
@@ -37,7 +36,7 @@ from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair, FakePrompt
 
 if TYPE_CHECKING:
-    from app.engine.cache import TokenCache
+    pass
 
 QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=5)
 
@@ -230,13 +229,6 @@ class TestAnswers:
         assert finished.plan.drafter == "model"
         assert finished.plan.draft_params == DraftParams(3, 0, 0.0)
         assert finished.stats.draft_n_accepted == 6
-
-    def test_drafting_asked_for_without_a_draft_model_is_plain(self, harness: Harness) -> None:
-        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(), max_tokens=9)
-
-        finished = self.finish(harness, request, FakePair(FakeModel(mixing(1))))
-
-        assert (finished.plan.drafter, finished.plan.draft_params) == ("none", None)
 
     def test_a_stop_string_ends_the_answer_before_itself(self, harness: Harness) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, stops=("jk",))
@@ -493,11 +485,6 @@ class TestAutomatic:
         harness.worker.answer(request)
         return harness.until(Finished)
 
-    def test_an_answer_of_one_token_keeps_the_measurement(self, harness: Harness) -> None:
-        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
-        self.run(harness, pair, AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=1))
-        assert pair.remembered == 1
-
     def test_the_first_answer_measures_and_every_answer_is_remembered(self, harness: Harness) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=20)
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
@@ -582,16 +569,3 @@ class TestAutomatic:
         assert pair.info.why_plain(as_many.drafting) == ""
         assert pair.info.sources(as_many.drafting) == ("model",)
         assert pair.info.sources(AutoDraft()) == ("model", "ngram")
-
-
-def test_failures_of_the_draft_are_forgotten_also_where_its_cache_began_anew_meanwhile() -> None:
-    record = _DraftFailures()
-
-    def ended(native_ns: int, *, is_spent: bool = False) -> bool:
-        return record.keeps_failing(cast("TokenCache", SimpleNamespace(native_ns=native_ns, is_spent=is_spent)))
-
-    assert not ended(5, is_spent=True)
-    ended(1000)
-    for native_ns in range(1, 8):
-        ended(native_ns)
-    assert not ended(8, is_spent=True), "eight answers lie between"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import queue
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -140,22 +139,6 @@ def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -
     assert set(read) == {len(PROMPT) + 4}
     assert finished(seen).plan.mode != "off"
     assert riders.remembered == isinstance(drafting, AutoDraft)
-
-
-def test_what_was_plain_before_it_was_switched_on_belongs_to_the_answer() -> None:
-    told: list[list[float]] = []
-    long = replace(request(AutoDraft()), max_tokens=200)
-    for n_plain in (0, 100):
-        riders, rounds = pair(), iter(range(1000))
-        list(riders.calibrate(never))
-        drafts = functools.partial(lambda rounds, n: next(rounds) >= n, rounds, n_plain)
-        seen = list(answer(riders, 1, long, Controls(drafts=drafts), ticking()))
-        told.append([step.drafting.speedup for step in steps(seen) if step.drafting and step.drafting.speedup])
-
-    whole, second_half = told
-    assert whole[-1] != 1
-    # Half of it was as fast as plain decoding, for it was that.
-    assert abs(second_half[-1] - 1) < 0.7 * abs(whole[-1] - 1)
 
 
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])

@@ -16,7 +16,6 @@ import pytest
 from app.core.child import Ending, python_command, python_environment
 from app.core.errors import EngineLostError, ModelLoadError
 from app.engine.types import DraftParams, FinishReason
-from app.models.pair_info import PairInfo
 from app.worker.commands import Loader
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import (
@@ -24,14 +23,13 @@ from app.worker.events import (
     Failed,
     Finished,
     JobEnded,
-    JobProgressed,
     Loaded,
     LoadProgress,
     Notice,
     PromptProgress,
     Step,
 )
-from tests.worker.isolated.fake_process import MODULE, FakeJob, FakeLoader, FakeLook
+from tests.worker.isolated.fake_process import MODULE, FakeLoader, FakeLook
 from tests.worker.isolated.harness import ENDLESS, Harness, failed, finished, question, untimed
 
 
@@ -63,20 +61,6 @@ class TestTheSame:
         harness.engine.draft(True)
         harness.engine.answer(asked)
         assert finished(harness.until(Finished)[-1]).stats.draft_n > 0
-
-    def test_a_job_runs_on_the_pair_that_is_there(self, harness: Harness) -> None:
-        harness.engine.load(FakeLoader(n_ctx=77))
-        harness.until(Loaded)
-        harness.child.kill()
-        harness.until(Notice)
-        number = harness.engine.run(FakeJob())
-        answer = harness.engine.answer(question())
-
-        *_, progressed, ended = harness.until(JobEnded)
-        assert isinstance(progressed, JobProgressed)
-        assert isinstance(progressed.what, PairInfo)
-        assert ended == JobEnded(number, 77)
-        assert finished(harness.until(Finished, Failed)[-1]).request == answer
 
     def test_a_look_at_a_pair_that_was_lost_brings_back_neither_it_nor_its_process(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader(n_ctx=77))
@@ -172,13 +156,6 @@ class TestDeath:
         harness.child.kill()
 
         assert "while reading the prompt, by signal KILL" in failed(harness.until(Failed)[-1]).error.message
-
-    def test_before_it_said_a_word(self, harness: Harness) -> None:
-        harness.engine.load(FakeLoader(dies_at=1))
-        harness.until(Loaded)
-        harness.engine.answer(question())
-
-        assert "while reading the prompt, by signal ABRT" in failed(harness.until(Failed)[-1]).error.message
 
     def test_in_an_answer_and_the_next_one_loads_the_pair_again(self, harness: Harness, tmp_path: Path) -> None:
         harness.engine.load(FakeLoader(dies_at=4, mark=str(tmp_path / "mark")))

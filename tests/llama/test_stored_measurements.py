@@ -39,20 +39,6 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_what_was_learned_at_a_loss_is_kept_too(tmp_path: Path) -> None:
-    file = tmp_path / "memory.json"
-    memory = learned()
-    memory.gain = -0.3
-    memory.ledger.observe(1, 50 * 20e6, 20e6, drafted=True)
-    assert memory.ledger.balance < 0
-    stored_measurements.save_statistics(file, memory)
-    back = stored_measurements.load_statistics(file)
-
-    assert back is not None
-    assert back.gain == 0
-    assert back.ledger.allows_model, "a debt is another answer's"
-
-
 def test_what_nobody_tried_is_kept_as_unknown(tmp_path: Path) -> None:
     file = tmp_path / "memory.json"
     memory = learned()
@@ -66,10 +52,6 @@ def test_what_nobody_tried_is_kept_as_unknown(tmp_path: Path) -> None:
     assert (back.gain, back.idle_answers, back.n_looks) == (None, 5, 2)
     assert back.ledger.balance == 0.5
     assert back.costs.profile.widest == 8
-
-
-def test_a_first_run_has_none(tmp_path: Path) -> None:
-    assert stored_measurements.load_statistics(tmp_path / "none.json") is None
 
 
 @pytest.mark.parametrize(

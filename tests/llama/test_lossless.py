@@ -129,24 +129,3 @@ def test_a_comparison_in_the_middle_of_a_conversation(pair: NativePair) -> None:
     *_, finished = answer(pair, 2, replace(request, max_tokens=2))
     assert isinstance(finished, Finished)
     assert finished.stats.prompt_n == 1, "the chat's next prompt finds what it shares with the comparison"
-
-
-def test_the_next_question_reuses_as_much_and_reads_the_same_after_a_comparison(pair: NativePair) -> None:
-    asked = AnswerRequest((Message(Role.USER, "Name three colors."),), GREEDY, max_tokens=8)
-    compared_request = AnswerRequest((Message(Role.USER, "Count from one to twenty."),), GREEDY, max_tokens=8)
-
-    def next_answer(*, compares: bool) -> tuple[int, str]:
-        pair.target.rollback(0)
-        *_, first = answer(pair, 1, asked)
-        assert isinstance(first, Finished)
-        if compares:
-            sides = (Side(PLAIN, None), Side("everything", EVERYTHING))
-            list(CompareJob(compared_request, sides, rounds=1).run(pair, 2, never))
-        more = Message(Role.ASSISTANT, first.text), Message(Role.USER, "And three more?")
-        *_, second = answer(pair, 3, replace(asked, messages=(*asked.messages, *more)))
-        assert isinstance(second, Finished)
-        return second.stats.cache_n, second.text
-
-    without = next_answer(compares=False)
-    assert without[0] > 20
-    assert next_answer(compares=True) == without
