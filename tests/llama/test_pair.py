@@ -324,7 +324,7 @@ def test_a_context_that_becomes_longer_than_asked_is_told_and_has_batches_of_its
 ) -> None:
     pair = load(tiny(), tiny(), n_ctx=8)
     assert (pair.info.n_ctx, pair.target.n_batch) == (256, 256)
-    assert pair.notices == ["A context comes in steps of 256 tokens: 8 were asked for, 256 are used."]
+    assert pair.notices == ["Context rounded up from 8 to 256 tokens (a multiple of 256)."]
     pair.close()
 
 
