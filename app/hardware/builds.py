@@ -73,9 +73,9 @@ def _for_nvidia(gpu: Gpu, machine: Machine, python: str) -> list[Choice]:
     cuda = [*([Choice("cuda", ready)] if ready else []), Choice("cuda")]
     if ready is not None and version_key(ready["version"])[0] not in installed:
         major = version_key(ready["version"])[0]
-        note = f"It loads the libraries of the CUDA {major} toolkit, which is not installed here; install that first."
+        note = f"It needs the libraries of the CUDA {major} toolkit. Install that first."
         if machine.wsl:
-            note += " Inside WSL take the toolkit alone: the driver is that of Windows."
+            note += " In WSL, install the toolkit without a driver: Windows provides it."
         cuda[0] = Choice("cuda", ready, (note,))
         if machine.vulkan and not machine.wsl:
             # Vulkan comes with the driver: it works at once.
@@ -144,7 +144,7 @@ _VULKAN_WORDS = {
     "intel": ("intel", "arc"),
     "apple": ("apple",),
 }
-_ON_WINDOWS = "Type it in PowerShell, and end every Tandem first: Windows replaces no file that is in use."
+_ON_WINDOWS = "Run it in PowerShell after closing Tandem: Windows cannot replace files in use."
 _OWN_BACKEND = {"nvidia": "cuda", "amd": "rocm", "apple": "metal"}
 
 
@@ -284,7 +284,7 @@ def _processor_lack(machine: Machine, build: Built | None) -> str:
     if build is None:
         return "The installed llama.cpp cannot be loaded."
     if build.features and "AVX2" in machine.features and "AVX2" not in build.features:
-        return "This llama.cpp is built for any processor and leaves AVX2 of this one unused."
+        return "This llama.cpp is built for any CPU and does not use AVX2 of this one."
     return ""
 
 
@@ -320,7 +320,7 @@ def _when(best: Choice, second: Choice, machine: Machine) -> str:
     if second.wheel is None:
         return f"If there is no such wheel, build it; that needs {_needs(second, machine)}"
     if second.backend == best.backend:
-        return "Without a compiler, a build for any processor"
+        return "Without a compiler, a build for any CPU"
     return f"With {_title(second.backend)} instead. {' '.join(second.notes)}".strip().removesuffix(".")
 
 

@@ -61,7 +61,7 @@ def taking(who: str, taken: float, processors: int) -> str:
     """Who takes how much, as a clause; "" where that is no more than what every system does beside."""
     if taken < MUCH * processors:
         return ""
-    return f"{who} {taken:.1f} of {processors} processor{'s' * (processors != 1)} at the moment"
+    return f"{who} {taken:.1f} of {processors} CPU{'s' * (processors != 1)} now"
 
 
 def busy(processors: int) -> Busy | None:

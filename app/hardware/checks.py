@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from app.core.errors import AppError
-from app.core.units import GB, free_memory, gigabytes, memory_size
-from app.hardware.builds import Advice, Built, Usable, is_usable
+from app.core.units import GB, counted, free_memory, gigabytes, memory_size
+from app.hardware.builds import Advice, Built, Usable, is_usable, missed
 from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
 from app.hardware.system import Place
@@ -22,7 +22,7 @@ _SCARCE_DISK, _NO_DISK = 5 * GB, GB // 2
 _LEAST_COLUMNS, _LEAST_ROWS = 60, 16
 # Instructions that decide how fast a processor is here; llama.cpp lists many more.
 _TELLING = ("AVX2", "AVX512", "AMX_INT8", "NEON", "DOTPROD", "MATMUL_INT8", "SVE")
-_IN_WSL = "WSL shows NVIDIA cards only, by the driver of Windows; for others run Tandem on Windows itself."
+_IN_WSL = "WSL supports NVIDIA GPUs only. For others, run Tandem on Windows."
 _MAKERS = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
 
 
@@ -124,6 +124,22 @@ def worst(sections: Iterable[Section]) -> State:
     return "problem" if "problem" in states else "warning" if "warning" in states else "ok"
 
 
+def summary(facts: Facts, sections: Iterable[Section]) -> list[str]:
+    """Return the most important finding as one line, and the command that fixes it."""
+    found = [line for section in sections for line in section.lines if line.state in ("problem", "warning")]
+    found.sort(key=lambda line: line.state != "problem")
+    gpus = missed(facts.machine.gpus, facts.devices)
+    if gpus and facts.advice is not None and facts.advice.urgent:
+        n = 1 + sum(line.label not in ("graphics", "build") for line in found)
+        first, commands = f"your {gpus[0].name} is not used", [facts.advice.command]
+    elif found:
+        n, first = len(found), found[0].text or found[0].other
+        commands = [hint.strip() for hint in found[0].hint if hint.startswith("  ")]
+    else:
+        return ["No problems found."]
+    return [f"{counted(n, 'problem')}: {first}", *(f"  {command}" for command in commands[:1])]
+
+
 def views(facts: Facts) -> Section:
     """The machine on the left, llama.cpp on the right."""
     machine = facts.machine
@@ -136,13 +152,13 @@ def views(facts: Facts) -> Section:
         if d.kind in ("gpu", "igpu")
     ]
     lines += [
-        Line("ok", "device", "", f"{d.name}, {d.description}: the processor, taken only where it is named")
+        Line("ok", "device", "", f"{d.name}, {d.description}, a software renderer on the CPU: used only if named")
         for d in facts.devices
         if d.kind == "software"
     ]
     lines.append(_build(facts))
     lines += [Line("warning", "tool", trouble) for trouble in machine.troubles]
-    hint = "It decides which devices llama.cpp sees."
+    hint = "This variable limits the devices that llama.cpp sees."
     lines += [Line("warning", "setting", "", name, (hint,)) for name in facts.hidden]
     return Section("this machine has", tuple(lines), other="llama.cpp can use", whose="llama.cpp")
 
@@ -161,7 +177,7 @@ def screen(facts: Facts) -> Section:
     """What the terminal can do."""
     t = facts.terminal
     if not t.live:
-        return Section("terminal", (Line("ok", "terminal", "the output does not go to one"),))
+        return Section("terminal", (Line("ok", "terminal", "output is not a terminal"),))
     through = f" in {t.multiplexer}" if t.multiplexer else ""
     lines = [Line("ok", "terminal", f"{t.name}{through}"), _size(t), _colours(t)]
     if t.unicode:
@@ -184,18 +200,18 @@ def _processor(facts: Facts) -> Line:
     if machine.logical_cores != machine.physical_cores:
         text += f", {machine.logical_cores} threads"
     if machine.translated:
-        hint = ("This Python is made for Intel and runs translated, many times slower: install one for arm64.",)
-        return Line("problem", "processor", text, hint=hint)
+        hint = ("This Python is built for Intel and runs under Rosetta, many times slower. Install Python for arm64.",)
+        return Line("problem", "CPU", text, hint=hint)
     used = [name for name in _TELLING if facts.build is not None and name in facts.build.features]
     devices = [device.name for device in facts.devices if device.kind in ("cpu", "accel")]
-    return Line("ok", "processor", text, ", ".join([*devices, *used]))
+    return Line("ok", "CPU", text, ", ".join([*devices, *used]))
 
 
 def _memory(facts: Facts) -> Line:
     text = free_memory(facts.machine.ram_available, facts.machine.ram_total)
     other = next((free_memory(d.free_bytes, d.total_bytes) for d in facts.devices if d.kind == "cpu"), "")
     if facts.machine.ram_available < _SCARCE_RAM:
-        hint = ("Little is free: end other programs, or choose a small pair.",)
+        hint = ("Close other programs, or choose a smaller pair.",)
         return Line("warning", "memory", text, other, hint)
     return Line("ok", "memory", text, other)
 
@@ -205,7 +221,7 @@ def _graphics(gpu: Gpu, facts: Facts) -> Line:
     if gpu.total_bytes is not None:
         parts.append(free_memory(gpu.free_bytes, gpu.total_bytes))
     elif gpu.integrated:
-        parts.append("shares main memory")
+        parts.append("shares RAM")
     takes = f" (up to CUDA {gpu.api})" if gpu.api else ""
     parts.append(f"driver {gpu.driver}{takes}" if gpu.driver else "no driver")
     parts += [f"with {gpu.toolkit}"] if gpu.toolkit else []
@@ -213,17 +229,17 @@ def _graphics(gpu: Gpu, facts: Facts) -> Line:
     if is_usable(gpu, facts.devices, facts.machine.gpus):
         return Line("ok", "graphics", text, "yes")
     if not gpu.driver or gpu.driver.startswith("nouveau"):
-        hint = (f"llama.cpp needs {_MAKERS[gpu.vendor]}'s own driver for it; install that.",)
+        hint = (f"Install {_MAKERS[gpu.vendor]}'s own driver; llama.cpp needs it.",)
         return Line("warning", "graphics", text, "no", hint)
     if gpu.integrated and gpu.vendor != "apple":
-        return Line("ok", "graphics", text, "no; little is lost")
+        return Line("ok", "graphics", text, "no; integrated, so little is lost")
     return Line("warning", "graphics", text, "no")
 
 
 def _own_or_shared(device: Listed) -> str:
     if device.kind == "gpu":
         return free_memory(device.free_bytes, device.total_bytes)
-    return f"up to {memory_size(device.total_bytes)} of main memory" if device.total_bytes else "shares main memory"
+    return f"up to {memory_size(device.total_bytes)} of RAM" if device.total_bytes else "shares RAM"
 
 
 def _build(facts: Facts) -> Line:
@@ -246,18 +262,18 @@ def _place(place: Place) -> Line:
     room = f", {gigabytes(place.free_bytes)} free" if place.free_bytes is not None else ""
     text = f"{place.path}{room}"
     if not place.writable:
-        return Line("problem", place.label, text, hint=("It cannot be written: change its owner or its permissions.",))
+        return Line("problem", place.label, text, hint=("Not writable: change its owner or permissions.",))
     if place.free_bytes is not None and place.free_bytes < _NO_DISK:
-        return Line("problem", place.label, text, hint=("The disk is full: make room.",))
+        return Line("problem", place.label, text, hint=("The disk is full. Delete something.",))
     if place.free_bytes is not None and place.free_bytes < _SCARCE_DISK:
-        return Line("warning", place.label, text, hint=("There is little room for models.",))
+        return Line("warning", place.label, text, hint=("Little space for models.",))
     return Line("ok", place.label, text)
 
 
 def _size(t: Terminal) -> Line:
     text = f"{t.columns} columns, {t.rows} rows"
     if t.columns < _LEAST_COLUMNS or t.rows < _LEAST_ROWS:
-        hint = (f"The chat wants at least {_LEAST_COLUMNS} columns and {_LEAST_ROWS} rows: make the window larger.",)
+        hint = (f"The chat needs {_LEAST_COLUMNS} columns and {_LEAST_ROWS} rows. Enlarge the window.",)
         return Line("warning", "size", text, hint=hint)
     return Line("ok", "size", text)
 

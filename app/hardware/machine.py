@@ -96,7 +96,7 @@ def _processor(reader: Reader) -> str:
     elif system.name == "windows":
         processors = system.registry(PROCESSOR_KEY)
         name = str(processors[0].get("ProcessorNameString", "")) if processors else ""
-    return clean(name) or f"{system.arch or 'unknown'} processor"
+    return clean(name) or f"{system.arch or 'unknown'} CPU"
 
 
 def _features(system: System) -> tuple[str, ...]:

@@ -179,7 +179,7 @@ class _Finder:
             ]
             fitting = next((wish for wish in wishes if self._fits(wishes=wish)), None)
             name = fitting.draft_device if fitting is not None else MAIN
-            where = "the processor" if name == MAIN else name
+            where = "the CPU" if name == MAIN else name
             yield Offer(f"the draft on {where}", gain, "slower drafts", ("--draft-device", name), fitting is not None)
         # Earlier states are kept for the draft model's sake.
         alone = plan(replace(self.target, snapshots=0), None, self.rooms, self.wishes).fits
@@ -221,9 +221,9 @@ class _Finder:
         left = self.target.layers - offloaded(self.target, n)
         draft = self.draft.total if self.draft is not None and flags else 0
         return Offer(
-            f"{n} of {self.target.n_layers} layers on the card{', the draft on the processor' if flags else ''}",
+            f"{n} of {self.target.n_layers} layers on the GPU{', the draft on the CPU' if flags else ''}",
             left + draft,
-            "the processor computes the rest, many times slower",
+            "the CPU computes the rest, many times slower",
             ("--gpu-layers", str(n), *flags),
             True,
         )

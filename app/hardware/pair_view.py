@@ -154,10 +154,10 @@ def _hints(error: AppError) -> tuple[str, ...]:
 
 def _where(model: ModelPlace) -> str:
     if model.on_cpu:
-        return f"all {model.layers} layers on the processor"
+        return f"all {model.layers} layers on the CPU"
     if model.in_part:
         left = model.layers - model.layers_offloaded
-        return f"{model.layers_offloaded} of {model.layers} layers on {model.device}, {left} on the processor"
+        return f"{model.layers_offloaded} of {model.layers} layers on {model.device}, {left} on the CPU"
     return f"all {model.layers} layers on {model.device}"
 
 
@@ -174,10 +174,10 @@ def _recommended(found: Recommended) -> list[Line]:
 
 
 def _room(need: DeviceNeed, view: PairView) -> Line:
-    label = "main memory" if need.device == MAIN else need.device
+    label = "RAM" if need.device == MAIN else need.device
     free, room = memory_size(need.free_bytes), memory_size(need.room_bytes)
     text = f"{memory_size(need.need_bytes)} needed, {free} free, {room} of it for models"
-    how = "by llama.cpp's own reckoning" if view.measured else "by the headers, within a few percent"
+    how = "estimated by llama.cpp" if view.measured else "estimated from the headers, within a few percent"
     if need.fits:
         return Line("ok", label, text, how)
-    return Line("problem", label, text, how, ("It does not fit. Take one of these:", *view.offers))
+    return Line("problem", label, text, how, ("It does not fit. Choose one:", *view.offers))

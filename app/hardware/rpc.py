@@ -93,8 +93,8 @@ def ask(endpoint: Endpoint, seconds: float = _SECONDS) -> RpcServer:
         RemoteError: It is not there, does not answer in time, is not such a server or speaks another version.
     """
     deadline = time.monotonic() + seconds
-    address = resolve(endpoint, deadline)
     try:
+        address = resolve(endpoint, deadline)
         with socket.create_connection(address, timeout=_left(deadline)) as connection:
             talk = _Talk(endpoint, connection, deadline)
             version = talk.hello()

@@ -28,9 +28,9 @@ class Situation:
         threads: Given to llama.cpp.
         cores: Physical ones of the machine.
         conditions: Of the processor at the moment.
-        card: A graphics processor that this build can use; "" if there is none.
+        gpu: A GPU that this build can use; "" if there is none.
         software: Names of devices that the processor plays.
-        unused_card: One that it cannot use, where it uses none; "" if there is none.
+        unused_gpu: One that it cannot use, where it uses none; "" if there is none.
         command: Installs a build that could; "" where there is none.
         draft_n_ctx_train: Tokens that the draft was trained for; 0 where not known.
         resident: Share of the target's file that is in memory; None where not known.
@@ -41,17 +41,17 @@ class Situation:
     threads: int
     cores: int
     conditions: Conditions = field(default_factory=Conditions)
-    card: str = ""
+    gpu: str = ""
     software: tuple[str, ...] = ()
-    unused_card: str = ""
+    unused_gpu: str = ""
     command: str = ""
     draft_n_ctx_train: int = 0
     resident: float | None = None
     measured: Measured | None = None
 
     @property
-    def uses_processor(self) -> bool:
-        """Whether any layer is computed by the processor."""
+    def uses_cpu(self) -> bool:
+        """Any layer is on the CPU."""
         return any(model.layers_offloaded < model.layers for model in self.pair.models)
 
     @property
@@ -69,7 +69,7 @@ class Cause:
         text: What is so, as a sentence.
         factor: What it multiplies the time of an answer by; for the order only, unless it was measured.
         measured: Whether the factor was measured on this machine.
-        hint: What mends it; commands begin with two spaces.
+        hint: The fix; commands begin with two spaces.
     """
 
     label: str
@@ -97,19 +97,19 @@ def _paged(s: Situation) -> Cause | None:
     if not short:
         return None
     need = short[0]
-    where = "main memory" if need.device == MAIN else need.device
+    where = "RAM" if need.device == MAIN else need.device
     text = (
-        f"It needs {memory_size(need.need_bytes)} of {where}, and {memory_size(need.free_bytes)} are free: what does "
-        "not fit is fetched again for every token, as a rule many times slower."
+        f"It needs {memory_size(need.need_bytes)} of {where}, and {memory_size(need.free_bytes)} are free. The "
+        "rest is read again for every token, usually many times slower."
     )
     return Cause("memory", text, _WEIGHT_PAGED, measured=False, hint=s.pair.offers or ("  tandem setup",))
 
 
 def _no_gpu(s: Situation) -> Cause | None:
-    if not s.unused_card or not s.command:
+    if not s.unused_gpu or not s.command:
         return None
-    slower = "the graphics inside the processor" if s.card else "the processor"
-    text = f"The {s.unused_card} is not used: this llama.cpp is built without support for it. As a rule, a card is "
+    slower = "the integrated GPU" if s.gpu else "the CPU"
+    text = f"The {s.unused_gpu} is not used: this llama.cpp is built without support for it. A GPU is usually "
     return Cause(
         "build",
         text + f"several times faster than {slower}.",
@@ -122,10 +122,10 @@ def _no_gpu(s: Situation) -> Cause | None:
 def _on_cpu(s: Situation) -> Cause | None:
     """Whether a card that could be used is not, by a flag."""
     target = s.pair.target
-    if not s.card or target is None or not target.on_cpu:
+    if not s.gpu or target is None or not target.on_cpu:
         return None
-    text = f"All layers are on the processor, and {s.card} is there. As a rule, a card is several times faster."
-    return Cause("target", text, _WEIGHT_NO_GPU, measured=False, hint=(f"  --device {s.card}",))
+    text = f"All layers are on the CPU although {s.gpu} is available, which is usually several times faster."
+    return Cause("target", text, _WEIGHT_NO_GPU, measured=False, hint=(f"  --device {s.gpu}",))
 
 
 def _software(s: Situation) -> Cause | None:
@@ -135,8 +135,8 @@ def _software(s: Situation) -> Cause | None:
         return None
     flag = "--device" if there[0].role == TARGET else "--draft-device"
     text = (
-        f"The {there[0].role} is on {there[0].device}, which is no card: the processor plays one there, as a rule tens "
-        "of times slower than it computes otherwise."
+        f"The {there[0].role} is on {there[0].device}, a software renderer on the CPU, usually tens of times slower "
+        "than the CPU itself."
     )
     return Cause("software", text, _WEIGHT_SOFTWARE, measured=False, hint=(f"  {flag} cpu",))
 
@@ -147,8 +147,8 @@ def _in_part(s: Situation) -> Cause | None:
         return None
     left = target.layers - target.layers_offloaded
     text = (
-        f"{left} of {target.layers} layers of the target are on the processor, and every token waits for them. As a "
-        "rule, drafting gains nothing then."
+        f"{left} of {target.layers} layers of the target are on the CPU, and every token waits for them. Drafting "
+        "usually gives no speedup then."
     )
     weight = 1 + _WEIGHT_IN_PART * left / target.layers
     hint = ("Make all of them fit:", "  --gpu-layers auto --ctx 4096", "  tandem setup")
@@ -162,8 +162,8 @@ def _draft_on_cpu(s: Situation) -> Cause | None:
     # Over a network a drafted token would wait for longer than it saves.
     if set(target.device.split(", ")) & set(s.software) or target.device.startswith("RPC"):
         return None
-    where = "on the processor" if draft.on_cpu else "partly on the processor"
-    text = f"The draft is {where}, the target on {target.device}. As a rule, the draft belongs on the card, whole."
+    where = "on the CPU" if draft.on_cpu else "partly on the CPU"
+    text = f"The draft is {where}, the target on {target.device}. The draft is usually fastest whole on the GPU."
     hint = (f"  --draft-device {target.device.split(', ')[0]}",)
     if s.measured is None or not s.measured.draft_ns:
         return Cause("draft", text, _WEIGHT_DRAFT_ON_CPU, measured=False, hint=hint)
@@ -194,8 +194,8 @@ def _short(s: Situation) -> Cause | None:
     if reach >= target.n_ctx:
         return None
     text = (
-        f"The draft reaches {reach:,} tokens back, the target {target.n_ctx:,}. Beyond that the draft's guesses are "
-        "worth little, as a rule."
+        f"The draft has a context of {reach:,} tokens, the target {target.n_ctx:,}. Beyond that, few drafted tokens "
+        "are accepted."
     )
     return Cause("context", text, _WEIGHT_SHORT, measured=False, hint=(f"  --ctx {reach}",))
 
@@ -214,67 +214,67 @@ _WEIGHT_COLD = 1.1
 
 
 def _threads(s: Situation) -> Cause | None:
-    if not s.uses_processor:
+    if not s.uses_cpu:
         return None
     quota = s.conditions.quota
     allowed = min(s.conditions.usable, s.conditions.usable if quota is None else max(1, int(quota)))
     if s.threads > allowed:
         text = (
-            f"{s.threads} threads share {allowed} processor{'s' * (allowed != 1)} that this process may use; as a rule "
-            "they wait for each other in every layer."
+            f"{s.threads} threads share {allowed} CPU{'s' * (allowed != 1)} that this process may use; they "
+            "usually wait for each other in every layer."
         )
         return Cause("threads", text, s.threads / allowed, measured=False, hint=(f"  --threads {allowed}",))
     if s.threads > s.cores:
-        text = f"{s.threads} threads on {s.cores} cores: two on one core slow each other down, as a rule."
+        text = f"{s.threads} threads on {s.cores} cores: two on one core usually slow each other down."
         return Cause("threads", text, _WEIGHT_SIBLINGS, measured=False, hint=(f"  --threads {s.cores}",))
     return None
 
 
 def _throttled(s: Situation) -> Cause | None:
     share = s.conditions.throttled
-    if not s.uses_processor or share is None or share < _CUT:
+    if not s.uses_cpu or share is None or share < _CUT:
         return None
     quota = s.conditions.quota
-    limit = f" of {quota:g} processors" if quota is not None else ""
+    limit = f" of {quota:g} CPUs" if quota is not None else ""
     text = f"The container's quota{limit} ran out in {share:.0%} of its time slices."
-    hint = "Give the container more processor time, or take fewer threads:"
+    hint = "Give the container more CPU time, or use fewer threads:"
     fewer = max(1, min(s.threads, int(quota)) if quota is not None else s.threads // 2)
     return Cause("quota", text, 1 / max(0.1, 1 - share), measured=True, hint=(hint, f"  --threads {fewer}"))
 
 
 def _busy(s: Situation) -> Cause | None:
     taken = s.conditions.busy.others if s.conditions.busy is not None else 0.0
-    return _shared(s, "load", "Other programs take", taken, "End what runs beside it.")
+    return _shared(s, "load", "Other programs use", taken, "Close other programs.")
 
 
 def _another_tandem(s: Situation) -> Cause | None:
     taken = s.conditions.busy.tandems if s.conditions.busy is not None else 0.0
-    return _shared(s, "tandem", "Another Tandem is at work and takes", taken, "Wait until it has answered.")
+    return _shared(s, "tandem", "Another Tandem uses", taken, "Wait until it has answered.")
 
 
 def _shared(s: Situation, label: str, who: str, taken: float, hint: str) -> Cause | None:
     n = s.conditions.processors
     told = taking(who, taken, n)
-    if not s.uses_processor or not told:
+    if not s.uses_cpu or not told:
         return None
-    return Cause(label, f"{told}, which are missing here.", 1 + taken / n, measured=False, hint=(hint,))
+    return Cause(label, f"{told}.", 1 + taken / n, measured=False, hint=(hint,))
 
 
 def _capped(s: Situation) -> Cause | None:
     cap = s.conditions.clock_cap
-    if not s.uses_processor or cap is None or cap > _CAPPED:
+    if not s.uses_cpu or cap is None or cap > _CAPPED:
         return None
-    text = f"The processor's clock is limited to {cap:.0%} of its highest, by a power-saving mode or by heat."
+    text = f"The CPU clock is limited to {cap:.0%} of its maximum, by power saving or heat."
     hint = ("Choose the performance power profile; on battery, plug it in.",)
     return Cause("clock", text, 1 / cap, measured=False, hint=hint)
 
 
 def _heat(s: Situation) -> Cause | None:
     events = s.conditions.heat_events
-    if not s.uses_processor or not events:
+    if not s.uses_cpu or not events:
         return None
-    text = f"The processor slowed itself down because of heat {events:,} times since the system began."
-    hint = ("Let it cool: free the vents, or take fewer threads with --threads.",)
+    text = f"The CPU throttled because of heat {events:,} times since boot."
+    hint = ("Improve cooling, or use fewer threads with --threads.",)
     return Cause("heat", text, _WEIGHT_HEAT, measured=False, hint=hint)
 
 
@@ -316,7 +316,7 @@ def _big_draft(s: Situation) -> Cause | None:
     return Cause("draft size", text, usual / real, measured=True, hint=hint)
 
 
-def _dear_batches(s: Situation) -> Cause | None:
+def _expensive_batches(s: Situation) -> Cause | None:
     """Whether checking several tokens at once takes as long as one after the other, so that no draft can win."""
     m = s.measured
     if m is None or len(m.rows) < 2 or m.best_speed(_GOOD, 0.0) >= _NOTICEABLE or m.has_helped:
@@ -328,14 +328,14 @@ def _dear_batches(s: Situation) -> Cause | None:
     )
     if m.cannot_pay:
         text += " N-gram drafting is used where it is nearly always right."
-    hint = ("More cores or a card change that; so does a target of more bits (BF16, Q8_0).",)
+    hint = ("More cores, a GPU, or a target with more bits (BF16, Q8_0) helps.",)
     return Cause("batches", text, _NOTICEABLE, measured=False, hint=hint)
 
 
 def _idle_draft(s: Situation) -> Cause | None:
     """Whether automatic drafting leaves the draft model out on these costs, and nothing above says why."""
     m = s.measured
-    if m is None or not m.draft_ns or len(m.rows) < 2 or _big_draft(s) or _dear_batches(s):
+    if m is None or not m.draft_ns or len(m.rows) < 2 or _big_draft(s) or _expensive_batches(s):
         return None
     if not m.cannot_pay:
         return None
@@ -343,7 +343,7 @@ def _idle_draft(s: Situation) -> Cause | None:
         f"{sentence(m.off)} A batch of 2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}× the time of one, and a "
         f"drafted token {m.draft_ns / m.plain_ns:.2f}×."
     )
-    hint = ("A smaller draft changes that, more cores, a card, or a target of more bits (BF16, Q8_0).",)
+    hint = ("A smaller draft, more cores, a GPU, or a target with more bits (BF16, Q8_0) helps.",)
     return Cause("draft off", text, _NOTICEABLE, measured=False, hint=hint)
 
 
@@ -355,10 +355,7 @@ def _rejected(s: Situation) -> Cause | None:
     if usual < _NOTICEABLE * now:
         # A better one would gain nothing either; what does is said above.
         return None
-    text = (
-        f"A drafted token is right {m.acceptance:.0%} of the time, measured; {_GOOD:.0%} is usual for code in a "
-        "well-matched pair."
-    )
+    text = f"Measured acceptance is {m.acceptance:.0%}; {_GOOD:.0%} is usual for code in a well-matched pair."
     hint = ("Take a draft of the same family, or a temperature nearer to 0:", f"  tandem pairs find {quoted(s.source)}")
     return Cause("acceptance", text, usual / now, measured=True, hint=hint)
 
@@ -370,13 +367,13 @@ def _grown(s: Situation) -> Cause | None:
     factor = m.plain_ns / m.least_ns
     text = (
         f"A token took {m.plain_ns / 1e6:.1f} ms in the last answer, and {m.least_ns / 1e6:.1f} ms in the fastest one "
-        "here: something else takes the machine's time now."
+        "here: something else uses the machine now."
     )
-    hint = ("End what runs beside it, then measure again:", "  tandem tune")
+    hint = ("Close other programs, then benchmark again:", "  tandem tune")
     return Cause("slower now", text, factor, measured=True, hint=hint)
 
 
-_COSTS = (_big_draft, _dear_batches, _idle_draft, _rejected, _grown)
+_COSTS = (_big_draft, _expensive_batches, _idle_draft, _rejected, _grown)
 
 
 _LOOKS = (*_PLACEMENT, *_PROCESSOR, *_COSTS)
@@ -389,12 +386,12 @@ def diagnose(s: Situation) -> tuple[Cause, ...]:
 
 
 def slow_section(situation: Situation, causes: Sequence[Cause]) -> Section:
-    """What was measured of the pair, then every cause with what mends it, the dearest first."""
+    """What was measured of the pair, then every cause with the fix, the dearest first."""
     lines = [_speed(situation.measured)]
     lines += [Line("warning", cause.label, _text(cause), hint=cause.hint) for cause in causes]
     if not causes:
-        lines.append(Line("ok", "causes", "nothing was found that slows this pair down"))
-    return Section("its speed, and what costs most", tuple(lines))
+        lines.append(Line("ok", "causes", "none found"))
+    return Section("speed and causes", tuple(lines))
 
 
 def _text(cause: Cause) -> str:
@@ -404,7 +401,7 @@ def _text(cause: Cause) -> str:
 def _speed(measured: Measured | None) -> Line:
     if measured is None:
         hint = ("  tandem tune",)
-        return Line("ok", "measured", "nothing yet: the first answer measures, or at once", hint=hint)
+        return Line("ok", "measured", "not yet; the first answer benchmarks, or now:", hint=hint)
     parts = [f"{rate(measured.tokens_per_second)} without drafts", *filter(None, [measured.drafting])]
     if measured.draft_ns:
         parts.append(f"a drafted token costs {measured.draft_ns / measured.plain_ns:.2f}× a token without draft")

@@ -117,7 +117,7 @@ def test_windows_has_fewer_cuda_wheels(driver: str, name: str) -> None:
     assert "Visual Studio" in given.other_needs
     (note,) = given.notes
     assert "PowerShell" in note
-    assert "end every Tandem" in note
+    assert "after closing Tandem" in note
 
 
 @pytest.mark.parametrize(("system", "tools"), [("darwin", "xcode-select"), ("linux", "needs a C++ compiler.")])
@@ -136,9 +136,7 @@ def test_without_toolkit_and_vulkan_the_toolkit_is_asked_for() -> None:
     given = advised(machine(replace(RTX, toolkit="", api="13.0"), vulkan=False))
 
     assert given.command == ready_made("cu130")
-    assert given.notes == (
-        "It loads the libraries of the CUDA 13 toolkit, which is not installed here; install that first.",
-    )
+    assert given.notes == ("It needs the libraries of the CUDA 13 toolkit. Install that first.",)
 
 
 def test_no_cuda_wheel_for_this_processor() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import ModelLoadError
-from app.hardware.checks import Line, places, views, worst
+from app.hardware.checks import Line, places, summary, views, worst
 from app.hardware.gpus import Gpu
 from app.hardware.system import Place, place
 from tests.cli.doctor_facts import ADVICE, CPU, FACTS, GIB, RTX, SECTIONS, line, with_gpu
@@ -17,7 +17,7 @@ from tests.machines import FakeBuild, FakeDevice
 
 def test_a_good_machine_is_all_ok() -> None:
     assert worst(section(FACTS) for section in SECTIONS) == "ok"
-    assert line(views(FACTS), "processor").other == "CPU, AVX2"
+    assert line(views(FACTS), "CPU").other == "CPU, AVX2"
     assert line(views(FACTS), "memory").text == "20 GB of 24 GB free"
 
 
@@ -33,6 +33,14 @@ def test_an_unused_card_comes_with_the_command() -> None:
         "Or build it:",
         "  pip build",
     )
+
+
+def test_the_summary_names_the_worst_and_its_command() -> None:
+    unused = with_gpu(advice=ADVICE)
+    assert summary(FACTS, [views(FACTS)]) == ["No problems found."]
+    assert summary(unused, [views(unused)]) == ["1 problem: your RTX 4090 is not used", "  pip install cuda-build"]
+    full = replace(unused, places=(Place("cache", Path("/c"), True, 1 << 20),), advice=None)
+    assert summary(full, [views(full), places(full)])[0].startswith("2 problems: /c, ")
 
 
 def test_a_used_card_is_ok_and_its_device_is_listed() -> None:
@@ -74,7 +82,7 @@ def test_what_the_library_complained_about_is_shown() -> None:
 def test_a_translated_python_is_a_problem() -> None:
     facts = replace(FACTS, machine=replace(FACTS.machine, translated=True))
 
-    assert line(views(facts), "processor").state == "problem"
+    assert line(views(facts), "CPU").state == "problem"
 
 
 def test_a_card_that_the_processor_plays_is_named_as_what_it_is() -> None:
@@ -82,9 +90,9 @@ def test_a_card_that_the_processor_plays_is_named_as_what_it_is() -> None:
     section = views(replace(FACTS, devices=(played, CPU)))
 
     assert line(section, "device").other == (
-        "Vulkan0, llvmpipe (LLVM 15.0.6, 256 bits): the processor, taken only where it is named"
+        "Vulkan0, llvmpipe (LLVM 15.0.6, 256 bits), a software renderer on the CPU: used only if named"
     )
-    assert line(section, "processor").other.startswith("CPU, ")
+    assert line(section, "CPU").other.startswith("CPU, ")
 
 
 def test_scarce_memory_silent_tools_and_hidden_devices_are_warnings() -> None:

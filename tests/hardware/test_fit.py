@@ -368,7 +368,7 @@ def test_a_card_that_the_draft_alone_fills_is_left_to_the_target() -> None:
 
     assert found.flags[2:] == ("--draft-device", "cpu")
     assert found.suffices
-    assert "the draft on the processor" in found.what
+    assert "the draft on the CPU" in found.what
     n = int(found.flags[1])
     assert n > 0
     assert plan(need(19), need(1.5), rooms, Wishes(gpu_layers=n, draft_device="cpu")).fits

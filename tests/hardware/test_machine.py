@@ -30,7 +30,7 @@ def test_a_bare_machine_has_a_processor_and_memory() -> None:
 def test_a_machine_that_tells_nothing_is_still_described() -> None:
     machine = look(FakeSystem("freebsd", "riscv64"))
 
-    assert machine.cpu == "riscv64 processor"
+    assert machine.cpu == "riscv64 CPU"
     assert machine.gpus == ()
 
 

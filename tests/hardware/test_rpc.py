@@ -181,7 +181,7 @@ def test_a_name_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
 
     with pytest.raises(RemoteError, match="the network's name server does not answer"):
-        ask(Endpoint("host", 5), 0.1)
+        ask(Endpoint("host", 5), 0.5)
     never.set()
 
 

@@ -23,6 +23,7 @@ from app.cli.installer import installer
 from app.cli.interrupt import imported_whole
 from app.cli.output import LOOKING, StatusLine, clear_status, obeys_codes
 from app.core.errors import CatalogError, ModelLoadError, UsageError
+from app.core.printable import printable
 
 if TYPE_CHECKING:
     from app.hardware.checks import Facts, Section, State
@@ -47,7 +48,7 @@ def doctor(args: argparse.Namespace) -> int:
     with imported_whole():
         from app.cli.doctor.hub_section import hub_section
         from app.cli.doctor.own_files import own_files
-        from app.hardware.checks import places, screen, versions, views, worst
+        from app.hardware.checks import places, screen, summary, versions, views, worst
         from app.hardware.pair_view import pair_section
         from app.hardware.slow_causes import diagnose, slow_section
 
@@ -62,10 +63,11 @@ def doctor(args: argparse.Namespace) -> int:
     state = worst(sections)
     clear_status()
     if getattr(args, "json", False):
-        print(json.dumps(as_json(facts, sections, state, pair, causes)))
+        print(json.dumps(as_json(facts, sections, state, pair, causes, summary(facts, sections)[0])))
     else:
         columns = min(facts.terminal.columns or _WIDEST, _WIDEST)
         colour = facts.terminal.live and facts.terminal.colours > 0 and obeys_codes()
+        print(*map(printable, summary(facts, sections)), "", sep="\n")
         print("\n".join(render(sections, columns=columns, colour=colour)))
     return 1 if state == "problem" else 0
 
@@ -157,12 +159,13 @@ def _places() -> tuple[Place, ...]:
 
 
 def as_json(
-    facts: Facts, sections: Sequence[Section], state: State, pair: PairView, causes: Sequence[Cause]
+    facts: Facts, sections: Sequence[Section], state: State, pair: PairView, causes: Sequence[Cause], headline: str = ""
 ) -> dict[str, Any]:
     """Everything as one JSON value: both views as they were read, and each line as it is printed."""
     return {
         "version": __version__,
         "state": state,
+        "summary": headline,
         "machine": asdict(facts.machine),
         "llama": {
             "build": _plain(facts.build),

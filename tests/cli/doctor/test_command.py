@@ -63,7 +63,7 @@ def test_json_holds_what_the_sections_say(monkeypatch: pytest.MonkeyPatch, capsy
     assert run(monkeypatch, with_gpu(advice=ADVICE), json=True) == 0
 
     said = json.loads(capsys.readouterr().out)
-    assert said["state"] == "warning"
+    assert (said["state"], said["summary"]) == ("warning", "1 problem: your RTX 4090 is not used")
     assert said["machine"]["gpus"][0]["name"] == "RTX 4090"
     assert said["llama"]["devices"][0]["name"] == "CPU"
     assert said["advice"]["command"] == "pip install cuda-build"

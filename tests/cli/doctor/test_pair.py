@@ -70,15 +70,15 @@ def test_every_layer_on_a_card() -> None:
     assert line(section, "draft").text == "Small, all 25 layers on CUDA0"
     assert line(section, "target").other == "weights 3.7 GB, KV cache 0.9 GB (8,192 tokens, f16), buffers 0.1 GB"
     assert line(section, "CUDA0").text == "5.4 GB needed, 22.4 GB free, 21.6 GB of it for models"
-    assert line(section, "main memory").text == "48 MB needed, 29.8 GB free, 26.8 GB of it for models"
+    assert line(section, "RAM").text == "48 MB needed, 29.8 GB free, 26.8 GB of it for models"
     assert worst([section]) == "ok"
 
 
 def test_some_layers_and_a_draft_on_the_processor() -> None:
     section = pair_section(view(Wishes(gpu_layers=20, draft_device=MAIN)))
 
-    assert line(section, "target").text == "Big, 20 of 29 layers on CUDA0, 9 on the processor"
-    assert line(section, "draft").text == "Small, all 25 layers on the processor"
+    assert line(section, "target").text == "Big, 20 of 29 layers on CUDA0, 9 on the CPU"
+    assert line(section, "draft").text == "Small, all 25 layers on the CPU"
 
 
 def test_layers_that_were_asked_for_beyond_what_there_are() -> None:
@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_a_problem_with_the_offers() -> None:
     found = line(section, "CUDA0")
     assert (found.state, found.hint[1]) == ("problem", "--ctx 4096: shorter")
     assert "4.7 GB free, 3.9 GB of it for models" in found.text
-    assert found.other.startswith("by the headers")
+    assert found.other.startswith("estimated from the headers")
 
 
 def test_what_the_model_file_recommends_is_listed_and_what_does_not_count_is_a_warning() -> None:
@@ -151,7 +151,7 @@ def test_a_card_that_is_not_used_and_the_build_that_would_use_it(demo_target: Pa
     _, situation = look(with_gpu(advice=replace(ADVICE, urgent=urgent)), target=str(demo_target))
 
     assert situation is not None
-    assert (situation.card, situation.unused_card, situation.command) == ("", "RTX 4090", command)
+    assert (situation.gpu, situation.unused_gpu, situation.command) == ("", "RTX 4090", command)
     assert (situation.software, situation.draft_n_ctx_train) == ((), 0)
 
 
@@ -161,7 +161,7 @@ def test_a_device_that_the_processor_plays_is_no_card(demo_target: Path) -> None
     _, situation = look(replace(FACTS, devices=(played, *FACTS.devices)), target=str(demo_target))
 
     assert situation is not None
-    assert (situation.software, situation.card, situation.unused_card) == (("Vulkan0",), "", "")
+    assert (situation.software, situation.gpu, situation.unused_gpu) == (("Vulkan0",), "", "")
 
 
 @pytest.mark.native
@@ -337,7 +337,7 @@ def test_a_pair_by_name(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
     def looked(args: argparse.Namespace, _: Facts) -> tuple[PairView, Situation | None]:
         seen.append(args.pair)
-        return view(), Situation(view(), 64, 8, card="CUDA0")
+        return view(), Situation(view(), 64, 8, gpu="CUDA0")
 
     monkeypatch.setattr(doctor_pair, "look_at_pair", looked)
     assert command.doctor(parse_args(["doctor", "big"])) == 0
