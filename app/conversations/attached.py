@@ -1,7 +1,7 @@
-"""A prompt with texts in front of it, files or pastes, as one message.
+"""A prompt with files and pastes in front of it, as one message.
 
-The message is the model's and the store's; whoever shows it takes it apart again. A text stands in a fence under its
-name, and the question refers to it by that name, so no other Markdown is taken for one.
+Each text stands in a fence below its name, and the question refers to it by that name, so no other Markdown is taken
+for one. `split` takes a message apart again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Attachment:
     """A text in front of a question.
 
     Attributes:
-        name: One line; of a file as it was typed.
-        text: All of it.
-        is_file: Whether the question says `@name`; a paste is referred to as `[name]`.
+        name: One line; a file's path as typed.
+        text: The whole text.
+        is_file: Whether the question refers to it as `@name`, not as `[name]`.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Attachment:
 
     @property
     def reference(self) -> str:
-        """How the question refers to it."""
+        """The reference in the question."""
         return file_reference(self.name) if self.is_file else f"[{self.name}]"
 
     @property
@@ -43,22 +43,22 @@ class Attachment:
 
 
 def file_reference(path: str) -> str:
-    """A path as it stands in a prompt."""
+    """Return a path as it stands in a prompt."""
     return quoted_reference(path) if _NEEDS_QUOTES.search(path) else f"@{path}"
 
 
 def quoted_reference(path: str) -> str:
-    """The same in quotes, whether it needs them or not; a quotation mark in it is written twice."""
+    """Return a path in quotes; a quotation mark in it is doubled."""
     return '@"' + path.replace('"', '""') + '"'
 
 
 def compose(question: str, attachments: Sequence[Attachment]) -> str:
-    """The message; `split` takes it apart where the question refers to every attachment."""
+    """Return the message; `split` takes it apart if the question refers to every attachment."""
     return "".join(map(_block, attachments)) + question
 
 
 def split(message: str) -> tuple[str, tuple[Attachment, ...]]:
-    """The question and what stands before it; `compose` makes the same message of them again."""
+    """Return the question and its attachments, of which `compose` makes the same message."""
     found = []
     at = 0
     while block := _BLOCK.match(message, at):
@@ -66,36 +66,31 @@ def split(message: str) -> tuple[str, tuple[Attachment, ...]]:
         at = block.end()
     question = message[at:]
     attachments = tuple(_attachment(block, question) for block in found)
-    # Anything else that looks like it is what somebody wrote, and stays as it is.
+    # Anything else that looks so was typed, and stays whole.
     if not all(_is_referred_to(each, question) for each in attachments) or compose(question, attachments) != message:
         return message, ()
     return question, attachments
 
 
 def joined(first: str, then: str) -> str:
-    """Two messages as one: their questions below each other, behind all that stands before them."""
+    """Join two messages: all attachments, then both questions."""
     (question, before), (more, behind) = split(first), split(then)
     return compose(f"{question}\n{more}".strip("\n"), (*before, *behind))
 
 
 def joined_as_it_stands(first: str, text: str) -> str:
-    """A message with a text below its question, of which `split` takes nothing away, whatever it looks like."""
+    """Append a text to the question of a message; `split` takes no attachment from the text."""
     question, before = split(first)
     return compose(f"{question}\n{text}" if question or split(text)[1] else text, before)
 
 
 def question_of(message: str) -> str:
-    """What was typed."""
+    """Return the question of a message."""
     return split(message)[0]
 
 
 def in_other_words(question: str, words: Mapping[str, str]) -> str:
-    """A question with other words for what it refers to: at once, for the words of one may be another's reference.
-
-    Args:
-        question: What was typed.
-        words: By reference.
-    """
+    """Replace references in a question, all at once: a new text may look like another reference."""
     references = "|".join(map(re.escape, words))
     return re.sub(references, lambda found: words[found[0]], question) if words else question
 

@@ -1,8 +1,4 @@
-"""Why an answer is not whole, or why a prompt has none, kept beside the numbers.
-
-The numbers of an answer say why it ended; those of a prompt say why nothing came of it. The tables are as they always
-were: a Tandem that does not look for this reads the file all the same, and this one learns it of older files too.
-"""
+"""Why an answer is incomplete, or why a prompt has none; stored among the numbers of the message."""
 
 from __future__ import annotations
 
@@ -16,17 +12,12 @@ from app.engine.types import FinishReason
 _NAMES = _REASON, _REPEATS, _ERROR, _AT_LIMIT = "reason", "repeats", "error", "at_limit"
 _REASONS = {reason.value: reason for reason in FinishReason}
 _MOST = 1000
-"""Characters of a sentence that is shown; a file from anywhere may hold more."""
+"""Characters of a sentence; an imported file may hold more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong, as it was told.
-
-    Attributes:
-        message: What happened.
-        hint: What the user can do about it.
-    """
+    """An error as it was shown."""
 
     message: str
     hint: str = ""
@@ -34,13 +25,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How it came that there is no more text.
+    """Why a message has no more text.
 
     Attributes:
-        reason: Why the model stopped writing; None if it failed, or that is not known.
-        repeats: Consecutive occurrences of the last block, if they ended the answer; else 0.
-        failure: What went wrong; None if nothing did.
-        at_limit: Whether the context that was full could not have been longer.
+        reason: Why the model stopped; None if it failed or is unknown.
+        repeats: Repetitions of the last block that ended the answer; else 0.
+        failure: The error, if any.
+        at_limit: Whether the full context could not be longer.
     """
 
     reason: FinishReason | None = None
@@ -53,7 +44,7 @@ UNKNOWN = Ending()
 
 
 def ending_in(numbers: Mapping[str, Any]) -> Ending:
-    """What the numbers of a message say; they may come from a file, so what cannot be meant is left out."""
+    """Return the ending in the numbers of a message; ignore invalid values of an imported file."""
     reason, repeats, error = (numbers.get(name) for name in (_REASON, _REPEATS, _ERROR))
     failure = None
     if isinstance(error, dict) and isinstance(message := error.get("message"), str) and message.strip():
@@ -68,7 +59,7 @@ def ending_in(numbers: Mapping[str, Any]) -> Ending:
 
 
 def numbers_of(reason: FinishReason, repeats: int = 0, *, at_limit: bool = False) -> dict[str, Any]:
-    """What `ending_in` reads, of an answer that has ended."""
+    """Return the numbers of an answer that ended, for `ending_in`."""
     more = {_REPEATS: repeats, _AT_LIMIT: at_limit}
     return {_REASON: reason.value, **{name: said for name, said in more.items() if said}}
 
@@ -79,10 +70,10 @@ def repeated(times: int) -> str:
 
 
 def numbers_of_failure(error: AppError) -> dict[str, Any]:
-    """What `ending_in` reads, of one that has failed."""
+    """Return the numbers of an answer that failed, for `ending_in`."""
     return {_ERROR: {"message": error.message, "hint": error.hint}}
 
 
 def without_ending(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of an answer that went on since."""
+    """Return the numbers of an answer without its ending."""
     return {name: value for name, value in numbers.items() if name not in _NAMES}

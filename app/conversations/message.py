@@ -1,4 +1,4 @@
-"""A conversation as plain values."""
+"""Messages as a model reads them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Role(Enum):
-    """Who speaks."""
+    """The author of a message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -16,12 +16,12 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn.
+    """One message.
 
     Attributes:
-        role: Who speaks.
-        content: The text, without any reasoning.
-        reasoning: What the model thought before it said so.
+        role: Its author.
+        content: The text without reasoning.
+        reasoning: The model's reasoning before the text.
     """
 
     role: Role
@@ -31,11 +31,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An answer that ended early, as far as it got.
+    """An answer that ended early and is continued.
 
     Attributes:
-        text: What was said; with the space at its end, behind which the answer goes on.
-        reasoning: The model's thinking; what was thought while nothing was said yet goes on too.
+        text: Its text, with trailing spaces.
+        reasoning: Its reasoning, continued where there is no text yet.
     """
 
     text: str

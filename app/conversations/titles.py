@@ -8,16 +8,16 @@ import unicodedata
 from app.core.printable import printable
 
 MAX_COLUMNS = 100
-"""Of a title that a list shows, cut further where it has less room."""
+"""Of a title in a list."""
 WHOLE = 200
-"""Columns of a title where there is no list that it must fit into."""
+"""Columns of a title in a file."""
 _LONGEST_PROMPT = 4000
-"""Characters that are looked at; a pasted file is not read to its end for a title."""
+"""Characters that a title is made from."""
 _LONGEST = 200
-"""Characters of a title that somebody chose."""
+"""Characters of a title that the user chose."""
 _ELLIPSIS = "…"
 _CLAUSES = (re.compile("[;:] "), re.compile(", "))
-"""What ends a clause; that which ends a larger one first."""
+"""Ends of clauses, larger ones first."""
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _LEAD = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d+[.)]\s+)+")
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
@@ -26,10 +26,7 @@ _EMPHASIS = re.compile(r"(\*\*\*|\*\*|\*|___|__|~~|`+)(?=\S)(.+?)(?<=\S)\1")
 
 
 def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
-    """One line of at most so many columns; empty if the text holds nothing readable.
-
-    The first line of prose, without Markdown, cut between words; the first line of code where there is only code.
-    """
+    """Return the first line of prose without Markdown, or of code, cut to the columns; "" without any text."""
     lines = printable(text[:_LONGEST_PROMPT]).splitlines()
     prose: list[str] = []
     code: list[str] = []
@@ -42,12 +39,12 @@ def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
     for line in (*map(_plain, prose), *map(_one_line, code)):
         if any(character.isalnum() for character in line):
             return fit(line, columns)
-    # Not a letter anywhere: an emoji or "???" still names the conversation better than nothing.
+    # An emoji or "???" is better than no title.
     return fit(_one_line(" ".join(lines)), columns)
 
 
 def fit(text: str, columns: int) -> str:
-    """The text, cut between words and with an ellipsis if it is wider than so many terminal columns."""
+    """Cut a text between words, with an ellipsis, if it is wider than so many columns."""
     if not text or width(text) <= columns:
         return text
     used, end = 0, 0
@@ -64,18 +61,18 @@ def fit(text: str, columns: int) -> str:
 
 
 def in_brief(text: str, columns: int) -> str:
-    """The text, or as many of its first clauses as fit into so many columns; all of it where not even one does."""
+    """Return as many clauses as fit into the columns; the whole text if none does."""
     ends = (each.start() for clause in _CLAUSES for each in reversed(list(clause.finditer(text))))
     return next((text[:end] for end in (len(text), *ends) if width(text[:end]) <= columns), text)
 
 
 def width(text: str) -> int:
-    """Terminal columns of one line."""
+    """Return the terminal columns of a line."""
     return sum(map(_columns, text))
 
 
 def one_line(text: str) -> str:
-    """A title that somebody chose: printable, on one line, of bounded length."""
+    """Return a chosen title, printable, on one line and of bounded length."""
     return _one_line(printable(text[: 4 * _LONGEST]))[:_LONGEST].rstrip()
 
 
@@ -90,6 +87,6 @@ def _one_line(text: str) -> str:
 
 
 def _plain(line: str) -> str:
-    """A line of Markdown as its reader sees it."""
+    """Return a line without Markdown."""
     line = _TAG.sub(" ", _LINK.sub(r"\1", _LEAD.sub("", line)))
     return _one_line(_EMPHASIS.sub(r"\2", line))

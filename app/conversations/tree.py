@@ -1,4 +1,4 @@
-"""A conversation as a tree of messages: every edit and every new answer is a branch, and one path is the active one."""
+"""A conversation as a tree of messages: edits and new answers are branches, and one path is active."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from app.conversations.ending import UNKNOWN, Ending
 from app.conversations.message import Message, Role
 
 Document = Mapping[str, Any]
-"""A small JSON object, such as the settings of a conversation or the numbers of an answer."""
+"""A small JSON object: the settings of a conversation or the numbers of an answer."""
 
 
 class State(Enum):
-    """How far a message got."""
+    """The state of a message."""
 
     WRITING = "writing"
-    """An answer on its way, here or in another Tandem."""
+    """An answer that is being written, here or by another Tandem."""
     COMPLETE = "complete"
     STOPPED = "stopped"
     """The user stopped it."""
@@ -29,36 +29,36 @@ class State(Enum):
 
     @property
     def can_continue(self) -> bool:
-        """Whether the answer ended before its end."""
+        """Whether the answer ended early."""
         return self in (State.STOPPED, State.CUT, State.FAILED)
 
 
 TELLING = (State.CUT, State.FAILED)
-"""The answers that are asked why they are not whole; the others' states say everything."""
+"""States whose `Ending` says why the answer is incomplete."""
 _LONGEST_NAME = 200
-"""Characters of a model name that is shown; an imported file may hold more."""
+"""Characters of a model name; an imported file may hold more."""
 
 
 def model_in(numbers: Document) -> str:
-    """Return the target model's name from the numbers of an answer; "" where it is not known."""
+    """Return the target model's name from the numbers of an answer; "" if unknown."""
     name = numbers.get("target")
     return name[:_LONGEST_NAME] if isinstance(name, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One message in its place.
+    """One message of the tree.
 
     Attributes:
-        id: Of the message; greater than its parent's.
-        parent: What it replies to; None for the first of a branch.
-        role: Who speaks.
-        text: What was said, without reasoning.
-        reasoning: The model's thinking.
-        state: How far it got.
+        id: Id of the message; greater than its parent's.
+        parent: Id of the message it replies to; None for the first one.
+        role: Its author.
+        text: The text without reasoning.
+        reasoning: The model's reasoning.
+        state: Whether it is complete.
         created: Seconds since 1970.
-        ending: Why an answer is not whole, or why a prompt has none, as far as that is known.
-        model: Name of the target model that wrote an answer; "" where it is not known.
+        ending: Why an answer is incomplete, or why a prompt has none, if known.
+        model: Name of the target model that wrote an answer; "" if unknown.
     """
 
     id: int
@@ -77,7 +77,7 @@ class Node:
         return State.CUT if self.state is State.WRITING else self.state
 
     def says_as(self, other: Node) -> bool:
-        """Whether another one is the same message, and as far."""
+        """Return whether another node has the same id, state and text."""
         return (self.id, self.state, self.text) == (other.id, other.state, other.text)
 
 
@@ -87,7 +87,7 @@ class Tree:
 
     Attributes:
         nodes: By id, parents before their children, siblings in the order they were made.
-        leaf: The last message of the active branch; None while nothing was said.
+        leaf: Id of the last message of the active branch; None without messages.
     """
 
     nodes: Mapping[int, Node] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Tree:
         return self.path_to(self.leaf)
 
     def path_to(self, node_id: int | None) -> tuple[Node, ...]:
-        """The messages that lead to one, itself included. Raises KeyError for an unknown message."""
+        """Return the messages down to one, itself included. Raises KeyError for an unknown one."""
         found = []
         while node_id is not None:
             node = self.nodes[node_id]
@@ -108,7 +108,7 @@ class Tree:
         return tuple(reversed(found))
 
     def siblings(self, node_id: int) -> tuple[Node, ...]:
-        """The branches at the place of a message, itself among them, oldest first."""
+        """Return the replies to a message's parent, itself included, oldest first."""
         return tuple(self._children[self.nodes[node_id].parent])
 
     def answer_before(self, node_id: int) -> Node | None:
@@ -119,19 +119,16 @@ class Tree:
         return self.nodes[parent] if parent is not None else None
 
     def has_replies(self, node_id: int) -> bool:
-        """Whether anything was said after a message."""
+        """Return whether a message has replies."""
         return node_id in self._children
 
     def replies(self, node_id: int) -> tuple[Node, ...]:
-        """What was said directly after a message, oldest first."""
+        """Return the replies to a message, oldest first."""
         return tuple(self._children.get(node_id, ()))
 
     @property
     def opening(self) -> str:
-        """The prompt that a conversation is called after, "" without any.
-
-        That is the first one; where it was never answered, the newest of those that were put in its place.
-        """
+        """The prompt that gives the title: the first one, or the newest in its place if it was never answered."""
         first = next((node for node in self.nodes.values() if node.role is Role.USER), None)
         if first is None:
             return ""
@@ -143,24 +140,24 @@ class Tree:
         return any(reply.text.strip() and reply.state is not State.FAILED for reply in replies)
 
     def newest_leaf(self, node_id: int) -> int:
-        """The end of the branch through a message, always taking the newest turn."""
+        """Return the end of the newest branch through a message."""
         while children := self._children.get(node_id):
             node_id = children[-1].id
         return node_id
 
     def switched(self, node_id: int) -> Tree:
-        """The tree with a branch through the message active; unchanged if it already is on the active one."""
+        """Return the tree with a branch through the message active; unchanged if it already is."""
         if self.nodes[node_id] in self.path:
             return self
         return replace(self, leaf=self.newest_leaf(node_id))
 
     def with_node(self, node: Node) -> Tree:
-        """The tree with a message put in, active from then on, or with one of the same id replaced in its place."""
+        """Return the tree with a new active message, or with the one of the same id replaced."""
         is_new = node.id not in self.nodes
         return Tree({**self.nodes, node.id: node}, node.id if is_new else self.leaf)
 
     def without(self, node_id: int, leaf: int | None) -> Tree:
-        """The tree without a message that has no replies, and another leaf active."""
+        """Return the tree without a message that has no replies, and with another leaf active."""
         return Tree({key: node for key, node in self.nodes.items() if key != node_id}, leaf)
 
     @cached_property
@@ -173,11 +170,11 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What somebody has typed.
+    """A prompt of the history.
 
     Attributes:
-        text: What the model reads of it; where nothing was said, as it stood in the line.
-        said: Whether it is a prompt; else it gave way to something else.
+        text: The message, or the discarded text as typed.
+        said: Whether it was sent, not discarded.
     """
 
     text: str
@@ -189,12 +186,12 @@ class Summary:
     """One line in the list of conversations.
 
     Attributes:
-        id: Of the conversation; 0 for one that is not in a store.
-        title: One line; empty while nothing was said.
+        id: Id of the conversation; 0 outside a store.
+        title: One line; "" without messages.
         named: Whether the user chose the title.
-        pinned: Whether it stands above the others.
+        pinned: Whether it is at the top of the list.
         created: Seconds since 1970.
-        updated: When something was last said.
+        updated: Time of the last message.
     """
 
     id: int
@@ -207,13 +204,13 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Everything about one conversation but the numbers of its answers.
+    """A conversation without the numbers of its answers.
 
     Attributes:
         summary: Its line in the list.
-        tree: What was said.
-        settings: System prompt, sampling, pair; whoever reads them checks them.
-        draft: What was typed and not sent.
+        tree: Its messages.
+        settings: System prompt, sampling, pair; unchecked.
+        draft: The unsent prompt.
     """
 
     summary: Summary
@@ -224,11 +221,11 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A conversation as it travels between a store and a file.
+    """A conversation with the numbers of its answers, for files.
 
     Attributes:
-        conversation: All of it.
-        stats: The numbers of its answers, by message.
+        conversation: The conversation.
+        stats: Numbers by message id.
     """
 
     conversation: Conversation
@@ -236,5 +233,5 @@ class Transcript:
 
 
 def said(nodes: Iterable[Node]) -> tuple[Message, ...]:
-    """The messages as a model reads them: without the space behind them, and without those that have no text."""
+    """Return the messages with text as a model reads them, without spaces at the end."""
     return tuple(Message(node.role, node.text.rstrip(), node.reasoning.strip()) for node in nodes if node.text.strip())

@@ -26,7 +26,7 @@ _FORMATS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 
 def export(args: argparse.Namespace) -> int:
-    """Write conversations; see the module."""
+    """Write conversations to a file or to standard output."""
     given = vars(args)
     which: str | None = given.get("conversation")
     output: Path | None = given.get("output")
@@ -52,7 +52,7 @@ def export(args: argparse.Namespace) -> int:
 
 
 def _listed(form: str) -> tuple[str, str, str]:
-    """What a list of all is, in words, and its text; an empty one where there is no file yet. See `_exported`."""
+    """Return a description, the text and a note of the list of all conversations."""
     known: Sequence[Summary] = ()
     if not is_gone(conversations_file()):
         with closing(_open(None)) as store:
@@ -61,7 +61,7 @@ def _listed(form: str) -> tuple[str, str, str]:
 
 
 def _exported(which: str | None, form: str, *, everything: bool) -> tuple[str, str, str]:
-    """The conversations that are meant, in words, their text, and what is to be said of it, "" for nothing."""
+    """Return a description, the text and a note ("" for none) of the chosen conversations."""
     with closing(_open(which)) as store:
         known = store.summaries()
         chosen = known if everything else [_choose(known, which)]
@@ -88,12 +88,11 @@ def _open(which: str | None) -> Store:
 
 
 def _nothing(which: str | None) -> AppError:
-    """There is none; whoever named one has named what is not there, as with any other name."""
     return (AppError if which is None else UsageError)("There are no conversations yet.", "tandem opens the chat.")
 
 
 def _choose(known: Sequence[Summary], which: str | None) -> Summary:
-    """The conversation that is meant. Raises UsageError if none is called so, or several are."""
+    """Return the conversation of that number or title. Raises UsageError for none or several."""
     if not known:
         raise _nothing(which)
     if which is None:
@@ -114,7 +113,6 @@ def _render(transcripts: Sequence[Transcript], form: str) -> str:
 
 
 def _beside(transcripts: Sequence[Transcript]) -> str:
-    """That Markdown has not all of it, where it has not: whoever keeps that alone would lose the rest."""
     n = sum(map(n_left_out, transcripts))
     them = "it" if n == 1 else "them"
     return f"{n:,} message{'s' * (n != 1)} of other branches left out; --format json has {them}." if n else ""
@@ -142,7 +140,7 @@ def _list_as_json(known: Sequence[Summary]) -> str:
 
 
 def _write(output: Path, text: str, *, force: bool) -> None:
-    """Write all of it or nothing, and never over a file that nobody said to overwrite."""
+    """Write the whole file or nothing; never overwrite without --force."""
     try:
         (atomic.write if force else atomic.create)(output, text.encode())
     except FileExistsError as error:

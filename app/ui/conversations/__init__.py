@@ -1,5 +1,5 @@
-"""The conversations to choose from.
+"""The list of conversations.
 
-list     one line each             picker       the list with the line that searches it
-sidebar  the picker beside the chat                title_input  where one gets another title
+list     one line each             picker  the list with its search line and the title editor
+sidebar  the picker beside the chat  screen  the picker on the full screen
 """

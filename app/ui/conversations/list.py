@@ -1,4 +1,4 @@
-"""The conversations to choose from."""
+"""The list of conversations."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Row:
 
     Attributes:
         conversation: Its id.
-        title: Its title, as it is.
-        updated: When something was last said, in seconds since 1970.
-        pinned: Whether it stands above the others.
-        is_open: Whether it is the one that goes on.
-        excerpt: Where a search has found its words; None without a search.
-        in_title: Whether that is the title.
-        message: The id of the message where it has.
+        title: Its title.
+        updated: Time of the last message, in seconds since 1970.
+        pinned: Whether it is at the top.
+        is_open: Whether it is open in the chat.
+        excerpt: The hit of a search; None without a search.
+        in_title: Whether the hit is in the title.
+        message: Id of the message with the hit.
     """
 
     conversation: int
@@ -53,19 +53,17 @@ class Row:
 
 
 class ConversationList(Widget):
-    """A line for each, two in a narrow list where a title is that long, and with a search one for what it has found.
-
-    Only what is in sight is drawn.
+    """Show a line for each conversation, and its hit in a search; draw only visible lines.
 
     Args:
-        at_once: Whether a click takes the line, not the second one.
+        at_once: Whether the first click takes a line.
     """
 
     class Taken(Message):
         """The chosen line was clicked."""
 
     class Changed(Message):
-        """Another one is chosen."""
+        """Another line was chosen."""
 
     def __init__(self, *, at_once: bool = False) -> None:
         super().__init__()
@@ -81,24 +79,24 @@ class ConversationList(Widget):
         return self._rows[self._at] if self._rows else None
 
     def show(self, rows: Sequence[Row], empty: str, chosen: int | None = None) -> None:
-        """Show these.
+        """Show rows.
 
         Args:
-            rows: What to show.
-            empty: What to say if there are none.
-            chosen: The id of the one to choose; None keeps the place in the list.
+            rows: From top to bottom.
+            empty: Text without rows.
+            chosen: Id of the chosen conversation; None keeps the place.
         """
         self._rows, self._empty = rows, empty
         ids = [row.conversation for row in rows]
         self._choose(ids.index(chosen) if chosen in ids else self._at)
 
     def move(self, by: int) -> None:
-        """Choose the one so many lines below."""
+        """Choose the row so many lines below."""
         self._choose(self._at + by)
 
     @property
     def page(self) -> int:
-        """How many are in sight."""
+        """Number of visible rows."""
         return max(1, len(self._in_sight()))
 
     def on_resize(self) -> None:
@@ -141,18 +139,18 @@ class ConversationList(Widget):
 
     @property
     def _is_searched(self) -> bool:
-        """Whether keys go here, by way of the line that searches."""
+        """Whether the search line has the focus."""
         return isinstance(self.parent, Widget) and self.parent.has_focus_within
 
     def _lines(self, at: int) -> int:
-        """How many lines one of them takes."""
+        """Return the lines of a row."""
         row, width = self._rows[at], self.size.width
         if row.excerpt is not None:
             return 2 + len(_found(row, width))
         return len(_narrow_title(row, width)) if width < _NARROW else 1
 
     def _in_sight(self) -> range:
-        """Those that can be seen, the last perhaps in part."""
+        """Return the visible rows, the last one perhaps in part."""
         end, left = self._top, self.size.height
         while end < len(self._rows) and left > 0:
             left -= self._lines(end)
@@ -160,7 +158,7 @@ class ConversationList(Widget):
         return range(self._top, end)
 
     def _first_above(self, last: int) -> int:
-        """The first one in sight where another one is the last that is seen whole."""
+        """Return the first visible row if another one is the last whole row."""
         first, left = last, self.size.height - self._lines(last)
         while first and (left := left - self._lines(first - 1)) >= 0:
             first -= 1
@@ -184,7 +182,7 @@ def _title(row: Row, width: int, ago: str, *, chosen: bool) -> Content:
 
 
 def _beside(row: Row, width: int, ago: str = "") -> str:
-    """What stands to the right of a title, as wide for any age."""
+    """Return the text to the right of a title, equally wide for any age."""
     if width < _NARROW:
         return f" {_PINNED} " if row.pinned else " "
     words = [word for word, is_so in (("open", row.is_open), ("pinned", row.pinned)) if is_so]
@@ -198,7 +196,7 @@ def _title_room(row: Row, width: int) -> int:
 
 
 def _narrow_title(row: Row, width: int, *, chosen: bool = False) -> list[Content]:
-    """The title, and its rest in a second line where nothing else stands below it."""
+    """Return the title, in two lines if no hit stands below it."""
     mark = MARK if chosen else _OPEN if row.is_open else " "
     room = _title_room(row, width)
     title = _name(row).stylize("bold" if chosen or row.is_open else "")
@@ -215,14 +213,14 @@ def _narrow_title(row: Row, width: int, *, chosen: bool = False) -> list[Content
 
 
 def _name(row: Row) -> Content:
-    """The title, with the hits of a search in it."""
+    """Return the title with marked hits."""
     if row.excerpt is not None and row.excerpt.text == row.title:
         return _marked(row.excerpt)
     return Content(printable(row.title) or _UNTITLED)
 
 
 def _found(row: Row, width: int) -> list[Content]:
-    """What was found, in a line of its own where the title does not say it already."""
+    """Return the line of a hit, unless the title shows it."""
     if row.excerpt is None or row.in_title:
         return []
     if row.excerpt.text == row.title and cell_len(row.title) <= _title_room(row, width):
@@ -230,13 +228,13 @@ def _found(row: Row, width: int) -> list[Content]:
     found = _marked(row.excerpt).stylize_before("$quiet")
     start, end = row.excerpt.marks[0] if row.excerpt.marks else (0, 0)
     if found[:end].cell_length > width - _MARGIN - _GAP:
-        # What was found must be in sight, whatever stands before it.
+        # The hit must be visible.
         found = Content.assemble(("…", "$quiet"), found[max(0, start - _BEFORE) :])
     return [Content.assemble(" " * _MARGIN, cut(found, max(0, width - _MARGIN - 1)))]
 
 
 def _marked(excerpt: Excerpt) -> Content:
-    """The excerpt with its hits as the text that stands out."""
+    """Return an excerpt with marked hits."""
     line = Content(_still(excerpt.text))
     for start, end in excerpt.marks:
         line = line.stylize("bold $foreground underline", start, end)
@@ -244,5 +242,5 @@ def _marked(excerpt: Excerpt) -> Content:
 
 
 def _still(text: str) -> str:
-    """The text without what would steer the terminal, every character in its place."""
+    """Replace unprintable characters by spaces, to keep positions."""
     return "".join(character if printable(character) == character else " " for character in text)

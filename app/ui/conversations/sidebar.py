@@ -1,4 +1,4 @@
-"""The conversations beside the one that goes on."""
+"""The list of conversations beside the chat."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.ui.widgets.words import Word, Words
 
 
 class Sidebar(Vertical):
-    """Empty until the store is open: the first frame need not wait for what nobody can have seen yet.
+    """Show the list once the store is open, after the first frame.
 
     Args:
         library: Has the conversations.
@@ -28,7 +28,7 @@ class Sidebar(Vertical):
     ]
 
     class Left(Message):
-        """The user goes back to the prompt."""
+        """The user returns to the prompt."""
 
     def __init__(self, library: Library) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Sidebar(Vertical):
         self._filled = False
 
     async def fill(self) -> None:
-        """Show the conversations, as soon as there is a store and they can be seen."""
+        """Show the conversations once the store is open and the sidebar is visible."""
         if self._fills or not self._library.is_open or not self.display:
             return
         from app.ui.conversations.picker import ConversationPicker
@@ -57,17 +57,17 @@ class Sidebar(Vertical):
 
     @property
     def can_open(self) -> bool:
-        """Whether there is a conversation to go on with."""
+        """Whether a conversation can be opened."""
         return self._filled and self._picker.conversations.row is not None
 
     def search(self) -> bool:
-        """Put the cursor where one searches; returns whether there is such a place."""
+        """Focus the search line; return whether it is visible."""
         if self._filled and self.display:
             self._picker.search_input.focus()
         return self._filled and self.display
 
     def end_search(self) -> None:
-        """Show all again: what was looked for is found, and the filter may hide what goes on."""
+        """Clear the search."""
         if self._filled:
             self._picker.search_input.clear()
 
@@ -80,7 +80,7 @@ class Sidebar(Vertical):
         self.post_message(self.Left())
 
     def _on_bindings(self, screen: Screen[object]) -> None:
-        """Words for the mouse, for what the keys do."""
+        """Show buttons for the mouse."""
         picker = self._picker
         words: dict[str, Callable[[], object]] = {}
         if picker.conversations.row is not None:

@@ -45,28 +45,24 @@ CHAT_KEYS: list[BindingType] = [
         "toggle_drafting",
         "draft",
         id="chat.drafting",
-        tooltip="Draft answers, or decode them plainly; also in the middle of one",
+        tooltip="Turn the draft on or off, also during an answer",
         priority=True,
     ),
     Binding("ctrl+r", "again", "again", id="chat.again", tooltip="Answer the last prompt again"),
-    Binding(
-        "ctrl+g", "go_on", "continue", id="chat.go_on", tooltip="Go on with an answer that ended early", show=False
-    ),
+    Binding("ctrl+g", "go_on", "continue", id="chat.go_on", tooltip="Continue an answer that ended early", show=False),
     Binding(
         "ctrl+e",
         "edit_last",
         "edit",
         id="chat.edit_last",
-        tooltip="Edit the last prompt; behind what is typed, twice",
+        tooltip="Edit the last prompt; press twice after text",
         show=False,
         priority=True,
     ),
     Binding("ctrl+n", "restart", "new", id="chat.new", tooltip="Begin a new conversation"),
-    Binding("ctrl+o", "conversations", "open", id="chat.open", tooltip="Look for a conversation and go on with it"),
-    Binding(
-        "f2", "compare", "compare", id="chat.compare", tooltip="With and without the draft, side by side", priority=True
-    ),
-    Binding("f3", "toggle_tokens", "tokens", id="chat.tokens", tooltip="Who wrote each token", priority=True),
+    Binding("ctrl+o", "conversations", "open", id="chat.open", tooltip="Search and open a conversation"),
+    Binding("f2", "compare", "compare", id="chat.compare", tooltip="Compare with and without the draft", priority=True),
+    Binding("f3", "toggle_tokens", "tokens", id="chat.tokens", tooltip="Show the source of each token", priority=True),
     Binding("f4", "settings", "settings", id="chat.settings", tooltip="See and change every setting", priority=True),
     Binding(
         "f5", "toggle_panel", "numbers", id="chat.panel", tooltip="Show numbers, more numbers, or none", priority=True
@@ -80,12 +76,14 @@ CHAT_KEYS: list[BindingType] = [
         tooltip="Show or hide the conversations",
         priority=True,
     ),
-    Binding("ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show the thinking", show=False),
+    Binding(
+        "ctrl+t", "toggle_thinking", "thinking", id="chat.thinking", tooltip="Show or hide the reasoning", show=False
+    ),
     Binding(CHOOSE, "choose", "messages", id="chat.choose", tooltip="Choose a message to change", show=False),
     Binding(
-        "left", "round(-1)", "earlier", id="chat.earlier_round", tooltip="Show an earlier verify round", priority=True
+        "left", "round(-1)", "earlier", id="chat.earlier_round", tooltip="Show an earlier verify step", priority=True
     ),
-    Binding("right", "round(1)", "later", id="chat.later_round", tooltip="Show a later verify round", priority=True),
+    Binding("right", "round(1)", "later", id="chat.later_round", tooltip="Show a later verify step", priority=True),
     Binding("f8", "copy_answer", "copy", id="chat.copy", tooltip="Copy the answer", show=False, priority=True),
     Binding(
         "ctrl+b",
@@ -133,6 +131,6 @@ SHOWN_FIRST = (
     "prompt.break_line",
     "app.commands",
 )
-"""The keys in the last line, most wanted first; it shows as many as fit."""
+"""The keys in the last line, most important first; it shows as many as fit."""
 SHOWN_WITHOUT_MODELS = ("chat.leave_task", "chat.pairs", "chat.settings", *SHOWN_FIRST)
-"""The same where nothing can be answered."""
+"""The same without loaded models."""
