@@ -138,7 +138,7 @@ class TandemApp(QueuedInputApp):
     async def _fill(self) -> None:
         await self._chat.sidebar.fill()
         # The first answer needs it. Not earlier, as a key pressed now would wait for both imports.
-        Thread(target=_read_ahead, daemon=True).start()
+        Thread(target=_preload_markdown, daemon=True).start()
 
     def _take_keys(self, wishes: Mapping[str, str]) -> list[str]:
         """Apply the user's keys; return the invalid ones as sentences. Imports every screen if there are any."""
@@ -261,8 +261,8 @@ class TandemApp(QueuedInputApp):
         self.exit(return_code=code)
 
 
-def _read_ahead() -> None:
-    import_module("app.ui.transcript.markdown")
-    from app.ui.reading.ahead import read_ahead
+def _preload_markdown() -> None:
+    import_module("app.ui.transcript.text_views")
+    from app.ui.reading.document import preload
 
-    read_ahead()
+    preload()

@@ -197,7 +197,7 @@ async def steering(chat: Chat, watch: Watch, shows: Callable[[str], Callable[[],
     await watch.key("and the one above that", "up", lambda: True)
     press(chat, "escape")
     await watch.key("to the beginning", "ctrl+home", shows("The first message."))
-    first = chat.screen.messages.speeches[0]
+    first = chat.screen.messages.message_views[0]
     tell("choose the first", *await watch.time(partial(chat.screen.messages.choose, first), lambda: first.has_focus))
     await watch.key("edit it", "e", lambda: "Write a quicksort" in chat.prompt)
     press(chat, "Z")
@@ -215,9 +215,9 @@ async def steering(chat: Chat, watch: Watch, shows: Callable[[str], Callable[[],
     await rest(chat)
     press(chat, "ctrl+home")
     await rest(chat)
-    chat.screen.messages.choose(chat.screen.messages.speeches[0])
+    chat.screen.messages.choose(chat.screen.messages.message_views[0])
     await rest(chat)
-    await watch.key("answer the first again", "r", lambda: len(chat.screen.messages.speeches) == 2)
+    await watch.key("answer the first again", "r", lambda: len(chat.screen.messages.message_views) == 2)
     chat.engine.says("once more")
     chat.engine.finishes()
     await chat.ready()

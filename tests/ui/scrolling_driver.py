@@ -11,7 +11,7 @@ from textual import events
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
-from app.ui.transcript.speech import Speech
+from app.ui.transcript.message_view import MessageView
 from tests.ui.chat_driver import Chat, open_chat
 
 MESSAGES = 60
@@ -75,7 +75,7 @@ async def press(chat: Chat, *keys: str) -> None:
 
 
 def mounted(chat: Chat) -> int:
-    return len(chat.screen.query(Speech))
+    return len(chat.screen.query(MessageView))
 
 
 def blank(chat: Chat) -> bool:

@@ -48,8 +48,8 @@ async def next_request(chat: Chat, *keys: str) -> None:
 
 
 def chosen(chat: Chat) -> str:
-    speech = chat.screen.messages.chosen
-    return speech.text if speech is not None else ""
+    message_view = chat.screen.messages.chosen
+    return message_view.text if message_view is not None else ""
 
 
 def is_chosen(chat: Chat, text: str) -> bool:

@@ -19,8 +19,8 @@ from app.engine.types import Origin
 from app.ui.app import TandemApp
 from app.ui.models.add_pair_screen import report_lines
 from app.ui.models.downloads import DownloadBars
-from app.ui.reading.origins import COLOURLESS, OriginDocument
-from app.ui.reading.rounds import round_lines, round_rows
+from app.ui.reading.steps import step_lines, step_rows
+from app.ui.reading.token_rows import COLORLESS, TokenDocument
 from app.ui.widgets.words import Word, Words
 from tests.ui.chat_driver import open_chat, said
 from tests.ui.models.driver import open_setup
@@ -162,7 +162,7 @@ def test_words_that_do_nothing_give_way() -> None:
 @pytest.mark.parametrize("width", [38, 54, 60, 78, 120])
 def test_a_round_has_its_lines_whole_at_any_width(width: int) -> None:
     details = replace(ROUND, number=1234)
-    lines = [*round_rows([details, replace(details, number=999)], 0, width), *round_lines(details, width)]
+    lines = [*step_rows([details, replace(details, number=999)], 0, width), *step_lines(details, width)]
     assert all(line.cell_length <= width for line in lines)
     assert lines[-1].plain.startswith("the target wrote 0 (p .54); the dr")
 
@@ -187,7 +187,7 @@ async def test_the_smallest_window_shows_why_there_is_no_answer() -> None:
 
 
 def test_without_colours_the_targets_tokens_are_told_by_their_shape() -> None:
-    document = OriginDocument(COLOURLESS)
+    document = TokenDocument(COLORLESS)
     document.append([("drafted", Origin.DRAFT), (" own", Origin.TARGET)])
     (row,) = document.open
     styles = [(row.content.plain[span.start : span.end], span.style) for span in row.content.spans]

@@ -17,12 +17,11 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
 from app.ui.reading.document import MarkdownDocument
-from app.ui.transcript import message, plain_text
-from app.ui.transcript.absent import AbsentAnswer, AbsentPrompt
+from app.ui.transcript import message, text_views
 from app.ui.transcript.column import Column, Entry
-from app.ui.transcript.markdown import ModelMarkdown
 from app.ui.transcript.message import AnswerMessage
-from app.ui.transcript.plain_text import PlainText
+from app.ui.transcript.message_data import AnswerData, PromptData
+from app.ui.transcript.text_views import ModelMarkdown, PlainText
 from tests.ui.chat_driver import Chat, open_chat
 
 ANSWER = "\n\n".join(f"Paragraph {n} with **bold** words." for n in range(60)) + "\n\nThe very end."
@@ -92,7 +91,7 @@ async def test_an_answer_that_goes_before_it_is_read_is_read_again(monkeypatch: 
     monkeypatch.setattr(ModelMarkdown, "AT_ONCE", 50)
     monkeypatch.setattr(message, "_DEAR", 100)
     async with open_chat():
-        gone = AnswerMessage(AbsentAnswer(ANSWER)).absent()
+        gone = AnswerMessage(AnswerData(ANSWER)).data()
         assert gone.text == ANSWER
         assert gone.document is None
 
@@ -105,7 +104,7 @@ async def test_an_answer_that_goes_before_it_is_read_is_read_again(monkeypatch: 
 def test_a_prompt_in_pieces_is_copied_as_it_was_typed(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PlainText, "AT_ONCE", 7)
-        patch.setattr(plain_text, "_LONGEST_ROW", 5)
+        patch.setattr(text_views, "_LONGEST_ROW", 5)
         view = PlainText(text)
         while not view.is_whole:
             view._read_on()
@@ -138,11 +137,11 @@ async def test_a_long_prompt_looks_like_any_other(monkeypatch: pytest.MonkeyPatc
 def test_every_entry_is_where_those_above_it_end(heights: list[int], changes: list[tuple[str, int]]) -> None:
     column = Column()
     column.fit(80)
-    column.put([Entry(AbsentPrompt("\n" * height)) for height in heights])
+    column.put([Entry(PromptData("\n" * height)) for height in heights])
     for what, number in changes:
         entry = column.entries[number % len(column.entries)] if column.entries else None
         if what == "put" or entry is None:
-            column.put([Entry(AbsentPrompt("a\nb")), Entry(AbsentPrompt("c"))], entry)
+            column.put([Entry(PromptData("a\nb")), Entry(PromptData("c"))], entry)
         elif what == "take":
             column.take_out({entry})
             assert not column.holds(entry)

@@ -12,13 +12,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from app.ui.reading import code
-from app.ui.reading.ahead import read_ahead
-from app.ui.reading.document import MarkdownDocument
-from app.ui.reading.flow import Flow
+from app.ui.reading.document import MarkdownDocument, preload
 from app.ui.reading.parser import parser
 from app.ui.reading.rows import Row
-from app.ui.widgets.lines_view import LinesView
-from app.ui.widgets.rows_view import RowsView
+from app.ui.widgets.rows_view import Flow, LinesView, RowsView
 from tests.ui.chat_driver import open_chat
 
 
@@ -204,7 +201,7 @@ async def test_the_end_stays_in_sight_in_a_lower_window() -> None:
 def test_the_first_code_of_an_answer_finds_everything_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     parser.cache_clear()
     code._lexer.cache_clear()
-    read_ahead()
+    preload()
     assert parser.cache_info().currsize == 1
     monkeypatch.setattr(code, "get_lexer_by_name", lambda name, **options: pytest.fail(f"{name} is loaded again"))
     assert read("```python\ndef f(): pass\n```\n")[0].content.spans

@@ -6,7 +6,7 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.selection import SELECT_ALL
 
-from app.ui.transcript.markdown import ModelMarkdown
+from app.ui.transcript.text_views import ModelMarkdown
 from tests.ui.chat_driver import open_chat
 from tests.ui.pictures import ANSWER
 

@@ -10,7 +10,7 @@ from textual import events
 from app.conversations.message import Role
 from app.conversations.tree import Node, State
 from app.ui.transcript.message import AnswerMessage, UserMessage
-from app.ui.transcript.speech import Speech
+from app.ui.transcript.message_view import MessageView
 from tests.ui.chat_driver import n_said
 from tests.ui.conversations_driver import back, look
 from tests.ui.scrolling_driver import (
@@ -34,7 +34,7 @@ async def test_a_branch_is_gone_to_from_a_message_far_up() -> None:
         await chat.shows(f"message {MESSAGES}.")
         await press(chat, "ctrl+home")
         await chat.shows("Answer   ◂ 1 / 2 ▸")
-        chat.screen.messages.choose(chat.screen.messages.speeches[1])
+        chat.screen.messages.choose(chat.screen.messages.message_views[1])
         await press(chat, "right")
         await chat.shows("the other answer")
         await chat.until(lambda: n_said(chat) == 2)
@@ -52,7 +52,7 @@ async def test_what_takes_the_place_of_what_is_seen_is_seen_there() -> None:
         messages, before = chat.screen.messages, body(chat)
         first = messages.column.at(messages.scroll_y)
         assert first is not None
-        assert first.speech is not None
+        assert first.message_view is not None
         number = first.node or 0
         await messages.show(
             [*path()[: number - 1], *(replace(node, id=1000 + node.id) for node in path()[number - 1 :])]
@@ -65,14 +65,14 @@ async def test_what_takes_the_place_of_what_is_seen_is_seen_there() -> None:
 
 
 @pytest.mark.parametrize("kind", [UserMessage, AnswerMessage])
-async def test_a_message_that_is_not_mounted_is_reached(kind: type[Speech]) -> None:
+async def test_a_message_that_is_not_mounted_is_reached(kind: type[MessageView]) -> None:
     async with long_chat(path()) as chat:
         await settled(chat)
         wanted = 3 if kind is UserMessage else 4
-        assert all(speech.node != wanted for speech in chat.screen.messages.speeches)
-        speech = await chat.screen.messages.reach(wanted)
-        assert isinstance(speech, kind)
-        assert speech.text.startswith(f"message {wanted}.")
+        assert all(message_view.node != wanted for message_view in chat.screen.messages.message_views)
+        message_view = await chat.screen.messages.reach(wanted)
+        assert isinstance(message_view, kind)
+        assert message_view.text.startswith(f"message {wanted}.")
         assert await chat.screen.messages.reach(10_000) is None
 
 

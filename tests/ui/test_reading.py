@@ -15,10 +15,10 @@ from app.core.printable import printable
 from app.engine.types import Origin
 from app.ui.reading import document
 from app.ui.reading.document import MarkdownDocument
-from app.ui.reading.flow import Flow
-from app.ui.reading.origins import OriginDocument
 from app.ui.reading.parser import parser
 from app.ui.reading.rows import Columns, Row, as_typed
+from app.ui.reading.token_rows import TokenDocument
+from app.ui.widgets.rows_view import Flow
 from tests.ui.documents import ALL
 
 EVERYTHING = "\n\n".join(ALL.values())
@@ -131,7 +131,7 @@ def test_long_code_lines_wrap_with_a_mark_and_copy_whole() -> None:
 @pytest.mark.parametrize(("before", "stop"), [("日本", 8), ("日本日本", 16), ("e\u0301", 8), ("\U0001f600", 8)])
 def test_tabs_stop_at_cells_behind_characters_of_any_width(before: str, stop: int) -> None:
     text = f"{before}\tx"
-    tokens = OriginDocument()
+    tokens = TokenDocument()
     tokens.append([(f"{text}\n", Origin.DRAFT)])
     for found in ([as_typed(Content(text))], rows(f"```\n{text}\n```"), rows(f"$$\n{text}\n$$")[1:2], tokens.frozen):
         assert [cell_len(row.content.plain.partition("x")[0]) for row in found] == [stop]

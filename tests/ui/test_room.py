@@ -109,7 +109,7 @@ async def test_what_was_asked_is_broken_as_what_is_answered_and_keeps_its_tabs(l
         await chat.pilot.press("ctrl+home")
         await chat.shows("        y = 1")
         assert any(row.strip() == "全角 http://example/example/example/" for row in chat.rows), chat.text
-        said = chat.screen.messages.speeches[0].query(RowsView).last()
+        said = chat.screen.messages.message_views[0].query(RowsView).last()
         copied = said.get_selection(SELECT_ALL)
         assert copied is not None
         assert copied[0].startswith("if x:\n\ty = 1\n")

@@ -7,13 +7,12 @@ from textual.selection import SELECT_ALL
 
 from app.conversations.attached import Attachment, compose
 from app.core.errors import AppError
-from app.ui.reading.origins import Writers
+from app.ui.reading.token_rows import TokenRuns
 from app.ui.transcript import message, view
-from app.ui.transcript.absent import AbsentAnswer, AbsentPrompt
 from app.ui.transcript.column import Entry
-from app.ui.transcript.folded import FoldedText
+from app.ui.transcript.foldable import FoldedText, Reasoning
 from app.ui.transcript.message import AnswerMessage, UserMessage
-from app.ui.transcript.reasoning import Reasoning
+from app.ui.transcript.message_data import AnswerData, PromptData
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.scrolling_driver import (
     MESSAGES,
@@ -30,7 +29,7 @@ async def test_marked_text_is_still_copied_when_it_is_far_away() -> None:
     async with long_chat(path()) as chat:
         await press(chat, "ctrl+home")
         await chat.shows("message 1.")
-        text = chat.screen.messages.speeches[0].query_one(".said")
+        text = chat.screen.messages.message_views[0].query_one(".said")
         chat.screen.selections = {text: SELECT_ALL}
         await press(chat, "ctrl+end")
         await chat.shows(f"message {MESSAGES}.")
@@ -46,7 +45,7 @@ async def test_what_was_unfolded_is_so_when_it_comes_back() -> None:
         chat.screen.query(FoldedText).first().open = True
         chat.screen.query(Reasoning).first().open = True
         await chat.shows("deep thought")
-        gone = chat.screen.messages.speeches[0]
+        gone = chat.screen.messages.message_views[0]
         await press(chat, "ctrl+end")
         await chat.until(lambda: not gone.is_attached)
         await press(chat, "ctrl+home")
@@ -64,28 +63,28 @@ async def test_one_key_unfolds_the_thinking_of_all() -> None:
 
 async def test_what_stands_for_a_message_makes_the_same_one_again() -> None:
     included = compose("look at @notes and @more", (Attachment("notes", "the contents"), Attachment("more", "others")))
-    prompts = AbsentPrompt("hello", "System", 3, []), AbsentPrompt(included, "You", None, [False, True])
+    prompts = PromptData("hello", "System", 3, []), PromptData(included, "You", None, [False, True])
     answers = (
-        AbsentAnswer("*text*", "a thought", 5.0, opened=True, remark="stopped", is_final=True, node=7),
-        AbsentAnswer("text", error=AppError("It broke.", "Mend it.")),
-        AbsentAnswer("text", writers=Writers()),
+        AnswerData("*text*", "a thought", 5.0, opened=True, remark="stopped", is_final=True, node=7),
+        AnswerData("text", error=AppError("It broke.", "Mend it.")),
+        AnswerData("text", token_runs=TokenRuns()),
     )
     async with open_chat():
-        assert [UserMessage(was).absent() for was in prompts] == [*prompts]
-        assert [AnswerMessage(was).absent() for was in answers] == [*answers]
+        assert [UserMessage(was).data() for was in prompts] == [*prompts]
+        assert [AnswerMessage(was).data() for was in answers] == [*answers]
 
 
 @pytest.mark.parametrize("opened", [False, True])
 async def test_what_a_prompt_includes_is_guessed_as_high_as_it_is_shown(opened: bool) -> None:
     long = "".join(f"line {number}\n" for number in range(3_000))
-    was = AbsentPrompt(compose("look at @a.py and @b.py", (Attachment("a.py", long), Attachment("b.py", "x"))), "You")
+    was = PromptData(compose("look at @a.py and @b.py", (Attachment("a.py", long), Attachment("b.py", "x"))), "You")
     was.opened = [opened, False]
     async with open_chat() as chat:
         column = chat.screen.messages.column
         chat.screen.messages.said.put([entry := Entry(was)])
         guessed = column.top_of(entry), column.tops[-1]
         await chat.screen.messages.notice("below")
-        await chat.until(lambda: entry.speech is not None and entry.speech.size.height)
+        await chat.until(lambda: entry.message_view is not None and entry.message_view.size.height)
         assert guessed[1] - guessed[0] == entry.rows(chat.screen.messages.said.size.width)
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from textual import events
 
-from app.ui.transcript.speech import Speech
+from app.ui.transcript.message_view import MessageView
 from tests.ui.scrolling_driver import (
     MESSAGES,
     MOST_MOUNTED,
@@ -37,12 +37,12 @@ async def test_pages_that_were_just_read_are_still_there() -> None:
     async with long_chat(path()) as chat:
         for _ in range(3):
             await press(chat, "pageup")
-        there = set(chat.screen.query(Speech))
+        there = set(chat.screen.query(MessageView))
         for key in ["pagedown"] * 2 + ["pageup"] * 2:
             await press(chat, key)
             assert not blank(chat)
             await settled(chat)
-        assert there <= set(chat.screen.query(Speech))
+        assert there <= set(chat.screen.query(MessageView))
 
 
 async def test_paging_up_and_down_passes_every_message_in_order() -> None:
@@ -127,7 +127,7 @@ async def test_a_chosen_message_stays_and_its_neighbour_is_mounted_for_the_keys(
     async with long_chat(path()) as chat:
         await press(chat, "ctrl+home")
         await chat.shows("message 1.")
-        first = chat.screen.messages.speeches[0]
+        first = chat.screen.messages.message_views[0]
         chat.screen.messages.choose(first)
         await press(chat, "ctrl+end")
         await chat.shows(f"message {MESSAGES}.")
@@ -166,7 +166,7 @@ async def test_blank_rows_stand_for_what_is_not_mounted() -> None:
     async with long_chat(path()) as chat:
         await settled(chat)
         messages = chat.screen.messages
-        first = next(entry for entry in messages.column.entries if entry.speech is not None)
+        first = next(entry for entry in messages.column.entries if entry.message_view is not None)
         assert messages.column.top_of(first) > 10 * len(body(chat))
         assert messages.max_scroll_y == messages.said.rows - messages.scrollable_content_region.height
 

@@ -12,10 +12,9 @@ from app.conversations.store import Store
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
 from app.ui.chat.inspector import Inspector
-from app.ui.reading.origins import OriginDocument
-from app.ui.reading.pieces import visible
-from app.ui.reading.rounds import probability, round_lines
-from app.ui.transcript.token_view import TokenView
+from app.ui.reading.steps import probability, step_lines, visible
+from app.ui.reading.token_rows import TokenDocument
+from app.ui.transcript.text_views import TokenView
 from app.worker.events import Step, StepDetails
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import STATS
@@ -94,7 +93,7 @@ async def test_the_legend_names_every_look(size: tuple[int, int], legend: str) -
 
 
 def test_an_inspected_step_tells_n_grams_from_the_draft_model() -> None:
-    drafted, *_ = round_lines(replace(ROUND, n_model=2), 100)
+    drafted, *_ = step_lines(replace(ROUND, n_model=2), 100)
     styles = {drafted.plain[span.start : span.end]: str(span.style) for span in drafted.spans}
     assert (styles["[·=]"], styles["[·items]"]) == ("$draft", "underline $draft")
 
@@ -191,7 +190,7 @@ async def test_the_inspector_forgets_what_is_too_old_and_what_belongs_to_another
 
 
 def lines(details: StepDetails, width: int = 100) -> list[str]:
-    return [line.plain.rstrip() for line in round_lines(details, width)]
+    return [line.plain.rstrip() for line in step_lines(details, width)]
 
 
 def test_a_round_is_told() -> None:
@@ -250,7 +249,7 @@ def test_probabilities_are_short() -> None:
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_a_long_token_view_is_the_same_in_pieces(size: int) -> None:
     text = "short\n" + "no end of it " * 400 + "\n\nlast"
-    whole, pieces = OriginDocument(), OriginDocument()
+    whole, pieces = TokenDocument(), TokenDocument()
     whole.append([(text, D)])
     for at in range(0, len(text), size):
         pieces.append([(text[at : at + size], D)])
@@ -265,7 +264,7 @@ def test_a_long_token_view_is_the_same_in_pieces(size: int) -> None:
     ("def f():", 4, 9, "f():"), ("def f():", 4, -1, "f():"), ("\tx = 1", 8, 14, "x = 1"), ("a⏎", 0, -1, "a⏎"),
 ])  # fmt: skip
 def test_the_mark_of_a_line_end_is_not_copied(line: str, start: int, end: int, copied: str) -> None:
-    document = OriginDocument()
+    document = TokenDocument()
     document.append([(f"{line}\n", D)])
     assert document.frozen[0].content.plain.endswith("⏎")
     assert document.frozen[0].part(start, end) == copied

@@ -10,7 +10,7 @@ from app.conversations.attached import joined, joined_as_it_stands, question_of
 from app.ui.chat.base import ChatBase
 from app.ui.commands.table import COMMANDS
 from app.ui.key_names import key
-from app.ui.transcript.speech import Speech
+from app.ui.transcript.message_view import MessageView
 
 STORE_AFTER_S = 1.0
 """Typed text is stored after at most this long."""
@@ -27,7 +27,7 @@ class _Mode:
         hint: Shown while it lasts.
         typed: What was typed before; it comes back.
         done: Receives the text.
-        speech: The message that is edited; None for something else.
+        message_view: The message that is edited; None for something else.
         refusal: Returns why the text cannot be taken now; "" if it can.
         is_prompt: Whether the text is a prompt, with files and pastes.
         original: The message before it was edited.
@@ -36,7 +36,7 @@ class _Mode:
     hint: str
     typed: str
     done: Done
-    speech: Speech | None = None
+    message_view: MessageView | None = None
     refusal: Callable[[], str] = str
     is_prompt: bool = False
     original: str = ""
@@ -77,7 +77,7 @@ class InputMode:
     def _edited(self) -> str:
         """What a message was changed into; "" if nothing was changed."""
         mode, text = self._mode, self._screen.prompt.whole
-        changed = mode is not None and mode.speech is not None and text.strip() != mode.original.strip()
+        changed = mode is not None and mode.message_view is not None and text.strip() != mode.original.strip()
         return text if changed else ""
 
     def store_soon(self) -> None:
@@ -103,7 +103,7 @@ class InputMode:
         hint: str,
         text: str,
         done: Done,
-        speech: Speech | None = None,
+        message_view: MessageView | None = None,
         refusal: Callable[[], str] = str,
         *,
         is_prompt: bool = False,
@@ -114,18 +114,18 @@ class InputMode:
             hint: Shown meanwhile.
             text: What is to be changed.
             done: Receives the text.
-            speech: The message that is edited; None for something else.
+            message_view: The message that is edited; None for something else.
             refusal: Returns why the text cannot be taken now; "" if it can.
             is_prompt: Whether the text is a prompt, with files and pastes.
         """
         self.leave()
         self._screen.hint.forget()
-        self._begin(_Mode(hint, self._screen.prompt.whole, done, speech, refusal, is_prompt), text)
+        self._begin(_Mode(hint, self._screen.prompt.whole, done, message_view, refusal, is_prompt), text)
 
     def _begin(self, mode: _Mode, text: str) -> None:
         screen, self._mode = self._screen, mode
-        if mode.speech is not None:
-            mode.speech.add_class("-changed")
+        if mode.message_view is not None:
+            mode.message_view.add_class("-changed")
         screen.prompt.as_it_stands = not mode.is_prompt
         screen.prompt.put(text)
         if not mode.original:
@@ -151,8 +151,8 @@ class InputMode:
         if mode is None:
             return
         screen = self._screen
-        if mode.speech is not None:
-            mode.speech.remove_class("-changed")
+        if mode.message_view is not None:
+            mode.message_view.remove_class("-changed")
         screen.prompt.as_it_stands = False
         screen.prompt.put(mode.typed)
         screen.hint.keep("")

@@ -10,8 +10,8 @@ from textual.content import Content
 from textual.widget import Widget
 
 from app.ui.key_names import key
-from app.ui.reading.origins import COLOURLESS, STYLES, legend
-from app.ui.reading.rounds import round_lines, round_rows
+from app.ui.reading.steps import step_lines, step_rows
+from app.ui.reading.token_rows import COLORLESS, STYLES, legend
 from app.worker.events import StepDetails
 
 _MAX_STEPS = 2_000
@@ -114,7 +114,7 @@ class Inspector(Widget):
         number = f"step {details.number:,} of {self._steps[-1].number:,}" if details is not None else ""
         leaves = f"{key('chat.tokens', 'f3')} leaves"
         title = Content(f" {'   '.join(words for words in (number, leaves) if words)} ")
-        styles = COLOURLESS if self.app.no_color else STYLES
+        styles = COLORLESS if self.app.no_color else STYLES
         names = legend(styles, self.size.width - title.cell_length - _AROUND_LEGEND)
         self.border_title = Content.assemble(" ", names, "  ", title) if names else title
         self.refresh()
@@ -127,5 +127,5 @@ class Inspector(Widget):
         last = at + above
         shown = [self._steps[each] for each in range(last, max(-1, last - self._n_rows), -1)]
         gap = [Content("")] * (self.size.height >= _AIRY)
-        explained = round_lines(details, width, brief=self._is_brief)
-        return Content("\n").join([*round_rows(shown, above, width), *gap, *explained])
+        explained = step_lines(details, width, brief=self._is_brief)
+        return Content("\n").join([*step_rows(shown, above, width), *gap, *explained])

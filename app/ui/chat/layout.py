@@ -20,7 +20,7 @@ from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.sidebar.readouts import Readouts
 from app.ui.transcript.list import MessageList
 from app.ui.transcript.message import AnswerMessage
-from app.ui.transcript.speech import Speech
+from app.ui.transcript.message_view import MessageView
 from app.ui.widgets.hint import Hint
 
 SIDEBAR_FROM = 100
@@ -120,15 +120,15 @@ class Workspace(Horizontal):
         if answers and self.panel.display:
             self._show_numbers(answers[-1])
 
-    @on(Speech.Chosen)
-    def _show_chosen(self, event: Speech.Chosen) -> None:
-        speech = event.speech
+    @on(MessageView.Chosen)
+    def _show_chosen(self, event: MessageView.Chosen) -> None:
+        message_view = event.message_view
         numbers = ""
-        if isinstance(speech, AnswerMessage) and speech.node is not None:
-            numbers = self._show_numbers(speech.node)
-        self.hint.about("\n".join(filter(None, (speech.beside, numbers))))
+        if isinstance(message_view, AnswerMessage) and message_view.node is not None:
+            numbers = self._show_numbers(message_view.node)
+        self.hint.about("\n".join(filter(None, (message_view.beside, numbers))))
 
-    @on(Speech.Released)
+    @on(MessageView.Released)
     def _forget_chosen(self) -> None:
         # Another message may be chosen already.
         if self.messages.chosen is None:

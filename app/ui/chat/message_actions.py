@@ -16,7 +16,7 @@ from app.ui.chat.renderer import Renderer
 from app.ui.commands.table import COMMANDS
 from app.ui.key_names import key
 from app.ui.transcript.message import AnswerMessage
-from app.ui.transcript.speech import Speech, Wish
+from app.ui.transcript.message_view import MessageAction, MessageView
 
 
 class MessageActions:
@@ -36,29 +36,29 @@ class MessageActions:
         self._sender = sender
         self._input_mode = input_mode
 
-    async def perform(self, speech: Speech, wish: Wish) -> None:
+    async def perform(self, message_view: MessageView, requested: MessageAction) -> None:
         """Do what a key asks for on a chosen message."""
         screen = self._screen
-        match wish:
-            case Wish.LEAVE:
+        match requested:
+            case MessageAction.LEAVE:
                 screen.prompt.focus()
-            case Wish.UP:
+            case MessageAction.UP:
                 await screen.messages.step(-1)
-            case Wish.DOWN:
+            case MessageAction.DOWN:
                 if not await screen.messages.step(1):
                     screen.prompt.focus()
-            case Wish.EDIT:
-                self._edit(speech)
-            case Wish.AGAIN:
-                node = self._node(speech)
+            case MessageAction.EDIT:
+                self._edit(message_view)
+            case MessageAction.AGAIN:
+                node = self._node(message_view)
                 if node is not None:
                     await self.regenerate(node.parent if node.role is Role.ASSISTANT else node.id)
-            case Wish.GO_ON:
-                await self.resume(speech)
-            case Wish.EARLIER:
-                await self._switch(speech, -1)
-            case Wish.LATER:
-                await self._switch(speech, 1)
+            case MessageAction.GO_ON:
+                await self.resume(message_view)
+            case MessageAction.EARLIER:
+                await self._switch(message_view, -1)
+            case MessageAction.LATER:
+                await self._switch(message_view, 1)
 
     # Edit
 
@@ -73,19 +73,19 @@ class MessageActions:
             return
         path = self._session.conversation.tree.path
         last = next((node for node in reversed(path) if node.role is Role.USER), None)
-        speech = await messages.reach(last.id) if last is not None else None
+        message_view = await messages.reach(last.id) if last is not None else None
         again = f"{key('chat.edit_last', 'ctrl+e')} again edits the last prompt; what is typed comes back after that."
-        if speech is None:
+        if message_view is None:
             if not typed:
                 hint.say("There is no prompt to edit.")
         elif typed and not hint.is_saying(again):
             hint.say(again)
         else:
-            messages.choose(speech)
-            self._edit(speech)
+            messages.choose(message_view)
+            self._edit(message_view)
 
-    def _edit(self, speech: Speech) -> None:
-        node = self._node(speech)
+    def _edit(self, message_view: MessageView) -> None:
+        node = self._node(message_view)
         if node is None or not self._may(self._refusal_to_change()):
             return
         begin = self._input_mode.begin
@@ -96,10 +96,10 @@ class MessageActions:
             case Role.USER:
                 hint = f"Editing: {takes} asks it as a branch, {leaves} leaves it as it was."
                 asks = partial(self._ask_edited, node.id)
-                begin(hint, COMMANDS.as_typed(node.text), asks, speech, self._refusal_to_ask, is_prompt=True)
+                begin(hint, COMMANDS.as_typed(node.text), asks, message_view, self._refusal_to_ask, is_prompt=True)
             case Role.ASSISTANT:
                 hint = f"Editing the answer: {takes} keeps yours as a branch, {leaves} leaves it as it was."
-                begin(hint, node.text, partial(self._rewrite, node), speech, self._refusal_to_change)
+                begin(hint, node.text, partial(self._rewrite, node), message_view, self._refusal_to_change)
 
     async def _ask_edited(self, prompt: int, text: str, back: Callable[[], None]) -> None:
         await self._sender.read(text, partial(self._branch_off, prompt, text, back), back)
@@ -136,16 +136,16 @@ class MessageActions:
             return
         await self._show_begun(node)
 
-    async def resume(self, speech: Speech | None = None) -> None:
+    async def resume(self, message_view: MessageView | None = None) -> None:
         """Continue an answer that ended early, by default the last message."""
         messages, hint = self._screen.messages, self._screen.hint
-        if speech is None:
-            speech = messages.speeches[-1] if messages.speeches else None
-        if speech is None or not speech.can_go_on:
-            is_said = isinstance(speech, AnswerMessage) and speech.text.strip()
+        if message_view is None:
+            message_view = messages.message_views[-1] if messages.message_views else None
+        if message_view is None or not message_view.can_go_on:
+            is_said = isinstance(message_view, AnswerMessage) and message_view.text.strip()
             hint.say("The last answer is at its end." if is_said else "There is no answer to go on with.")
             return
-        node = self._node(speech)
+        node = self._node(message_view)
         if node is None or not self._may(self._refusal_to_ask()):
             return
         if not self._session.resume(node.id):
@@ -162,8 +162,8 @@ class MessageActions:
 
     # Branches
 
-    async def _switch(self, speech: Speech, direction: int) -> None:
-        node = self._node(speech)
+    async def _switch(self, message_view: MessageView, direction: int) -> None:
+        node = self._node(message_view)
         if node is None or not self._may(self._refusal_to_change()):
             return
         siblings = [sibling.id for sibling in self._session.conversation.tree.siblings(node.id)]
@@ -180,8 +180,8 @@ class MessageActions:
         if self._session.switch(message):
             await self._renderer.render_branch()
 
-    def _node(self, speech: Speech) -> Node | None:
-        node = self._session.conversation.tree.nodes.get(speech.node) if speech.node is not None else None
+    def _node(self, message_view: MessageView) -> Node | None:
+        node = self._session.conversation.tree.nodes.get(message_view.node) if message_view.node is not None else None
         if node is None:
             self._screen.hint.say("This message is not part of the conversation.")
         return node

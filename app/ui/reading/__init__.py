@@ -1,11 +1,12 @@
-"""Text that grows at its end, as rows that need no second look.
+"""Growing text as rows that are laid out once.
 
-document    growing Markdown: what can no longer change is frozen, only the last block is read again
-code table  the two kinds of block that grow without bound
-blocks      a parsed block as rows             inline   emphasis, code, links
-parser      the dialect                        mathematics  LaTeX that Markdown leaves alone
-rows        one line of text and how it wraps  flow     rows laid out for a width
-origins     who wrote which token              pieces   its bytes, as something to look at
-rounds      one verify round as lines          ahead    what the first answer would wait for
-wrapping    where a long line goes on          tabs     as spaces
+document    growing Markdown; finished blocks are frozen
+code table  blocks that grow line by line
+blocks      a parsed block as rows
+inline      emphasis, code and links
+parser      the Markdown dialect
+rows        one line of text and how it wraps
+token_rows  text colored by the source of each token
+steps       verify steps for the inspector
+wrapping    line breaks and tabs
 """

@@ -12,7 +12,7 @@ from textual.content import Content
 from app.ui.reading.code import code_rows
 from app.ui.reading.inline import BREAK, content_of
 from app.ui.reading.rows import BOXES, Columns, Row, Rule, TableRow
-from app.ui.reading.tabs import spaced
+from app.ui.reading.wrapping import spaced
 
 _BULLETS = ("• ", "◦ ", "· ")
 _TASK = re.compile(r"\[([ xX])\](?=[ \t\n]|$)")

@@ -14,7 +14,7 @@ from textual.content import Content, Span
 
 from app.ui.reading.inline import BREAK
 from app.ui.reading.rows import CodeRow, Row
-from app.ui.reading.tabs import spaced
+from app.ui.reading.wrapping import spaced
 
 _STYLES: dict[Any, str] = {
     Token.Comment: "italic $quiet",

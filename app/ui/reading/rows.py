@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from textual.content import Content
 
-from app.ui.reading.tabs import spaced, spaced_content
-from app.ui.reading.wrapping import longest_word, wrapped
+from app.ui.reading.wrapping import longest_word, spaced, spaced_content, wrapped
 
 NOTHING = Content("")
 BOXES = ("☑ ", "☐ ")

@@ -1,4 +1,4 @@
-"""Where a long line goes on below: between words, and in what has no spaces where a reader would break it."""
+"""Line breaks: between words, and where text without spaces may be broken."""
 
 from __future__ import annotations
 
@@ -7,6 +7,22 @@ from collections.abc import Iterator
 
 from rich.cells import cell_len, split_graphemes
 from textual.content import Content
+from textual.expand_tabs import expand_tabs_inline
+
+_TAB = 8
+"""Cells between two stops; a character may take two of them, or none."""
+
+
+def spaced(line: str) -> str:
+    """A line without tabs."""
+    return expand_tabs_inline(line, _TAB) if "\t" in line else line
+
+
+def spaced_content(line: Content) -> Content:
+    """The same of a line with styles."""
+    # Where there are none Textual's own counts characters.
+    return line.expand_tabs(_TAB) if line.spans else Content(spaced(line.plain))
+
 
 _WIDE = "\u2e80-\u312f\u3190-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003fffd"
 """Scripts that are written without spaces, and their punctuation. Korean has spaces."""

@@ -34,7 +34,7 @@ from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import FitOptionList
 from app.ui.models.state import LoadRequest, PairService
 from app.ui.terminal.attention import Attention
-from app.ui.transcript.speech import Speech
+from app.ui.transcript.message_view import MessageView
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
@@ -148,13 +148,13 @@ class ChatScreen(BaseScreen[None], ChatBase):
     def action_choose(self) -> None:
         self.call_later(self.messages.step, -1)
 
-    @on(Speech.Clicked)
-    def _choose(self, event: Speech.Clicked) -> None:
-        self.messages.choose(event.speech)
+    @on(MessageView.Clicked)
+    def _choose(self, event: MessageView.Clicked) -> None:
+        self.messages.choose(event.message_view)
 
-    @on(Speech.Wished)
-    async def _steer(self, event: Speech.Wished) -> None:
-        await self.actions.perform(event.speech, event.wish)
+    @on(MessageView.ActionRequested)
+    async def _steer(self, event: MessageView.ActionRequested) -> None:
+        await self.actions.perform(event.message_view, event.requested)
 
     def action_restart(self) -> None:
         self.call_later(self.switcher.new)

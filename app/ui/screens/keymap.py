@@ -20,7 +20,7 @@ from app.ui.models.setup_screen import SetupScreen
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.settings.screen import SettingFilter, SettingsScreen
-from app.ui.transcript.speech import Speech
+from app.ui.transcript.message_view import MessageView
 from app.ui.widgets.filter_input import PairFilter, SearchInput, SourceInput
 
 
@@ -28,7 +28,7 @@ def places() -> Places:
     """The bindings of every screen with what is on it."""
     screens: tuple[tuple[type[DOMNode], ...], ...] = (
         (ChatScreen, PromptInput),
-        (ChatScreen, Speech),
+        (ChatScreen, MessageView),
         (ChatScreen, Sidebar, ConversationPicker, SearchInput),
         (ChatScreen, Sidebar, ConversationPicker, TitleInput),
         (CompareScreen,),

@@ -1,11 +1,12 @@
-"""The conversation on the screen, however long it is.
+"""The open conversation on the screen.
 
-list            all of it                          message, speech  one message, and what every message can do
-exchange        the last prompt and its answer     attempt          what gave way to an answer that is awaited
-view, window    which messages are mounted         absent, welcome  what stands for the others; what is there at first
-column          where each of them is              plain_text       a long prompt
-reasoning       a model's thinking                 folded           a text that a prompt includes
-folding         what the two have in common
-markdown        an answer                          token_view       the same answer token by token
-ended           how it ended, in words
+list          all messages and notices; the chosen message
+branch        one branch of the conversation as entries
+view          scrolling: what is mounted, following the end
+window        lays out the mounted entries
+column        the position of every entry
+message       prompts, answers, problems      message_view  what all messages share
+message_data  a message that is not mounted   text_views    Markdown, plain and token text
+foldable      attachments and reasoning       ended         how an answer ended, in words
+welcome       the first screen
 """

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from app.conversations.tree import Node, State
-from app.ui.transcript.absent import Absent, AbsentAnswer, absents
 from app.ui.transcript.column import Entry
 from app.ui.transcript.message import AnswerMessage, Offer, Problem
+from app.ui.transcript.message_data import AnswerData, MessageData, branch_data
 from app.ui.transcript.view import View
 from app.ui.transcript.welcome import Welcome
 
@@ -46,17 +46,17 @@ class BranchView(View):
         """
         async with self._changing():
             was_running, self._is_running = self._is_running, bool(path) and _is_running(path[-1], running)
-            items = list(absents(path, is_running=self._is_running))
+            items = list(branch_data(path, is_running=self._is_running))
             shown = [] if replace else self._messages
             n_same = 0
-            for entry, (absent, node) in zip(shown, items, strict=False):
+            for entry, (data, node) in zip(shown, items, strict=False):
                 is_live = (was_running and entry is shown[-1]) or (self._is_running and node is path[-1])
-                if not entry.shows(absent, node, is_live=is_live):
+                if not entry.shows(data, node, is_live=is_live):
                     break
                 entry.message = node
                 n_same += 1
             leaving = self._leaving(shown[:n_same], items[n_same:], replace=replace)
-            fresh = [Entry(absent, message=node) for absent, node in items[n_same:]]
+            fresh = [Entry(data, message=node) for data, node in items[n_same:]]
             if self._failure is not None and (fresh or self._failure in leaving):
                 leaving.add(self._failure)
                 assert isinstance(self._failure.widget, Problem)
@@ -70,7 +70,7 @@ class BranchView(View):
             if n_same and n_same == len(items) and was_running != self._is_running:
                 await self._continue_or_end(shown[n_same - 1], items[-1][0])
 
-    def _leaving(self, same: Sequence[Entry], new: Sequence[tuple[Absent, Node]], *, replace: bool) -> set[Entry]:
+    def _leaving(self, same: Sequence[Entry], new: Sequence[tuple[MessageData, Node]], *, replace: bool) -> set[Entry]:
         """Return the entries that give way to new messages below those that stay."""
         entries = [entry for entry in self.column.entries if entry is not self._welcome]
         if replace:
@@ -78,19 +78,19 @@ class BranchView(View):
         leaving = set(self._messages[len(same) :])
         resumes = self._is_running and not new
         switches = bool(new and leaving) and not self._is_running
-        if resumes or switches or (new and isinstance(new[0][0], AbsentAnswer)):
+        if resumes or switches or (new and isinstance(new[0][0], AnswerData)):
             # Notices go with their branch, and none stands between a prompt and its answer.
             last = same[-1].number if same else -1
             return {entry for entry in entries if entry.number > last}
         return leaving.union(self._offers) if new else leaving
 
-    async def _continue_or_end(self, entry: Entry, absent: Absent) -> None:
-        if isinstance(entry.widget, AnswerMessage) and isinstance(absent, AbsentAnswer):
-            await (entry.widget.resume() if self._is_running else entry.widget.end(absent))
+    async def _continue_or_end(self, entry: Entry, data: MessageData) -> None:
+        if isinstance(entry.widget, AnswerMessage) and isinstance(data, AnswerData):
+            await (entry.widget.resume() if self._is_running else entry.widget.end(data))
 
     @property
     def _messages(self) -> list[Entry]:
-        return [entry for entry in self.column.entries if entry.absent is not None]
+        return [entry for entry in self.column.entries if entry.data is not None]
 
     @property
     def _offers(self) -> list[Entry]:

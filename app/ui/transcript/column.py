@@ -9,8 +9,8 @@ from itertools import accumulate
 from textual.widget import Widget
 
 from app.conversations.tree import Node
-from app.ui.transcript.absent import Absent
-from app.ui.transcript.speech import Speech
+from app.ui.transcript.message_data import MessageData
+from app.ui.transcript.message_view import MessageView
 
 _WIDEST = 100
 """Columns that a message takes at most."""
@@ -20,7 +20,7 @@ class Entry:
     """A place in the column.
 
     Args:
-        absent: What stands for its message while that is not mounted; None for a widget that always is.
+        data: What stands for its message while that is not mounted; None for a widget that always is.
         widget: What is mounted, or about to be.
         message: The message as it was shown last; None for a widget that is none.
 
@@ -29,10 +29,12 @@ class Entry:
         hidden: Whether nothing is shown of it.
     """
 
-    __slots__ = ("_rows", "_width", "absent", "hidden", "message", "number", "widget")
+    __slots__ = ("_rows", "_width", "data", "hidden", "message", "number", "widget")
 
-    def __init__(self, absent: Absent | None = None, widget: Widget | None = None, message: Node | None = None) -> None:
-        self.absent = absent
+    def __init__(
+        self, data: MessageData | None = None, widget: Widget | None = None, message: Node | None = None
+    ) -> None:
+        self.data = data
         self.message = message
         self.widget = widget
         self.number = 0
@@ -40,32 +42,32 @@ class Entry:
         self._rows = self._width = 0
 
     @property
-    def speech(self) -> Speech | None:
+    def message_view(self) -> MessageView | None:
         """The message, if it is mounted."""
-        return self.widget if isinstance(self.widget, Speech) else None
+        return self.widget if isinstance(self.widget, MessageView) else None
 
     @property
     def node(self) -> int | None:
         """The id of its message in the conversation."""
-        message = self.absent if self.widget is None else self.speech
+        message = self.data if self.widget is None else self.message_view
         return message.node if message is not None else None
 
     @property
     def is_said(self) -> bool:
         """Whether it is a message; neither a remark of the program nor a place where no answer came is one."""
-        message = self.absent if self.widget is None else self.speech
+        message = self.data if self.widget is None else self.message_view
         return message is not None and message.is_said
 
-    def shows(self, absent: Absent, message: Node, *, is_live: bool) -> bool:
+    def shows(self, data: MessageData, message: Node, *, is_live: bool) -> bool:
         """Whether it shows a message as it is.
 
         Args:
-            absent: What would stand for it.
+            data: What would stand for it.
             message: The message.
             is_live: Whether its text comes, or came, piece by piece.
         """
         shown = self.message
-        if shown is None or shown.id != message.id or type(self.absent) is not type(absent):
+        if shown is None or shown.id != message.id or type(self.data) is not type(data):
             return False
         return is_live or shown is message or (shown.says_as(message) and shown.ending == message.ending)
 
@@ -73,8 +75,8 @@ class Entry:
         """Rows that it takes in so many columns, measured or guessed."""
         if self.hidden:
             return 0
-        if self._width != width and self.absent is not None:
-            self.measured(self.absent.guess(min(width, _WIDEST)), width)
+        if self._width != width and self.data is not None:
+            self.measured(self.data.guess(min(width, _WIDEST)), width)
         return self._rows
 
     def measured(self, rows: int, width: int) -> None:
@@ -150,13 +152,13 @@ class Column:
         entry.widget = widget
         self._mounted[widget] = entry
 
-    def leave(self, entry: Entry) -> Speech:
+    def leave(self, entry: Entry) -> MessageView:
         """Let the message of an entry be mounted no longer; returns what was."""
-        speech = entry.speech
-        assert speech is not None
-        del self._mounted[speech]
-        entry.absent, entry.widget = speech.absent(), None
-        return speech
+        message_view = entry.message_view
+        assert message_view is not None
+        del self._mounted[message_view]
+        entry.data, entry.widget = message_view.data(), None
+        return message_view
 
     def lacks(self, numbers: range) -> bool:
         """Whether some of these entries are not mounted."""

@@ -11,12 +11,12 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.ui.models.fit_options import FitOption, FitOptionList
 from app.ui.reading.rows import Row
-from app.ui.transcript.absent import Absent, AbsentAnswer, AbsentPrompt
 from app.ui.transcript.branch import BranchView
 from app.ui.transcript.column import Entry
+from app.ui.transcript.foldable import Reasoning
 from app.ui.transcript.message import AnswerMessage, Offer, Problem, UserMessage
-from app.ui.transcript.reasoning import Reasoning
-from app.ui.transcript.speech import Speech
+from app.ui.transcript.message_data import AnswerData, MessageData, PromptData
+from app.ui.transcript.message_view import MessageView
 from app.ui.widgets.passage import Passage
 
 
@@ -92,19 +92,19 @@ class MessageList(BranchView, can_focus=False):
     def mark(self, tree: Tree) -> None:
         """Show of every message which branch it is."""
         self._tree = tree
-        for speech in self.speeches:
-            if speech.node not in tree.nodes:
-                speech.node = None
-            self._mark(speech)
+        for message_view in self.message_views:
+            if message_view.node not in tree.nodes:
+                message_view.node = None
+            self._mark(message_view)
 
-    def _mark(self, speech: Speech) -> None:
-        node = self._tree.nodes.get(speech.node) if speech.node is not None else None
+    def _mark(self, message_view: MessageView) -> None:
+        node = self._tree.nodes.get(message_view.node) if message_view.node is not None else None
         if node is None:
             return
         siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
         ended_early = node.state.can_continue and not self._tree.has_replies(node.id)
-        speech.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early)
-        speech.label.name_model(node.model if self._is_other_model(node) else "")
+        message_view.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early)
+        message_view.label.name_model(node.model if self._is_other_model(node) else "")
 
     def _is_other_model(self, node: Node) -> bool:
         """Return whether an answer's model differs from the loaded one or from the previous answer's."""
@@ -115,15 +115,17 @@ class MessageList(BranchView, can_focus=False):
     def name_models(self, loaded: str) -> None:
         """Update the model names on answers for the newly loaded model."""
         self._model = loaded
-        for speech in self.speeches:
-            self._mark(speech)
+        for message_view in self.message_views:
+            self._mark(message_view)
 
     @property
-    def speeches(self) -> list[Speech]:
+    def message_views(self) -> list[MessageView]:
         """The messages that are mounted, first one first; the last one of all is among them."""
-        return [entry.speech for entry in self.column.mounted if entry.speech is not None and not entry.hidden]
+        return [
+            entry.message_view for entry in self.column.mounted if entry.message_view is not None and not entry.hidden
+        ]
 
-    async def reach(self, node: int) -> Speech | None:
+    async def reach(self, node: int) -> MessageView | None:
         """The message with this id, mounted wherever it is; None if it is not shown."""
         entry = self._entry_with(node)
         return await self._reach(entry) if entry is not None else None
@@ -136,42 +138,42 @@ class MessageList(BranchView, can_focus=False):
                 self._bring_up(entry)
                 await self._settle()
 
-    async def _reach(self, entry: Entry) -> Speech | None:
+    async def _reach(self, entry: Entry) -> MessageView | None:
         if entry.widget is None:
             async with self._changing():
                 await self._settle({entry})
-        return entry.speech
+        return entry.message_view
 
     def _entry_with(self, node: int) -> Entry | None:
         return next((entry for entry in self.column.entries if entry.node == node and not entry.hidden), None)
 
     # What is mounted
 
-    def _present(self, absent: Absent) -> Speech:
-        if isinstance(absent, AbsentPrompt):
-            speech: Speech = UserMessage(absent)
+    def _present(self, data: MessageData) -> MessageView:
+        if isinstance(data, PromptData):
+            message_view: MessageView = UserMessage(data)
         else:
-            speech = AnswerMessage(absent, tokens=self._shows_tokens)
-        self._mark(speech)
-        return speech
+            message_view = AnswerMessage(data, tokens=self._shows_tokens)
+        self._mark(message_view)
+        return message_view
 
     # The chosen message
 
     @property
-    def chosen(self) -> Speech | None:
+    def chosen(self) -> MessageView | None:
         """The message that the keys go to."""
-        return next((speech for speech in self.speeches if speech.has_class("-chosen")), None)
+        return next((message_view for message_view in self.message_views if message_view.has_class("-chosen")), None)
 
-    def choose(self, speech: Speech) -> None:
+    def choose(self, message_view: MessageView) -> None:
         """Let the keys go to a message, and bring it in sight."""
-        if not speech.is_attached:
+        if not message_view.is_attached:
             # It has gone since it was clicked.
             return
-        for other in self.query(Speech):
-            if other is not speech:
+        for other in self.query(MessageView):
+            if other is not message_view:
                 other.choose(False)
-        speech.choose(True)
-        entry = self.column.entry_of(speech)
+        message_view.choose(True)
+        entry = self.column.entry_of(message_view)
         if entry is not None:
             self._show(entry)
 
@@ -181,8 +183,8 @@ class MessageList(BranchView, can_focus=False):
         # There is nothing to be done with a place where no answer came; its prompt is above it.
         entries = [entry for entry in self.column.entries if (entry.is_said or entry is chosen) and not entry.hidden]
         at = entries.index(chosen) + direction if chosen is not None else len(entries) - 1
-        if 0 <= at < len(entries) and (speech := await self._reach(entries[at])) is not None:
-            self.choose(speech)
+        if 0 <= at < len(entries) and (message_view := await self._reach(entries[at])) is not None:
+            self.choose(message_view)
         return at < len(entries)
 
     def open_thoughts(self) -> None:
@@ -192,8 +194,8 @@ class MessageList(BranchView, can_focus=False):
         for thought in thoughts:
             thought.open = opened
         for entry in self.column.entries:
-            if entry.widget is None and isinstance(entry.absent, AbsentAnswer):
-                entry.absent.opened = opened
+            if entry.widget is None and isinstance(entry.data, AnswerData):
+                entry.data.opened = opened
                 entry.forget_rows()
         self.column.fit_again()
         self.said.resize()

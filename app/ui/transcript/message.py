@@ -17,29 +17,27 @@ from app.core.printable import printable
 from app.engine.text.segments import Segment
 from app.ui.key_names import key
 from app.ui.models.fit_options import FitOption, FitOptionList, NoRoomError
-from app.ui.transcript.absent import AbsentAnswer, AbsentPrompt
-from app.ui.transcript.folded import FoldedText
-from app.ui.transcript.folding import Folding
-from app.ui.transcript.reasoning import Reasoning
-from app.ui.transcript.speech import Speech
+from app.ui.transcript.foldable import FoldedText, Folding, Reasoning
+from app.ui.transcript.message_data import AnswerData, PromptData
+from app.ui.transcript.message_view import MessageView
 from app.ui.widgets.passage import Passage
 
 if TYPE_CHECKING:
-    from app.ui.transcript.token_view import TokenView
+    from app.ui.transcript.text_views import TokenView
 
 
 _DEAR = 20_000
 """Characters of a message that is not read anew each time it comes near: that would take a tenth of a second."""
 
 
-class UserMessage(Speech):
+class UserMessage(MessageView):
     """What the user asked, exactly as typed; what it includes is folded.
 
     Args:
         was: What stood for it.
     """
 
-    def __init__(self, was: AbsentPrompt) -> None:
+    def __init__(self, was: PromptData) -> None:
         super().__init__(was.label, was.node)
         self._whole = was.text
         question, attachments = split(was.text)
@@ -63,12 +61,12 @@ class UserMessage(Speech):
         if len(self._text) <= _DEAR:
             yield Passage(self._text, "said")
         else:
-            from app.ui.transcript.plain_text import PlainText
+            from app.ui.transcript.text_views import PlainText
 
             yield PlainText(self._text)
 
-    def absent(self) -> AbsentPrompt:
-        return AbsentPrompt(self._whole, self.speaker, self.node, [folded.open for folded in self._attachments])
+    def data(self) -> PromptData:
+        return PromptData(self._whole, self.speaker, self.node, [folded.open for folded in self._attachments])
 
 
 class Problem(VerticalGroup):
@@ -97,7 +95,7 @@ class Offer(Problem):
         super().__init__(NoRoomError("What would make it fit:", ways))
 
 
-class AnswerMessage(Speech):
+class AnswerMessage(MessageView):
     """One answer, from its first word to its last.
 
     Args:
@@ -105,9 +103,9 @@ class AnswerMessage(Speech):
         tokens: Whether who wrote each token is shown, if that is known.
     """
 
-    def __init__(self, was: AbsentAnswer, *, tokens: bool = False) -> None:
+    def __init__(self, was: AnswerData, *, tokens: bool = False) -> None:
         # The first frame need not wait for a Markdown parser.
-        from app.ui.transcript.markdown import ModelMarkdown
+        from app.ui.transcript.text_views import ModelMarkdown
 
         super().__init__("Answer", was.node)
         self.reasoning = Reasoning(was.thought, was.seconds, opened=was.opened)
@@ -118,8 +116,8 @@ class AnswerMessage(Speech):
         self._error = was.error
         self.has_grown = False
         """Whether anything came since the last `resume`."""
-        self._writers = was.writers
-        self._seen_whole = was.writers is not None or not (was.text or was.thought)
+        self._token_runs = was.token_runs
+        self._seen_whole = was.token_runs is not None or not (was.text or was.thought)
         self._tokens: TokenView | None = None
         if was.document is None:
             self._say(was.text)
@@ -150,11 +148,11 @@ class AnswerMessage(Speech):
 
     async def add(self, segments: Sequence[Segment]) -> None:
         """Show more text, and remember who wrote it."""
-        from app.ui.reading.origins import Writers
+        from app.ui.reading.token_rows import TokenRuns
 
         self.has_grown = True
-        self._writers = self._writers or Writers()
-        fresh = self._writers.add(segments)
+        self._token_runs = self._token_runs or TokenRuns()
+        fresh = self._token_runs.add(segments)
         if self._tokens is not None:
             self._tokens.append(fresh)
         if thought := "".join(s.text for s in segments if s.reasoning):
@@ -185,10 +183,10 @@ class AnswerMessage(Speech):
 
     def _show_tokens(self, shown: bool) -> None:
         self._tokens = None
-        if shown and self._seen_whole and self._writers:
-            from app.ui.transcript.token_view import TokenView
+        if shown and self._seen_whole and self._token_runs:
+            from app.ui.transcript.text_views import TokenView
 
-            self._tokens = TokenView(self._writers.runs)
+            self._tokens = TokenView(self._token_runs.runs)
         self.set_class(self._tokens is not None, "-tokens")
 
     def place(self, at: int, of: int, *, can_go_on: bool) -> None:
@@ -218,19 +216,19 @@ class AnswerMessage(Speech):
         self._error = None
         await self.query(Problem).remove()
 
-    async def end(self, absent: AbsentAnswer) -> None:
-        """Say why there is no answer, or no more of it, as `absent` says."""
-        self.note(absent.remark, is_final=absent.is_final)
-        await self._fail(absent.error)
+    async def end(self, data: AnswerData) -> None:
+        """Say why there is no answer, or no more of it, as `data` says."""
+        self.note(data.remark, is_final=data.is_final)
+        await self._fail(data.error)
 
     async def _fail(self, error: AppError | None) -> None:
         self._error = error
         if error is not None:
             await self.mount(Problem(error))
 
-    def absent(self) -> AbsentAnswer:
+    def data(self) -> AnswerData:
         text, thought = self.text, self.reasoning
-        return AbsentAnswer(
+        return AnswerData(
             text,
             thought.text,
             thought.seconds,
@@ -238,7 +236,7 @@ class AnswerMessage(Speech):
             self._remark,
             self._is_final,
             self._error,
-            self._writers if self._seen_whole else None,
+            self._token_runs if self._seen_whole else None,
             self._markdown.document if len(text) > _DEAR and self._markdown.is_whole else None,
             self.node,
         )

@@ -15,9 +15,9 @@ from textual.reactive import var
 from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
-from app.ui.transcript.absent import Absent
 from app.ui.transcript.column import Entry
-from app.ui.transcript.speech import Speech
+from app.ui.transcript.message_data import MessageData
+from app.ui.transcript.message_view import MessageView
 from app.ui.transcript.window import Window
 
 _LEAST, _STEPS = 1, (4, 7)
@@ -76,7 +76,7 @@ class View(VerticalScroll, can_focus=False):
             with self.app.batch_update():
                 yield
 
-    def _present(self, absent: Absent) -> Speech:
+    def _present(self, data: MessageData) -> MessageView:
         """The message that something stands for."""
         raise NotImplementedError
 
@@ -97,11 +97,11 @@ class View(VerticalScroll, can_focus=False):
         pinned = {*column.entries[-1:], *filter(column.holds, [*self._pinned(), *also])}
         near, kept = self._next_near(), self._around(_STEPS[-1], _STEPS[-1])
         for entry in sorted(pinned.union(column.entries[near.start : near.stop]), key=lambda entry: entry.number):
-            if entry.widget is None and entry.absent is not None and not entry.hidden:
-                column.enter(entry, self._present(entry.absent))
+            if entry.widget is None and entry.data is not None and not entry.hidden:
+                column.enter(entry, self._present(entry.data))
         mounted = column.mounted
         fresh = [entry for entry in mounted if entry.widget is not None and entry.widget.parent is None]
-        far = [entry for entry in mounted if entry.speech and entry.number not in kept and entry not in pinned]
+        far = [entry for entry in mounted if entry.message_view and entry.number not in kept and entry not in pinned]
         if fresh:
             await self.said.mount_those(fresh)
             self._mount_soon()
@@ -128,8 +128,8 @@ class View(VerticalScroll, can_focus=False):
         return [
             entry
             for entry in entries
-            if (speech := entry.speech) is not None
-            and not (speech in selected or speech.has_focus_within or speech.has_class("-changed"))
+            if (message_view := entry.message_view) is not None
+            and not (message_view in selected or message_view.has_focus_within or message_view.has_class("-changed"))
         ]
 
     async def _take_out(self, entries: Iterable[Entry]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from textual import events
 
 from app.ui.chat.inspector import Inspector
-from app.ui.reading.rounds import round_rows
+from app.ui.reading.steps import step_rows
 from app.ui.text import MARK
 from app.worker.events import StepDetails
 from tests.ui.chat_driver import Chat, open_chat
@@ -69,7 +69,7 @@ async def test_the_mouse_chooses_a_round() -> None:
 
 
 def rows(chosen: int, *rounds: StepDetails, width: int = 100) -> list[str]:
-    return [line.plain.rstrip().replace(MARK, ">") for line in round_rows(rounds, chosen, width)]
+    return [line.plain.rstrip().replace(MARK, ">") for line in step_rows(rounds, chosen, width)]
 
 
 def test_rounds_stand_in_columns_and_the_chosen_one_says_what_it_cost() -> None:
@@ -88,7 +88,7 @@ def test_rounds_stand_in_columns_and_the_chosen_one_says_what_it_cost() -> None:
 
 
 def test_the_words_of_a_row_are_in_the_colours_of_their_writers() -> None:
-    (line,) = round_rows([ROUND], 1, 100)
+    (line,) = step_rows([ROUND], 1, 100)
     found = [(line.plain[span.start : span.end], str(span.style)) for span in line.spans]
     assert found[-4:] == [("·pivot", "$draft"), ("·=", "$draft"), ("·items", "$draft"), ("0", "$target")]
 

@@ -14,7 +14,7 @@ from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.ui.composer.pasted_text import LONGEST, Pastes
 from app.ui.composer.suggestions import CHOSEN
-from app.ui.transcript.folded import FoldedText
+from app.ui.transcript.foldable import FoldedText
 from app.worker.counting import CountJob
 from app.worker.events import Failed, JobEnded, Notice
 from tests.ui.chat_driver import Chat, open_chat

@@ -20,9 +20,9 @@ from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
 from app.ui.models.state import LoadRequest
 from app.ui.screens.chat import ChatScreen
-from app.ui.transcript.absent import AbsentAnswer
 from app.ui.transcript.column import Entry
 from app.ui.transcript.message import AnswerMessage, UserMessage
+from app.ui.transcript.message_data import AnswerData
 from tests.ui.fakes import no_loader
 from tests.ui.monkey.moves import Engine, Key, Move, Reopen, Resize, Session, Wait, Word
 from tests.ui.monkey.program import Home, Program
@@ -211,7 +211,7 @@ def _must_show_the_tree(program: Program) -> None:
     """What is kept is on the screen, message for message; nothing of another branch stands between them."""
     chat = program.chat
     path = _plain(chat.session.conversation.tree.path)
-    entries = [entry for entry in chat.messages.said.column.entries if entry.absent is not None and not entry.hidden]
+    entries = [entry for entry in chat.messages.said.column.entries if entry.data is not None and not entry.hidden]
     shown = [(entry.node, _text(entry)) for entry in entries]
     rest = iter(shown)
     for node, text in path:
@@ -230,8 +230,8 @@ def _text(entry: Entry) -> str:
         return printable(entry.widget.text).strip()
     if isinstance(entry.widget, UserMessage):
         return printable(entry.widget._whole).strip()
-    assert entry.absent is not None
-    return printable(entry.absent.text).strip() if isinstance(entry.absent, AbsentAnswer) else entry.absent.text.strip()
+    assert entry.data is not None
+    return printable(entry.data.text).strip() if isinstance(entry.data, AnswerData) else entry.data.text.strip()
 
 
 async def _look_again(home: Home) -> None:

@@ -18,13 +18,13 @@ from textual.widgets import Static
 
 from app.core.printable import printable
 from app.ui.key_names import CHOOSE, key
-from app.ui.transcript.absent import Absent
-from app.ui.transcript.folding import Folding
+from app.ui.transcript.foldable import Folding
+from app.ui.transcript.message_data import MessageData
 
 _GAP = "   "
 
 
-class Wish(Enum):
+class MessageAction(Enum):
     """What the user wants done with a chosen message."""
 
     LEAVE = "leave"
@@ -50,7 +50,7 @@ class Speaker(Static):
     class Clicked(Message):
         """An arrow was clicked."""
 
-        wish: Wish
+        requested: MessageAction
 
     def __init__(self, name: str) -> None:
         super().__init__(Content(name), classes="label")
@@ -81,10 +81,12 @@ class Speaker(Static):
         x = event.x - first
         if self._branches and 0 <= x < len(self._branches):
             event.stop()
-            self.post_message(self.Clicked(Wish.EARLIER if 2 * x < len(self._branches) else Wish.LATER))
+            self.post_message(
+                self.Clicked(MessageAction.EARLIER if 2 * x < len(self._branches) else MessageAction.LATER)
+            )
 
 
-class Speech(VerticalGroup, can_focus=True):
+class MessageView(VerticalGroup, can_focus=True):
     """A message that can be chosen by a click or a key; then letters say what is to become of it.
 
     Args:
@@ -97,45 +99,49 @@ class Speech(VerticalGroup, can_focus=True):
 
     BINDING_GROUP_TITLE = "Chosen message"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "wish('LEAVE')", "back", key_display="esc", id="message.leave", tooltip="Back to the prompt"),
         Binding(
-            "e,enter", "wish('EDIT')", "edit", key_display="e", id="message.edit", tooltip="Change it, as a branch"
+            "escape", "request('LEAVE')", "back", key_display="esc", id="message.leave", tooltip="Back to the prompt"
         ),
-        Binding("r", "wish('AGAIN')", "again", id="message.again", tooltip="Answer again, as a branch"),
+        Binding(
+            "e,enter", "request('EDIT')", "edit", key_display="e", id="message.edit", tooltip="Change it, as a branch"
+        ),
+        Binding("r", "request('AGAIN')", "again", id="message.again", tooltip="Answer again, as a branch"),
         Binding("o", "unfold", "open", id="message.unfold", tooltip="Open what it includes or thought, or fold it"),
-        Binding("c", "wish('GO_ON')", "continue", id="message.go_on", tooltip="Go on with an answer that ended early"),
+        Binding(
+            "c", "request('GO_ON')", "continue", id="message.go_on", tooltip="Go on with an answer that ended early"
+        ),
         Binding(
             "left",
-            "wish('EARLIER')",
+            "request('EARLIER')",
             "branch",
             key_display="left/right",
             id="message.earlier",
             tooltip="Other branches",
         ),
-        Binding("right", "wish('LATER')", "next branch", id="message.later", show=False),
-        Binding(f"up,{CHOOSE}", "wish('UP')", "message above", id="message.up", show=False),
-        Binding("down,ctrl+down,alt+down", "wish('DOWN')", "message below", id="message.down", show=False),
+        Binding("right", "request('LATER')", "next branch", id="message.later", show=False),
+        Binding(f"up,{CHOOSE}", "request('UP')", "message above", id="message.up", show=False),
+        Binding("down,ctrl+down,alt+down", "request('DOWN')", "message below", id="message.down", show=False),
     ]
 
     @dataclass
-    class Wished(Message):
+    class ActionRequested(Message):
         """Something is to be done with this message."""
 
-        speech: Speech
-        wish: Wish
+        message_view: MessageView
+        requested: MessageAction
 
     class Clicked(Message):
         """The message was clicked."""
 
-        def __init__(self, speech: Speech) -> None:
+        def __init__(self, message_view: MessageView) -> None:
             super().__init__()
-            self.speech = speech
+            self.message_view = message_view
 
     @dataclass
     class Chosen(Message):
         """It has taken the keys."""
 
-        speech: Speech
+        message_view: MessageView
 
     class Released(Message):
         """It has let go of them."""
@@ -164,7 +170,7 @@ class Speech(VerticalGroup, can_focus=True):
         """What stands in it as one line, and opens."""
         return ()
 
-    def absent(self) -> Absent:
+    def data(self) -> MessageData:
         """What it takes to show it again once it is mounted no longer."""
         raise NotImplementedError
 
@@ -209,15 +215,15 @@ class Speech(VerticalGroup, can_focus=True):
 
     def on_speaker_clicked(self, event: Speaker.Clicked) -> None:
         event.stop()
-        self.post_message(self.Wished(self, event.wish))
+        self.post_message(self.ActionRequested(self, event.requested))
 
     def on_blur(self) -> None:
         # It stays chosen while another window is in front; see `app.ui.base_screen`.
         if self.app.app_focus and self.screen.focused is not self:
             self.choose(False)
 
-    def action_wish(self, wish: str) -> None:
-        self.post_message(self.Wished(self, Wish[wish]))
+    def action_request(self, requested: str) -> None:
+        self.post_message(self.ActionRequested(self, MessageAction[requested]))
 
     def action_unfold(self) -> None:
         """Open all that is folded in it, or fold it if some is open."""
@@ -229,13 +235,13 @@ class Speech(VerticalGroup, can_focus=True):
         """Dim the keys that would do nothing; leave out those that such a message never has."""
         if action == "unfold":
             return bool(self.folded)
-        if action != "wish":
+        if action != "request":
             return True
-        wish = Wish[str(parameters[0])]
-        if wish in (Wish.EARLIER, Wish.LATER):
+        requested = MessageAction[str(parameters[0])]
+        if requested in (MessageAction.EARLIER, MessageAction.LATER):
             return self._branches > 1
-        if wish is Wish.GO_ON:
+        if requested is MessageAction.GO_ON:
             return self.can_go_on
-        if wish in (Wish.EDIT, Wish.AGAIN):
+        if requested in (MessageAction.EDIT, MessageAction.AGAIN):
             return self.node is not None or None
         return True

@@ -1,4 +1,4 @@
-"""Verify rounds as lines: what was drafted, what the target made of it, and what that cost."""
+"""Verify steps as lines: drafted tokens, accepted tokens and their cost."""
 
 from __future__ import annotations
 
@@ -7,11 +7,26 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
+from app.core.printable import printable
 from app.engine.types import Origin
-from app.ui.reading.origins import STYLES
-from app.ui.reading.pieces import visible
+from app.ui.reading.token_rows import STYLES
 from app.ui.text import MARK
 from app.worker.events import StepDetails
+
+_MARKS = str.maketrans({"\n": "⏎", "\t": "⇥", " ": "·", "\r": "␍"})
+
+
+def visible(piece: bytes) -> str:
+    """A token on its own: spaces and line ends as marks, part of a character as its bytes."""
+    if not piece:
+        return "control"
+    try:
+        text = piece.decode()
+    except UnicodeDecodeError:
+        return piece.hex(" ")
+    text = text.translate(_MARKS)
+    return text if text == printable(text) else repr(text)[1:-1]
+
 
 _DRAFT, _TARGET, _QUIET = "$draft", "$target", "$quiet"
 _PROBABILITIES = ("draft p", "target p")
@@ -79,7 +94,7 @@ def _in_sight(columns: list[_Column], end: int, room: int) -> tuple[int, int]:
     return start, end
 
 
-def round_rows(rounds: Sequence[StepDetails], chosen: int, width: int) -> Iterator[Content]:
+def step_rows(rounds: Sequence[StepDetails], chosen: int, width: int) -> Iterator[Content]:
     """Rounds as a row each, in columns: who drafted, what was accepted and what it took.
 
     Args:
@@ -150,7 +165,7 @@ def _disagreement(details: StepDetails, width: int) -> Content:
     return line.truncate(width, ellipsis=True)
 
 
-def round_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iterator[Content]:
+def step_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iterator[Content]:
     """What a round made of its draft, in so many cells.
 
     Args:

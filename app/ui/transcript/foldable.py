@@ -1,16 +1,95 @@
-"""A model's thinking."""
+"""Collapsible parts of a message: attachments and reasoning."""
 
 from __future__ import annotations
 
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.app import ComposeResult
+from textual.containers import VerticalGroup
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widgets import Static
 
-from app.ui.transcript.folding import Folding
+from app.conversations.attached import Attachment
+from app.core.printable import printable
+from app.ui.text import size
 
 if TYPE_CHECKING:
-    from app.ui.transcript.markdown import ModelMarkdown
+    from app.ui.transcript.text_views import ModelMarkdown
+
+
+class Folding(VerticalGroup):
+    """A line that says what there is; a click on it shows that, or hides it again.
+
+    Args:
+        opened: Whether it is shown at first.
+    """
+
+    open: reactive[bool] = reactive(False, toggle_class="-open")
+
+    def __init__(self, *, opened: bool) -> None:
+        super().__init__()
+        self.summary = Static(classes="summary")
+        self.open = opened
+
+    def watch_open(self) -> None:
+        if self.is_mounted:
+            self.draw()
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        self.open = not self.open
+
+    def say(self, what: str) -> None:
+        """Say in the line what there is."""
+        self.summary.update(Content(f"{'▾' if self.open else '▸'} {what}"))
+
+    def draw(self) -> None:
+        """Say what there is, and show it if it is open."""
+        raise NotImplementedError
+
+
+_MOST_LINES = 100
+_MOST_COLUMNS = 400
+
+
+class FoldedText(Folding):
+    """Its name and size; a click opens the beginning of it.
+
+    Args:
+        attachment: What is included.
+        opened: Whether it is open at first.
+    """
+
+    def __init__(self, attachment: Attachment, *, opened: bool = False) -> None:
+        super().__init__(opened=opened)
+        self._attachment = attachment
+        self._contents = Static(classes="contents")
+
+    def compose(self) -> ComposeResult:
+        yield self.summary
+        yield self._contents
+
+    def on_mount(self) -> None:
+        self.draw()
+
+    def draw(self) -> None:
+        attachment = self._attachment
+        about = f"  {size(attachment.size)}" if attachment.is_file else ""
+        self.say(f"{printable(attachment.name)}{about}")
+        if self.open:
+            self._contents.update(Content(beginning(attachment.text)))
+
+
+def beginning(text: str) -> str:
+    """What is shown of a text that is open."""
+    lines = iter(printable(text).split("\n"))
+    shown = [line[:_MOST_COLUMNS] for line in islice(lines, _MOST_LINES)]
+    rest = sum(1 for _ in lines)
+    return "\n".join([*shown, *([f"… {rest:,} more line{'s' * (rest != 1)}"] if rest else [])])
 
 
 class Reasoning(Folding):
@@ -83,7 +162,7 @@ class Reasoning(Folding):
     def _shown(self) -> ModelMarkdown:
         """The text, which costs nothing until somebody wants to see it."""
         if self._thought is None:
-            from app.ui.transcript.markdown import ModelMarkdown
+            from app.ui.transcript.text_views import ModelMarkdown
 
             self._thought = ModelMarkdown()
             if self.is_attached:

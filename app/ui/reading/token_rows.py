@@ -13,10 +13,10 @@ from app.core.printable import printable
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
 from app.ui.reading.rows import Row
-from app.ui.reading.tabs import spaced_content
+from app.ui.reading.wrapping import spaced_content
 
 STYLES = {Origin.DRAFT: "$draft", Origin.NGRAM: "underline $draft", Origin.TARGET: "$target"}
-COLOURLESS = {Origin.DRAFT: "", Origin.NGRAM: "italic", Origin.TARGET: "bold underline"}
+COLORLESS = {Origin.DRAFT: "", Origin.NGRAM: "italic", Origin.TARGET: "bold underline"}
 LEGEND = {
     Origin.DRAFT: ("teal = draft model", "draft"),
     Origin.NGRAM: ("underlined teal = n-gram", "n-gram"),
@@ -48,7 +48,7 @@ Run = tuple[str, Origin | None]
 """A text and who wrote it; nobody did where thinking ends and the answer begins, or the other way round."""
 
 
-class Writers:
+class TokenRuns:
     """Who wrote what of an answer: neighbouring tokens of one origin as one run."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Writers:
         return [("".join(texts), origin) for texts, origin in self._runs]
 
 
-class OriginDocument:
+class TokenDocument:
     """Growing text as it came, in two colours; line ends are shown, for they are tokens too.
 
     Args:

@@ -13,18 +13,18 @@ from app.conversations.message import Role
 from app.conversations.tree import Node
 from app.core.errors import AppError
 from app.ui.transcript.ended import as_error, in_words, is_final, kept_in_words
-from app.ui.transcript.folded import beginning
+from app.ui.transcript.foldable import beginning
 
 if TYPE_CHECKING:
     from app.ui.reading.document import MarkdownDocument
-    from app.ui.reading.origins import Writers
+    from app.ui.reading.token_rows import TokenRuns
 
 _FRAME = 2
 """Rows of any message besides its text: who speaks, and a blank one."""
 
 
 @dataclass(slots=True)
-class AbsentPrompt:
+class PromptData:
     """A prompt, or what the system says.
 
     Attributes:
@@ -52,7 +52,7 @@ class AbsentPrompt:
 
 
 @dataclass(slots=True)
-class AbsentAnswer:
+class AnswerData:
     """An answer.
 
     Attributes:
@@ -63,7 +63,7 @@ class AbsentAnswer:
         remark: What is said about the answer.
         is_final: Whether nothing can come after it.
         error: Why there is no more of it.
-        writers: Who wrote what, if it was seen coming.
+        token_runs: Who wrote what, if it was seen coming.
         document: The text as it was laid out, where that is dear; None to do it again.
         node: Its id in the conversation.
     """
@@ -75,7 +75,7 @@ class AbsentAnswer:
     remark: str = ""
     is_final: bool = False
     error: AppError | None = None
-    writers: Writers | None = None
+    token_runs: TokenRuns | None = None
     document: MarkdownDocument | None = None
     node: int | None = None
 
@@ -90,10 +90,10 @@ class AbsentAnswer:
         return _FRAME + _rows(self.text, width) + thought + 2 * bool(self.remark)
 
 
-Absent = AbsentPrompt | AbsentAnswer
+MessageData = PromptData | AnswerData
 
 
-def absents(path: Sequence[Node], *, is_running: bool = False) -> Iterator[tuple[Absent, Node]]:
+def branch_data(path: Sequence[Node], *, is_running: bool = False) -> Iterator[tuple[MessageData, Node]]:
     """Yield what stands for each message of a branch; a last prompt without an answer is followed by the reason.
 
     Args:
@@ -101,24 +101,24 @@ def absents(path: Sequence[Node], *, is_running: bool = False) -> Iterator[tuple
         is_running: Whether the last one is being written, or waits for the models.
     """
     for node in path:
-        yield _absent(node, is_running=is_running and node is path[-1]), node
+        yield _data(node, is_running=is_running and node is path[-1]), node
     if path and path[-1].role is Role.USER:
         ending = path[-1].ending
         remark, error = in_words(ending, empty=True), as_error(ending)
         if remark or error is not None:
-            yield AbsentAnswer(remark=remark, is_final=is_final(ending), error=error), path[-1]
+            yield AnswerData(remark=remark, is_final=is_final(ending), error=error), path[-1]
 
 
-def _absent(node: Node, *, is_running: bool) -> Absent:
+def _data(node: Node, *, is_running: bool) -> MessageData:
     # A prompt that waits for the models is in no conversation yet.
     node_id = node.id if node.id >= 0 else None
     if node.role is not Role.ASSISTANT:
-        return AbsentPrompt(node.text, "You" if node.role is Role.USER else "System", node_id)
+        return PromptData(node.text, "You" if node.role is Role.USER else "System", node_id)
     if is_running:
-        return AbsentAnswer(
+        return AnswerData(
             node.text, node.reasoning, remark="waits for the models" if node_id is None else "", node=node_id
         )
-    return AbsentAnswer(
+    return AnswerData(
         node.text,
         node.reasoning,
         remark=kept_in_words(
