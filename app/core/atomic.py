@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Write files whole or not at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.core import regular_file
 _PATIENCE_S, _LOOK_S = 0.5, 0.01
 """Reading such a file takes milliseconds."""
 _LARGE_PATIENCE_S = 10.0
-"""What looks for viruses in a file of gigabytes takes longer."""
+"""Virus scanners hold large files longer."""
 _INVALID_ON_WINDOWS = re.compile(
     r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?"
     r'|.*[<>:"|?*\x00-\x1f].*'
@@ -29,18 +29,18 @@ _INVALID_ON_WINDOWS = re.compile(
 
 
 def write(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Write a file so that whoever reads it, at any time, finds the old content or the new one.
+    """Replace a file atomically.
 
-    A new file is its owner's alone; one that is there keeps its permissions, and a link stays a link. Its folder must
+    A new file is private to its owner; an existing one keeps its permissions, and a link stays a link. The folder must
     exist.
 
     Args:
         path: The file.
-        data: All that it shall hold.
-        durable: Whether it must survive a power cut, which takes the time of a disk; without that it may be empty then.
+        data: Its new content.
+        durable: Flush to disk, so that it survives a power cut.
 
     Raises:
-        OSError: The disk refuses, or there is something else than a file; what was there is as it was.
+        OSError: It cannot be written; the old content is unchanged.
     """
     _check_name(path)
     path = Path(os.path.realpath(path))
@@ -55,7 +55,7 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 @contextmanager
 def _beside(path: Path, data: bytes, *, durable: bool = True) -> Iterator[Path]:
-    """A file with all of it, in the same folder; the block moves it away. Nothing is left where that fails."""
+    """Yield a temporary file with the data in the same folder; the block moves it away."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-", suffix=".partial")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -85,7 +85,7 @@ def _take_the_place(new: Path, path: Path, patience_s: float) -> None:
 
 
 def _patiently(change: Callable[[], object], patience_s: float) -> None:
-    """Change what has a name; Windows refuses that while any program has the file open, if only to read."""
+    """Retry a change; Windows refuses it while any program has the file open."""
     until = time.monotonic() + patience_s
     while True:
         try:
@@ -98,7 +98,7 @@ def _patiently(change: Callable[[], object], patience_s: float) -> None:
 
 
 def create(path: Path, data: bytes) -> None:
-    """Write a new file, all of it or nothing, and never over one that is there.
+    """Write a new file atomically, never over an existing one.
 
     Raises:
         FileExistsError: There is something of that name already.

@@ -77,7 +77,7 @@ class Ending:
 
     @property
     def was_killed(self) -> bool:
-        """Whether it was ended from outside without a chance, as a system does that runs out of memory."""
+        """It was killed, as by a system that runs out of memory."""
         return self.code == -_signal("SIGKILL")
 
     @property
@@ -88,7 +88,7 @@ class Ending:
 
 
 def is_crash(code: int) -> bool:
-    """Whether an exit code is that of a process that a native library or the system has ended."""
+    """Return whether an exit code means a crash or a kill."""
     return code < 0 or code in _WINDOWS_CRASHES
 
 

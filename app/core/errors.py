@@ -4,12 +4,12 @@ AppError                 message for people, hint what to do, exit code
 ├── UsageError           the command line or a request is wrong (exit code 2)
 ├── SettingsError        the settings file cannot be read, or not written
 ├── CatalogError         a models.toml entry is wrong, or a list of pairs cannot be read or written
-├── HubError             the hub cannot be reached, refuses, or answers what cannot be meant
-│   ├── WaitError        it asks for patience; the same request may succeed later
-│   │   └── UnreachableError nothing answers; the network may come back
+├── HubError             Hugging Face cannot be reached, refuses, or answers nonsense
+│   ├── WaitError        rate limited; the same request may succeed later
+│   │   └── UnreachableError no answer; the network may come back
 │   ├── HubTimeoutError  a Hugging Face request reached its deadline
-│   └── CacheError       what came from the hub cannot be written or read here
-├── PairError            two models cannot ride together, or not on this machine
+│   └── CacheError       downloads cannot be written or read here
+├── PairError            two models are not compatible, or do not fit
 ├── StoreError           the conversations cannot be read or kept on this disk
 ├── ModelFileError       a file is missing, or not a GGUF model that can be run
 │   └── DamagedFileError it is one, and cut short or damaged
@@ -33,7 +33,7 @@ INTERRUPTED = 130
 
 
 class AppError(Exception):
-    """A failure with a sentence for the user and a way out.
+    """A failure with a message and a fix for the user.
 
     Args:
         message: What happened, as one plain sentence.
@@ -49,7 +49,7 @@ class AppError(Exception):
 
     @property
     def sentences(self) -> str:
-        """What happened and what to do about it, where there is one place for both."""
+        """Message and hint in one text."""
         return f"{self.message} {self.hint}".strip()
 
 
@@ -98,7 +98,7 @@ class CacheError(HubError):
 
 
 class PairError(AppError):
-    """Two models that cannot ride together, or do not fit into this machine."""
+    """Two models that are not compatible, or do not fit into this machine."""
 
 
 class StoreError(AppError):
@@ -110,7 +110,7 @@ class ModelFileError(AppError):
 
 
 class DamagedFileError(ModelFileError):
-    """What was named is a model file, and it is cut short or damaged: whoever named it meant the right one."""
+    """The named file is a model, but truncated or damaged."""
 
 
 class ModelLoadError(AppError):
@@ -136,7 +136,7 @@ class TemplateError(AppError):
 
 
 class ContextOverflowError(AppError):
-    """What the target is to read does not fit into the context.
+    """The input of the target does not fit into the context.
 
     Args:
         message: What happened.

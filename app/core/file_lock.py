@@ -1,4 +1,4 @@
-"""Changing a file that other programs change too: one after another, and what goes wrong as a sentence."""
+"""Lock files that several programs change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.core.errors import AppError
 def exclusive(
     file: Path, failure: type[AppError], *, timeout_s: float, waits: Callable[[], object] = lambda: None
 ) -> Iterator[None]:
-    """Keep others from changing a file; its folder is made if it is not there.
+    """Hold the lock of a file; its folder is created if needed.
 
     Args:
         file: The lock is a file of the same name beside it.
@@ -38,7 +38,7 @@ def exclusive(
         with held:
             yield
     except Timeout:
-        raise failure(f"{file} is held by another program.", "Wait until it is done.") from None
+        raise failure(f"{file} is locked by another program.", "Wait until it is done.") from None
     except OSError as error:
         raise failure(
             f"{file} cannot be written: {error.strerror or error}.", "Check the disk and its permissions."

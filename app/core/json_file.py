@@ -1,4 +1,4 @@
-"""Small JSON files that only save time: written in one step, and begun anew whatever is wrong with them."""
+"""Small JSON cache files: written atomically, and discarded if they are broken."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ T = TypeVar("T")
 log = logging.getLogger("tandem.json_file")
 log.addHandler(logging.NullHandler())
 UNUSABLE = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
-"""What reading such a file and making values of it may raise, whoever wrote it."""
+"""Errors of reading such a file and building a value from it."""
 
 
 def read(path: Path, form: int, made: Callable[[Any], T]) -> T | None:
-    """What a file holds.
+    """Read a file; return None if it cannot be used.
 
     Args:
         path: Written by `write`, an object with its "format"; it may be missing, or anybody's.
@@ -34,7 +34,7 @@ def read(path: Path, form: int, made: Callable[[Any], T]) -> T | None:
     except FileNotFoundError:
         return None
     except UNUSABLE as error:
-        log.warning("%s is begun anew: %s", path, error)
+        log.warning("%s is discarded: %s", path, error)
         return None
 
 

@@ -1,4 +1,4 @@
-"""Where things live on this machine."""
+"""Paths of settings, data, cache and logs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def settings_file() -> Path:
 
 
 def cache_dir() -> Path:
-    """What can be made again, such as the demo's draft model."""
+    """Files that can be made again, such as the demo's draft model."""
     return _folder("user_cache_dir")
 
 
 def memory_dir() -> Path:
-    """What automatic drafting has learned, a file a pair."""
+    """Measurements of automatic drafting, one file per pair."""
     return _folder("user_data_dir") / "drafting"
 
 
@@ -52,7 +52,7 @@ def log_file() -> Path:
 
 
 def copied_file() -> Path:
-    """What was copied last, for where the terminal's clipboard is out of reach."""
+    """The last copied text, where the clipboard cannot be reached."""
     return _folder("user_data_dir") / "copied.txt"
 
 
@@ -60,7 +60,7 @@ def _folder(kind: str) -> Path:
     """A folder by platformdirs' name of its kind.
 
     Raises:
-        AppError: Nobody knows the user's home folder, as in a container whose user has no name.
+        AppError: The user has no home folder, as in some containers.
     """
     try:
         return Path(getattr(_DIRS, kind))

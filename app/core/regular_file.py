@@ -1,4 +1,4 @@
-"""Reading files. What stands in the place of one is told by its kind, and not waited for as opening a pipe would be."""
+"""Read regular files; pipes, devices and folders are refused instead of waited for."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from collections.abc import Callable
 from pathlib import Path
 
 AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""How to open what may be a pipe. Windows has no such pipes among its files, and would translate line ends."""
+"""Flags that open a possible pipe without waiting, and keep line ends on Windows."""
 MAX_BYTES = 16 << 20
-"""No file that Tandem keeps is a hundredth as long; one without end would fill the memory."""
+"""Limit that no file of Tandem reaches; an endless one would fill the RAM."""
 
 
 class PipeOrDeviceError(OSError):
-    """What was to be read as a file has no end, or waits for somebody to write."""
+    """A pipe or a device in place of a file."""
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file, as far as can be seen: a name that none can have, and a disk that is gone, have none."""
+    """Return whether a file exists; False also for invalid names and missing disks."""
     return _seen(path.is_file)
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder, as far as can be seen."""
+    """Return whether a folder exists; False on any error."""
     return _seen(path.is_dir)
 
 
 def exists(path: Path) -> bool:
-    """Whether there is anything, as far as can be seen."""
+    """Return whether the path exists; False on any error."""
     return _seen(path.exists)
 
 
 def is_gone(path: Path, *, follow_links: bool = True) -> bool:
-    """Whether there is surely nothing: what one may not look at may well be there, and opening it says why not.
+    """Return whether the path surely does not exist; False where access is denied.
 
     Args:
         path: Of a file or a folder.
@@ -50,7 +50,7 @@ def is_gone(path: Path, *, follow_links: bool = True) -> bool:
 
 
 def is_closed(path: Path) -> bool:
-    """Whether one may not look at what is there, if anything is."""
+    """Return whether access to the path is denied."""
     try:
         path.stat()
     except PermissionError:
@@ -68,7 +68,7 @@ def _seen(look: Callable[[], bool]) -> bool:
 
 
 def resolved(path: Path) -> Path:
-    """The path without links; as it is written where they lead in a circle, or where no file can have that name."""
+    """Resolve links; return the path unchanged where that fails."""
     try:
         return path.resolve()
     except (OSError, ValueError, RuntimeError):
@@ -76,7 +76,7 @@ def resolved(path: Path) -> Path:
 
 
 def status(path: Path) -> os.stat_result:
-    """What the system knows of a file, without opening it.
+    """Return the status of a regular file without opening it.
 
     Raises:
         IsADirectoryError: It is a folder. What that says is the middle of a sentence, as in `PipeOrDeviceError`.
@@ -100,7 +100,7 @@ def _not_regular(path: Path) -> PipeOrDeviceError:
 
 
 def read_bytes(path: Path, most: int = -1) -> bytes:
-    """What is in a file, or so many bytes of it.
+    """Read a file, or its first bytes.
 
     Raises:
         OSError: It cannot be read, or as `status` does.
@@ -125,7 +125,7 @@ def read_bytes(path: Path, most: int = -1) -> bytes:
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """The text in a file, its line ends as Python has them.
+    """Read a text file with normalized line ends.
 
     Raises:
         OSError: As `read_bytes` does; also for one that is longer than any of Tandem's.
@@ -138,5 +138,5 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
 
 
 def with_line_feeds(text: str) -> str:
-    """A text whose lines end as they do everywhere in this program."""
+    """Normalize line ends to line feeds."""
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,4 +1,4 @@
-"""Words as the user's shell takes them: commands that are shown are there to be copied."""
+"""Quote commands for the user's shell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 _SAFE = re.compile(r"[\w+=:./\\-]+", re.ASCII)
-"""What both shells of Windows leave as it is; to PowerShell a comma parts two words, and @ begins something else."""
+"""Characters that cmd and PowerShell leave alone; PowerShell splits at commas."""
 
 
 def quoted(word: str, system: str = sys.platform) -> str:

@@ -33,12 +33,12 @@ class Choice:
 
 @cache
 def known_builds() -> dict[str, Any]:
-    """What builds.toml says: wheels, backends, and what building them takes."""
+    """Read builds.toml: wheels, backends, and how to build them."""
     return tomllib.loads(Path(__file__).with_name("builds.toml").read_text(encoding="utf-8"))
 
 
 def choices_for(gpu: Gpu, machine: Machine, python: str) -> list[Choice]:
-    """What would make this card usable, best first; empty if nothing would."""
+    """Return the builds that would use this GPU, best first."""
     match gpu.vendor:
         case "nvidia":
             return _for_nvidia(gpu, machine, python)
@@ -119,7 +119,7 @@ def _for_amd(gpu: Gpu, machine: Machine, python: str) -> list[Choice]:
 
 
 def _vulkan(machine: Machine, python: str) -> list[Choice]:
-    note = "It needs the Vulkan loader: on Debian and Ubuntu, apt install libvulkan1 mesa-vulkan-drivers."
+    note = "It needs the Vulkan loader. On Debian and Ubuntu: apt install libvulkan1 mesa-vulkan-drivers."
     notes = (note,) if machine.system == "linux" and not machine.vulkan else ()
     ready = ready_made("vulkan", machine, python)
     return [*([Choice("vulkan", ready, notes)] if ready else []), Choice("vulkan", notes=notes)]
@@ -202,7 +202,7 @@ def advice(
     *,
     install: str = "python -m pip install",
 ) -> Advice | None:
-    """The build that this machine should have; None where the installed one is right or none would be better.
+    """Return a better build for this machine, or None.
 
     Args:
         machine: What there is.
@@ -228,7 +228,7 @@ def advice(
 
 
 def rpc_command(backends: Sequence[str], system: str, install: str) -> str:
-    """The command that builds llama.cpp anew with what it has now and with RPC, which no ready-made build has.
+    """Return the command that rebuilds llama.cpp with its backends and RPC.
 
     Args:
         backends: Of the installed build.
@@ -242,7 +242,7 @@ def rpc_command(backends: Sequence[str], system: str, install: str) -> str:
 
 
 def is_usable(gpu: Gpu, devices: Sequence[Usable], gpus: Sequence[Gpu] = ()) -> bool:
-    """Whether one of the library's devices stands for this vendor's graphics.
+    """Return whether the installed build can use a GPU.
 
     Args:
         gpu: The one in question.
@@ -260,7 +260,7 @@ def is_usable(gpu: Gpu, devices: Sequence[Usable], gpus: Sequence[Gpu] = ()) -> 
 
 
 def missed(gpus: Sequence[Gpu], devices: Sequence[Usable]) -> list[Gpu]:
-    """The graphics that the installed build leaves unused, cards first; none where it uses a card.
+    """Return the GPUs that the installed build cannot use, discrete ones first.
 
     Beside graphics inside the processor that it uses, only a card is missed.
     """

@@ -1,7 +1,6 @@
-"""Who else computes at this moment: other Tandems, and everything that is none.
+"""CPU use of other programs, and of other Tandems among them.
 
-The system's own figure, the load, is a mean of the last minute. It counts the answer that this very user has just had,
-so it only says whether a look is worth half a second.
+The load average covers a minute and includes this user's last answer, so it only decides whether to sample.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """What others take, in processors.
+    """CPU use of others, in CPUs.
 
     Attributes:
         tandems: Other Tandems.
@@ -58,14 +57,14 @@ class Busy:
 
 
 def taking(who: str, taken: float, processors: int) -> str:
-    """Who takes how much, as a clause; "" where that is no more than what every system does beside."""
+    """Format the CPU use of others; "" if it is ordinary."""
     if taken < MUCH * processors:
         return ""
     return f"{who} {taken:.1f} of {processors} CPU{'s' * (processors != 1)} now"
 
 
 def busy(processors: int) -> Busy | None:
-    """What others take now; half a second's work if they take anything. None where the system does not tell."""
+    """Measure the CPU use of others, for half a second if there is any; None if unknown."""
     if not hasattr(os, "getloadavg"):
         return None
     try:
@@ -77,7 +76,7 @@ def busy(processors: int) -> Busy | None:
 
 
 def between(sample: Callable[[], Sample], wait: Callable[[], object]) -> Busy:
-    """What others took between two samples."""
+    """Return the CPU use of others between two samples."""
     before = sample()
     wait()
     after = sample()
@@ -89,7 +88,7 @@ def between(sample: Callable[[], Sample], wait: Callable[[], object]) -> Busy:
 
 
 def is_tandem(command: list[str]) -> bool:
-    """Whether a command line is that of a Tandem."""
+    """Return whether a command line starts Tandem."""
     # The installed command is a script, behind an interpreter or not. The path of any system is one of Windows too.
     if any(PureWindowsPath(word).stem.lower() == "tandem" for word in command[:2]):
         return True

@@ -1,4 +1,4 @@
-"""What `tandem doctor` says: facts about machine, library, disk and terminal, each with a state and what to do."""
+"""Checks of `tandem doctor`: machine, library, disks and terminal, each with a state and a fix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.hardware.system import Place
 from app.hardware.terminal import Terminal
 
 State = Literal["ok", "untried", "warning", "problem"]
-"""How a thing is, in the word of its line; what was only read somewhere is not called good."""
+"""State of a line; "untried" for values that were not tested."""
 
 _SCARCE_RAM = 2 * GB
 _SCARCE_DISK, _NO_DISK = 5 * GB, GB // 2
@@ -141,7 +141,7 @@ def summary(facts: Facts, sections: Iterable[Section]) -> list[str]:
 
 
 def views(facts: Facts) -> Section:
-    """The machine on the left, llama.cpp on the right."""
+    """Compare the machine with what llama.cpp can use."""
     machine = facts.machine
     lines = [_processor(facts), _memory(facts), *(_graphics(gpu, facts) for gpu in machine.gpus)]
     if not machine.gpus:
@@ -164,17 +164,17 @@ def views(facts: Facts) -> Section:
 
 
 def versions(facts: Facts) -> Section:
-    """What takes part, and which of it."""
+    """List versions."""
     return Section("versions", tuple(Line("ok", name, text) for name, text in facts.versions))
 
 
 def places(facts: Facts) -> Section:
-    """Where things live, and whether there is room."""
+    """Check that folders are writable and have space."""
     return Section("places", tuple(_place(place) for place in facts.places))
 
 
 def screen(facts: Facts) -> Section:
-    """What the terminal can do."""
+    """Check the terminal."""
     t = facts.terminal
     if not t.live:
         return Section("terminal", (Line("ok", "terminal", "output is not a terminal"),))

@@ -1,4 +1,4 @@
-"""What slows a processor down at the moment: other programs, a container's quota, heat, a power-saving limit.
+"""Reasons for a slow CPU now: other programs, container quota, heat, power saving.
 
 Read from the system's own counters, on Linux; elsewhere most of it is not known and None.
 """
@@ -21,7 +21,7 @@ _SAMPLES = 64
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The state of the processor and of main memory.
+    """The state of the CPU.
 
     Attributes:
         usable: Hardware threads that this process may run on.
@@ -43,7 +43,7 @@ class Conditions:
 
 
 def conditions(system: System | None = None) -> Conditions:
-    """Look at this machine; a moment's work, or half a second where others are at work."""
+    """Measure this machine; takes half a second if other programs are busy."""
     system = system or RealSystem()
     processors = max(affinity(), os.cpu_count() or 1)
     return Conditions(
@@ -58,7 +58,7 @@ def conditions(system: System | None = None) -> Conditions:
 
 
 def resident_share(path: Path) -> float | None:
-    """The share of a file that is in the page cache, by samples; None where the system cannot be asked.
+    """Return the share of a file in the page cache, by samples; None if unknown.
 
     A read that may not wait is refused for pages that are not in memory (Linux, RWF_NOWAIT).
     """
@@ -87,7 +87,7 @@ def resident_share(path: Path) -> float | None:
 
 
 def _clock_cap(system: System) -> float | None:
-    """The lowest cap of any processor that has one: a team of threads waits for its slowest."""
+    """Return the lowest clock limit of any CPU: threads wait for the slowest."""
     caps = []
     for name in system.names(_CPUS):
         if re.fullmatch(r"cpu[0-9]+", name):

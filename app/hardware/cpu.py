@@ -36,7 +36,7 @@ def _inside(root: str, hierarchy: str, read: Read) -> list[str]:
 
 
 def cpu_quota(read: Read) -> float | None:
-    """Processors' worth of time that is granted, the tightest of all groups; None without a limit."""
+    """Return the CPU limit of the tightest group in CPUs; None without one."""
     texts = [read(f"{folder}/cpu.max") for folder in cgroup_folders(read)]
     # In the older layout -1 is no limit.
     for folder in older_cgroup_folders(read, "cpu"):
@@ -46,7 +46,7 @@ def cpu_quota(read: Read) -> float | None:
 
 
 def throttled_share(read: Read) -> float | None:
-    """Share of time slices that were cut short because the quota was used up; None where nothing is limited."""
+    """Return the share of periods throttled by the quota; None without one."""
     for folder in (*cgroup_folders(read), *older_cgroup_folders(read, "cpu")):
         counters = dict(re.findall(r"^(nr_\w+) ([0-9]{1,18})$", read(f"{folder}/cpu.stat"), re.MULTILINE))
         if periods := int(counters.get("nr_periods", 0)):
@@ -71,7 +71,7 @@ def read_file(path: str) -> str:
 
 
 def affinity() -> int:
-    """Hardware threads that this process may run on."""
+    """Count the hardware threads that this process may use."""
     return len(usable_processors())
 
 
@@ -99,7 +99,7 @@ def _within_quota(n: int, read: Read) -> int:
 
 
 def _n_cores(cpus: frozenset[int], read: Read) -> int:
-    """How many cores these processors are; every one, where the system does not tell which of them share one."""
+    """Count the cores of these CPUs; each CPU counts if the topology is unknown."""
     found = len(_cores(cpus, read))
     if found < len(cpus) or sys.platform == "linux":
         return found

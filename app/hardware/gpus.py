@@ -83,7 +83,7 @@ class Reader:
     _linked: str | None = None
 
     def ask(self, *argv: str) -> str:
-        """What a tool prints; empty if it is missing, fails or hangs."""
+        """Run a tool; return "" if it is missing, fails or hangs."""
         try:
             return self.system.run(*argv, seconds=TOOL_SECONDS)
         except ToolError as error:
@@ -101,7 +101,7 @@ class Reader:
         return self._linked
 
     def has_library(self, name: str) -> bool:
-        """Whether a shared library can be loaded by its name, on Linux."""
+        """Return whether Linux can load a shared library by name."""
         return f"{name} " in self.linked() or any(self.system.exists(f"{d}/{name}") for d in _LIBRARY_FOLDERS)
 
 
@@ -284,7 +284,7 @@ def _rocm_toolkit(reader: Reader) -> str:
 
 
 def _amd_targets(reader: Reader) -> dict[str, str]:
-    """What each card's code is compiled for, by PCI address, from the compute driver's topology."""
+    """Return gfx targets by PCI address, from the topology of the compute driver."""
     found = {}
     for node in reader.system.names(_NODES):
         lines = (line.split() for line in reader.system.read(f"{_NODES}/{node}/properties").splitlines())
@@ -382,7 +382,7 @@ def _mac_card(reader: Reader, card: dict[str, Any]) -> Gpu | None:
 
 
 def _metal_limit(reader: Reader) -> int | None:
-    """What the user allows graphics to take of the common memory; None while the system decides."""
+    """Return the GPU's share of RAM that the user set; None for the default."""
     megabytes = whole(reader.ask("sysctl", "-n", "iogpu.wired_limit_mb"))
     return megabytes * MIB if megabytes else None
 

@@ -1,4 +1,4 @@
-"""What this machine has: processor, memory, graphics; read from the system, with vendors' tools where present."""
+"""CPU, RAM and GPUs of this machine, from the system and vendor tools."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Machine:
 
 
 def look(system: System | None = None) -> Machine:
-    """Read this machine, or what stands in for it; takes seconds where a vendor's tool is slow."""
+    """Detect this machine; takes seconds where a vendor tool is slow."""
     reader = Reader(system or RealSystem())
     system = reader.system
     total, available = _memory(system)

@@ -1,4 +1,4 @@
-"""What earlier answers have measured of a pair, and what drafting can bring at such costs."""
+"""Measurements of earlier answers with a pair, and the speedup possible at such costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SEEN = 64
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What earlier answers have measured of the pair on this machine.
+    """Measurements of earlier answers with the pair on this machine.
 
     Attributes:
         costs: Of batches and drafted tokens.
@@ -63,19 +63,19 @@ class Measured:
 
     @property
     def off(self) -> str:
-        """Why the draft model is off; "" if it is on, or if there is none."""
+        """The reason why the draft model is off; "" if it is on or absent."""
         if not self.with_draft:
             return ""
         return draft_model_off(self.costs) or (RETRIED if self.has_lost else "")
 
     @property
     def has_helped(self) -> bool:
-        """Whether benchmarks or answers have shown a speedup, regardless of the costs."""
+        """Benchmarks or answers have shown a speedup."""
         return self.speedup is not None and self.speedup.helps
 
     @property
     def cannot_pay(self) -> bool:
-        """Whether no draft of the model is worth trying at these costs."""
+        """Even a perfect draft gives no speedup at these costs."""
         return self.with_draft and not self.has_helped and bool(draft_model_off(self.costs))
 
     @property

@@ -1,4 +1,4 @@
-"""What can be done about a pair that does not fit, each with what it gains and what it costs."""
+"""Options for a pair that does not fit, with the gain and the cost of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHORTEST = 1024
 """Tokens; below, a conversation ends before it began."""
 _USEFUL = 2048
 _BITS = {"Q8_0": 8.5, "Q6_K": 6.6, "Q5_K_M": 5.7, "Q4_K_M": 4.85, "Q3_K_M": 3.9}
-"""Bits of a weight in llama.cpp's quantisations, from its quantize tool's table for a model of 8 billion weights;
+"""Bits of a weight in llama.cpp's quantizations, from its quantize tool's table for a model of 8 billion weights;
 Q2_K is not offered: what it saves it takes from the answers."""
 _NOTICEABLE = 0.95
 _WIDE_KV = ("f32", "f16", "bf16")
@@ -65,7 +65,7 @@ def offers(
         rooms: As for `plan`.
         wishes: As for `plan`.
         smaller: The largest known pair that fits.
-        flash_attention: What was asked for; a quantised cache needs it.
+        flash_attention: What was asked for; a quantized cache needs it.
     """
     wishes = wishes or Wishes()
     now = plan(target, draft, rooms, wishes)

@@ -50,13 +50,13 @@ class ModelPlace:
 
     @property
     def in_part(self) -> bool:
-        """Whether the processor computes some of its layers and a device the others."""
+        """Some layers are on the CPU, the others on a device."""
         return 0 < self.layers_offloaded < self.layers
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceNeed:
-    """What the pair takes of one device, what may be given to it, and what is free, in bytes."""
+    """Bytes that the pair needs of a device, that models may use, and that are free."""
 
     device: str
     need_bytes: int
@@ -129,7 +129,7 @@ def model_place(role: str, need: ModelMemory, placed: Placed) -> ModelPlace:
 
 
 def device_needs(plan: Plan, rooms: tuple[DeviceRoom, ...]) -> tuple[DeviceNeed, ...]:
-    """What a plan takes of each device that it uses, cards first."""
+    """Return the needs of a plan by device, GPUs first."""
     free = {room.name.lower(): room.free_bytes for room in rooms}
     needs = [DeviceNeed(x.device, x.need_bytes, x.room_bytes, free[x.device.lower()]) for x in plan.loads]
     return tuple(sorted(needs, key=lambda need: need.device == MAIN))

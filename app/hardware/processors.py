@@ -1,4 +1,4 @@
-"""The processors that this process may use, which ones they are, and what other programs do with them."""
+"""The CPUs that this process may use, their model, and their use by other programs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def usable_processors() -> frozenset[int]:
 
 @cache
 def processor_kind() -> str:
-    """What tells processors of one model from others, whatever that is; for people it is no name."""
+    """Return a key that identifies the CPU model; not a display name."""
     told = {"linux": _of_linux, "darwin": _of_apple}.get(sys.platform, platform.processor)()
     # At least what kind of a machine it is.
     return told or platform.machine()

@@ -1,4 +1,4 @@
-"""What a ggml-rpc-server says of itself, asked here first and with a time limit.
+"""Query a ggml-rpc-server with a time limit, before llama.cpp connects to it.
 
 llama.cpp waits for a silent server for ever, and ends the process over one that is not there or speaks otherwise. The
 protocol is that of ggml's ggml-rpc.cpp: a command is one byte, the length of its argument and the argument; an answer

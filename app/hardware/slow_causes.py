@@ -56,7 +56,7 @@ class Situation:
 
     @property
     def source(self) -> str:
-        """What `tandem pairs find` takes for the target."""
+        """The target for `tandem pairs find`."""
         return self.pair.target_source or "TARGET"
 
 
@@ -92,7 +92,7 @@ _WEIGHT_SHORT = 1.3
 
 
 def _paged(s: Situation) -> Cause | None:
-    """Whether the pair needs more main memory than is free."""
+    """The pair needs more memory than is free."""
     short = [need for need in s.pair.needs if need.need_bytes > need.free_bytes]
     if not short:
         return None
@@ -120,7 +120,7 @@ def _no_gpu(s: Situation) -> Cause | None:
 
 
 def _on_cpu(s: Situation) -> Cause | None:
-    """Whether a card that could be used is not, by a flag."""
+    """A flag keeps the target off a usable GPU."""
     target = s.pair.target
     if not s.gpu or target is None or not target.on_cpu:
         return None
@@ -129,7 +129,7 @@ def _on_cpu(s: Situation) -> Cause | None:
 
 
 def _software(s: Situation) -> Cause | None:
-    """Whether layers are on a card that the processor plays."""
+    """Layers are on a software renderer."""
     there = [m for m in s.pair.models if not m.on_cpu and set(m.device.split(", ")) & set(s.software)]
     if not there:
         return None
@@ -300,7 +300,7 @@ _WORTH_CHANGING = 1.1
 
 
 def _big_draft(s: Situation) -> Cause | None:
-    """Whether the draft model costs so much of a plain step that it takes away most of what drafts could give."""
+    """The draft model is too expensive for a good speedup."""
     m = s.measured
     if m is None or not m.draft_ns or len(m.rows) < 2:
         return None
@@ -317,7 +317,7 @@ def _big_draft(s: Situation) -> Cause | None:
 
 
 def _expensive_batches(s: Situation) -> Cause | None:
-    """Whether checking several tokens at once takes as long as one after the other, so that no draft can win."""
+    """Verifying several tokens costs as much as decoding them one by one."""
     m = s.measured
     if m is None or len(m.rows) < 2 or m.best_speed(_GOOD, 0.0) >= _NOTICEABLE or m.has_helped:
         return None
@@ -333,7 +333,7 @@ def _expensive_batches(s: Situation) -> Cause | None:
 
 
 def _idle_draft(s: Situation) -> Cause | None:
-    """Whether automatic drafting leaves the draft model out on these costs, and nothing above says why."""
+    """Automatic drafting keeps the draft model off, for no cause above."""
     m = s.measured
     if m is None or not m.draft_ns or len(m.rows) < 2 or _big_draft(s) or _expensive_batches(s):
         return None
@@ -380,13 +380,13 @@ _LOOKS = (*_PLACEMENT, *_PROCESSOR, *_COSTS)
 
 
 def diagnose(s: Situation) -> tuple[Cause, ...]:
-    """Every cause that is found, the dearest first; () if nothing slows the pair."""
+    """Every cause that is found, the most expensive first; () if nothing slows the pair."""
     found = (look(s) for look in _LOOKS)
     return tuple(sorted(filter(None, found), key=lambda cause: -cause.factor))
 
 
 def slow_section(situation: Situation, causes: Sequence[Cause]) -> Section:
-    """What was measured of the pair, then every cause with the fix, the dearest first."""
+    """List the measurements, then every cause with its fix."""
     lines = [_speed(situation.measured)]
     lines += [Line("warning", cause.label, _text(cause), hint=cause.hint) for cause in causes]
     if not causes:

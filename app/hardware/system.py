@@ -30,7 +30,7 @@ class ToolError(Exception):
 
 
 class System(Protocol):
-    """What reading a machine needs; tests put fixtures behind it.
+    """The system calls that detection needs; tests replace it.
 
     Attributes:
         name: "linux", "darwin" or "windows".
@@ -45,7 +45,7 @@ class System(Protocol):
         ...
 
     def names(self, path: str) -> tuple[str, ...]:
-        """What a folder holds, in order of name; empty if it cannot be read."""
+        """List a folder by name; () if it cannot be read."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -55,7 +55,7 @@ class System(Protocol):
         ...
 
     def run(self, *argv: str, seconds: float) -> str:
-        """What a tool prints; empty if there is no such tool.
+        """Run a tool; return "" if it does not exist.
 
         Raises:
             ToolError: It failed or took longer than `seconds`.

@@ -1,4 +1,4 @@
-"""What the terminal can show and take, as far as its environment tells."""
+"""Terminal capabilities, from the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings from a file or a conversation: each is checked, and one that is wrong costs only itself."""
+"""Validate settings of a file or a conversation, each on its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a file that does not count.
+    """An ignored entry of a file.
 
     Attributes:
         name: The setting or table it is about.
@@ -29,7 +29,7 @@ class Problem:
 def check(
     table: Mapping[str, object], accepts: Callable[[Setting], bool] = lambda setting: True
 ) -> tuple[dict[str, Value], list[Problem]]:
-    """The settings of a table with tables, and what in it does not count.
+    """Return the valid settings of nested tables, and the ignored entries.
 
     Args:
         table: As TOML or JSON has it.
@@ -52,7 +52,7 @@ def check(
 
 
 def check_presets(raw: object) -> tuple[dict[str, dict[str, Value]], list[Problem]]:
-    """The named partial settings of a table, and what in it does not count."""
+    """Return the valid presets of a table, and the ignored entries."""
     if not isinstance(raw, Mapping):
         return {}, [_problem("presets", "presets must be a table; write [presets.NAME].")]
     presets: dict[str, dict[str, Value]] = {}
@@ -67,7 +67,7 @@ def check_presets(raw: object) -> tuple[dict[str, dict[str, Value]], list[Proble
 
 
 def is_preset_name(name: str) -> bool:
-    """Whether a preset may be called so; the word none means that there is none."""
+    """Return whether a preset may have this name; "none" is reserved."""
     return name.isprintable() and name.strip().lower() not in ("", "none")
 
 
@@ -86,7 +86,7 @@ def check_keys(raw: object) -> tuple[dict[str, str], list[Problem]]:
 
 
 def nested(values: Mapping[str, object]) -> dict[str, object]:
-    """Values by dotted names as a table with tables."""
+    """Nest values with dotted names into tables."""
     table: dict[str, object] = {}
     for name, value in values.items():
         head, _, key = name.rpartition(".")

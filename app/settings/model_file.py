@@ -43,7 +43,7 @@ _MOST_TOLD = 2
 
 @dataclass(frozen=True, slots=True)
 class Recommended:
-    """What a model file recommends.
+    """Recommendations of a model file.
 
     Attributes:
         values: Checked settings by name.
@@ -54,9 +54,9 @@ class Recommended:
     notice: str = ""
 
     def under(self, settings: Resolved) -> Recommended:
-        """What is left of it where this was asked for.
+        """Return the recommendations that apply with these settings.
 
-        Of a greedy answer, nothing: it is recommended for a draw, and a penalty would make another text.
+        None but the temperature for greedy answers: a penalty would change them.
         """
         if settings["sampling.temp"] != 0 or settings.origin("sampling.temp") is Origin.MODEL:
             return self
@@ -69,7 +69,7 @@ class Recommended:
 
 
 def recommended(metadata: Mapping[str, object]) -> Recommended:
-    """What the metadata of a file recommend; a value that cannot be used costs only itself.
+    """Read the recommendations from metadata; invalid ones are skipped and reported.
 
     Args:
         metadata: Key to value, from a file that nobody vouches for; None for an array that was not kept.
@@ -116,7 +116,7 @@ def _samplers(raw: object) -> list[int]:
 
 
 def _lacking(given: Mapping[str, object]) -> list[str]:
-    """What is asked for that Tandem has no sampler for; one that is turned off is not."""
+    """Return the requested samplers that Tandem does not have."""
     sequence = given.get(_SEQUENCE)
     xtc = not isinstance(sequence, str) or not sequence or "xtc" in sequence.split(";")
     asked = {"mirostat": _above_zero(given.get("mirostat")), "XTC": xtc and _above_zero(given.get("xtc_probability"))}

@@ -19,7 +19,7 @@ class KvType:
     Attributes:
         ggml_type: ggml's number for it; one that llama.cpp does not know is a crash there.
         n_bytes: Of a value.
-        in_blocks: Whether it is quantised, in blocks of 32 values.
+        in_blocks: Whether it is quantized, in blocks of 32 values.
     """
 
     ggml_type: int
@@ -45,7 +45,7 @@ KV_TYPES: Mapping[str, KvType] = {
 
 
 def needs_flash_attention(name: str) -> bool:
-    """Whether llama.cpp reads such a cache with flash attention only: values in blocks cannot be transposed.
+    """Return whether a KV cache type needs flash attention; blocks cannot be transposed.
 
     What is no type needs nothing.
     """

@@ -75,7 +75,7 @@ class Setting:
 
     @property
     def dest(self) -> str:
-        """What argparse calls it."""
+        """Its name in argparse."""
         return self.flags[0].lstrip("-").replace("-", "_") if self.flags else ""
 
     @property

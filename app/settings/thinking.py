@@ -1,4 +1,4 @@
-"""Whether a model is to think before it answers."""
+"""Reasoning before the answer: on, off, and how hard."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EFFORT_IF_ON = "is told how hard to think only where it is asked to think"
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """What is asked of a model that can think; others are not changed by it.
+    """The requested reasoning; models without it ignore it.
 
     Attributes:
         wanted: Whether it thinks; None as its template has it.
@@ -42,7 +42,7 @@ class Heard:
     effort_on: bool = True
 
     def in_vain(self, typed: Thinking, now: Thinking) -> tuple[str, ...]:
-        """What of these wishes changes nothing, as sentences.
+        """Return which of these requests a model ignores, as sentences.
 
         Args:
             typed: What flags ask for.
@@ -60,7 +60,7 @@ class Heard:
         return tuple(told)
 
     def no_effort(self, wanted: bool | None) -> str:
-        """What to say of a model to which it makes no difference how hard it is asked to think; "" of the others.
+        """Return why a model ignores the effort; "" if it does not.
 
         Args:
             wanted: Whether it is asked to think, if anybody says so.

@@ -24,7 +24,7 @@ def test_it_makes_the_folder_and_lets_go(tmp_path: Path) -> None:
 def test_another_program_is_a_sentence(tmp_path: Path) -> None:
     file = tmp_path / "pairs.toml"
     held = FileLock(file.with_suffix(".lock"), thread_local=False)
-    with held, pytest.raises(CatalogError, match=r"pairs\.toml is held by another program"):
+    with held, pytest.raises(CatalogError, match=r"pairs\.toml is locked by another program"):
         _enter(file)
 
 

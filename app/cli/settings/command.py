@@ -64,7 +64,7 @@ def _set(file: SettingsFile, name: str, text: str) -> None:
 
 
 def _of_mode(live: LiveSettings, setting: Setting, preset: str) -> str:
-    """What a setting of one mode of drafting brings about, or why nothing; "" where it does what it says."""
+    """Return the effect of a setting on the drafting mode; "" if there is none."""
     if preset:
         is_meant = setting.only_fixed and "draft.mode" not in live.presets.get(preset, {})
         return f"With the preset {printable(preset)} drafting is fixed, and not automatic." if is_meant else ""
@@ -180,7 +180,7 @@ def _pair(args: argparse.Namespace) -> tuple[Pair | None, SetUp | None, tuple[st
 
 
 def _sentences(live: LiveSettings) -> list[str]:
-    """What does not count, of the settings and of the model file."""
+    """Return the ignored entries of settings and model file."""
     now = live.resolved()
     notice, unknown = live.model.under(now).notice, _unknown_theme(str(now[_THEME]))
     theme = [f"{settings_file()}: {unknown.message}"] if unknown is not None else []
