@@ -1,14 +1,13 @@
 """The command line: run a command, and turn every failure into a message and an exit code.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Only what a command needs is imported, when it runs.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Heavy imports happen when a command runs.
 
-    chat, run and a package for every other command; in each `flags` is what the parser needs of it
-    parser, argument_parser, actions, help_page, flags, flags_elsewhere   how a command is read, and its help
-    options, process, placement, pair_choice, pair_layers from flags and settings to what is asked for
-    wanted, placing, loading, loader, opener, engine, isolated_engine   from that to models that answer
-    known_pairs, seen_pairs, measured_pairs, pair_lines   the pairs of this machine
-    race_session, measured_on, report, result_file        what is measured, shown and written
-    output, prose, streams, interrupt                     the terminal
+    chat, run, setup, pairs, compare, bench, tune, doctor, settings, conversations   one module or package per command
+    command_line, command, setting_flags, json_keys   options and help of every command
+    options, known_pairs, placement                   from options and settings to a pair
+    placing, loading, engine, opener                  from a pair to loaded models
+    race_session, measured_pairs, report, result_file measurements and where they go
+    output, streams, interrupt                        the terminal
 """
 
 from __future__ import annotations

@@ -46,8 +46,7 @@ class StatusLine:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._obeys = obeys_codes()
-        self._live = stream.isatty() and (self._obeys or sys.platform == "win32")
+        self._live = stream.isatty() and obeys_codes()
         self._shown = ""
 
     @property
@@ -55,25 +54,18 @@ class StatusLine:
         """Return whether it is on a terminal."""
         return self._live
 
-    @property
-    def _cleared(self) -> str:
-        if self._obeys:
-            return _CLEAR_LINE
-        # Windows' console goes back to the beginning of a line, whatever else it does not do.
-        return f"\r{' ' * (width_of(self._stream) - 1)}\r"
-
     def show(self, text: str) -> None:
         """Replace the line, on a terminal only."""
         if self._live and text != self._shown:
             # A line that wraps could not be taken back.
-            self._stream.write(self._cleared + printable(text)[: width_of(self._stream) - 1])
+            self._stream.write(_CLEAR_LINE + printable(text)[: width_of(self._stream) - 1])
             self._stream.flush()
             self._shown = text
             StatusLine.last = self
 
     def clear(self) -> None:
         if self._shown:
-            self._stream.write(self._cleared)
+            self._stream.write(_CLEAR_LINE)
             self._stream.flush()
             self._shown = ""
 

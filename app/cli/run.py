@@ -66,12 +66,12 @@ def run(args: argparse.Namespace) -> int:
     try:
         with cancel_on_interrupt(worker.cancel):
             wishes = options.typed_thinking, options.thinking
-            return _Listener(options, prefill, wishes, as_one_object="json" in args).listen(events)
+            return Listener(options, prefill, wishes, as_one_object="json" in args).listen(events)
     finally:
         worker.close()
 
 
-class _Listener:
+class Listener:
     """Follows the events of one answer and writes what they mean."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`tandem tune`: measure what batches cost here, show it, and keep it."""
+"""`tandem tune`: measure what a verify step costs here, show it, and save it."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def tune(args: argparse.Namespace) -> int:
     options = read_options(args, modes=("auto",), use_recommended=False)
     drafting = options.drafting
     if not isinstance(drafting, AutoDraft):
-        raise UsageError("tandem tune measures for automatic drafting; leave the drafting flags out.")
+        raise UsageError("Tuning measures automatic drafting only.", "Leave the drafting options out.")
 
     def job(session: Session) -> int:
         pair, cancel, status = session.pair, session.cancel, session.status
-        status.say("Measuring what batches of tokens cost; ctrl+c ends it.")
+        status.say("Measuring the cost of verify steps; Ctrl+C stops.")
         times = _threads(pair, options, cancel, status)
         return _tune(pair, args, options, drafting, cancel, status, times)
 
@@ -46,7 +46,7 @@ def tune(args: argparse.Namespace) -> int:
 
 
 def _threads(pair: NativePair, options: Options, cancel: CancelFlag, status: StatusLine) -> ThreadTimes | None:
-    """Find the best number of threads, unless it was given or nothing is left to the processor."""
+    """Measure the best thread count, unless it is set or the CPU computes nothing."""
     candidates = thread_candidates()
     if not options.tuned_threads or not pair.uses_processor or len(candidates) < 2:
         return None
@@ -71,7 +71,7 @@ def _tune(
     learned_behind = not pair.memory.costs.profile.cells
     if learned is not None:
         pair.memory = learned.with_costs(pair.memory.costs)
-    # Measured with care: no answer has to wait for another look soon.
+    # A careful measurement: answers need not measure again soon.
     pair.memory.n_looks = _SPARED_LOOKS
     pair.remember()
     status.clear()
@@ -87,8 +87,8 @@ def _tune(
 def _lost(error: OSError) -> str:
     where = f" in {Path(error.filename).parent}" if error.filename else ""
     return (
-        f"This could not be kept{where}: {error.strerror or error}. The next answer measures again; "
-        "tandem doctor names the folders."
+        f"The measurements could not be saved{where}: {error.strerror or error}. The next answer measures again; "
+        "tandem doctor lists the folders."
     )
 
 

@@ -29,7 +29,7 @@ class Drafters:
 
 
 def cost_lines(costs: CostModel, drafters: Drafters) -> list[str]:
-    """The cost of a batch by its rows, against one row, and how often drafts that fill it must be right to pay."""
+    """Return the cost of a step by batch size, and its break-even acceptance."""
     rows = sorted(costs.profile.rows)
     plain = costs.target_ns(1, 0)
     tallest = max(costs.target_ns(n, 0) for n in rows)
@@ -43,7 +43,7 @@ def cost_lines(costs: CostModel, drafters: Drafters) -> list[str]:
 
 
 def thread_lines(times: ThreadTimes) -> list[str]:
-    """What a token costs by the number of threads, in an answer and in a prompt; marks show what is taken."""
+    """Return the cost of a token by thread count; arrows mark the chosen ones."""
     lines = [f"{'threads':>7} {'answer':>10}   {'prompt':>13}"]
     for n in sorted(times.generation):
         marks = ["←" if n == taken else " " for taken in (times.best.generation, times.best.prompt)]
@@ -65,12 +65,12 @@ def _percent(share: float | None) -> str:
 
 
 def verdict(costs: CostModel, drafters: Drafters, *, learned_behind: bool = False) -> list[str]:
-    """What the curve means, in sentences.
+    """Return the meaning of the cost curve in sentences.
 
     Args:
-        costs: What was measured.
-        drafters: Whom the sentences are about.
-        learned_behind: Whether what a context costs was learned before this measurement, which could not tell.
+        costs: The measured costs.
+        drafters: Sources of drafts.
+        learned_behind: The cost of a long context comes from earlier answers.
     """
     plain, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
@@ -89,7 +89,7 @@ def verdict(costs: CostModel, drafters: Drafters, *, learned_behind: bool = Fals
             lines.append("N-gram drafting cannot help: a batch takes as long as its tokens one by one.")
     if costs.profile.cells and (drafters.model or drafters.lookup):
         told = _behind_context(costs, drafters)
-        lines.append(f"By what was learned before, {told[0].lower()}{told[1:]}" if learned_behind else told)
+        lines.append(f"From earlier answers: {told}" if learned_behind else told)
     return lines
 
 
@@ -98,7 +98,7 @@ def _at_best(speedup: float) -> str:
 
 
 def _behind_context(costs: CostModel, drafters: Drafters) -> str:
-    """What a long conversation changes."""
+    """Return the effect of a long context."""
     slower = costs.target_ns(1, _LONG) / costs.target_ns(1, 0)
     prices = [("the draft model", costs.draft_ns(_LONG))] * drafters.model + [("n-gram", 0.0)] * drafters.lookup
     speedups = " and ".join(f"{times(ceiling(costs, _LONG, MAX_DRAFT, price))} with {name}" for name, price in prices)

@@ -271,7 +271,7 @@ def test_words_for_no_number_are_refused_where_there_is_always_one(command: str,
 def test_help_says_what_is_taken_where_nobody_gives_a_number(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_args([command, "--help-all"])
-    told = " ".join(capsys.readouterr().out.split())
+    told = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
 
     assert f"default: {256 if command == 'compare' else '128, with --quick 48, with --check-lossless 64'};" in told
     assert "(0 to 4,294,967,294; default: 1)" in told

@@ -79,7 +79,7 @@ def test_what_a_long_conversation_changes_is_said_where_it_is_known() -> None:
         "At 97% acceptance the speedup is at most 1.0× with the draft model and 1.4× with n-gram."
     )
     learned = verdict(slower, BOTH, learned_behind=True)[-1]
-    assert learned.startswith("By what was learned before, after 8,000 tokens of context, a token without draft")
+    assert learned.startswith("From earlier answers: After 8,000 tokens of context, a token without draft")
     assert "draft model" not in verdict(slower, LOOKUP)[-1]
     assert not any("of context" in line for line in verdict(CPU, BOTH))
 

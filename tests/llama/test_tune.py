@@ -41,7 +41,7 @@ def test_it_shows_the_staircase_and_keeps_it(quickly: Quickly, tmp_path: Path) -
 
     assert done.returncode == 0
     # Its progress is for terminals; what runs is said to pipes as well.
-    assert "Measuring what batches of tokens cost; ctrl+c ends it." in done.stderr
+    assert "Measuring the cost of verify steps; Ctrl+C stops." in done.stderr
     assert "batch" in done.stdout
     assert "A drafted token costs" in done.stdout
     (file,) = (tmp_path / "tandem" / "drafting").glob("*.json")
@@ -50,7 +50,7 @@ def test_it_shows_the_staircase_and_keeps_it(quickly: Quickly, tmp_path: Path) -
     assert kept["n_looks"] > 2, "no answer has to measure again soon"
 
 
-@pytest.mark.parametrize(("cells", "said"), [({}, "By what was learned before, after"), (CELLS, "After")])
+@pytest.mark.parametrize(("cells", "said"), [({}, "From earlier answers: After"), (CELLS, "After")])
 def test_what_a_context_costs_is_not_taken_for_measured_where_it_was_not(
     quickly: Quickly, monkeypatch: pytest.MonkeyPatch, cells: dict[int, float], said: str
 ) -> None:
@@ -84,4 +84,4 @@ def test_what_cannot_be_kept_is_told(quickly: Quickly, tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "A drafted token costs" in done.stdout
     assert "-gram" not in done.stdout
-    assert f"This could not be kept in {tmp_path / 'tandem'}" in done.stderr
+    assert f"The measurements could not be saved in {tmp_path / 'tandem'}" in done.stderr

@@ -1,21 +1,23 @@
-"""`tandem pairs list`: columns that stay where they are, whatever a pair is called."""
+"""`tandem pairs`: list and show pairs; Ctrl+C ends every action."""
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
 from app.cli import main
 from app.cli.known_pairs import registry
 from app.conversations.titles import width
-from app.core.errors import CatalogError
+from app.core.errors import INTERRUPTED, CatalogError
 from app.llama.fitting.place import Place
 from app.llama.installed import computes_on_processors_only
 from app.models.catalog import Pair
+from app.models.compatibility import check_pair
 from app.models.recommend import Room
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel
@@ -109,3 +111,23 @@ def loaded_beside(command: str) -> str:
         "print(sorted({'llama_cpp', 'numpy', 'huggingface_hub', 'httpx2'} & sys.modules.keys()), file=sys.stderr)"
     )
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
+
+
+def interrupted(*_: Any) -> NoReturn:
+    signal.raise_signal(signal.SIGINT)
+    pytest.fail("it went on")
+
+
+@pytest.mark.parametrize("command", [["list"], ["show", "demo"], ["default", "demo"]])
+def test_what_does_not_look_whether_to_stop_is_stopped(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
+    monkeypatch.setattr("app.models.registry.Registry.read", interrupted)
+    assert main(["pairs", *command]) == INTERRUPTED
+
+
+def test_a_check_that_had_nothing_left_to_stop_was_interrupted_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*args: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return check_pair(*args)
+
+    monkeypatch.setattr("app.cli.pairs_check.check_pair", late)
+    assert main(["pairs", "check", "demo"]) == INTERRUPTED

@@ -1,0 +1,112 @@
+"""`tandem run`: progress and notices never overwrite the answer on a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import queue
+
+import pytest
+
+from app.cli.options import Options
+from app.cli.output import LOADING
+from app.cli.run import Listener
+from app.core.errors import AppError
+from app.engine.stats import GenerationStats
+from app.engine.text.segments import Segment
+from app.engine.types import FinishReason, Origin
+from app.models.pair_info import ModelInfo, PairInfo
+from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, Measuring, Notice, PromptProgress, Step
+
+STATS = GenerationStats(predicted_n=2, predicted_ns=10**9)
+PREFILL = PromptProgress(1, True, 36, 37)
+SHOWN = "Draft reading prompt: 36 of 37 tokens"
+CLEAR = "\r\x1b[K"
+PLAN = AnswerPlan("off", "none", None, None)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def text(piece: str, *, reasoning: bool = False) -> Step:
+    return Step(1, (Segment(piece, Origin.TARGET, reasoning=reasoning),), STATS)
+
+
+def pair(name: str = "Fake") -> Loaded:
+    return Loaded(PairInfo(ModelInfo(name, "fake.gguf", "F32", 1000, 64), None, 1024, "CPU"))
+
+
+def listen(*said: Event, as_one_object: bool = False) -> int:
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    for event in said:
+        events.put(event)
+    return Listener(Options.__new__(Options), "", as_one_object=as_one_object).listen(events)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, out: io.StringIO, err: io.StringIO, *said: Event) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", err)
+    assert listen(pair(), *said, Finished(1, FinishReason.STOP, "", "", STATS, PLAN)) == 0
+
+
+@pytest.mark.parametrize(
+    ("events", "shown"),
+    [
+        ((text("Certainly"), PREFILL, text("! Here")), f"{LOADING}{CLEAR}Certainly! Here\n"),
+        ((text("Certainly"), Measuring(1, 0.5), text("! Here")), f"{LOADING}{CLEAR}Certainly! Here\n"),
+        ((text("Hm", reasoning=True), PREFILL, text(", so", reasoning=True)), f"{LOADING}{CLEAR}Hm, so"),
+        ((text("Certainly!\n"), PREFILL, text("Here")), f"Certainly!\n{CLEAR}{SHOWN}{CLEAR}Here\n"),
+        ((text("Hm\n", reasoning=True), PREFILL, text("Yes")), f"Hm\n{CLEAR}{SHOWN}{CLEAR}\nYes\n"),
+        ((text("Certainly"), Notice("Drafting stopped."), text("! Here")), "Certainly\nDrafting stopped.\n! Here\n"),
+        ((text("Hm", reasoning=True), Notice("1."), Notice("2."), text(", so", reasoning=True)), "Hm\n1.\n2.\n, so"),
+    ],
+)
+def test_one_terminal_for_answer_and_progress(
+    monkeypatch: pytest.MonkeyPatch, events: tuple[Event, ...], shown: str
+) -> None:
+    both = Terminal()
+    run(monkeypatch, both, both, *events)
+    assert shown in both.getvalue()
+
+
+def test_an_answer_in_a_file_leaves_the_terminal_to_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = io.StringIO(), Terminal()
+    run(monkeypatch, out, err, text("Certainly"), PREFILL, text("! Here"))
+    assert SHOWN in err.getvalue()
+    assert out.getvalue() == "Certainly! Here\n"
+
+
+def test_a_notice_in_a_file_does_not_break_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = Terminal(), io.StringIO()
+    run(monkeypatch, out, err, text("Certainly"), Notice("Drafting stopped."), text("! Here"))
+    assert out.getvalue() == "Certainly! Here\n"
+
+
+def test_statistics_begin_a_line_after_reasoning_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    run(monkeypatch, out, err, text("Hm", reasoning=True))
+    assert err.getvalue().startswith("Hm\n2 tokens")
+    assert out.getvalue() == "\n"
+
+
+def test_an_error_stands_below_the_unfinished_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Terminal()
+    monkeypatch.setattr("sys.stdout", both)
+    monkeypatch.setattr("sys.stderr", both)
+    with pytest.raises(AppError, match="died"):
+        listen(text("The sea"), Failed(1, AppError("The engine has died.")))
+    assert both.getvalue().endswith("The sea\n")
+
+
+@pytest.mark.parametrize("out", [Terminal(), io.StringIO()])
+def test_json_escapes_control_characters(monkeypatch: pytest.MonkeyPatch, out: io.StringIO) -> None:
+    said = "\x1b[2J\x9b2J\x7f\u202eä"
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    assert listen(pair(said), Finished(1, FinishReason.STOP, said, said, STATS, PLAN), as_one_object=True) == 0
+    assert json.loads(out.getvalue())["text"] == said
+    assert out.getvalue().rstrip().isprintable()
+    assert out.getvalue().isascii() == out.isatty()
