@@ -14,7 +14,6 @@ from app.cli.bench_report import SERVER, answer_lines, tells_all, write_card
 from app.cli.bench_task import BenchTask, read_task
 from app.cli.output import StatusLine, columns_of, for_reading, json_for
 from app.cli.race_session import Session, against_earlier, contenders_of, measured_on, out, progress_line, with_pair
-from app.cli.streams import is_refusal, is_unread, let_go_of_output
 from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, n_whole, rows
 from app.compare.card import Card
 from app.compare.history import Facts
@@ -76,9 +75,6 @@ class _Benchmark:
         """Names of the sides, the baseline first."""
         self._n_done = 0
         self._left_s: float | None = None
-        self._can_print = True
-        self._refused: OSError | None = None
-        """Error that ended the output; None if the reader closed the pipe."""
 
     def run(self) -> int:
         """Race on every prompt; returns the exit code."""
@@ -121,8 +117,6 @@ class _Benchmark:
         self._tell(raced, early)
         if broken is not None:
             raise broken
-        if self._refused is not None:
-            raise self._refused
         return INTERRUPTED if stopped else 0
 
     def _says_it_all(self, raced: Sequence[Raced]) -> bool:
@@ -163,20 +157,7 @@ class _Benchmark:
         self._task.save.add(*lines)
         if self._task.as_json:
             self._status.clear()
-            self._out("\n".join(lines))
-
-    def _out(self, text: str) -> None:
-        """Print until stdout fails; saved files are not affected."""
-        if not self._can_print:
-            return
-        try:
-            out(text)
-        except OSError as error:
-            if not self._task.is_kept or not (is_unread(error) or is_refusal(error)):
-                raise
-            self._can_print = False
-            self._refused = None if is_unread(error) else error
-            let_go_of_output()
+            out("\n".join(lines))
 
     def _show(self, at: Progress) -> None:
         self._left_s = at.left_s
@@ -202,7 +183,7 @@ class _Benchmark:
         task.save.add(last)
         try:
             if task.as_json:
-                self._out(last)
+                out(last)
             else:
                 told = "\n".join(map(printable, [*answer_lines(raced, table), *notes, *remarks]))
                 behind = "\n".join([printable(title), how(task.request)])
@@ -211,9 +192,8 @@ class _Benchmark:
                     "\n".join(table_lines(table, columns_of(sys.stdout))),
                     for_reading(behind, sys.stdout),
                 ]
-                self._out("\n\n".join(parts))
+                out("\n\n".join(parts))
         finally:
-            # Nobody may be there any more to whom it is told.
             if task.card is not None:
                 write_card(self._session, task.card, Card(title, table, about, notes))
             task.save.close()

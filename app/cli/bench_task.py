@@ -66,11 +66,6 @@ class BenchTask:
     check_lossless: bool
     samples: int
 
-    @property
-    def is_kept(self) -> bool:
-        """Return whether results go to a file."""
-        return self.save.is_file or self.card is not None
-
 
 def read_task(args: argparse.Namespace) -> BenchTask:
     """Read and check the options.

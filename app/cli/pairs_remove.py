@@ -58,7 +58,6 @@ def remove_pair(args: argparse.Namespace) -> int:
     if doomed and not hasattr(args, "yes") and not _sure(status):
         status.say("Nothing was removed.")
         return 0
-    doomed = _still([*_of_pair(args.pair, one, registry().read()), *begun], doomed, status)
     # First: while a file is in use Windows deletes none, and the same command can be given again.
     freed = remove_files(doomed)
     for removal in doomed:
@@ -85,11 +84,7 @@ def _remove_unused(args: argparse.Namespace, status: StatusLine) -> int:
         return 0
     _refuse_while_one_comes()
     _announce(doomed, status)
-    sure = hasattr(args, "yes") or _sure(status)
-    if sure:
-        _refuse_while_one_comes()
-        doomed = _still(plan_unused(registry().read().unused), doomed, status)
-    if not sure or not doomed:
+    if not hasattr(args, "yes") and not _sure(status):
         status.say("Nothing was removed.")
         return 0
     freed = remove_files(doomed)
@@ -110,15 +105,6 @@ def _of_pair(name: str, files: SetUp | None, here: Registered) -> list[Removal]:
     """Return every file of a pair and whether other pairs need it."""
     others = [other for key, other in here.pairs.items() if key != name]
     return plan_removal(files, others, here.downloaded, here.held) if files is not None else []
-
-
-def _still(plan: Sequence[Removal], doomed: Sequence[Removal], status: StatusLine) -> list[Removal]:
-    """Return the files that may still be deleted after the question."""
-    free = {removal.path for removal in plan if removal.deletable}
-    for removal in doomed:
-        if removal.path not in free and is_file(removal.path):
-            status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  (another pair uses it now)")
-    return [removal for removal in doomed if removal.path in free]
 
 
 def _announce(doomed: Sequence[Removal], status: StatusLine) -> None:

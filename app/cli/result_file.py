@@ -114,18 +114,6 @@ def write(file: Path, text: str) -> None:
         raise _refusal(file, error) from error
 
 
-def append(file: Path, line: str) -> None:
-    """Add a line to what a file holds, making it if it is absent.
-
-    Raises:
-        AppError: It cannot be written.
-    """
-    try:
-        _append(file, f"{line}\n")
-    except OSError as error:
-        raise _refusal(file, error) from error
-
-
 def _write(file: Path, text: str) -> None:
     """Write a file; another one in its place makes way once this one is on the disk. Raises OSError."""
     data = text.encode(errors="replace")

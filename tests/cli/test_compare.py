@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import hashlib
 import json
 import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, redirect_stdout
+from contextlib import redirect_stdout
 from dataclasses import replace
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
@@ -702,36 +701,6 @@ def test_a_full_disk_takes_nothing_from_the_screen(tandem: Tandem, tmp_path: Pat
     with redirect_stdout(said), pytest.raises(AppError, match="No space left"):
         tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--save", "/dev/full")
     assert "automatic: " in said.getvalue()
-
-
-@pytest.mark.parametrize("form", [(), ("--json",)])
-@pytest.mark.parametrize("refusal", [BrokenPipeError(), OSError(errno.ENOSPC, "No space left on device")])
-def test_all_of_it_is_measured_and_saved_though_nobody_reads_on(
-    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: OSError, form: tuple[str, ...]
-) -> None:
-    tries: list[str] = []
-
-    def gone(text: str) -> None:
-        tries.append(text)
-        raise refusal
-
-    prompts, save, card = tmp_path / "p.txt", tmp_path / "runs.jsonl", tmp_path / "card"
-    prompts.write_text("abc\nbcd\n")
-    monkeypatch.setattr(bench, "out", gone)
-    monkeypatch.setattr(bench, "let_go_of_output", lambda: None)
-    arguments = ("bench", "--prompts", str(prompts), "--repeat", "1", *form)
-    with nullcontext() if isinstance(refusal, BrokenPipeError) else pytest.raises(OSError, match="No space left"):
-        assert tandem(*arguments, "--save", str(save), "--card", str(card)) == 0
-    *runs, result = [json.loads(line) for line in save.read_text().splitlines()]
-    assert [run["contender"] for run in runs] == ["plain", "automatic"] * 2
-    assert result["type"] == "result"
-    assert card.with_suffix(".svg").exists()
-    assert len(tries) == 1, "what is gone is not tried again"
-
-    # Where nothing is kept, nobody would ever know.
-    with pytest.raises(type(refusal)):
-        tandem(*arguments)
-    assert len(tries) == 2
 
 
 def test_the_space_at_the_end_of_a_cut_text_is_no_difference_to_the_server() -> None:

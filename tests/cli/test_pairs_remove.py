@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -102,61 +101,6 @@ def test_a_draft_that_was_made_here_stays_while_another_pair_uses_it(
 
     assert f"{draft.path}  (another pair uses it)" in capsys.readouterr().err
     assert draft.path.exists()
-
-
-@pytest.fixture
-def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
-    """Has something happen while the question stands, before it is answered with yes."""
-
-    def happens(what: Callable[[], object]) -> None:
-        def ask(*_: object) -> str:
-            what()
-            return "y"
-
-        monkeypatch.setattr("app.cli.output.StatusLine.can_ask", True)
-        monkeypatch.setattr("app.cli.output.StatusLine.ask", ask)
-
-    return happens
-
-
-@pytest.mark.parametrize("words", [["demo"], ["--unused"]])
-def test_what_another_pair_uses_since_the_question_was_put_stays(
-    folders: Path,
-    meanwhile: Callable[[Callable[[], object]], None],
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-) -> None:
-    target, draft, left = (written(folders / name) for name in ("t.gguf", "d.gguf", "left.gguf"))
-    demo = SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft)
-    registry().add(demo, default=True)
-    registry().claim(left.path)
-    wanted = left if words == ["--unused"] else draft
-    mine = Pair("mine", "Mine", LocalModel(wanted.path), None)
-    meanwhile(lambda: registry().add(SetUp(mine, wanted), default=False))
-
-    assert main(["pairs", "remove", *words]) == 0
-
-    assert f"{wanted.path}  (another pair uses it now)" in capsys.readouterr().err
-    assert wanted.path.exists()
-    assert left.path in registry().read().downloaded
-
-
-def test_what_no_pair_has_stays_where_one_began_to_come_since_the_question_was_put(
-    folders: Path,
-    meanwhile: Callable[[Callable[[], object]], None],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    left, coming = written(folders / "left.gguf"), list[Path]()
-    registry().claim(left.path)
-    monkeypatch.setattr("app.cli.pairs_remove.unfinished", lambda: coming)
-    monkeypatch.setattr("app.cli.pairs_remove.is_downloading", lambda _: True)
-    meanwhile(lambda: coming.append(folders / "new.incomplete"))
-
-    assert main(["pairs", "remove", "--unused"]) == 1
-
-    assert "A download is running" in capsys.readouterr().err
-    assert left.path.exists()
 
 
 def test_files_of_the_users_own_stay_even_with_all_files(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.result_file import LineFile, append, check_replaceable, check_writable, write
+from app.cli.result_file import LineFile, check_replaceable, check_writable, write
 from app.core.errors import AppError, UsageError
 
 
@@ -80,15 +80,6 @@ def test_nowhere_is_a_place(tmp_path: Path) -> None:
     lines = LineFile(None)
     lines.add("a")
     lines.close()
-
-
-def test_a_line_goes_behind_what_is_there(tmp_path: Path) -> None:
-    file = tmp_path / "traces.jsonl"
-    append(file, "a")
-    append(file, "b")
-    assert file.read_text() == "a\nb\n"
-    with pytest.raises(AppError, match="cannot be written"):
-        append(tmp_path, "c")
 
 
 @pytest.mark.parametrize("check", [check_writable, check_replaceable])
