@@ -16,7 +16,7 @@ JSON_KEYS: Mapping[str, tuple[str, ...]] = {
     "bench": ("type", "pair", "facts", "notes", "rows"),
     "tune": ("measured_at", "target", "draft", "device", "rows_ms", "draft_ms", "context_ns"),
     "doctor": (
-        *("version", "state", "machine", "llama", "advice", "pair", "causes", "terminal"),
+        *("version", "state", "summary", "machine", "llama", "advice", "pair", "causes", "terminal"),
         "sections",
     ),
     "setup": ("name", "target", "draft", "size", "default"),

@@ -505,7 +505,7 @@ def test_that_others_compute_is_said_before_minutes_are_spent(
     monkeypatch.setattr(race_session, "busy", look)
     assert tandem(*command, *own) == 0
     told = capsys.readouterr().err
-    assert told.startswith(f"Other programs take {0.5 * n:.1f} of {n} processor")
+    assert told.startswith(f"Other programs take {0.5 * n:.1f} of {n} CPU")
     assert "close them and rerun for reliable numbers" in told
     assert ("so generation is slower" in told, "so work on the CPU is slower" in told) == (alone, not alone)
     assert loaded == [False]

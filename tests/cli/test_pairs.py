@@ -70,7 +70,7 @@ def test_speeds_that_were_measured_beside_other_programs_are_not_given_without_a
     monkeypatch.setattr("app.cli.pairs.place", lambda: Place(room, "a machine"))
 
     assert main(["pairs", "list"]) == 0
-    assert ("Other programs took the processor" in capsys.readouterr().out) == busy
+    assert ("Other programs used the processor" in capsys.readouterr().out) == busy
 
 
 @pytest.mark.parametrize("command", ["list", "show demo"])
