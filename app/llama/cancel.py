@@ -1,4 +1,4 @@
-"""A cancel flag that llama.cpp can read by itself in the middle of a decode."""
+"""Cancel flag that llama.cpp reads in the middle of a decode."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CancelFlag:
         self._text = ctypes.create_string_buffer(2)
 
     def set(self) -> None:
-        """Ask to stop."""
+        """Request a stop."""
         self._event.set()
         self._text[0] = b"!"
 
@@ -35,7 +35,7 @@ class CancelFlag:
 
     @property
     def address(self) -> int:
-        """Where the string lies; valid as long as this object lives."""
+        """Address of the string; valid as long as this object."""
         return ctypes.addressof(self._text)
 
 

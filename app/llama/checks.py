@@ -32,7 +32,7 @@ _FAULTY = "The file is damaged or was made by a faulty tool; get another."
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A file that was looked at and may be given to llama.cpp."""
+    """Checked file that may be given to llama.cpp."""
 
     path: Path
     header: GgufHeader
@@ -103,7 +103,7 @@ def _check_vocabulary(header: GgufHeader) -> None:
 
 
 def _check_bytes(tokens: set[bytes]) -> None:
-    """A character outside such a vocabulary is spelled in bytes, and llama.cpp dies of a byte that has no token."""
+    """Refuse a vocabulary without a token for every byte; llama.cpp aborts when it needs one."""
     missing = next((b for b in range(256) if b"<0x%02X>" % b not in tokens and bytes([b]) not in tokens), None)
     if missing is not None:
         raise _Unfit(f"its vocabulary has no token for the byte {missing:#04x}")

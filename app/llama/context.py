@@ -29,11 +29,11 @@ _REASONS = 8
 _STATE_SHARE = 0.5
 """Largest share of the available RAM that a saved sequence may take."""
 _NO_BLOCKS = "does not divide"
-"""What llama.cpp says of a cache of fewer bits and heads of such a width."""
+"""Part of llama.cpp's message about a quantized cache and heads of an unsuitable width."""
 _DRAFTED = MAX_DRAFT + 1
 """Rows of the widest draft with the token before it; longer batches are prompts."""
 _PROCESSOR_CHUNK = 128
-"""A processor of few cores reads a prompt no slower in chunks of so many tokens, and tells how far it is more often.
+"""Prompt tokens in one batch on the CPU: no slower than larger ones, with more frequent progress.
 
 In chunks of 512 and of 128 tokens, 768 of a model of 1.5 billion weights took two cores 8.7 to 9.1 and 8.9 to 9.3 s
 (Q4_0), 9.8 to 10.3 and 9.5 to 10.0 s (Q4_K_M). More than `_DRAFTED`, so that the threads for prompts read it.
@@ -89,7 +89,7 @@ class Batch:
 
 
 def native_params(params: ContextParams) -> Any:
-    """A `llama_context_params`, for this package only."""
+    """Build a `llama_context_params`, for this package only."""
     raw = native.llama_context_default_params()
     raw.n_ctx = params.n_ctx
     raw.n_batch = min(params.n_batch, params.n_ctx)
@@ -102,7 +102,7 @@ def native_params(params: ContextParams) -> Any:
     raw.n_threads_batch = params.n_threads
     raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
     raw.type_k = raw.type_v = KV_TYPES[params.kv_type].ggml_type
-    # A cache of the window alone loses nothing to rejected drafts, but can be cut back hardly further than a batch:
+    # A cache of the window alone can be cut back only about one batch:
     # an edit, a new answer or a comparison would read everything again. `app.models.memory_estimate` counts
     # the whole one.
     raw.swa_full = True
@@ -132,7 +132,7 @@ class Context:
         self._native_ns = 0
         self._outputs = (0, 0)
         self._failure = ""
-        """What llama.cpp said when it first failed a batch; what it says of those behind it is that."""
+        """llama.cpp's message about the first failed batch; later messages only refer to it."""
         self._handle: Any = self._create(params)
         model.adopt(self)
         # Read back: llama.cpp rounds what it is asked for.
@@ -238,7 +238,7 @@ class Context:
                 self._listen(handle)
             code = native.llama_decode(handle, self._batch.native)
             if flagged:
-                # A graphics device is still at it; the logits would be waited for next, and in nobody's time.
+                # A GPU is still computing; the wait for it belongs to this decode.
                 n_errors = library.n_errors()
                 native.llama_synchronize(handle)
                 if code == 0 and library.n_errors() > n_errors:
@@ -270,7 +270,7 @@ class Context:
         self._hold(int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1)
 
     def logits(self, row: int) -> Logits:
-        """A view of one output row of the last decode; it is overwritten by the next, and gone after `close`.
+        """Return a view of one output row of the last decode; it is overwritten by the next, and gone after `close`.
 
         What the model must not write is impossible in it, so also to a sampler chain that reads the row later on.
         """

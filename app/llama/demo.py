@@ -31,7 +31,7 @@ def target_file() -> Path:
 
 
 def draft_place(cache: Path) -> Path:
-    """Where the demo's draft is kept in the cache folder, made or not.
+    """Return the path of the demo's draft in the cache folder, made or not.
 
     Raises:
         ModelFileError: The package is not installed.

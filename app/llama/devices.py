@@ -1,4 +1,4 @@
-"""What the installed llama.cpp can use: its registered backends and devices, as the library itself tells."""
+"""Backends and devices of the installed llama.cpp, from ggml's registry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KINDS: dict[int, Kind] = {0: "cpu", 1: "gpu", 2: "igpu", 3: "accel", 4: "accel"
 
 
 def devices(ram_available: int | None = None) -> tuple[Device, ...]:
-    """Every device of every backend, in llama.cpp's order.
+    """Return every device of every backend, in llama.cpp's order.
 
     Asking a GPU for its memory makes a context on it, which costs time and some hundred MiB there; a driver that
     refuses that ends the process in some backends. `app.llama.probe` is the careful way.
@@ -37,7 +37,7 @@ def devices(ram_available: int | None = None) -> tuple[Device, ...]:
 
 
 def graphics(*, software: bool = True) -> dict[str, int]:
-    """Native pointers of what layers can be put on besides the processor, by name; no driver is asked for memory.
+    """Return native pointers of all devices but the CPU, by name, without asking a driver for memory.
 
     Args:
         software: Whether cards count that the processor plays.
@@ -59,17 +59,17 @@ def fastest() -> int | None:
 
 
 def description(device: int) -> str:
-    """What a device is, in its driver's words, which are not asked for memory."""
+    """Return the driver's description of a device."""
     return library_text("ggml_backend_dev_description", device)
 
 
 def is_processor(device: int) -> bool:
-    """Whether a native pointer is that of the processor, or of what it plays."""
+    """Return whether a device is the CPU or a software renderer on it."""
     return _kind_of(device) in ("cpu", "software")
 
 
 def set_threads(device: int, backend: int, n_threads: int) -> None:
-    """How many threads a backend of the processor computes with; others have no such thing."""
+    """Set the threads of a CPU backend; others have no such setting."""
     registry = library_call("ggml_backend_dev_backend_reg", device)
     address = registry and library_call("ggml_backend_reg_get_proc_address", registry, b"ggml_backend_set_n_threads")
     if address:
@@ -77,7 +77,7 @@ def set_threads(device: int, backend: int, n_threads: int) -> None:
 
 
 def build() -> BuildInfo:
-    """What was installed, in its own words."""
+    """Describe the installed build."""
     library.start()
     return BuildInfo(
         binding=library.binding_version,
@@ -143,12 +143,12 @@ tells as free what its own process has not taken, whatever others have."""
 
 
 def is_software(description: str) -> bool:
-    """Whether a device of this description is the processor, which plays a card."""
+    """Return whether a device of this description is a software renderer on the CPU."""
     return any(word in description.lower() for word in _SOFTWARE)
 
 
 def shares_memory(name: str, description: str) -> bool:
-    """Whether a device that llama.cpp may call a card of its own takes the processor's memory, by what it tells."""
+    """Return whether a device shares the CPU's memory although llama.cpp lists it as a GPU."""
     return name.startswith(_METAL) and description.startswith(_IN_PROCESSORS)
 
 
@@ -179,12 +179,12 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def each_device() -> Iterator[int]:
-    """Every device of every backend, in llama.cpp's order."""
+    """Yield every device of every backend, in llama.cpp's order."""
     return _each("ggml_backend_dev_count", "ggml_backend_dev_get")
 
 
 def each_registry() -> Iterator[int]:
-    """Every backend, those without a device too."""
+    """Yield every backend, also those without a device."""
     return _each("ggml_backend_reg_count", "ggml_backend_reg_get")
 
 
@@ -219,7 +219,7 @@ _ADD_SERVER = b"ggml_backend_rpc_add_server"
 
 
 def can_use_rpc() -> bool:
-    """Whether the installed llama.cpp has the backend."""
+    """Return whether the installed llama.cpp has the RPC backend."""
     return _RPC.decode() in build().backends
 
 

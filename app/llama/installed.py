@@ -23,9 +23,9 @@ def installed_libraries() -> tuple[str, ...]:
 
 
 def computes_on_processors_only() -> bool:
-    """Whether no driver of a card needs to be asked what there is, because nothing installed could use one.
+    """Return whether the installed build can use the CPU only, judged by its files.
 
-    Where that cannot be told by the names of the libraries it is not so.
+    False where the names of the libraries do not say.
     """
     names = installed_libraries()
     apart = any(map(_PROCESSOR.match, names))
@@ -33,13 +33,13 @@ def computes_on_processors_only() -> bool:
 
 
 def build_identity() -> str:
-    """A name for the installed build, which is another one after every installation."""
+    """Return an identity of the build that changes with every installation."""
     return _identity([_state(file) for file in sorted([*_files(), *_files_elsewhere()])])
 
 
 @cache
 def build_kind() -> str:
-    """A name for the installed build, the same where it is installed again: what was measured with it still holds.
+    """Return an identity of the build that stays when it is installed again.
 
     A process keeps to the one that it found: what is installed under it is not what it measures.
     """

@@ -46,7 +46,7 @@ class KeptStates:
     def _make_room(self, n_past: int) -> None:
         """Forget the state that is missed least once there is one of `n_past` tokens."""
         ends = [0, *(n for n, _ in self.states), n_past]
-        # Without it, whoever goes back to the next state or just before that reads on from the one before it.
+        # Without it, going back to just before the next state reads on from the one before.
         spare = range(1, len(ends) - _LATEST)
         del self.states[min(spare, key=lambda i: ends[i + 1] - ends[i - 1]) - 1]
 

@@ -72,12 +72,12 @@ def start() -> None:
 
 
 def clear_errors() -> None:
-    """Forget earlier error lines, before a call whose reasons are wanted."""
+    """Forget earlier error lines."""
     _errors.clear()
 
 
 def n_errors() -> int:
-    """How many error lines came since `clear_errors`, up to the number that is kept."""
+    """Return the number of error lines since `clear_errors`, at most those that are kept."""
     return len(_errors)
 
 
@@ -90,13 +90,13 @@ def last_errors(limit: int = 1) -> str:
 
 
 def supports_offload() -> bool:
-    """Whether this build of llama.cpp can put layers on a GPU."""
+    """Return whether this build of llama.cpp can put layers on a GPU."""
     start()
     return bool(native.llama_supports_gpu_offload())
 
 
 def function(name: str, result: Any, arguments: list[Any]) -> Any:
-    """A function of the library, with a prototype that nobody else sets.
+    """Return a function of the library with its own prototype.
 
     Args:
         name: Its name.
@@ -135,7 +135,7 @@ _abort_callback: object = None
 
 
 def on_abort(say: Callable[[str], None]) -> None:
-    """Have the library's last words told before it ends the process; nothing can keep it from ending.
+    """Register a callback for the message before the library aborts the process.
 
     Args:
         say: Called once, on whatever thread died; it replaces the one given before.

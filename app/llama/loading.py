@@ -1,4 +1,4 @@
-"""From a model's file to its weights in memory; what llama.cpp logs on the way says why they are not there."""
+"""Load model weights with one progress figure; turn llama.cpp's log into errors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Progress:
 
 
 class Loaded(NamedTuple):
-    """A native model, and what it holds bare pointers to: that must live until it is freed."""
+    """Native model with the objects that must outlive it, because it holds bare pointers to them."""
 
     handle: Any
     placement: tuple[Any, ...]
@@ -61,7 +61,7 @@ class Loaded(NamedTuple):
 
 
 def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool] | None) -> Loaded:
-    """Load weights; for `app.llama.model.Model`, which says what is told and what may be raised."""
+    """Load weights; see `app.llama.model.Model` for arguments and errors."""
     raw = native.llama_model_default_params()
     placement = place(raw, params)
     raw.load_mode = _MMAP if params.use_mmap and native.llama_supports_mmap() else _READ
@@ -88,7 +88,7 @@ def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool] |
 
 
 def _refusal(path: Path) -> ModelLoadError:
-    """Why llama.cpp did not load a file, as far as it said so."""
+    """Return the error for a file that llama.cpp did not load."""
     if (device := scarce_device(library.last_errors(_REASONS))) is not None:
         return no_memory(device, path.name)
     reason = one_line(library.last_errors()) or "no reason was given"
@@ -162,7 +162,7 @@ _MAIN = re.compile(r"CPU|.*_Host$", re.IGNORECASE)
 
 
 def scarce_device(log: str) -> str | None:
-    """Whose memory ran out: a device, `CPU`, or "" where the log does not name it; None if that is not the reason."""
+    """Return the device that ran out of memory: a name, `CPU`, or "" if unknown; None for another reason."""
     if not _SIGNS.search(log):
         return None
     names = [name for name in _BUFFER.findall(log) if name.lower() not in _NO_DEVICE]

@@ -33,7 +33,7 @@ _MAX_TEXT_BYTES = 1 << 26
 class Model:
     """Owns one native model.
 
-    Contexts made from it are closed before it, whoever closes first; llama.cpp aborts the other way round.
+    Its contexts are always freed before it; llama.cpp aborts in the other order.
 
     Args:
         file: From `open_model_file`; of a split model the first part.
@@ -58,7 +58,7 @@ class Model:
         self.path = file.path
         self.header = file.header
         library.start()
-        # Not weak: a context that nobody holds any more must still be freed first.
+        # Strong references: an unreferenced context must still be freed first.
         self._contexts: set[Any] = set()
         self._pieces: dict[int, bytes] = {}
         self._ends: dict[int, bool] = {}
@@ -109,7 +109,7 @@ class Model:
 
     @cached_property
     def name(self) -> str:
-        """What it is called everywhere; see `known_as`."""
+        """Display name; see `known_as`."""
         value = self.header.metadata.get("general.name")
         return known_as(one_line(self.path.name), one_line(value) if isinstance(value, str) else "")
 
@@ -135,7 +135,7 @@ class Model:
 
     @cached_property
     def can_rollback(self) -> bool:
-        """Whether the cache can be cut anywhere; a recurrent state cannot."""
+        """Whether the KV cache can be cut anywhere; recurrent state cannot."""
         return not (native.llama_model_is_recurrent(self.handle) or native.llama_model_is_hybrid(self.handle))
 
     @cached_property
@@ -155,7 +155,7 @@ class Model:
 
     @cached_property
     def vocab(self) -> VocabInfo:
-        """What decides which drafts fit."""
+        """Vocabulary facts that decide which drafts are compatible."""
         kind = self.header.metadata.get("tokenizer.ggml.model")
         return VocabInfo(
             kind=kind if isinstance(kind, str) else "",
@@ -300,7 +300,7 @@ _RUN = re.compile(rf"(?<!\S)\S{{{MAX_RUN + 1},}}|(?<!\s)\s{{{MAX_RUN + 1},}}")
 
 
 def tokenizer_parts(text: str, kept: Iterable[str]) -> Iterator[str]:
-    """A text in tokenizer_parts that can be tokenized one by one; nearly always it is one.
+    """Yield a text in parts that can be tokenized one by one; nearly always it is one.
 
     A cut falls behind a word where there is one, for there a token ends anyway.
 

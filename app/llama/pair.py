@@ -1,4 +1,4 @@
-"""Loading a target and its draft, and letting them ride together."""
+"""Load a target and its draft model and let them share settings, threads and measurements."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from app.models.pair_names import without_draft
 from app.settings.thinking import AS_TRAINED, Thinking
 
 CALIBRATION_NS = 4_000_000_000
-"""What the first measurement of a pair may take. Of a slow target the little that must be known takes longer, six
+"""Time limit of the first calibration of a pair. With a slow target the required minimum takes longer, six
 tokens' time or more; what it leaves open is learned while answering."""
 
 _TEXT = (
@@ -56,7 +56,7 @@ _TEXT = (
 
 
 class NativePair:
-    """A loaded pair; implements `app.worker.request.LoadedPair`. Close it to free both models.
+    """Own a loaded pair; implements `app.worker.request.LoadedPair`. Close it to free both models.
 
     Args:
         params: What to load.
@@ -84,7 +84,7 @@ class NativePair:
         self._draft: Model | None = None
         self.index = NgramIndex()
         self.unkept: OSError | None = None
-        """Why the disk refused what was measured, the last time that it did."""
+        """Last error while writing measurements; None if there was none."""
         self._params = params
         self._cancel = cancel
         self._others = others or others_seconds
@@ -117,7 +117,7 @@ class NativePair:
                 draft=_info(draft) if draft is not None else None,
                 n_ctx=self._context.n_ctx,
                 device=_device(params, draft is not None),
-                # Without the draft that was asked for it is less, and nobody counted how much.
+                # The estimate included the draft.
                 memory=params.memory if (draft is None) is (params.draft is None) else (),
                 n_ctx_room=params.n_ctx_room,
                 most_drafted=self._most_drafted,
@@ -146,7 +146,7 @@ class NativePair:
         self.target = TokenCache(self._context)
 
     def _keep_no_snapshots(self) -> None:
-        """Let go of what only a draft model needs, and what every token pays for; forgets what was read."""
+        """Reopen the target without the snapshots that only a draft model needs; clears the cache."""
         if 0 < self._context.n_rollback < self._context.n_ctx:
             self._context.close()
             self._open_target(replace(self._params, draft=None).target_context(self._model.n_ctx_train))
@@ -226,25 +226,25 @@ class NativePair:
             self.info,
             draft=None,
             device=_device(self._params, with_draft=False),
-            # Nobody counted how much less it is.
+            # The estimate included the draft.
             memory=(),
             most_drafted=self._most_drafted,
             wants_draft_model=self._wants_draft_model,
             draft_failed=True,
         )
         self.notices.append(
-            f"Running without a draft. {name} keeps failing, so it is left out until the models are loaded anew."
+            f"Running without a draft. {name} keeps failing, so it is left out until the models are loaded again."
         )
         self.memory = self._remembered()
 
     def _remembered(self) -> PairStatistics | None:
-        """What earlier runs have measured of what is loaded."""
+        """Load the measurements of earlier runs."""
         file = memory_file(self._params, self._files)
         return stored_measurements.load_statistics(file) if file is not None else None
 
     @property
     def can_draft(self) -> bool:
-        """Whether a rejected draft can be undone in the target."""
+        """Whether the target can roll back a rejected draft."""
         return self.target.n_rollback > 0
 
     def calibrate(
@@ -280,7 +280,7 @@ class NativePair:
 
     @property
     def uses_processor(self) -> bool:
-        """Whether the processor computes layers of either model, so that the number of threads matters."""
+        """Whether the CPU computes layers of either model."""
         return processor_model(self._params) is not None
 
     def measure_threads(self, candidates: Sequence[int], cancelled: Cancelled) -> Generator[float, None, ThreadTimes]:
@@ -379,7 +379,7 @@ def load_pair(params: PairParams, cancel: CancelFlag, on_progress: Callable[[str
 
 
 def _line_break(model: Model) -> int:
-    """A token that says nothing, and goes between turns as well as anywhere else."""
+    """Return the token of a line break, which fits between any two turns."""
     return [0, *model.tokenize("\n", parse_special=False)][-1]
 
 

@@ -1,4 +1,4 @@
-"""How a pair is loaded: two files, where each goes, and what both contexts are like."""
+"""Parameters for loading a pair: files, placement and both contexts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from app.settings.placement import needs_flash_attention
 
 @dataclass(frozen=True, slots=True)
 class PairParams:
-    """How to load a pair.
+    """Parameters for loading a pair.
 
     Attributes:
         target: GGUF file.
-        draft: GGUF file, or None for plain decoding.
+        draft: GGUF file, or None for no draft.
         n_threads: CPU threads, for single tokens and drafts.
         n_ctx: Context in tokens for both models; None chooses `DEFAULT_CONTEXT`.
         model: How to load the target's weights, and where to.
@@ -30,12 +30,12 @@ class PairParams:
         flash_attention: "auto", "on" or "off", for both.
         rpc: Addresses of servers whose devices take part; only in a process that may die.
         n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models get the same numbers: a team of
-            threads that changes its size between draft and target is made anew every time.
+            threads that changes its size between draft and target is created again every time.
         gives_way: Whether fewer threads compute while other programs need the processors.
         notices: What the user should know about these settings.
-        memory: What both models were counted to take of each device; () where nobody counted.
-        n_ctx_room: The longest context, up to what the target was trained for, that memory has room for; 0 where nobody
-            counted.
+        memory: Estimated memory of both models on each device; () without an estimate.
+        n_ctx_room: The longest context, up to what the target was trained for, that memory has room for; 0 without an
+            estimate.
         n_snapshots: Earlier states that a target with a running state keeps where there is a draft model; they bound
             its drafts.
     """
@@ -68,7 +68,7 @@ class PairParams:
 
     @property
     def survivors_file(self) -> Path | None:
-        """Where the files are remembered that llama.cpp has survived; see `app.llama.canary`."""
+        """List of files that llama.cpp survived; see `app.llama.canary`."""
         return self.memory_dir.parent / "survived.json" if self.memory_dir is not None else None
 
     def target_context(self, n_ctx_train: int) -> ContextParams:
@@ -76,7 +76,7 @@ class PairParams:
         wanted = self.n_ctx if self.n_ctx is not None else DEFAULT_CONTEXT
         # As long as llama.cpp makes it anyway, so that batches may be as wide.
         n_ctx = min(round_up(wanted), longest_trained(n_ctx_train))
-        # To be able to take drafts back costs every token a little, and look-up alone seldom brings as much.
+        # Snapshots cost every token a little; n-gram drafting alone seldom gains as much.
         n_snapshots = self.n_snapshots if self.draft is not None else 0
         return self._context(n_ctx, MAX_ROWS, self.kv_type, n_snapshots)
 

@@ -1,4 +1,4 @@
-"""What may be passed to llama.cpp when a model is loaded: every value it would die of is refused here."""
+"""Parameters of models and contexts; values that llama.cpp would abort on are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.core.units import counted
 from app.settings.placement import ALL_LAYERS, CPU, KV_TYPES
 
 MAX_CONTEXT = 1 << 20
-"""A cell costs about 51 bytes before the KV cache itself; 2^30 cells kept a machine busy for 43 s and then failed."""
+"""Each cell costs about 51 bytes before the KV cache itself; 2^30 cells failed after 43 s."""
 MAX_THREADS = 512
 """4,096 threads took 20 s for one decode."""
 MAX_BATCH = 1 << 14
@@ -20,7 +20,7 @@ MAX_SNAPSHOTS = 9
 that ends the process."""
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 CPU_LABEL = "CPU"
-"""Where the layers are, for people, where the processor computes all of them."""
+"""Device label when the CPU computes all layers."""
 MAX_DEVICES = 16
 """LLAMA_MAX_DEVICES; llama.cpp reads as many shares, whatever it is given."""
 _LONGEST_NAME = 64
@@ -28,7 +28,7 @@ _LONGEST_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class ModelParams:
-    """How to load the weights, and where to.
+    """Parameters for loading weights.
 
     Attributes:
         n_gpu_layers: Layers to put on the devices; -1 is all of them.
@@ -55,13 +55,13 @@ class ModelParams:
 
     @property
     def on_cpu(self) -> bool:
-        """Whether the processor was asked for, by its name or by leaving it all layers."""
+        """Whether the CPU was requested, by name or by leaving it all layers."""
         return self.devices == (CPU,) or self.n_gpu_layers == 0
 
 
 @dataclass(frozen=True, slots=True)
 class ContextParams:
-    """How to make a context.
+    """Parameters of a context.
 
     Attributes:
         n_ctx: Tokens the KV cache holds.
@@ -74,7 +74,7 @@ class ContextParams:
         n_snapshots: Earlier states to keep of a model with a running state, so that as many tokens can be taken back.
             Each takes what the state takes. Other models, and those whose states llama.cpp cannot keep, have none.
         waits: Whether batches without logits are waited for too. A device of another machine takes those on account,
-            so that the whole of a prompt would be one silence at its end, which nobody could stop.
+            so that a whole prompt would be one wait at its end, which cannot be stopped.
     """
 
     n_ctx: int

@@ -1,4 +1,4 @@
-"""Where a model's layers go: names of devices become what llama.cpp reads, or a sentence."""
+"""Translate device names into llama.cpp's placement of layers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
         What llama.cpp holds bare pointers to; it must live until the model is freed.
 
     Raises:
-        UsageError: A device is not known here. llama.cpp would follow the pointer all the same.
+        UsageError: A device is not known here. llama.cpp would follow the pointer.
     """
     kept: list[Any] = []
     raw.n_gpu_layers = params.n_gpu_layers
@@ -42,7 +42,7 @@ def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
 
 
 def _pointers(names: tuple[str, ...]) -> list[int] | None:
-    """Of the devices of a model; None leaves the choice to llama.cpp."""
+    """Return the pointers of named devices; None leaves the choice to llama.cpp."""
     if names:
         return [] if names == (CPU,) else find(names)
     hardware = _hardware()
@@ -65,7 +65,7 @@ def find(names: tuple[str, ...]) -> list[int]:
 
 
 def label(params: ModelParams) -> str:
-    """Where the layers are, as a short phrase."""
+    """Return a short label of the devices that hold the layers."""
     if params.on_cpu:
         return CPU_LABEL
     if params.devices:
@@ -74,8 +74,7 @@ def label(params: ModelParams) -> str:
 
 
 def kinds_of(params: ModelParams) -> tuple[str, ...]:
-    """What the devices of the layers are, such as "NVIDIA GeForce RTX 4090", in their order; "" for one that is not
-    here."""
+    """Return descriptions of the devices, such as "NVIDIA GeForce RTX 4090"; "" for one that is missing."""
     known = {name.lower(): handle for name, handle in graphics().items()}
     names = params.devices or tuple(_hardware())
     return tuple(description(known[name.lower()]) if name.lower() in known else "" for name in names)

@@ -1,4 +1,4 @@
-"""Looking at devices in a child process: a driver that crashes or hangs takes only that down."""
+"""List devices and measure throughput in a child process, which a driver may crash or hang."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Kind = Literal["cpu", "gpu", "igpu", "accel", "software"]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Something that can hold and compute layers.
+    """Device that can hold and compute layers.
 
     Attributes:
         name: llama.cpp's, such as "CUDA0".
@@ -66,11 +66,11 @@ class BuildInfo:
 
 
 def probe(ram_available: int | None = None, seconds: float = _PROBE_SECONDS) -> tuple[BuildInfo, tuple[Device, ...]]:
-    """`app.llama.devices.build` and `devices`, told by the child.
+    """Return `app.llama.devices.build` and `devices` of a child process.
 
     Args:
         ram_available: As for `devices`.
-        seconds: After which nobody waits any more.
+        seconds: Time limit.
 
     Raises:
         ModelLoadError: llama.cpp cannot be loaded, or did not survive looking at its devices.
@@ -113,7 +113,7 @@ _SECONDS = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """How fast weights are computed with.
+    """Measured speed of computing with weights.
 
     Attributes:
         bytes_per_s: Bytes of 4-bit weights per second, the best of many times.

@@ -21,12 +21,12 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a taken text while the template is rendered."""
 _MARK = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
 _LEDGE = "\x01"
-"""A character that no vocabulary joins to others."""
+"""Character that no vocabulary merges with others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A rendered conversation.
+    """Rendered conversation.
 
     Attributes:
         tokens: Token ids, ready for the target.
@@ -127,7 +127,7 @@ class PromptBuilder:
             return len({asked(wanted, effort) for effort in EFFORTS}) > 1
 
         if asked() is None:
-            # What it does not take is told when it is asked for.
+            # The error is reported when a prompt is built.
             return Heard()
         # Some templates leave thinking off, and what is said of it out, unless they are told that it is wanted.
         effort = weighs()
@@ -165,7 +165,7 @@ class PromptBuilder:
         return Prompt(tuple(tokens), place, self._markup, self._stops, marked=place is Place.ANSWER)
 
     def _place_behind(self, text: str) -> Place:
-        """Where in an answer a rendered prompt ends."""
+        """Return the place in an answer where a rendered prompt ends."""
         behind, marks = text.rstrip(), self._written
         if behind.endswith(marks.open):
             return Place.THINKING
@@ -188,17 +188,17 @@ class PromptBuilder:
         return prompt
 
     def _spoken(self, prompt: Prompt) -> Prompt:
-        """The same prompt with what brings the model from its end to its answer."""
+        """Return the prompt with the markup that leads the model to its answer."""
         marks = self._written
         said = {Place.START: marks.speak, Place.THINKING: marks.conclude, Place.ANSWER: ""}[prompt.place]
         if not said:
             return prompt
         tokens = (*prompt.tokens, *self._model.tokenize(said, parse_special=True))
-        # Some models begin to think behind an empty thought all the same.
+        # Some models think even after an empty thought.
         return replace(prompt, tokens=tokens, place=Place.ANSWER if marks.answer else Place.START, marked=True)
 
     def _with(self, prompt: Prompt, text: str) -> Prompt:
-        """The same prompt with a text behind it, as ordinary characters."""
+        """Return the prompt with a text appended as ordinary characters."""
         return replace(prompt, tokens=(*prompt.tokens, *self._behind(prompt.tokens, text)))
 
     def _behind(self, tokens: Sequence[int], text: str) -> list[int]:
@@ -229,7 +229,7 @@ class PromptBuilder:
         return out
 
     def _plainly(self, text: str, *, begins: bool) -> list[int]:
-        """As llama.cpp reads a text when it is told to make no special tokens."""
+        """Tokenize a text without special tokens."""
         if begins or not text or self._model.vocab.kind != "llama":
             return self._model.tokenize(text, parse_special=False)
         # SentencePiece puts a space in front of what begins a text, and this does not.
@@ -254,7 +254,7 @@ class _Forgeries:
         self._starts = re.compile(f"(?=({'|'.join(map(re.escape, starts))}))") if starts else re.compile(r"(?!)")
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the texts stand, the longest one at each place, without overlap."""
+        """Yield the spans of these texts, the longest at each place, without overlap."""
         end = 0
         for match in self._starts.finditer(text):
             start = match.start()
@@ -269,7 +269,7 @@ class _Forgeries:
 
 @dataclass(frozen=True, slots=True)
 class Spelled:
-    """How much of an answer some tokens are.
+    """Part of an answer that cached tokens spell.
 
     Attributes:
         n_tokens: How many of them belong to it.
@@ -293,7 +293,7 @@ def spelled(
     place: Place,
     marked: bool = False,
 ) -> Spelled:
-    """How many tokens of a cache, from where the answer begins, show the beginning of the answer and nothing else.
+    """Count the cached tokens that spell the beginning of an answer and nothing else.
 
     Args:
         tokens: What the cache holds behind the prompt.

@@ -1,4 +1,4 @@
-"""Making a smaller file of a model with llama.cpp's own quantizer."""
+"""Make a smaller file of a model with llama.cpp's own quantizer."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _put(made: Path, result: Path) -> None:
 
 
 def _for_stream(path: Path) -> bytes:
-    """A path as llama.cpp writes to it: through a C++ stream, which on Windows takes the code page of the system.
+    """Encode a path for the C++ stream that llama.cpp writes to; on Windows it takes the system code page.
 
     All that it reads it opens by UTF-8. A name that the code page does not have is refused by the stream.
     """

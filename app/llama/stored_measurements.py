@@ -1,4 +1,4 @@
-"""Names for what was measured: files, placement, machine, build and threads decide whether it still holds.
+"""Store measurements of a pair and of threads, by files, placement, machine, build and threads.
 
 A home may be on more than one machine, and a machine may get another card: what was measured on one says nothing of the
 other, and comes back with it.
@@ -31,7 +31,7 @@ _THREADS_FOLDER = "threads"
 
 
 Fingerprints = Mapping[Path, str]
-"""Of the files of a pair, those that can be read. A pair that is loaded needs its files no more: they may be gone, or
+"""Hashes of the readable files of a pair. A loaded pair needs its files no more: they may be gone, or
 be others, when something is to be kept of it."""
 
 
@@ -45,7 +45,7 @@ def fingerprints(params: PairParams) -> Fingerprints:
 
 
 def memory_file(params: PairParams, files: Fingerprints | None = None) -> Path | None:
-    """Where automatic drafting keeps what it learns about a pair; None for nowhere, or if a file cannot be read.
+    """Return the file of learned drafting statistics; None for nowhere, or if a model file cannot be read.
 
     Args:
         params: How the pair is loaded; without a draft where that is not loaded.
@@ -60,7 +60,7 @@ def memory_file(params: PairParams, files: Fingerprints | None = None) -> Path |
 
 
 def thread_file(params: PairParams, candidates: Sequence[int], files: Fingerprints | None = None) -> Path | None:
-    """Where the number of threads is kept; None for nowhere, or where no layer is the processor's, or as `memory_file`.
+    """Return the file of measured threads; None if the CPU has no layers, or as for `memory_file`.
 
     Args:
         params: How the pair is loaded.
@@ -90,7 +90,7 @@ def _computed_here(model: ModelParams) -> bool:
 
 
 def pair_identity(params: PairParams, files: Fingerprints) -> str:
-    """A name for what costs and acceptance depend on: files, placement, machine, cache types, build and threads.
+    """Hash everything that costs and acceptance depend on.
 
     Of a draft that is not loaded nothing counts.
     """
@@ -109,7 +109,7 @@ def pair_identity(params: PairParams, files: Fingerprints) -> str:
 
 
 def model_identity(file: str, model: ModelParams, n_cpus: Iterable[int]) -> str:
-    """A name for what the best number of threads depends on.
+    """Hash everything that the best number of threads depends on.
 
     Args:
         file: Its fingerprint.
@@ -120,7 +120,7 @@ def model_identity(file: str, model: ModelParams, n_cpus: Iterable[int]) -> str:
 
 
 def fingerprint(path: Path) -> str:
-    """A hash that tells model files apart without reading all of their gigabytes: size, beginning and end."""
+    """Hash size, beginning and end of a model file."""
     with path.open("rb") as file:
         size = path.stat().st_size
         digest = hashlib.sha256(f"{size}\n".encode() + file.read(_SAMPLE_BYTES))
@@ -144,7 +144,7 @@ def _placement(model: ModelParams, kv_type: str) -> tuple[str, ...]:
 
 
 def _kinds(model: ModelParams) -> tuple[str, ...]:
-    """What the devices are that `_label` names; of the processor it is asked elsewhere."""
+    """Return the descriptions of the devices that `_label` names; () for the CPU."""
     if _label(model) == CPU_LABEL:
         return ()
     from app.llama.placement import kinds_of
@@ -158,14 +158,14 @@ def _name(parts: Iterable[str]) -> str:
 
 STATISTICS_FORMAT = 1
 _LONGEST_NS = 1e13
-"""Nearly three hours: nobody measures a batch that takes longer."""
+"""Nearly three hours; no batch takes longer."""
 _MOST_LOOKS = 20
 log = logging.getLogger("tandem.memory")
 log.addHandler(logging.NullHandler())
 
 
 def save_statistics(path: Path, memory: PairStatistics) -> OSError | None:
-    """Write a memory in one step; a disk that refuses is told, and costs the next run a measurement."""
+    """Write statistics atomically; returns the error of the disk, if any."""
     # Today's clock and load_statistics are folded in, so that the next run starts from what was seen last.
     profile = memory.costs.snapshot()
     raw = {
@@ -226,14 +226,14 @@ def _memory(raw: dict[str, Any]) -> PairStatistics:
 def _cells(raw: dict[str, Any], plain_ns: float) -> dict[int, float]:
     cells = {int(width): _number(ns) for width, ns in raw.items()}
     if cells and not set(CONTEXT_WIDTHS[:-1]) <= set(cells) <= set(CONTEXT_WIDTHS):
-        raise ValueError("its costs of context are not told at the usual widths")
+        raise ValueError("its context costs have other widths")
     if any(ns > width * plain_ns for width, ns in cells.items()):
         raise ValueError("no cached token costs as much as a row")
     return cells
 
 
 def _lookup(counts: Any) -> AcceptanceTable:
-    """What was learned of look-ups; nothing where another version counted it in other classes."""
+    """Return the n-gram statistics; empty if another version used other classes."""
     return _table(ngram_table, counts) if all(len(p) == len(SUPPORT_PRIOR) for p in counts) else ngram_table()
 
 
@@ -266,7 +266,7 @@ _MAX_THREADS = 4096
 
 
 def save_threads(path: Path, times: ThreadTimes) -> OSError | None:
-    """Write what was measured in one step; a disk that refuses is told, and leaves the usual number in force."""
+    """Write measured threads atomically; returns the error of the disk, if any."""
     raw = {
         "format": THREADS_FORMAT,
         "threads": {"generation": times.best.generation, "prompt": times.best.prompt},

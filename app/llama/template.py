@@ -1,4 +1,4 @@
-"""A model's own chat template: Jinja from an untrusted file, rendered in a sandbox."""
+"""Render a model's own chat template: Jinja from an untrusted file, in a sandbox."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHATML = (
 )
 """For models without a template; llama.cpp assumes the same."""
 CHATML_MARKS = ("<|im_end|>", "<|im_start|>")
-"""What ends a turn in it, or begins another one."""
+"""Marks that end or begin a turn."""
 _RWKV_WORLD = (
     "{% for message in messages %}{{ message.role|capitalize }}: {{ message.content|trim }}{{ '\n\n' }}{% endfor %}"
     "{% if add_generation_prompt %}Assistant:{% endif %}"
@@ -32,7 +32,7 @@ _NAMED = {"chatml": CHATML, "rwkv-world": _RWKV_WORLD}
 
 _BLOCKS = re.compile(r"""\[\s*['"]type['"]\s*\]\s*==\s*['"]thinking['"]""")
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
-"""Where templates look for what a message thought. What of it a model is to see again is for them to say."""
+"""Fields in which templates look for the reasoning of a message."""
 _EFFORTS = ("reasoning_effort", "reasoning_strength", "thinking_effort")
 _ON = {"enable_thinking": True, "thinking": True, "reasoning": True, "thinking_mode": "enabled"}
 _OFF = {
@@ -45,7 +45,7 @@ _OFF = {
 _LONGEST_LAYOUT = 200
 """Python gives what a date becomes 256 times as much room, and a layout can fill it."""
 _SYSTEM, _USER = "8120394756", "4975038621"
-"""Said by nobody, and by no template: digits stay what they are where a template writes in capitals, or as JSON."""
+"""Probe texts that no template contains: digits stay what they are where a template writes in capitals, or as JSON."""
 
 
 class TemplateBudgetError(TemplateError):
@@ -58,7 +58,7 @@ class _TemplateRefusal(Exception):  # noqa: N818 - a template's own raise_except
 
 @dataclass(frozen=True, slots=True)
 class _Manner:
-    """How a template has to be told a conversation so that it leaves nothing out.
+    """Format in which a template shows a whole conversation.
 
     Attributes:
         parts: Whether the content of a message is a list of parts, as with models that also see.
@@ -207,12 +207,12 @@ def _refusal(refusal: _TemplateRefusal) -> TemplateError:
 
 
 def _reason(refusal: _TemplateRefusal) -> str:
-    """Why, as the end of a sentence."""
+    """Return the reason as the end of a sentence."""
     return f": {one_line(str(refusal)).rstrip('.') or 'no reason was given'}."
 
 
 def _without_system(messages: Sequence[Message]) -> list[Message]:
-    """The same conversation with system text in front of the first user message."""
+    """Return the conversation with system text in front of the first user message."""
     system = "\n\n".join(m.content for m in messages if m.role is Role.SYSTEM)
     rest = [m for m in messages if m.role is not Role.SYSTEM]
     first = next((i for i, m in enumerate(rest) if m.role is Role.USER), None)
@@ -243,12 +243,12 @@ def _to_json(
 
 
 def _takes_blocks(source: str) -> bool:
-    """Whether a template takes thinking as one of several parts of a message, as those of Mistral do."""
+    """Return whether a template takes reasoning as one part of a message, as those of Mistral do."""
     return _BLOCKS.search(source) is not None
 
 
 def _told(message: Message, *, in_blocks: bool, in_parts: bool = False) -> dict[str, Any]:
-    """A message as a template reads it.
+    """Return a message as a template reads it.
 
     Args:
         message: The message.
@@ -266,7 +266,7 @@ def _told(message: Message, *, in_blocks: bool, in_parts: bool = False) -> dict[
 
 
 def _switches(thinking: Thinking) -> dict[str, Any]:
-    """What asks for thinking, under every name that templates have for it; empty where nothing is asked."""
+    """Return the variables that request reasoning, under every name that templates use."""
     wanted: dict[str, Any] = {} if thinking.wanted is None else _ON if thinking.wanted else _OFF
     effort = thinking.effort
     return wanted if effort is None or thinking.wanted is False else {**wanted, **dict.fromkeys(_EFFORTS, effort)}

@@ -1,4 +1,4 @@
-"""How fast this machine reads weights while it computes with them: what the speed of plain decoding hangs on.
+"""Measure how fast this machine computes with weights, which bounds the speed without drafts.
 
 One token takes every weight of a dense model once, in products of a matrix with a vector. One such product of 4-bit
 weights, too large for any cache, on the device that the layers would go to, tells bytes per second; it counts memory
@@ -29,9 +29,9 @@ _INPUTS, _OUTPUTS = 4096, 65536
 """150 MB of weights: a token of a small model, and beyond the caches of all but servers."""
 _WARM_UP, _FEWEST, _MOST = 1, 6, 64
 _LONG_ENOUGH_S = 1.5
-"""A burst of others' work passes in that time."""
+"""Longer than most bursts of other programs."""
 _ALONE = 0.85
-"""Of the time of its threads, what a product has where nothing else runs; the last ones of a team wait a little."""
+"""Share of CPU time that a product has when nothing else runs; threads wait for each other a little."""
 _CONTEXT_BYTES = 1 << 20
 
 _POINTER, _SIZE, _INT64 = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64
@@ -80,7 +80,7 @@ def _tell(n_threads: int) -> None:
 
 
 def _measured(device: int, n_threads: int) -> Throughput | None:
-    """What `throughput` gives.
+    """Measure on one device.
 
     Raises:
         AttributeError: This release of ggml lacks a function.
@@ -122,7 +122,7 @@ class _Rounds:
     processor_s: float
 
     def share(self, n_threads: int) -> float:
-        """Of the time of so many threads, what they had; 1 where the processor does not compute."""
+        """Return the share of CPU time that these threads had; 1 if the CPU does not compute."""
         return min(1.0, self.processor_s / (self.whole_s * n_threads)) if n_threads else 1.0
 
 

@@ -1,4 +1,4 @@
-"""How many tokens a text is, by the vocabulary of the loaded target."""
+"""Job that counts the tokens of a text with the loaded target."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.worker.request import LoadedPair
 
 @dataclass(frozen=True, slots=True)
 class CountJob:
-    """Counts what a text adds to a prompt that it stands in front of; see `app.worker.engine_worker.Job`.
+    """Count the tokens that a text adds in front of a prompt; see `app.worker.commands.Job`.
 
     Attributes:
         text: What is counted. It should be short: the next answer waits for it.

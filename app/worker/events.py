@@ -1,4 +1,4 @@
-"""What the worker tells the world: frozen values that cross from its thread to whoever listens."""
+"""Events of the worker: frozen values that leave its thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MANY_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class AnswerPlan:
-    """How one answer is being made, as `--json` reports it.
+    """Drafting mode and seed of one answer, as `--json` reports them.
 
     Attributes:
         mode: "auto", "fixed" or "off".
@@ -41,7 +41,7 @@ class AnswerPlan:
 
     @classmethod
     def of(cls, drafting: Drafting, sources: Sequence[Source], seed: int | None) -> AnswerPlan:
-        """What was asked for, with those who may draft of it; where nobody may, it is plain decoding."""
+        """Build the plan from the request and the draft sources; without sources it is no draft."""
         if drafting is None or not sources:
             return cls("off", "none", None, seed)
         fixed = drafting if isinstance(drafting, DraftParams) else None
@@ -50,7 +50,7 @@ class AnswerPlan:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """A model is being loaded.
+    """Report loading progress.
 
     Attributes:
         what: "target" or "draft".
@@ -63,28 +63,28 @@ class LoadProgress:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The pair that was asked for can be talked to."""
+    """Report that the requested pair is loaded."""
 
     pair: PairInfo
 
 
 @dataclass(frozen=True, slots=True)
 class PairChanged:
-    """The loaded pair is not what it was any more, though nobody asked for another one: without its draft, for one."""
+    """Report a change of the loaded pair that was not requested, such as a lost draft."""
 
     pair: PairInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that the user should know and that stops nothing."""
+    """Report a fact for the user that stops nothing."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class PromptProgress:
-    """Prompt tokens evaluated so far.
+    """Report prompt tokens evaluated so far.
 
     Attributes:
         request: The answer that waits for it.
@@ -112,7 +112,7 @@ class PromptProgress:
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """The costs of this pair on this machine are being measured, before an automatic answer.
+    """Report calibration of a pair before an automatic answer.
 
     Attributes:
         request: The answer that waits for it.
@@ -126,7 +126,7 @@ class Measuring:
 
     @property
     def what(self) -> str:
-        """What is going on, in a few words."""
+        """Short text for the status line."""
         return "measuring this pair once more" if self.again else "measuring this pair"
 
 
@@ -141,7 +141,7 @@ class StepDetails:
         confidences: The draft model's probability of each; None for one that was looked up.
         written: The bytes of each token that came of it: the accepted ones, then the target's own.
         n_accepted: How many of them were drafted.
-        chosen: The target's probability of each token written; empty where nobody looked.
+        chosen: The target's probability of each token written; empty unless inspected.
         declined: The target's probability of the first drafted token that it did not choose; None if there was none.
         total_ns: Nanoseconds of the round.
         plain_ns: What one token of plain decoding takes there, by measurement; None where it was not measured.
@@ -168,7 +168,7 @@ class Step:
         segments: Text that can be shown now, in order, with its origin.
         stats: The counters after this round.
         drafting: What drafting is doing and whether it pays; None without.
-        details: What was drafted and what became of it; None for the first token, and where nobody asked for it.
+        details: What was drafted and what became of it; None for the first token, or if not requested.
     """
 
     request: int
@@ -180,7 +180,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """An answer has ended, by itself or because it was stopped.
+    """Report the end of an answer, also after a stop.
 
     Attributes:
         request: The answer.
@@ -208,14 +208,14 @@ class Finished:
 
     @property
     def why_undrafted(self) -> str:
-        """Why nothing was drafted, as a clause; "" if something was, or nothing is known to be why."""
+        """Reason why nothing was drafted, as a clause; "" if something was or the reason is unknown."""
         if self.stats.draft_n:
             return ""
         if self.lost:
             return MODEL_FAILED
         fixed = self.plan.draft_params
         if fixed is not None:
-            # The first token is the prompt's; an answer that ended there asked nobody for a draft.
+            # The first token comes from the prompt; an answer that ended there requested no draft.
             asked = self.stats.predicted_n > 1 or fixed.n_max == 0
             return nothing_fixed(*astuple(fixed)) if asked else ""
         return self.drafting.reason if self.drafting is not None else ""
@@ -223,7 +223,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Something asked for could not be done. `request` is None when it was the loading."""
+    """Report a failed command. `request` is None if it was loading."""
 
     request: int | None
     error: AppError
@@ -231,7 +231,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class JobProgressed:
-    """A job has come to something that its watcher should know at once.
+    """Report progress of a job.
 
     Attributes:
         request: The job.
@@ -244,7 +244,7 @@ class JobProgressed:
 
 @dataclass(frozen=True, slots=True)
 class JobEnded:
-    """A job has ended, by itself or because it was stopped.
+    """Report the end of a job, also after a stop.
 
     Attributes:
         request: The job.

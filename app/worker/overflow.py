@@ -1,4 +1,4 @@
-"""What does not fit into the context is refused before any work, in a sentence that says whose length it is."""
+"""Refuse a prompt that is longer than the context, naming its longest part."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHORTER = {
 
 
 def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> None:
-    """Refuse what does not fit; nobody is to shorten a prompt of one word.
+    """Refuse a prompt that does not fit into the context.
 
     Args:
         pair: Who is to answer.
@@ -58,19 +58,19 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
 
 
 def or_longer(pair: PairInfo, n_tokens: int, way: Callable[[int], str]) -> str:
-    """What a longer context would help, as the rest of a sentence about what does without one.
+    """Return how to get a longer context, or why that is impossible, as the rest of a sentence.
 
     Args:
         pair: Who is to answer.
         n_tokens: What the context would have to hold.
-        way: How to come by a context of so many tokens, in the words of whoever tells it.
+        way: Returns how to get a context of so many tokens.
     """
     enough = enough_for(pair, n_tokens)
     return f", or {way(enough)}" if enough else f"; {why_no_longer(pair)}"
 
 
 def why_no_longer(pair: PairInfo) -> str:
-    """Why a longer context would not help, as a clause."""
+    """Return the reason why a longer context would not help, as a clause."""
     limit = context_limit(pair)
     if limit.n_ctx > pair.n_ctx:
         return f"the longest context here, {limit.n_ctx:,}, would not do: {limit.reason}"

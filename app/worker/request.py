@@ -1,4 +1,4 @@
-"""What a pair is, and what is asked of it: for whoever need not know how answers come about."""
+"""Requests for answers and the interface of a loaded pair."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class AnswerRequest:
 
 
 class BuiltPrompt(Protocol):
-    """A conversation as token ids."""
+    """Conversation as token ids."""
 
     @property
     def tokens(self) -> Sequence[int]: ...
 
     @property
     def place(self) -> Place:
-        """Where in an answer it ends."""
+        """Place in an answer where it ends."""
 
     @property
     def marked(self) -> bool:
@@ -68,7 +68,7 @@ class BuiltPrompt(Protocol):
 
     @property
     def markup(self) -> ReasoningMarkup:
-        """What the model writes around its thinking."""
+        """Markup that the model writes around its reasoning."""
 
     @property
     def stops(self) -> Sequence[str]:
@@ -92,7 +92,7 @@ class LoadedPair(Protocol):
 
     @property
     def notices(self) -> Sequence[str]:
-        """What happened while loading that the user should know."""
+        """Notices for the user from loading."""
 
     @property
     def target(self) -> TokenCache: ...
@@ -103,11 +103,11 @@ class LoadedPair(Protocol):
 
     @property
     def index(self) -> NgramIndex:
-        """What was said last, for look-ups: of the next turn only what is new is indexed."""
+        """Index of the conversation for n-gram drafting; the next turn adds only new tokens."""
 
     @property
     def memory(self) -> PairStatistics | None:
-        """What automatic drafting knows about the pair; None before the first calibration."""
+        """Learned statistics of the pair; None before the first calibration."""
 
     def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
         """Measure what `memory` begins with. Yields the share done."""
@@ -119,7 +119,7 @@ class LoadedPair(Protocol):
         """Free the draft model, which keeps failing, and all that was kept for it; a notice says so.
 
         Raises:
-            ModelLoadError: The target can go on only if it is loaded anew.
+            ModelLoadError: The target must be loaded again.
         """
 
     def yield_cpu(self) -> None:
@@ -162,7 +162,7 @@ def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, dr
 
 
 def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingParams:
-    """The same sampling with a seed, so that everybody draws alike.
+    """Return the sampling with a seed.
 
     Args:
         sampling: Keeps the seed that it has.

@@ -38,7 +38,7 @@ _QUICKLY_READ = 1024
 """Tokens that may be evaluated once more without anybody minding."""
 _MOST_BESIDE = 4096
 _LONG_TOKEN = 16
-"""Tokens of earlier answers that are looked up beside the conversation, and letters that hardly one of them has."""
+"""Tokens of earlier answers that are looked up beside the conversation, and characters that few of them exceed."""
 
 
 def answer(
@@ -55,12 +55,12 @@ def answer(
         pair: Who answers.
         request_id: What the events carry as `request`.
         request: What is to be answered, and how.
-        controls: What may change meanwhile. What the models thought in a round is told where rounds are told.
+        controls: Settings that may change meanwhile.
         clock: Monotonic nanoseconds; what it does not count costs nothing. None counts while this process runs.
         cpu_clock: Nanoseconds of CPU time of this process.
 
     Yields:
-        Prompt progress, one `Step` per verify round, notices, and `Finished` at the end.
+        Prompt progress, one `Step` per verify step, notices, and `Finished` at the end.
 
     Raises:
         AppError: The prompt does not fit, the template refuses, or the target failed.
@@ -82,14 +82,14 @@ def answer(
         work_clock = pair.work_clock(clock, cpu_clock)
         answering = _Answering(pair, request_id, request, prompt, sampler, clock, work_clock, controls)
         answering.stats.measuring_ns = measuring_ns
-        yield from answering.rounds()
+        yield from answering.steps()
         yield from answering.end()
     finally:
         sampler.close()
 
 
 def _must_measure(pair: LoadedPair, drafting: Drafting) -> bool:
-    """Whether costs are to be measured first. That empties the caches, so a second look waits for a short one."""
+    """Return whether to calibrate first; that clears the caches, so a recalibration waits for a short one."""
     if not isinstance(drafting, AutoDraft) or not pair.info.sources(drafting):
         return False
     memory = pair.memory
@@ -157,8 +157,8 @@ class _Answering:
         """The counters as they are now."""
         return self._generator.stats
 
-    def rounds(self) -> Iterator[Event]:
-        """All rounds, as they end; see `answer`."""
+    def steps(self) -> Iterator[Event]:
+        """Yield the events of every step; see `answer`."""
         asked = Request(
             prompt=self._prompt.tokens,
             is_end=self._pair.is_end,
@@ -214,7 +214,7 @@ class _Answering:
 
 
 def _details(pair: LoadedPair, step: engine.Step) -> StepDetails | None:
-    """A round in bytes instead of ids; None for the first token, which the prompt gave."""
+    """Describe a step in bytes instead of ids; None for the first token, which the prompt gave."""
     stats, seen = step.stats, step.inspection
     if not stats.verify_steps:
         return None
@@ -246,7 +246,7 @@ def _strategy(pair: LoadedPair, drafting: Drafting, beside: Sequence[str], clock
             index.set_other_texts(_tokens_of(pair, beside))
         return AutomaticDrafting(pair.memory, drafter, index, clock)
     if isinstance(drafting, DraftParams) and drafter is not None:
-        # What one answer teaches with drafts that nobody weighs is not for automatic drafting to learn.
+        # Automatic drafting does not learn from fixed drafts.
         costs = CostModel(pair.memory.costs.snapshot()) if pair.memory is not None else None
         return FixedDrafting(drafter, drafting, costs, clock)
     return NoDrafting(pair.info.why_plain(drafting))

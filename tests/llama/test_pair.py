@@ -112,7 +112,7 @@ def test_a_draft_that_is_set_aside_is_freed_and_its_target_answers(
     assert pair.info.draft is None
     assert pair.info.draft_failed
     assert len(pair.notices) == n_notices + 1
-    assert "keeps failing, so it is left out until the models are loaded anew." in pair.notices[-1]
+    assert "keeps failing, so it is left out until the models are loaded again." in pair.notices[-1]
     assert counted == {"models": 1, "contexts": 1}
     asked = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), AutoDraft(), max_tokens=4)
     *_, finished = answer(pair, 1, asked)

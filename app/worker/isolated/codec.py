@@ -1,7 +1,7 @@
 """Values as lines of JSON, between two processes of the same program.
 
 Frozen dataclasses, enums and errors go by their name and their fields; only what the program itself named beforehand
-is made again on the other side. Unlike a pickle, a line cannot run code, whoever wrote it.
+is made again on the other side. Unlike a pickle, a line cannot run code.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Codec:
         elif issubclass(kind, AppError):
             self._add(kind)
             for below in kind.__subclasses__():
-                # Which others there are depends on what was imported by now, and that differs between two processes.
+                # Other subclasses depend on imports, which differ between the two processes.
                 if below.__module__ == AppError.__module__:
                     self._learn(below)
 

@@ -359,7 +359,7 @@ class IsolatedEngine:
 
 
 class _Progress:
-    """What has come of a command, so that it can be ended without its process."""
+    """Track the results of a command, so that it can be ended without its process."""
 
     def __init__(self, command: Command) -> None:
         self._of = command
