@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.models.model_names import apart, file_type, known_as
-from app.models.pair_info import ModelInfo, PairInfo
+from app.models.pair_info import ModelInfo
 from app.models.pair_names import SAME_FILE
 
 
@@ -28,9 +28,3 @@ def draft_text(target: ModelInfo, draft: ModelInfo) -> str:
     if name or quantisation(target) != quantisation(draft):
         return f"{name} {quantisation(draft)}".strip()
     return draft.file if draft.file != target.file else SAME_FILE
-
-
-def names_of(pair: PairInfo) -> dict[str, str]:
-    """Both models by role, each with its quantisation: a draft is often the same model in fewer bits."""
-    models = {"target": pair.target} | ({"draft": pair.draft} if pair.draft is not None else {})
-    return {role: f"{model_name(model)} {quantisation(model)}".strip() for role, model in models.items()}

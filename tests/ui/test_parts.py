@@ -17,7 +17,7 @@ from app.engine.types import Origin
 from app.models.pair_info import ModelInfo
 from app.ui.event_dispatcher import Pace
 from app.ui.event_queue import Batch, EventQueue
-from app.ui.names import draft_name, draft_text, model_name, names_of, quantisation
+from app.ui.names import draft_name, draft_text, model_name, quantisation
 from app.ui.terminal.stderr_guard import guarded_stderr
 from app.ui.text import sparkline, tokens
 from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
@@ -65,8 +65,6 @@ def test_a_draft_that_is_called_like_its_target_is_told_from_it_all_the_same() -
     twin = replace(TARGET, file=TARGET.file.replace("-Q", ".imatrix-Q"))
     assert model_name(twin) != model_name(TARGET) or draft_text(TARGET, twin) == twin.file
     assert draft_text(TARGET, TARGET) == "the same file"
-    names = names_of(replace(PAIR, draft=replace(TARGET, quantisation="Q2_K - Medium")))
-    assert names["target"] != names["draft"]
 
 
 def test_numbers_are_short() -> None:

@@ -1,4 +1,4 @@
-"""Colours that can be read, in every theme."""
+"""Colors that can be read, in every theme."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_contrast_is_that_of_the_standard() -> None:
     assert contrast(Color.parse("#767676"), WHITE) == pytest.approx(4.54, abs=0.01)
 
 
-def test_a_colour_moves_no_further_than_it_must() -> None:
+def test_a_color_moves_no_further_than_it_must() -> None:
     assert readable(WHITE, BLACK) == WHITE
     amber = Color.parse("#eeb04d")
     darker = readable(amber, WHITE)
@@ -47,7 +47,7 @@ async def test_what_is_quiet_and_both_models_can_be_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
-def test_both_models_and_what_is_quiet_are_told_apart_in_sixteen_colours(theme: Theme) -> None:
+def test_both_models_and_what_is_quiet_are_told_apart_in_sixteen_colors(theme: Theme) -> None:
     names = ("draft", "target", "quiet", "text")
     sixteen = [RichColor.parse(theme.variables[name]).downgrade(ColorSystem.STANDARD).number for name in names]
     assert len(set(sixteen)) == len(names)

@@ -1,4 +1,4 @@
-"""Our colours for themes that do not know them, so that they can be read on any background."""
+"""Our colors for themes that do not know them, so that they can be read on any background."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from textual.theme import Theme
 TEXT = 4.5
 """Least contrast of text with what is behind it (WCAG 2.1, success criterion 1.4.3)."""
 _RULE = 0.2
-"""How much of the text's colour a line has."""
+"""How much of the text's color a line has."""
 _RAISED, _CHOSEN = 0.08, 0.2
 """The same of what lies above everything else, and of the chosen line there."""
 _CHOSEN_OF_SIXTEEN = 0.35
-"""The same of that line where a terminal may have sixteen colours and must find another one for it."""
+"""The same of that line where a terminal may have sixteen colors and must find another one for it."""
 _MUTED = 0.75
 """The same of text that is there to be looked up."""
 _STEPS = 20
@@ -20,27 +20,27 @@ _BLACK, _WHITE = Color(0, 0, 0), Color(255, 255, 255)
 
 
 def contrast(one: Color, other: Color) -> float:
-    """Contrast ratio of two opaque colours, from 1 to 21 (WCAG 2.1)."""
+    """Contrast ratio of two opaque colors, from 1 to 21 (WCAG 2.1)."""
     dark, light = sorted((_luminance(one), _luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
 
-def readable(colour: Color, background: Color) -> Color:
-    """The colour, moved no further towards black or white than text must be to be read on a background."""
+def readable(color: Color, background: Color) -> Color:
+    """The color, moved no further towards black or white than text must be to be read on a background."""
     ink = max(_BLACK, _WHITE, key=lambda end: contrast(end, background))
-    mixed = (colour.blend(ink, step / _STEPS) for step in range(_STEPS))
+    mixed = (color.blend(ink, step / _STEPS) for step in range(_STEPS))
     return next((one for one in mixed if contrast(one, background) >= TEXT), ink)
 
 
 def adapted(wanted: dict[str, str], theme: Theme) -> dict[str, str]:
-    """Colours by name as text of these names can be read in a theme, and `rule` for its lines.
+    """Colors by name as text of these names can be read in a theme, and `rule` for its lines.
 
     Args:
-        wanted: The colours as they are meant to be.
+        wanted: The colors as they are meant to be.
         theme: Whose background they stand on.
     """
     background, foreground = _grounds(theme)
-    found = {name: readable(Color.parse(colour), background).hex for name, colour in wanted.items()}
+    found = {name: readable(Color.parse(color), background).hex for name, color in wanted.items()}
     return {**found, "rule": background.blend(foreground, _RULE).hex}
 
 
@@ -55,17 +55,17 @@ def surfaces(theme: Theme) -> dict[str, str]:
 
 def _grounds(theme: Theme) -> tuple[Color, Color]:
     """Background and text of a theme."""
-    colours = theme.to_color_system().generate()
-    background = Color.parse(colours["background"])
+    colors = theme.to_color_system().generate()
+    background = Color.parse(colors["background"])
     if background.ansi is not None:
         # The terminal's own, which is not told; the theme says only whether it is dark.
         return (_BLACK, _WHITE) if theme.dark else (_WHITE, _BLACK)
-    return background, Color.parse(colours["foreground"])
+    return background, Color.parse(colors["foreground"])
 
 
-def _luminance(colour: Color) -> float:
+def _luminance(color: Color) -> float:
     """Relative luminance, from 0 to 1 (WCAG 2.1)."""
-    red, green, blue = (_linear(part / 255) for part in colour.rgb)
+    red, green, blue = (_linear(part / 255) for part in color.rgb)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

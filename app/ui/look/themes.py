@@ -1,4 +1,4 @@
-"""Two colours carry meaning: the draft is teal, the target is amber. Everything else is grey."""
+"""Two colors carry meaning: the draft is teal, the target is amber. Everything else is grey."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def unknown_theme(name: str, known: Collection[str] = NAMES) -> UsageError | Non
 
 
 def _above(theme: Theme) -> dict[str, str]:
-    """What lies above the rest, and what is selected; the terminal's own colours have theirs."""
+    """What lies above the rest, and what is selected; the terminal's own colors have theirs."""
     shades = surfaces(theme)
     if theme.ansi:
         return shades
@@ -95,10 +95,10 @@ def _above(theme: Theme) -> dict[str, str]:
 
 
 def our_names(theme: Theme) -> dict[str, str]:
-    """Our colours in a theme; of one that knows them only those that follow from the others."""
+    """Our colors in a theme; of one that knows them only those that follow from the others."""
     if "draft" in theme.variables:
         return _above(theme)
     palette = _DARK if theme.dark else _LIGHT
-    colours = adapted({name: getattr(palette, name) for name in ("draft", "target", "quiet")}, theme)
+    colors = adapted({name: getattr(palette, name) for name in ("draft", "target", "quiet")}, theme)
     background = theme.to_color_system().generate()["background"]
-    return {**colours, **_above(theme), **_scrollbars(colours["rule"], colours["quiet"], background)}
+    return {**colors, **_above(theme), **_scrollbars(colors["rule"], colors["quiet"], background)}

@@ -1,4 +1,4 @@
-"""A block of code, line by line: what is far enough above the end is coloured once and for all."""
+"""A block of code, line by line: what is far enough above the end is colored once and for all."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _STYLES: dict[Any, str] = {
     Token.Name.Class: "bold",
     Token.Operator.Word: "bold",
 }
-"""Weight and grey tell code apart; colour belongs to the two models."""
+"""Weight and grey tell code apart; color belongs to the two models."""
 
 _FENCE = re.compile(r"(?P<marks>`{3,}|~{3,})(?P<info>[^\n]*)")
 _BAR = Content.styled("┃ ", "$rule")
 _WRAPPED = Content.styled("┃ ↪ ", "$rule")
 _FEWEST, _MOST, _LARGEST = 32, 96, 8_000
-"""Lines, and characters, that are coloured together. A statement that begins at the margin after a blank line is a
+"""Lines, and characters, that are colored together. A statement that begins at the margin after a blank line is a
 good place to begin anew: hardly a string or a comment reaches across it."""
 
 
@@ -72,10 +72,10 @@ def code_rows(lines: Sequence[str], language: str) -> list[Row]:
             if style := _style(kind):
                 spans.append(Span(at, min(end, len(text)), style))
             at = end
-    coloured = Content(text, spans).split("\n", allow_blank=True) if text else [Content("")] * len(plain)
+    colored = Content(text, spans).split("\n", allow_blank=True) if text else [Content("")] * len(plain)
     rows: list[Row] = []
     joined = False
-    for line, content in zip(lines, coloured, strict=True):
+    for line, content in zip(lines, colored, strict=True):
         rows.append(CodeRow(content, _BAR, _WRAPPED, joined, source=line.replace(BREAK, "")))
         joined = line.endswith(BREAK)
     return rows

@@ -288,5 +288,5 @@ _USUAL = "```python\nx = 1\n```\n"
 
 
 def preload() -> None:
-    """Make the parser, and load what colours the most usual code; to be called on a thread of its own."""
+    """Make the parser, and load what colors the most usual code; to be called on a thread of its own."""
     MarkdownDocument().append(_USUAL)

@@ -81,7 +81,7 @@ class TokenRuns:
 
 
 class TokenDocument:
-    """Growing text as it came, in two colours; line ends are shown, for they are tokens too.
+    """Growing text as it came, in two colors; line ends are shown, for they are tokens too.
 
     Args:
         styles: How the tokens of each writer look.

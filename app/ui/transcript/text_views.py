@@ -115,7 +115,7 @@ class PlainText(ProgressiveView):
 
 
 class TokenView(RowsView):
-    """The plain text of an answer, in the colours of who wrote each token first.
+    """The plain text of an answer, in the colors of who wrote each token first.
 
     Args:
         runs: What there is of it.

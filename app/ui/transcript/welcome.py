@@ -22,7 +22,7 @@ _AROUND, _FEWEST = 8, 3
 
 
 class Welcome(Widget):
-    """What the two colours mean, and where to go from here."""
+    """What the two colors mean, and where to go from here."""
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._on_bindings)

@@ -21,7 +21,7 @@ _OBVIOUS = re.compile(r"^NVIDIA (GeForce )?|\s+\(.*")
 
 
 class HeaderLine(Widget):
-    """The pair in its two colours.
+    """The pair in its two colors.
 
     Args:
         title: Shown until the pair is loaded.

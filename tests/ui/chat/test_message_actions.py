@@ -14,7 +14,6 @@ from app.conversations.tree import State
 from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.ui.transcript.message import UserMessage
-from tests.ui import scrolling_driver as scrolling
 from tests.ui.chat_driver import open_chat
 from tests.ui.conversations_driver import texts
 from tests.ui.kept_driver import kept_chat
@@ -28,6 +27,7 @@ from tests.ui.steering_driver import (
     next_request,
     press,
 )
+from tests.ui.transcript import driver as scrolling
 
 
 async def test_messages_are_chosen_by_key_and_left_again(file: Path) -> None:

@@ -19,7 +19,7 @@ from app.ui.reading.parser import parser
 from app.ui.reading.rows import Columns, Row, as_typed
 from app.ui.reading.token_rows import TokenDocument
 from app.ui.widgets.rows_view import Flow
-from tests.ui.documents import ALL
+from tests.ui.reading.documents import ALL
 
 EVERYTHING = "\n\n".join(ALL.values())
 WORDS = [

@@ -13,7 +13,7 @@ from app.ui.transcript.message import AnswerMessage, UserMessage
 from app.ui.transcript.message_view import MessageView
 from tests.ui.chat_driver import n_said
 from tests.ui.conversations_driver import back, look
-from tests.ui.scrolling_driver import (
+from tests.ui.transcript.driver import (
     MESSAGES,
     MOST_MOUNTED,
     body,

@@ -8,7 +8,7 @@ import pytest
 from textual import events
 
 from app.ui.transcript.message_view import MessageView
-from tests.ui.scrolling_driver import (
+from tests.ui.transcript.driver import (
     MESSAGES,
     MOST_MOUNTED,
     blank,

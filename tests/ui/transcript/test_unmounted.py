@@ -14,7 +14,7 @@ from app.ui.transcript.foldable import FoldedText, Reasoning
 from app.ui.transcript.message import AnswerMessage, UserMessage
 from app.ui.transcript.message_data import AnswerData, PromptData
 from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.scrolling_driver import (
+from tests.ui.transcript.driver import (
     MESSAGES,
     long_chat,
     path,

@@ -14,7 +14,7 @@ from app.engine.text.stream import TextStream
 from app.engine.types import Origin
 from app.ui.reading import document
 from app.ui.reading.code import code_rows
-from tests.ui.test_reading import cut, rows, shown, styled
+from tests.ui.reading.test_document import cut, rows, shown, styled
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 BLOCKS = [
