@@ -19,7 +19,6 @@ from app.llama.canary import Survivors, send_ahead
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.fitting.fit_pair import fitted
-from app.llama.footprint import can_measure
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.models.source import LocalModel
@@ -185,7 +184,6 @@ def test_a_folder_that_refuses_stops_nothing(tmp_path: Path) -> None:
     assert path not in Survivors(tmp_path / "file" / KEPT)
 
 
-@pytest.mark.skipif(not can_measure(), reason="this build of llama.cpp cannot be asked")
 def test_a_new_file_is_counted_exactly_and_is_no_new_one_for_the_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from app.hardware.device_room import MAIN, DeviceRoom
 from app.hardware.fit import Placed, Plan, Wishes, plan
 from app.hardware.offers import Offer, Smaller, offers
-from app.llama.fitting.needs import by_first_layer, measured_needs, needs
+from app.llama.fitting.needs import measured_needs, needs
 from app.llama.params import ModelParams
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
@@ -96,9 +96,6 @@ def weighed(
         measured = target is not by_header[0] and (draft is None or draft is not by_header[1])
         planned = plan(target, draft, rooms, wishes)
         placed = _placed(params, planned, rooms)
-        if measured and not planned.fits and not placed.model.on_cpu:
-            # One of the offers is to leave some layers to the processor.
-            target = by_first_layer(target, params.target, placed.model, params.target_context(target.n_ctx))
     what = {room.name: (room.description, room.total_bytes) for room in rooms}
     memory = [DeviceMemory(load.device, load.need_bytes, *what[load.device]) for load in planned.loads]
     memory.sort(key=lambda taken: taken.device == MAIN)

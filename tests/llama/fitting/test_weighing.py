@@ -46,7 +46,6 @@ def _headers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(weighing, "needs", needs)
     monkeypatch.setattr(weighing, "measured_needs", lambda _, target, draft: (target, draft))
-    monkeypatch.setattr(weighing, "by_first_layer", lambda need, *_: need)
 
 
 @pytest.mark.parametrize(
