@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +22,7 @@ from tests.e2e.terminal import MARKS, Terminal
 pytestmark = MARKS
 
 _ROOT = Path(__file__).parents[2]
-_READOUTS = re.compile(r"\d+(\.\d)? tok/s.* · (\d+% accepted|\d+ of \d+ accepted) · draft model · ctx \d")
+_READOUTS = re.compile(r"\d+(\.\d)? tok/s.* · (\d+% accepted|\d+ of \d+ accepted) · draft model")
 
 
 def test_a_conversation(start: Callable[..., Terminal]) -> None:
@@ -39,7 +40,7 @@ def test_a_conversation(start: Callable[..., Terminal]) -> None:
 
     terminal.type("Write a very long story about the sea, with many chapters.")
     terminal.press("Enter")
-    terminal.until(lambda s: re.search(r"ctx ([2-9]\d\d|\d\.\dk)/8k", s))
+    terminal.until(lambda s: re.search(r"\d tok/s", s))
     terminal.type("typed while it answers")
     terminal.until(lambda s: "typed while it answers" in s and "esc stop" in s)
     terminal.press("Escape")
@@ -71,16 +72,16 @@ def test_quitting_during_an_answer_ends_at_once_and_restores_the_terminal(start:
     assert terminal.screen.strip() == ""
     with closing(sqlite3.connect(conversations_file())) as db:
         [(state,)] = db.execute("SELECT state FROM messages ORDER BY id DESC LIMIT 1")
-    assert state == State.WRITING.value, "the answer was waited for"
+    assert state == State.CUT.value, "the answer was waited for"
 
 
 def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Callable[..., Terminal]) -> None:
     terminal = start("--temp", "0")
     terminal.type("Write a very long story about a lighthouse, with many chapters.")
     terminal.press("Enter")
-    # What was on the screen with a number of tokens is followed by more, so that a second has surely passed.
-    terminal.until(lambda s: re.search(r"ctx ([1-9]\d\d|\d\.\dk)/8k", s))
-    terminal.until(lambda s: re.search(r"ctx ([2-9]\d\d|\d\.\dk)/8k", s))
+    terminal.until(lambda s: re.search(r"\d tok/s", s))
+    # Shown text is on disk within a second.
+    time.sleep(1.5)
     terminal.kill()
 
     again = start("--temp", "0")
@@ -95,7 +96,7 @@ def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Cal
     again.press("C-End")
     again.until(lambda s: "cut before its end; ctrl+g continues" in s)
     again.press("C-g")
-    again.until(lambda s: re.search(r"ctx ([1-9]\d\d|\d\.\dk)/8k", s) and "cut before its end" not in s)
+    again.until(lambda s: re.search(r"\d tok/s", s) and "cut before its end" not in s)
     again.press("Escape")
     again.until(lambda s: "stopped; ctrl+g continues" in s)
     again.press("C-Up")
