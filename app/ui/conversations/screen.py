@@ -1,4 +1,4 @@
-"""The conversations on a screen of their own: find one, go on with it, rename it, pin it, delete it."""
+"""The conversations screen: find, open, rename, pin and delete conversations."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from textual.widgets import TextArea
 from app.ui.key_names import shown
 
 _OURS = "app."
-_EDITING = "Editing"
+EDITING = "Editing"
 _SELECTS = "(True)"
 """Ends the action of a movement that selects."""
 _MOVES = {
@@ -91,7 +91,7 @@ def every_key(nodes: Iterable[DOMNode], changed: Mapping[str, str]) -> dict[str,
             declared.setdefault(title, []).extend(_own_bindings(kind))
     if edits:
         editing = editor_keys(Binding.make_bindings(TextArea.BINDINGS))
-        declared[_EDITING] = [binding for binding in editing if binding.key not in before_editing]
+        declared[EDITING] = [binding for binding in editing if binding.key not in before_editing]
     return {title: keys for title, bindings in declared.items() if (keys := keys_of(bindings, changed))}
 
 

@@ -95,7 +95,7 @@ class AddPairScreen(SubScreen[str | None]):
         target, _ = self._texts
         if not target:
             self.target.focus()
-            self.hint.say("Enter the target first.")
+            self.hint.say("Type the target first.")
         elif not self._at_draft and not self.draft.has_focus:
             self._at_draft = True
             self.draft.focus()

@@ -1,4 +1,4 @@
-"""Keys of the user's own, held against those of every screen; loads all of them."""
+"""The user's keys, checked against the bindings of every screen."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from app.ui.widgets.filter_input import PairFilter, SearchInput, SourceInput
 
 
 def places() -> Places:
-    """The bindings of every screen with what is on it."""
+    """Return the bindings of every screen and its widgets."""
     screens: tuple[tuple[type[DOMNode], ...], ...] = (
         (ChatScreen, PromptInput),
         (ChatScreen, MessageView),

@@ -1,4 +1,4 @@
-"""Opening screens on top of the chat, below which everything goes on; each is imported when it is wanted."""
+"""Open screens on top of the chat; each is imported when it is opened."""
 
 from __future__ import annotations
 
@@ -19,37 +19,30 @@ from app.ui.screens.chat import ChatScreen
 
 
 class Navigation:
-    """Opens each of them once: a key that is pressed twice asks twice before the first screen is seen.
-
-    Args:
-        app: Shows them.
-        chat: What they come on top of.
-    """
+    """Opens each screen once, even if its key is pressed twice."""
 
     def __init__(self, app: App[None], chat: ChatScreen) -> None:
         self._app = app
         self._chat = chat
 
-    # Over the chat alone: what is on top of it already leads back there
-
     def pairs(
         self, pairs: PairService, take: Callable[[LoadRequest | None], Awaitable[None]], *, can_leave: bool = True
     ) -> None:
-        """Let the user choose another pair."""
+        """Open the list of pairs."""
         if self._is_at_chat:
             from app.ui.models.setup_screen import SetupScreen
 
             self._app.push_screen(SetupScreen(pairs, can_leave=can_leave), take)
 
     def conversations(self, library: Library) -> None:
-        """Let the user choose another conversation."""
+        """Open the list of conversations."""
         if library.is_open and self._is_at_chat:
             from app.ui.conversations.screen import ConversationsScreen
 
             self._app.push_screen(ConversationsScreen(library), self._chat.switcher.open_found)
 
     def comparison(self, engine: Engine, what: Comparable) -> None:
-        """Answer a prompt with and without the draft; the conversation stays as it is."""
+        """Open a comparison with and without the draft."""
         if self._is_at_chat:
             from app.ui.compare.screen import CompareScreen
 
@@ -58,7 +51,7 @@ class Navigation:
     def settings(
         self, live: LiveSettings, on_change: Callable[[], None], take: Callable[[bool | None], Awaitable[None]]
     ) -> None:
-        """Let the user change the settings."""
+        """Open the settings."""
         if self._is_at_chat:
             from app.ui.settings.screen import SettingsScreen
 
@@ -70,10 +63,8 @@ class Navigation:
     def _is_at_chat(self) -> bool:
         return self._app.screen is self._chat
 
-    # Over anything
-
     def keys(self) -> None:
-        """Show every key of what is on the screen."""
+        """Open the keys of the current screen."""
         from app.ui.keys.key_list import every_key
         from app.ui.screens.key_list import KeyListScreen
 
@@ -83,18 +74,18 @@ class Navigation:
             app.push_screen(KeyListScreen(every_key(places, app._keymap)))
 
     def commands(self) -> None:
-        """Let the user look for a command."""
+        """Open the command palette."""
         if not self._has(CommandPalette):
             from app.ui.screens.palette import Palette
 
             self._app.push_screen(Palette(id="--command-palette", placeholder="search the commands"))
 
     def themes(self) -> None:
-        """Let the user choose a theme."""
+        """Open the theme palette."""
         from app.ui.screens.palette import ThemePalette
 
         self._app.push_screen(ThemePalette())
 
     def _has(self, kind: type[Screen[Any]]) -> bool:
-        """Whether such a screen is open, perhaps below others: each leads to the other, and nobody wants to go back."""
+        """Return whether such a screen is open, perhaps below others."""
         return any(isinstance(screen, kind) for screen in self._app.screen_stack)

@@ -125,7 +125,7 @@ class SettingEdits:
         try:
             value = setting.kind.parse(text)
         except (ValueError, OverflowError):
-            return None, f"Enter {setting.kind.allowed}."
+            return None, f"Expected {setting.kind.allowed}."
         return value, self.refusal(setting, value)
 
     def refusal(self, setting: Setting, value: Value) -> str:
@@ -175,7 +175,7 @@ class SettingEdits:
         """Return why a preset cannot have this name; "" if it can."""
         name = text.strip()
         good = 0 < len(name) <= _LONGEST_NAME and text.isprintable() and name.lower() != "none"
-        return "" if good else "Enter a name other than none."
+        return "" if good else "Choose a name other than none."
 
     def save_preset(self, text: str) -> str:
         """Save the settings as a preset."""

@@ -225,7 +225,7 @@ class SettingsScreen(SubScreen[bool]):
         self._edited, self._names_preset = setting.name, False
         text = self._typed.pop(setting.name, "")
         if text:
-            self.hint.say("You typed this before; enter saves it.")
+            self.hint.say(f"You typed this before; {key('settings.change', 'enter')} saves it.")
         self._before = setting.kind.show(view.value)
         text = text or self._before
         await self.settings.edit(TextInput(text) if isinstance(setting.kind, Text) else ValueInput(text))

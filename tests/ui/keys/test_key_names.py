@@ -25,17 +25,18 @@ _NAMED = re.compile(r"(?<![\w+])(ctrl\+\w+|f[1-9]|esc|tab|enter)(?![\w+])", re.I
 _LITERAL = {
     # What stops a command, and what stops the program where nothing is selected, is the terminal's own and stays.
     "cli/run.py": {"ctrl+c"},
-    "cli/bench/command.py": {"ctrl+c"},
+    "cli/bench.py": {"ctrl+c"},
     "cli/race_session.py": {"ctrl+c"},
-    "cli/tune/command.py": {"ctrl+c"},
+    "cli/tune.py": {"ctrl+c"},
     "ui/app.py": {"ctrl+c"},
-    "cli/setup/command.py": {"enter"},
+    "cli/setup.py": {"enter"},
     # These say what a key may be called.
     "settings/checking.py": {"f8", "ctrl+k"},
     "ui/keys/custom_keys.py": {"ctrl+k", "f8"},
     "cli/settings/command.py": {"f8"},
     # This list takes its keys itself.
-    "ui/models/way_list.py": {"esc"},
+    "ui/models/fit_options.py": {"esc"},
+    "worker/isolated/engine.py": {"esc"},
 }
 """Keys that cannot be remapped, by the files that name them."""
 

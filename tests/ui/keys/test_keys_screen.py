@@ -39,8 +39,8 @@ async def test_f1_tells_the_keys_of_the_settings(file: Path) -> None:
     async with open_panel(file, size=(80, 40)) as panel:
         keys = await told(panel.chat)
         assert "Settings" in keys
-        assert (keys["tab"], keys["ctrl+s"]) == ("For all, or for this one", "Keep them as a preset")
-        assert (keys["left"], keys["enter"]) == ("Less, or the one before it", "Change the setting")
+        assert (keys["tab"], keys["ctrl+s"]) == ("All conversations, or this one", "Save all as a preset")
+        assert (keys["left"], keys["enter"]) == ("Decrease, or previous choice", "Change the setting")
 
 
 async def test_f1_tells_the_keys_of_a_message_and_one_opens_what_it_includes() -> None:
@@ -64,7 +64,7 @@ async def test_f1_tells_the_keys_of_a_comparison() -> None:
     async with open_comparison(size=(80, 40)) as comparison:
         keys = await told(comparison.chat)
         assert "Comparison" in keys
-        assert (keys["m"], keys["esc"]) == ("Let everybody answer once more", "Stop; then, back")
+        assert (keys["m"], keys["esc"]) == ("Run one more round", "Stop, or back")
 
 
 async def test_f1_tells_the_keys_of_what_adds_a_pair() -> None:
@@ -74,7 +74,7 @@ async def test_f1_tells_the_keys_of_what_adds_a_pair() -> None:
         keys = await told(window)
         assert "Another pair" in keys
         assert keys["enter"] == "Look at the models; again, to bring them"
-        assert keys["tab"] == "Complete the path, or go to the other model"
+        assert keys["tab"] == "Complete the path, or next field"
 
 
 async def test_where_nothing_is_found_enter_is_dimmed(file: Path) -> None:

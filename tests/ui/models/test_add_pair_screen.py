@@ -80,7 +80,7 @@ async def test_a_repository_that_cannot_be_had_says_why_and_can_be_asked_again()
     async with open_setup() as window:
         await window.press("ctrl+a")
         await window.press("enter")
-        await window.shows("Enter the target first.")
+        await window.shows("Type the target first.")
         window.type("a/b", "enter", "enter")
         await window.until(lambda: window.pairs.names("ask") == [["a/b", ""]])
         window.pairs.answers(SourceCheck(error=HubError("a/b wants its terms accepted.", "Accept them on its page.")))

@@ -82,7 +82,7 @@ async def test_a_typed_value_is_judged_while_it_is_typed_and_kept_with_enter(fil
     async with open_panel(file) as panel:
         await panel.find("top_k")
         await panel.press("enter", "end", "x")
-        await panel.chat.shows("Enter a whole number between 0 and 1,000,000.")
+        await panel.chat.shows("Expected a whole number between 0 and 1,000,000.")
         await panel.press("enter")
         assert not file.exists()
         await panel.press("backspace", "1", "enter")
@@ -234,7 +234,7 @@ async def test_a_context_that_becomes_longer_than_asked_is_told(file: Path) -> N
     async with open_panel(file) as panel:
         await panel.find("model.ctx")
         await panel.press("enter", "6", "4", "enter")
-        await panel.chat.shows("64 were asked for, 256 are used")
+        await panel.chat.shows("Context rounded up from 64 to 256 tokens")
 
 
 async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path) -> None:
@@ -437,7 +437,7 @@ async def test_presets_are_chosen_and_made(file: Path) -> None:
         await panel.press("ctrl+s")
         await panel.chat.shows("name of the preset")
         await panel.press(*"none", "enter")
-        await panel.chat.shows("Enter a name other than none.")
+        await panel.chat.shows("Choose a name other than none.")
         await panel.press(*"x", "enter")
         await panel.chat.until(lambda: "nonex" in panel.live.presets)
         assert panel.live.presets["nonex"] == {"sampling.temp": 0.0}

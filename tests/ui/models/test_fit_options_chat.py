@@ -117,12 +117,12 @@ async def test_why_there_is_no_pair_is_said_in_whatever_conversation_is_shown(fi
         await refuse(chat)
         await chat.screen.open_conversation(1)
         await chat.shows("Therefore.")
-        await chat.shows("1 or 2 or click to apply")
+        await chat.shows("Press 1 or 2 or click to apply")
         if key == "left":
             await chat.pilot.press("escape", "ctrl+up")
         await chat.pilot.press(key)
         await chat.until(lambda: "Therefore." not in chat.text)
-        await chat.shows("1 or 2 or click to apply")
+        await chat.shows("Press 1 or 2 or click to apply")
         await chat.until(lambda: len(chat.screen.query(Problem)) == 1)
 
         await chat.pilot.click(chat.screen.query(FitOptionLine).first())
