@@ -139,14 +139,14 @@ def refuse_problems(live: LiveSettings) -> None:
         UsageError: It holds what cannot be meant.
     """
     if live.content.unreadable:
-        raise SettingsError(live.content.unreadable, "Mend it, or move it away.")
+        raise SettingsError(live.content.unreadable, "Fix it, or move it away.")
     wrong = [problem for problem in live.content.problems if not problem.name.startswith(_LOOKS)]
     if live.file is not None and wrong:
         more = f" ({len(wrong) - 1} more: tandem settings)" if len(wrong) > 1 else ""
         unset = command(["tandem", "settings", "unset", printable(wrong[0].name)])
-        raise UsageError(live.file.sentence(wrong[0]), f"Mend it there, or: {unset}{more}")
+        raise UsageError(live.file.sentence(wrong[0]), f"Fix it there, or run: {unset}{more}")
     if live.problems:
-        raise UsageError(f"{settings_file()}: {live.problems[0].text}", "Mend it there, or with: tandem settings")
+        raise UsageError(f"{settings_file()}: {live.problems[0].text}", "Fix it there. See: tandem settings")
 
 
 def options_of(settings: Resolved, pair: Pair, files: SetUp | None, model: Recommended) -> Options:

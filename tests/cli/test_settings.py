@@ -443,7 +443,7 @@ def test_the_command_that_mends_a_file_is_quoted(file: Path) -> None:
     with pytest.raises(UsageError) as raised:
         options(PLAIN)
     hint = raised.value.hint
-    assert hint == f"Mend it there, or: {command(['tandem', 'settings', 'unset', 'presets.my brief.sampling.odd'])}"
+    assert hint == f"Fix it there, or run: {command(['tandem', 'settings', 'unset', 'presets.my brief.sampling.odd'])}"
     assert main(["settings", "unset", shlex.split(hint)[-1]]) == 0
     assert file.read_text() == ""
 

@@ -1,4 +1,4 @@
-"""The way to the hub for `tandem doctor`: where downloads come from, and what in the environment stands against it."""
+"""Downloads in `tandem doctor`: where they come from, and files that no pair needs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from app.models.hub.environment import check_environment, hub_address, named_by,
 
 _SHOWN = 5
 _GO_ON = (
-    "The same set-up goes on behind it. What nobody wants any more can be deleted, by its pair or else by hand:",
+    "Setting up the same pair resumes it. Otherwise delete it, by its pair or by hand:",
     "  tandem pairs remove NAME",
 )
 
 
 def hub_section() -> Section:
-    """The hub itself is not asked."""
+    """Check downloads without network access."""
     return Section("downloads", (_way(), *_unfinished(), *_unused()))
 
 
@@ -33,7 +33,7 @@ def _way() -> Line:
     except HubError as error:
         return Line("warning", "hub", error.message, hint=(error.hint,))
     if offline := offline_by():
-        return Line("warning", "hub", f"{offline} forbids to ask it", hint=("Unset it to download a pair.",))
+        return Line("warning", "hub", f"{offline} disables downloads", hint=("Unset it to download a pair.",))
     named = named_by()
     return Line("untried", "hub", hub_address() + (f", by {named}" if named else ""))
 
@@ -42,7 +42,7 @@ def _unfinished() -> list[Line]:
     left = _stopped(unfinished())
     ours = {path: size for path, size in left.items() if is_resumable(path)}
     return _lines(ours, *_GO_ON) + _lines(
-        {path: size for path, size in left.items() if path not in ours}, "Nothing goes on behind it:"
+        {path: size for path, size in left.items() if path not in ours}, "It cannot be resumed. Delete it:"
     )
 
 
@@ -56,12 +56,12 @@ def _unused() -> list[Line]:
         return []
     # Two names may lead to one content.
     n_bytes = sum({resolved(path): size for path, size in left.items()}.values())
-    hint = ("Delete what nobody wants any more:", "  tandem pairs remove --unused", *_paths(left))
-    return [Line("warning", "unused", f"{gigabytes(n_bytes)} that came for a pair, and no pair has", hint=hint)]
+    hint = ("Delete unused files:", "  tandem pairs remove --unused", *_paths(left))
+    return [Line("warning", "unused", f"{gigabytes(n_bytes)} downloaded, used by no pair", hint=hint)]
 
 
 def _stopped(begun: dict[Path, int]) -> dict[Path, int]:
-    """Those that nobody is bringing at the moment, as far as can be seen."""
+    """Leave out files that are being downloaded now."""
     left = {}
     for path, size in begun.items():
         with suppress(OSError):
@@ -74,9 +74,9 @@ def _stopped(begun: dict[Path, int]) -> dict[Path, int]:
 def _lines(left: dict[Path, int], *what_to_do: str) -> list[Line]:
     if not left:
         return []
-    files = f"{len(left)} files that have" if len(left) > 1 else "a file that has"
+    files = f"{len(left)} files" if len(left) > 1 else "a file"
     hint = (*what_to_do, *_paths(left))
-    return [Line("warning", "begun", f"{gigabytes(sum(left.values()))} of {files} not come whole", hint=hint)]
+    return [Line("warning", "begun", f"{gigabytes(sum(left.values()))} of {files} not complete", hint=hint)]
 
 
 def _paths(left: Iterable[Path]) -> Iterator[str]:

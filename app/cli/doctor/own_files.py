@@ -1,4 +1,4 @@
-"""The files that Tandem keeps or is given, looked at for `tandem doctor`: what is broken, and what to do."""
+"""Files of Tandem in `tandem doctor`: what is broken, and the fix."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _gone(name: str, pair: SetUp) -> Line:
         error = pair.gone
         return Line("warning", "pairs.toml", error.message, hint=(error.hint,))
     commands = (f"  {command(['tandem', *words, name])}" for words in (["setup"], ["pairs", "remove"]))
-    hint = ("Bring them back, or forget the pair:", *commands)
+    hint = ("Download them again, or remove the pair:", *commands)
     return Line("warning", "pairs.toml", f"files of {name} are gone: {missing}", hint=hint)
 
 

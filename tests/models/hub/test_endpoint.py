@@ -176,7 +176,7 @@ def test_what_forbids_to_ask_the_hub_is_named(
     assert asked.stdout.strip() == str(bool(named)), "as the client has it"
 
     (line,) = hub_section().lines
-    assert (line.state, line.text) == (("warning", f"{named} forbids to ask it") if named else ("untried", USUAL))
+    assert (line.state, line.text) == (("warning", f"{named} disables downloads") if named else ("untried", USUAL))
 
 
 def test_doctor_names_what_has_not_come_whole(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_doctor_names_what_has_not_come_whole(tmp_path: Path) -> None:
         (blobs / f"{number}.incomplete").write_bytes(bytes(1_000_000))
 
     _, begun = hub_section().lines
-    assert (begun.state, begun.text) == ("warning", "7 MB of 7 files that have not come whole")
+    assert (begun.state, begun.text) == ("warning", "7 MB of 7 files not complete")
     assert begun.hint[1:3] == ("  tandem pairs remove NAME", f"  {tmp_path}/hub/models--owner--m0/blobs/0.incomplete")
     assert len(begun.hint) == 7
 
@@ -202,13 +202,13 @@ def test_doctor_says_of_no_file_that_a_set_up_goes_on_behind_it_where_none_does(
     with locked_content(blobs / "aaaa") as locked:
         assert locked
         _, begun = hub_section().lines
-    assert (begun.text, begun.hint[1:]) == ("1 MB of a file that has not come whole", (f"  {theirs}",))
-    assert "set-up" not in begun.hint[0]
+    assert (begun.text, begun.hint[1:]) == ("1 MB of a file not complete", (f"  {theirs}",))
+    assert "resumes it" not in begun.hint[0]
     with locked_content(blobs / "bbbb") as locked:
         assert locked, "the client takes the same lock"
         _, begun = hub_section().lines
     assert begun.hint[-1] == f"  {ours}"
-    assert "set-up" in begun.hint[0]
+    assert "resumes it" in begun.hint[0]
     assert len(hub_section().lines) == 3
 
 
