@@ -1,5 +1,8 @@
 """Growing text as rows that are laid out once.
 
+Textual's Markdown widget lays out one widget per block: 24 to 54 ms of CPU per streamed token beneath 5 to 20
+exchanges, where these rows take about 4 ms (120 x 40 cells).
+
 document    growing Markdown; finished blocks are frozen
 code table  blocks that grow line by line
 blocks      a parsed block as rows

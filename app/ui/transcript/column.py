@@ -1,4 +1,4 @@
-"""Entries below each other: where each begins, and which are mounted."""
+"""Vertical positions of all entries, mounted or not."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Entry:
         return is_live or shown is message or (shown.says_as(message) and shown.ending == message.ending)
 
     def rows(self, width: int) -> int:
-        """Rows that it takes in so many columns, measured or guessed."""
+        """Return its rows at a width, measured or estimated."""
         if self.hidden:
             return 0
         if self._width != width and self.data is not None:
@@ -104,7 +104,7 @@ class Column:
     # What is in it
 
     def put(self, entries: Sequence[Entry], before: Entry | None = None) -> None:
-        """Put entries below all others, or above one."""
+        """Insert entries at the end, or above one."""
         assert before is None or self.holds(before)
         at = before.number if before is not None else len(self.entries)
         self.entries[at:at] = entries
@@ -113,7 +113,7 @@ class Column:
         self._count(at)
 
     def take_out(self, leaving: Set[Entry]) -> None:
-        """Take entries out."""
+        """Remove entries."""
         first = min((entry.number for entry in leaving), default=len(self.entries))
         staying = [
             (entry, rows)
@@ -148,7 +148,7 @@ class Column:
         return self._mounted.get(widget) if widget is not None else None
 
     def enter(self, entry: Entry, widget: Widget) -> None:
-        """Let an entry have a widget."""
+        """Assign a widget to an entry."""
         entry.widget = widget
         self._mounted[widget] = entry
 
@@ -167,25 +167,25 @@ class Column:
     # Where things are
 
     def fit(self, width: int) -> None:
-        """Let it take so many columns."""
+        """Set the width in cells."""
         if width != self._width:
             self._width = width
             self.fit_again()
 
     def fit_again(self) -> None:
-        """Look at the rows of every entry again."""
+        """Recompute the rows of every entry."""
         self._rows = [entry.rows(self._width) for entry in self.entries]
         self._known_tops = None
 
     def measured(self, entry: Entry, rows: int) -> None:
-        """An entry was laid out and takes so many rows."""
+        """Store the rows of an entry after its layout."""
         entry.measured(rows, self._width)
         if self._rows[entry.number] != rows:
             self._rows[entry.number] = rows
             self._known_tops = None
 
     def hide(self, entries: Iterable[Entry], hidden: bool) -> None:
-        """Show nothing of some entries, or show them again."""
+        """Hide or show entries."""
         for entry in entries:
             entry.hidden = hidden
             self._rows[entry.number] = entry.rows(self._width)

@@ -21,7 +21,7 @@ from app.ui.widgets.passage import Passage
 
 
 class MessageList(BranchView, can_focus=False):
-    """Everything said, newest at the bottom; stays there while the user does."""
+    """All messages and notices, newest at the bottom."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,10 +33,7 @@ class MessageList(BranchView, can_focus=False):
     # What is said
 
     async def notice(self, text: str) -> None:
-        """Say something that belongs to no answer: below all that was said, and never between a prompt and its answer.
-
-        While an answer is waited for that is above its prompt.
-        """
+        """Show a notice at the end; while an answer is awaited, above its prompt."""
         async with self._changing():
             await self._put(Passage(printable(text), "notice"), before=self._expecting)
 
@@ -49,7 +46,7 @@ class MessageList(BranchView, can_focus=False):
             self._pair_notice = await self._put(notice, before=self._expecting) if text else None
 
     async def tell(self, rows: Sequence[Row]) -> None:
-        """Show words of the program's own below everything else, in place of what was told before."""
+        """Show program text such as /help at the end, replacing the last one."""
         words = Passage(classes="notice")
         words.id = "told"
         words.put(0, rows)
@@ -59,23 +56,23 @@ class MessageList(BranchView, can_focus=False):
             entry = await self._put(words)
             self.anchor()
             if sum(row.height(self.said.message_width) for row in rows) > self._height:
-                # It is read from its beginning.
+                # Too long for the window: show its beginning.
                 self._bring_up(entry)
 
     async def fail(self, error: AppError) -> None:
-        """Say why no pair could be loaded: below all else, whatever conversation is shown, until `end_failure`."""
+        """Show why no pair could be loaded, in any conversation, until `end_failure`."""
         async with self._changing():
             self._failure = await self._put(Problem(error))
 
     async def offer(self, ways: tuple[FitOption, ...]) -> None:
-        """Offer the ways out of what failed the answer above, until `end_failure`, another answer or another offer."""
+        """Offer options after a failed answer, until `end_failure`, another answer or offer."""
         async with self._changing():
-            # That of an earlier try is there again with the answer that was; its keys are this one's.
+            # The offer of an earlier attempt uses the same keys.
             await self._take_out(self._offers)
             await self._put(Offer(ways))
 
     async def end_failure(self) -> None:
-        """Another pair is loaded: what could not be stays in the story, and nothing is to be taken any more."""
+        """Remove all options; the failure itself stays visible."""
         async with self._changing():
             self._failure = None
             await self._take_out(self._offers)
@@ -90,7 +87,7 @@ class MessageList(BranchView, can_focus=False):
     # Its branches
 
     def mark(self, tree: Tree) -> None:
-        """Show of every message which branch it is."""
+        """Update the branch numbers of all mounted messages."""
         self._tree = tree
         for message_view in self.message_views:
             if message_view.node not in tree.nodes:
@@ -120,18 +117,18 @@ class MessageList(BranchView, can_focus=False):
 
     @property
     def message_views(self) -> list[MessageView]:
-        """The messages that are mounted, first one first; the last one of all is among them."""
+        """The mounted messages in order; the last message is always mounted."""
         return [
             entry.message_view for entry in self.column.mounted if entry.message_view is not None and not entry.hidden
         ]
 
     async def reach(self, node: int) -> MessageView | None:
-        """The message with this id, mounted wherever it is; None if it is not shown."""
+        """Mount and return the message with this id; None if it is not on the branch."""
         entry = self._entry_with(node)
         return await self._reach(entry) if entry is not None else None
 
     async def seek(self, node: int) -> None:
-        """Bring the message with this id to the top, if it is shown."""
+        """Scroll the message with this id to the top, if it is on the branch."""
         async with self._changing():
             entry = self._entry_with(node)
             if entry is not None:
@@ -161,13 +158,13 @@ class MessageList(BranchView, can_focus=False):
 
     @property
     def chosen(self) -> MessageView | None:
-        """The message that the keys go to."""
+        """The selected message, which has the focus."""
         return next((message_view for message_view in self.message_views if message_view.has_class("-chosen")), None)
 
     def choose(self, message_view: MessageView) -> None:
-        """Let the keys go to a message, and bring it in sight."""
+        """Select a message and scroll it into view."""
         if not message_view.is_attached:
-            # It has gone since it was clicked.
+            # It was removed after the click.
             return
         for other in self.query(MessageView):
             if other is not message_view:
@@ -178,9 +175,9 @@ class MessageList(BranchView, can_focus=False):
             self._show(entry)
 
     async def step(self, direction: int) -> bool:
-        """Choose the message above (-1) or below (1), at first the last one; returns whether there is one."""
+        """Select the message above (-1) or below (1), at first the last; return False below the last."""
         chosen = self.column.entry_of(self.chosen)
-        # There is nothing to be done with a place where no answer came; its prompt is above it.
+        # An answer that never came has no actions; its prompt is above it.
         entries = [entry for entry in self.column.entries if (entry.is_said or entry is chosen) and not entry.hidden]
         at = entries.index(chosen) + direction if chosen is not None else len(entries) - 1
         if 0 <= at < len(entries) and (message_view := await self._reach(entries[at])) is not None:
@@ -188,7 +185,7 @@ class MessageList(BranchView, can_focus=False):
         return at < len(entries)
 
     def open_thoughts(self) -> None:
-        """Unfold all thinking, or fold it if some is unfolded."""
+        """Unfold all reasoning, or fold it if any is unfolded."""
         thoughts = self.query(Reasoning)
         opened = not any(thought.open for thought in thoughts)
         for thought in thoughts:
@@ -201,7 +198,7 @@ class MessageList(BranchView, can_focus=False):
         self.said.resize()
 
     async def show_tokens(self, shown: bool) -> None:
-        """Show the tokens of every answer that was seen coming, or the answers as they were."""
+        """Show or hide token sources in every answer generated in this run."""
         async with self._changing():
             self._shows_tokens = shown
             for answer in self.query(AnswerMessage):

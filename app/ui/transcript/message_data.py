@@ -1,4 +1,4 @@
-"""What stands for a message that is not mounted: all it takes to show it again, and a guess at its height."""
+"""Data of a message that is not mounted: enough to show it again and estimate its height."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _FRAME = 2
 
 @dataclass(slots=True)
 class PromptData:
-    """A prompt, or what the system says.
+    """A prompt or a system message.
 
     Attributes:
-        text: All of it, with what it includes.
-        label: Who speaks.
+        text: All of it, with attachments.
+        label: Name of the speaker.
         node: Its id in the conversation.
-        opened: Which of the texts that it includes are unfolded.
+        opened: Whether each attachment is unfolded.
     """
 
     text: str
@@ -44,7 +44,7 @@ class PromptData:
         return True
 
     def guess(self, width: int) -> int:
-        """Rows in so many columns, about."""
+        """Estimate the rows at a width in cells."""
         question, included = split(self.text)
         texts = zip(included, chain(self.opened, repeat(False)), strict=False)
         folded = sum(1 + (_opened(each.text, width) if is_open else 0) for each, is_open in texts)
@@ -56,13 +56,13 @@ class AnswerData:
     """An answer.
 
     Attributes:
-        text: What was said, without the thinking.
-        thought: The thinking.
-        seconds: How long it took; 0 if nobody saw it.
-        opened: Whether the thinking is unfolded.
-        remark: What is said about the answer.
-        is_final: Whether nothing can come after it.
-        error: Why there is no more of it.
+        text: The answer without reasoning.
+        thought: The reasoning.
+        seconds: Duration of the reasoning; 0 if unknown.
+        opened: Whether the reasoning is unfolded.
+        remark: Line below the answer.
+        is_final: Whether it cannot be continued.
+        error: The failure that ended it.
         token_runs: Who wrote what, if it was seen coming.
         document: The text as it was laid out, where that is dear; None to do it again.
         node: Its id in the conversation.
@@ -85,7 +85,7 @@ class AnswerData:
         return self.node is not None or bool(self.text.strip() or self.thought.strip())
 
     def guess(self, width: int) -> int:
-        """Rows in so many columns, about."""
+        """Estimate the rows at a width in cells."""
         thought = (2 + (_rows(self.thought, width) if self.opened else 0)) if self.thought else 0
         return _FRAME + _rows(self.text, width) + thought + 2 * bool(self.remark)
 
