@@ -39,7 +39,7 @@ REAL_MODELS = Path(os.environ.get("TANDEM_TEST_MODELS", Path.home() / ".cache" /
 def pytest_collection_finish() -> None:
     """Thousands of tests stay until the end: whatever looks for garbage need not go through them every time.
 
-    Every screen is garbage in cycles, which is dear to look for and cheap to keep for a while.
+    Every screen is garbage in cycles, which is expensive to look for and cheap to keep for a while.
     """
     gc.collect()
     gc.freeze()

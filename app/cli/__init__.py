@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     except OSError as error:
         if streams.is_unread(error):
-            # Whoever read the output has read enough.
+            # Anyone who read the output has read enough.
             streams.let_go_of_output()
             return 0
         if streams.is_nowhere(error):

@@ -23,7 +23,7 @@ from app.llama.fitting.weighing import weighed
 from app.llama.pair_params import PairParams
 from app.llama.stored_measurements import memory_file
 from app.models.expected_speedup import Seen
-from app.models.pair_names import quantisation
+from app.models.pair_names import quantization
 from app.models.registry import SetUp
 from app.models.source import LocalModel
 from app.settings.model_file import Recommended
@@ -52,7 +52,7 @@ def seen(pairs: Mapping[str, SetUp]) -> dict[str, Seen]:
             log.warning("what was measured of %s cannot be read: %s", name, error)
             continue
         if measured is not None:
-            found[name] = seen_of(measured, quantisation(LocalModel(files.target.path)))
+            found[name] = seen_of(measured, quantization(LocalModel(files.target.path)))
     return found
 
 

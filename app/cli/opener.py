@@ -117,7 +117,7 @@ class Opener:
     def with_ways(self, event: Event) -> Event:
         """An event as the chat shows it: a pair that does not fit comes with the ways out of that.
 
-        One that did fit, was lost, and has no room any more fails what it is loaded anew for. That is kept, and read
+        One that did fit, was lost, and has no room any more fails what it is loaded again for. That is kept, and read
         again where there is nothing to be taken, so it says by itself what to do.
         """
         if not isinstance(event, Failed):

@@ -96,7 +96,7 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
         args: The flags.
         modes: The modes of drafting that the command can work with; automatic drafting takes the place of another one
             that no flag asked for.
-        use_recommended: Whether what the target's file recommends counts, where nobody says otherwise.
+        use_recommended: Whether what the target's file recommends counts, where no one says otherwise.
 
     Raises:
         UsageError: Flags contradict each other, the settings file is wrong, or there is no such pair.

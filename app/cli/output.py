@@ -112,8 +112,8 @@ class AnswerPrinter:
     def __init__(self, answer: TextIO, thinking: TextIO) -> None:
         self._answer = answer
         self._thinking = thinking
-        coloured = thinking.isatty() and obeys_codes() and not os.environ.get("NO_COLOR")
-        self._style = (_DIM, _RESET) if coloured else ("", "")
+        colored = thinking.isatty() and obeys_codes() and not os.environ.get("NO_COLOR")
+        self._style = (_DIM, _RESET) if colored else ("", "")
         self._last = ""
         """Last character of the answer; "" before it begins."""
         self._last_thought = ""

@@ -17,7 +17,7 @@ _DEVICES = ("model.device", "draft.device")
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What the settings say about placement; the defaults leave it to the plan.
+    """Placement settings; the defaults leave it to the plan.
 
     Attributes:
         model: Of the target.
@@ -27,7 +27,7 @@ class Placement:
         flash_attention: A key of `FLASH_ATTENTION`.
         fit: Whether to count before loading.
         stored: Whether the devices come from an earlier run; one that is gone since is then replaced, not refused.
-        stored_split: Whether the shares of devices that nobody names do; where there are more or fewer since, they do
+        stored_split: Whether the shares of devices that no one names do; where there are more or fewer since, they do
             not count.
     """
 
@@ -42,7 +42,7 @@ class Placement:
 
 
 def read_placement(settings: Resolved) -> Placement:
-    """Where the settings put a pair.
+    """Return where the settings put a pair.
 
     Raises:
         UsageError: Two of them contradict each other.

@@ -1,4 +1,4 @@
-"""How a pair would be loaded on this machine now: the one answer for the chat and for everybody who speaks of it.
+"""Plan how a pair is loaded on this machine now.
 
 The steps have an order. What was measured of threads is named by where the layers are, so it is looked up last.
 """

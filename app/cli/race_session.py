@@ -154,7 +154,7 @@ def parse_fixed(text: str) -> DraftParams:
 
 
 def contenders_of(pair: LoadedPair, options: Options, fixed: DraftParams | None) -> list[Contender]:
-    """Plain decoding, the fixed parameters if there are any, and automatic drafting."""
+    """Decoding without drafts, the fixed parameters if there are any, and automatic drafting."""
     sides = sides_of(options.automatic, fixed)
     check_sides(pair, sides)
     return [in_process(pair, side.name, side.drafting) for side in sides]
@@ -226,8 +226,8 @@ def measured_on(
         "backends": ", ".join(build.backends),
         "driver": ", ".join(f"{gpu.name}: {gpu.driver}" for gpu in machine.gpus if gpu.driver),
         "device": info.device,
-        "target": f"{info.target.file}, {info.target.quantisation}",
-        "draft": f"{info.draft.file}, {info.draft.quantisation}" if info.draft is not None else "",
+        "target": f"{info.target.file}, {info.target.quantization}",
+        "draft": f"{info.draft.file}, {info.draft.quantization}" if info.draft is not None else "",
         "context": f"{info.n_ctx:,}",
         "KV cache": _both(params.kv_type, params.draft_kv_type if info.draft is not None else ""),
         "flash attention": params.flash_attention,

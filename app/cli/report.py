@@ -120,7 +120,7 @@ def _model(info: ModelInfo) -> dict[str, Any]:
     return {
         "name": info.name,
         "file": info.file,
-        "quantisation": info.quantisation,
+        "quantisation": info.quantization,
         "size": info.size_bytes,
         "vocabulary": info.n_vocab,
     }

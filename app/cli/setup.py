@@ -334,7 +334,7 @@ def failed_trial(error: AppError, tried: Trying) -> PairError:
         lost = [f"It is not in the list of pairs. {unkept.sentences}"] if unkept is not None else []
         return PairError(f"{known}{error.message}", "\n".join([*_ways(words, error), *lost]))
     forget = command(["tandem", "pairs", "remove", name])
-    more = f"{name} is in the list of pairs all the same; to forget it: {forget}"
+    more = f"{name} is in the list of pairs still; to forget it: {forget}"
     if unkept is not None:
         more = f"{unkept.sentences}\n{until_then(tried.pair)}"
     return PairError(error.message, f"{error.hint}\n{more}".lstrip())
@@ -403,7 +403,7 @@ def _ask(pair: LoadedPair, drafting: Drafting, cancelled: Callable[[], bool]) ->
         if isinstance(event, Finished):
             if not (event.text.strip() or event.reasoning.strip()) and not cancelled():
                 raise PairError(
-                    "The pair loads but its answer is empty.", "Choose another quantisation or another model."
+                    "The pair loads but its answer is empty.", "Choose another quantization or another model."
                 )
             return ". ".join(part.rstrip(".") for part in (pace(event.stats), *notices))
     raise AssertionError

@@ -104,7 +104,7 @@ def _follow(work: Generator[float, None, T], what: str, cancel: CancelFlag, stat
 
 def _report(pair: NativePair, drafters: Drafters, times: ThreadTimes | None, *, learned_behind: bool) -> list[str]:
     assert pair.memory is not None
-    names = " + ".join(f"{m.name} {m.quantisation}" for m in (pair.info.target, pair.info.draft) if m is not None)
+    names = " + ".join(f"{m.name} {m.quantization}" for m in (pair.info.target, pair.info.draft) if m is not None)
     lines = [f"{names}, {pair.info.device}", ""]
     if times is not None:
         lines += [*thread_lines(times), ""]

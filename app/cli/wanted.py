@@ -28,7 +28,7 @@ def with_threads(params: PairParams) -> PairParams:
 
 
 def wanted_params(options: Options) -> PairParams:
-    """What was asked for, before it is held against the machine; see `app.cli.placing`.
+    """Return what was asked for, before it is held against the machine; see `app.cli.placing`.
 
     Raises:
         PairError: A file has not been downloaded yet.

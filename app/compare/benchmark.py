@@ -36,7 +36,7 @@ class Raced:
     Attributes:
         prompt: What was asked.
         rounds: What everybody answered.
-        oracle: Plain decoding's time over the least time that these drafts allow; None if not reckoned.
+        oracle: That of no draft time over the least time that these drafts allow; None if not estimated.
     """
 
     prompt: Prompt
@@ -52,7 +52,7 @@ class Row:
         kind: Kind of text, or "all".
         prompts: How many prompts it sums up.
         measured: Every contender's figures, the plain one first.
-        oracle: Over the prompts; None if not reckoned.
+        oracle: Over the prompts; None if not estimated.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a benchmark is.
+    """Progress of a benchmark.
 
     Attributes:
         prompt: The prompt at hand.
@@ -96,17 +96,17 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is raced.
+    """The contenders and prompts of a benchmark.
 
     Attributes:
-        contenders: Who takes part, plain decoding first.
+        contenders: Who takes part, decoding without drafts first.
         prompts: The suite.
         request: How to answer; a system message stays in front of every prompt.
         repeat: Counted runs of each contender on each prompt, at most.
-        oracle: Whether to reckon it.
+        oracle: Whether to estimate it.
         sources: Who drafts on any side, as `app.models.pair_info.PairInfo.sources` tells it: whose drafts the oracle
             has.
-        min_match: Tokens that must agree for a look-up.
+        min_match: Tokens that must agree for an n-gram drafting.
         lengths: Tokens of each prompt, for the time left.
         enough: Whether another round over the whole suite would tell nothing more.
     """
@@ -160,10 +160,10 @@ def benchmark(
 ) -> Generator[Progress, None, list[Raced]]:
     """Race round by round over every prompt; the first one also warms everybody up.
 
-    Rounds go over the whole suite, so that whoever stops has all kinds of text, and further ones can be left out.
+    Rounds go over the whole suite, so that anyone who stops has all kinds of text, and further ones can be left out.
 
     Args:
-        pair: Whose costs and draft the oracle is reckoned from.
+        pair: Whose costs and draft the oracle is estimated from.
         plan: What is raced.
         cancelled: Ends it; what is done stays.
         clock: Monotonic nanoseconds, for the time left.

@@ -24,7 +24,7 @@ from app.engine.types import SamplingParams
 from app.worker.request import LoadedPair, SeededSampler
 
 ROUNDING = 1.0
-"""Logits. Coarse quantisations have been seen to move one by 0.2 between widths; a wrong cell in a cache moves the
+"""Logits. Coarse quantizations have been seen to move one by 0.2 between widths; a wrong cell in a cache moves the
 largest mover by several."""
 _DECIDED = {
     True: "the same random draw fell on the other token",
@@ -39,7 +39,7 @@ class Difference:
     Attributes:
         index: Which token of the answer, from 0.
         plain: The token of the first answer; None if that one had ended.
-        drafted: The token of the second; None likewise.
+        drafted: The token of the second; None the same.
         plain_text: What it shows as.
         drafted_text: What that shows as.
         width: Rows of the batch in which the second answer's token was chosen; 0 where it cannot be told.
@@ -68,7 +68,7 @@ class Difference:
 
     @property
     def gap(self) -> float | None:
-        """How far apart both tokens are by single rows, in logits."""
+        """Return how far apart both tokens are by single rows, in logits."""
         return abs(self.alone[0] - self.alone[1]) if self.alone is not None else None
 
     def as_json(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _probabilities(row: Logits, of: tuple[float, float]) -> tuple[float, float]:
 def _judge(
     sampling: SamplingParams, alone: tuple[float, float], moved: float, width: int, *, reproduced: bool
 ) -> tuple[bool, str]:
-    """Whether rounding explains a difference, in a sentence."""
+    """Return whether rounding explains a difference, in a sentence."""
     gap = abs(alone[0] - alone[1])
     rounding = f"rounding depends on the batch size ({_at_once(width)})"
     if moved > ROUNDING:
@@ -190,7 +190,7 @@ def _replay(
     cancelled: Cancelled,
 ) -> tuple[Logits, int]:
     """Compute an answer again up to one token, in given batches; the row that chose the token, and the choice now."""
-    # What the run found in the cache was computed in batches that nobody knows any more, so it stays where it is.
+    # What the run found in the cache was computed in batches that no one knows any more, so it stays where it is.
     found = run.stats.cache_n
     for _ in hold(pair.target, run.prompt[:found], cancelled):
         pass
@@ -245,7 +245,7 @@ _SPACE = "·"
 
 
 def difference_lines(difference: Difference | None, run: Run) -> list[str]:
-    """Whether an answer is that of plain decoding, and if not, where and why.
+    """Return whether an answer is that of decoding without drafts, and if not, where and why.
 
     Args:
         difference: What `app.compare.difference.explain` found.

@@ -35,7 +35,7 @@ log.addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a result was measured on.
+    """Machine, models and settings of a result.
 
     Attributes:
         machine: Processor, and graphics processors if there are any.
@@ -104,7 +104,7 @@ class History:
         self._facts = facts
 
     def results(self) -> list[Result]:
-        """What was kept, oldest first; nothing if the file is missing or damaged."""
+        """Return what was kept, oldest first; nothing if the file is missing or damaged."""
         return json_file.read(self._file, FORMAT, lambda raw: [_read(entry) for entry in raw["results"]]) or []
 
     def add(self, result: Result) -> bool:
@@ -200,7 +200,7 @@ def _over(speeds: Sequence[Spread | None]) -> Spread:
 
 
 def slower(before: Result, now: Result) -> list[Slower]:
-    """What is slower than before by more than the noise: that of the less steady of both."""
+    """Return what is slower than before by more than the noise: that of the less steady of both."""
     found = []
     for kind, contenders in now.speeds.items():
         for name, speed in contenders.items():
@@ -213,7 +213,7 @@ def slower(before: Result, now: Result) -> list[Slower]:
 
 
 def changes(before: Result, now: Result) -> list[str]:
-    """What is different between two measurements, each as one phrase."""
+    """Return what is different between two measurements, each as one phrase."""
     names = list(dict.fromkeys((*before.details, *now.details)))
     out = []
     for name in names:
@@ -224,7 +224,7 @@ def changes(before: Result, now: Result) -> list[str]:
 
 
 def remark(earlier: Sequence[Result], now: Result) -> list[str]:
-    """What there is to say about earlier results, oldest first, as lines; nothing if this one is as fast."""
+    """Return what there is to say about earlier results, oldest first, as lines; nothing if this one is as fast."""
     before = baseline(earlier)
     found = slower(before, now) if before is not None else []
     if before is None or not found:

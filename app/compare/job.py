@@ -1,4 +1,4 @@
-"""A comparison as a value: whoever holds a loaded pair can run it, on whatever thread or in whatever process."""
+"""A comparison as a value: anyone who holds a loaded pair can run it, on whatever thread or in whatever process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Explaining:
 
 @dataclass(frozen=True, slots=True)
 class Raced:
-    """What came of it.
+    """Result of a comparison.
 
     Attributes:
         rounds: The rounds that every side finished; after a stop fewer than asked for.

@@ -53,7 +53,7 @@ class GreedyCheck:
 
     @property
     def holds(self) -> bool:
-        """Whether it is the same text, or rounding explains why not."""
+        """Return whether it is the same text, or rounding explains why not."""
         return self.difference is None or self.difference.near_tie is not False
 
     def as_json(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Checks:
 
     @property
     def hold(self) -> bool | None:
-        """Whether drafting changed nothing; None where nothing was drafted, and so nothing tested."""
+        """Return whether drafting changed nothing; None where nothing was drafted, and so nothing tested."""
         done: list[GreedyCheck | SampledCheck] = [*self.greedy, *self.sampled]
         return all(check.holds for check in done) if any(check.drafted for check in done) else None
 
@@ -235,7 +235,7 @@ def check_sampled(
 
 
 def statement(checks: Checks) -> str:
-    """What was found, plainly."""
+    """Return what was found, plainly."""
     greedy, sampled = checks.greedy, checks.sampled
     if checks.hold is None:
         return "Nothing was drafted, so nothing was tested."
@@ -248,7 +248,7 @@ def statement(checks: Checks) -> str:
     ties = sum(check.difference is not None and check.difference.near_tie is True for check in greedy)
     compared = sum(check.compared for check in greedy)
     text = f"Lossless as far as was tested: {compared:,} greedy tokens compared"
-    text += f", {ties} near-tie{'s' if ties != 1 else ''} that rounding decided" if ties else ", all the same"
+    text += f", {ties} near-tie{'s' if ties != 1 else ''} that rounding decided" if ties else ", still"
     tested = [check for check in sampled if check.drafted]
     if telling := [check.p for check in tested if check.freedom]:
         text += f"; sampled tokens differ no more than chance allows (p = {min(telling):.2g})"

@@ -41,8 +41,7 @@ Outcome = Literal["faster", "slower", "tie", "same", "unclear", "unknown"]
 are too few to tell, "unknown" where nothing was measured."""
 
 Work = Literal["own", "plain", "read"]
-"""What a side did besides plain decoding: work of its own, such as drafts; nothing; or nothing but let the draft model
-read the prompt, which makes nobody faster."""
+"""Work of a side: drafting ("own"), no drafts ("plain"), or only the draft model's reading of the prompt ("read")."""
 
 
 @dataclass(frozen=True, slots=True)

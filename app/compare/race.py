@@ -272,7 +272,7 @@ def race(
 
 
 def in_order(contenders: Sequence[Contender], number: int) -> Iterable[Contender]:
-    """Who goes when in a round: forwards in odd ones, backwards in even ones."""
+    """Return who goes when in a round: forwards in odd ones, backwards in even ones."""
     return contenders if number % 2 else list(reversed(contenders))
 
 
@@ -325,5 +325,5 @@ class Steps(Generic[StepT, ResultT]):
 
     @property
     def result(self) -> ResultT:
-        """What the work has returned; there is none before its end."""
+        """Return what the work has returned; there is none before its end."""
         return self._result

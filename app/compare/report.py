@@ -135,7 +135,7 @@ def how(request: AnswerRequest) -> str:
 
 def pair_title(info: PairInfo) -> str:
     """Both models and where they run."""
-    names = " + ".join(f"{m.name} {m.quantisation}" for m in (info.target, info.draft) if m is not None)
+    names = " + ".join(f"{m.name} {m.quantization}" for m in (info.target, info.draft) if m is not None)
     return f"{names}, {info.device}"
 
 

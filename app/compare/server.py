@@ -1,8 +1,8 @@
-"""A running server as a contender: llama-server, or whoever speaks OpenAI's chat interface with its `timings`.
+"""A running server as a contender: llama-server, or anyone who speaks OpenAI's chat interface with its `timings`.
 
 The server counts its own time, so nothing of the network is in the figures, and it is asked not to reuse a cached
 prompt, as our own side does not either. It applies its own chat template and knows its own files: that both sides run
-the same model is the user's word. A server whose look-up keeps what it has seen finds its own answer in later rounds.
+the same model is the user's word. A server that keeps n-grams finds its own answer in later rounds.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class Server:
         self._opener = urllib.request.build_opener(*handlers)
 
     def describe(self) -> dict[str, Any]:
-        """What it says about itself: model and build; empty where it does not.
+        """Return what it says about itself: model and build; empty where it does not.
 
         Of the model's path only the file's name, once: what is measured here is made to be shared, folders are not.
 
         Raises:
-            AppError: Nobody answers there.
+            AppError: No one answers there.
         """
         try:
             told = self._fetch("props", None, _ASK_S)

@@ -1,4 +1,4 @@
-"""Who takes part in a comparison, as values."""
+"""The sides of a comparison."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fixed_name(fixed: DraftParams) -> str:
 
 
 def check_sides(pair: LoadedPair, sides: Sequence[Side]) -> None:
-    """Whether a pair has what everybody needs.
+    """Return whether a pair has what everybody needs.
 
     Raises:
         UsageError: It has not.

@@ -103,7 +103,7 @@ def _unreadable(name: str, error: OSError) -> UsageError:
 
 
 def choose(prompts: Sequence[Prompt], kinds: Sequence[str] | None, per_kind: int | None) -> tuple[Prompt, ...]:
-    """Some kinds only, and of each the first few: first one of every kind, so that whoever stops has something of all.
+    """Choose the first prompts of some kinds, one of each kind first, so that a run that stops early covers all.
 
     Raises:
         UsageError: There is no prompt of such a kind.

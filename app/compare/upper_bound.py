@@ -26,7 +26,7 @@ _DIGITS = 3
 DEPTH = 12
 """Drafted tokens that the oracle may look ahead."""
 _TRUST = 1.5
-"""A curve that is wrong about a plain token by more than this factor is not reckoned with: it was measured while
+"""A curve that is wrong about a plain token by more than this factor is not estimated with: it was measured while
 something else kept the machine busy."""
 
 
@@ -56,7 +56,7 @@ class Curve:
         return cls("measured", dict(profile.rows), profile.draft_ns, cells=dict(profile.cells), widest=profile.widest)
 
     def profile(self) -> CostProfile:
-        """What a first calibration of the machine would find; a copy, which may be learned into."""
+        """Return what a first calibration of the machine would find; a copy, which may be learned into."""
         cells = dict(self.cells)
         return CostProfile(dict(self.rows), self.draft, draft_prompt_ns=self.reading, cells=cells, widest=self.widest)
 
@@ -65,7 +65,7 @@ class Curve:
         return expand(self.rows, MAX_ROWS)
 
     def cell_costs(self) -> list[float]:
-        """What a cached token adds to every width up to `MAX_ROWS`; index 0 is unused."""
+        """Return what a cached token adds to every width up to `MAX_ROWS`; index 0 is unused."""
         return expand(self.cells, MAX_ROWS) if self.cells else [0.0] * (MAX_ROWS + 1)
 
 
@@ -92,7 +92,7 @@ class Trace:
     has_end: bool = False
 
     def is_end(self, token: int) -> bool:
-        """Whether a token ends the answer, as far as it tells."""
+        """Return whether a token ends the answer, as far as it tells."""
         return self.has_end and token == self.text[-1]
 
     def as_json(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def upper_bound(
 
 
 def plain_cost(trace: Trace, curve: Curve) -> float:
-    """What the answer takes without drafting."""
+    """Return what the answer takes without drafting."""
     n, single = len(trace.text) - 1, curve.costs()[1]
     return n * single + curve.cell_costs()[1] * sum(range(len(trace.prompt), len(trace.prompt) + n))
 
@@ -195,7 +195,7 @@ def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False, min_match: 
 
 
 def _ngram_matches(trace: Trace, min_match: int) -> list[int]:
-    """How far n-gram drafting is right at every place of the answer."""
+    """Return how far n-gram drafting is right at every place of the answer."""
     index = NgramIndex(min_match)
     index.grow(trace.prompt)
     out = [0] * (len(trace.text) + 1)
@@ -209,7 +209,7 @@ def _ngram_matches(trace: Trace, min_match: int) -> list[int]:
 def teacher_forced(
     draft: TokenCache, n_vocab: int, prompt: Sequence[int], text: Sequence[int], depth: int
 ) -> Iterator[tuple[int, tuple[float, ...]]]:
-    """What a draft model says at every place of an answer that is already known.
+    """Return what a draft model says at every place of an answer that is already known.
 
     Args:
         draft: The draft model's cache.

@@ -56,7 +56,7 @@ class Disk:
 
     @property
     def keeps(self) -> bool:
-        """Whether there is a store, or will be."""
+        """Return whether there is a store, or will be."""
         return self._opener is not None
 
     def open(self) -> None:

@@ -64,17 +64,17 @@ class Journal:
 
     @property
     def continues(self) -> bool:
-        """Whether it continues an answer that ended early."""
+        """Return whether it continues an answer that ended early."""
         return self.start.state is not State.WRITING
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was added."""
+        """Return whether nothing was added."""
         return len(self._text) + len(self._reasoning) == 2
 
     @property
     def has_pending(self) -> bool:
-        """Whether some text is not on disk yet."""
+        """Return whether some text is not on disk yet."""
         return bool(self._pending)
 
     @property

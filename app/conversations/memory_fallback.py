@@ -38,7 +38,7 @@ class MemoryFallback:
 
     @property
     def has_changes(self) -> bool:
-        """Whether the file lacks some change."""
+        """Return whether the file lacks some change."""
         return bool(self._database.rows("SELECT 1 FROM changed LIMIT 1"))
 
     def write_back(self) -> str:

@@ -125,7 +125,7 @@ class Store:
 
     @property
     def on_disk(self) -> bool:
-        """Whether changes outlive this process."""
+        """Return whether changes outlive this process."""
         return self.database.file is not None
 
     def continue_in_memory(self) -> bool:

@@ -29,7 +29,7 @@ class State(Enum):
 
     @property
     def can_continue(self) -> bool:
-        """Whether the answer ended early."""
+        """Return whether the answer ended early."""
         return self in (State.STOPPED, State.CUT, State.FAILED)
 
 

@@ -86,7 +86,7 @@ class WaitError(HubError):
 
 
 class UnreachableError(WaitError):
-    """Nothing answers in the place of the hub: whoever has begun a long download waits until the network is back."""
+    """Nothing answers in the place of the hub: anyone who has begun a long download waits until the network is back."""
 
 
 class HubTimeoutError(HubError):

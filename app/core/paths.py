@@ -47,7 +47,7 @@ def conversations_file() -> Path:
 
 
 def log_file() -> Path:
-    """Where the full-screen program writes what would spoil the screen."""
+    """Return where the full-screen program writes what would spoil the screen."""
     return _folder("user_log_dir") / "tandem.log"
 
 

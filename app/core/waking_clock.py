@@ -17,7 +17,7 @@ class WakingClock:
 
     A call into native code holds the thread that made it, however long it takes; a process that is stopped, or whose
     machine sleeps, runs no thread at all. So a thread looks at the clock every so often as long as it is entered, and
-    what passed between two looks of anybody, if it is beyond reason, passed for nobody.
+    what passed between two looks of anybody, if it is beyond reason, passed for no one.
 
     Args:
         clock: Monotonic nanoseconds, which may go on meanwhile.

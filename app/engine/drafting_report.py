@@ -27,7 +27,7 @@ _CLAUSE_END = re.compile("[:;]")
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """How much faster drafting made an answer, or a pair.
+    """Speedup of an answer, or of a pair.
 
     Attributes:
         ratio: Time without drafts over time spent.
@@ -41,12 +41,12 @@ class Speedup:
 
     @property
     def is_none(self) -> bool:
-        """Whether one decimal shows no difference."""
+        """Return whether one decimal shows no difference."""
         return times(self.ratio) == times(1.0)
 
     @property
     def helps(self) -> bool:
-        """Whether one decimal shows a gain."""
+        """Return whether one decimal shows a gain."""
         return self.ratio > 1 and not self.is_none
 
     @property

@@ -26,7 +26,7 @@ class FixedDrafting:
     Args:
         drafter: The draft model.
         params: The three numbers.
-        costs: What batches cost here, to tell what drafting gains. None where nobody measured.
+        costs: What batches cost here, to tell what drafting gains. None where no one measured.
         clock: Monotonic nanoseconds.
     """
 

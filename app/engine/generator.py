@@ -82,7 +82,7 @@ class Generator:
 
     @property
     def has_begun_drafting(self) -> bool:
-        """Whether the strategy has begun."""
+        """Return whether the strategy has begun."""
         return self._waiting is None
 
     def run(self, request: Request) -> Iterator[GenerationEvent]:

@@ -14,7 +14,7 @@ from app.engine.stats import GenerationStats
 MAX_DRAFT = 64
 """Longest draft of one round; every verify batch is prepared for it."""
 MIN_MATCH = 2
-"""Tokens that must agree before a look-up says anything; one agrees by chance all the time."""
+"""Tokens that must agree before an n-gram drafting says anything; one agrees by chance all the time."""
 
 
 class Origin(Enum):
@@ -188,12 +188,12 @@ class SamplingParams:
 
     @property
     def is_greedy(self) -> bool:
-        """Whether the largest logit is chosen, and nothing changes logits before."""
+        """Return whether the largest logit is chosen, and nothing changes logits before."""
         return self.temperature == 0 and not self.has_penalties
 
     @property
     def has_penalties(self) -> bool:
-        """Whether earlier tokens change the logits."""
+        """Return whether earlier tokens change the logits."""
         changed = self.repeat_penalty != 1 or self.frequency_penalty != 0 or self.presence_penalty != 0
         return changed and self.repeat_last_n > 0
 

@@ -21,7 +21,7 @@ from app.hardware.processors import others_seconds
 SAMPLE_S = 0.5
 """Seconds between two samples of what other programs take."""
 _QUIET = 0.15
-"""Load for each processor below which nobody can take much."""
+"""Load for each processor below which no one can take much."""
 
 
 MUCH = 0.3
@@ -99,7 +99,7 @@ def is_tandem(command: list[str]) -> bool:
 def _sample() -> Sample:
     tandems = {}
     for process in psutil.process_iter():
-        # Whoever ends meanwhile, or belongs to somebody else, says nothing.
+        # Anyone who ends meanwhile, or belongs to somebody else, says nothing.
         with suppress(psutil.Error):
             if process.pid != os.getpid() and is_tandem(process.cmdline()):
                 spent = process.cpu_times()

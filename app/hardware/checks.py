@@ -179,7 +179,7 @@ def screen(facts: Facts) -> Section:
     if not t.live:
         return Section("terminal", (Line("ok", "terminal", "output is not a terminal"),))
     through = f" in {t.multiplexer}" if t.multiplexer else ""
-    lines = [Line("ok", "terminal", f"{t.name}{through}"), _size(t), _colours(t)]
+    lines = [Line("ok", "terminal", f"{t.name}{through}"), _size(t), _colors(t)]
     if t.unicode:
         lines.append(Line("ok", "unicode", "yes"))
     else:
@@ -278,10 +278,10 @@ def _size(t: Terminal) -> Line:
     return Line("ok", "size", text)
 
 
-def _colours(t: Terminal) -> Line:
-    if t.colours == 0:
-        return Line("ok", "colours", "none, as NO_COLOR or the terminal says")
-    if t.colours < 256:
+def _colors(t: Terminal) -> Line:
+    if t.colors == 0:
+        return Line("ok", "colors", "none, as NO_COLOR or the terminal says")
+    if t.colors < 256:
         hint = ("If the terminal can do more, set COLORTERM=truecolor.",)
-        return Line("warning", "colours", str(t.colours), hint=hint)
-    return Line("ok", "colours", "16 million" if t.colours > 256 else "256")
+        return Line("warning", "colors", str(t.colors), hint=hint)
+    return Line("ok", "colors", "16 million" if t.colors > 256 else "256")

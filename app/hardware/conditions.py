@@ -30,7 +30,7 @@ class Conditions:
         busy: What others take of the processors now; None where it is not told.
         throttled: Share of a container's time slices that were cut short since it began; None outside of one.
         clock_cap: Allowed clock against the processor's highest; None where it is not told.
-        heat_events: How often a core was slowed down by heat since the start of the system; None likewise.
+        heat_events: How often a core was slowed down by heat since the start of the system; None the same.
     """
 
     usable: int = 1

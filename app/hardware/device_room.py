@@ -8,11 +8,11 @@ from typing import Literal
 from app.settings.placement import CPU
 
 MAIN = CPU
-"""Main memory, and the processor in front of it, among the names of devices."""
+"""RAM, and the processor in front of it, among the names of devices."""
 _CARD_RESERVE = 768 << 20
 """Left free on a card: the driver's context and kernels take some hundred MiB when the first model is loaded."""
 _MAIN_SHARE = 0.9
-"""Of free main memory; the rest is for everything else that runs."""
+"""Of free RAM; the rest is for everything else that runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class DeviceRoom:
 
     Attributes:
         name: llama.cpp's name, or `MAIN`.
-        kind: "gpu" has memory of its own, "igpu" shares main memory, "software" is the processor, which plays a card:
+        kind: "gpu" has memory of its own, "igpu" shares RAM, "software" is the processor, which plays a card:
             nothing is put there unless it is named.
         backend: Such as "CUDA"; a model is only split over devices of one backend.
         free_bytes: Now.
         description: What it is, such as "NVIDIA GeForce RTX 4090"; "" where that is not known.
-        total_bytes: Its memory; 0 likewise.
-        in_main: Of a "gpu" that its memory is main memory all the same: Apple's are fast enough to be cards.
+        total_bytes: Its memory; 0 the same.
+        in_main: Of a "gpu" that its memory is RAM still: Apple's are fast enough to be cards.
     """
 
     name: str
@@ -44,7 +44,7 @@ class DeviceRoom:
 
     @property
     def room_bytes(self) -> int:
-        """What models may take, after the reserve."""
+        """Return what models may take, after the reserve."""
         if self.has_own_memory:
             return max(0, self.free_bytes - _CARD_RESERVE)
         return int(_MAIN_SHARE * self.free_bytes)
@@ -56,7 +56,7 @@ class DeviceRoom:
 
 
 def main_memory_room(free_bytes: int) -> DeviceRoom:
-    """Main memory with so much of it free."""
+    """RAM with so much of it free."""
     return DeviceRoom(MAIN, "cpu", "CPU", free_bytes)
 
 

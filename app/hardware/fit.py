@@ -1,4 +1,4 @@
-"""Where two models go, and whether they fit there: counted before anything is loaded.
+"""Place the layers of a pair on devices, before loading.
 
 All layers of both models belong on the fastest device. The draft runs once per drafted token, so it is whole on one
 device: waiting between two would cost more than it saves. What does not fit is not loaded in part in silence; the ways
@@ -23,7 +23,7 @@ from app.settings.placement import ALL_LAYERS
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the user decided; everything else is planned.
+    """Placement chosen by the user; the rest is planned.
 
     Attributes:
         devices: For the target; () plans them.
@@ -42,7 +42,7 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where one model goes: devices, the share of each (() for one), and how many of its layers."""
+    """Placement of one model: devices, the share of each (() for one), and its layers there."""
 
     devices: tuple[str, ...]
     tensor_split: tuple[float, ...] = ()
@@ -51,7 +51,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a device would have to hold, and what it can."""
+    """Needed and available memory of a device."""
 
     device: str
     need_bytes: int
@@ -101,8 +101,8 @@ def plan(
 
     Args:
         target: Of the model that answers.
-        draft: Of the one that runs ahead, or None.
-        rooms: Of every device, main memory among them, in llama.cpp's order.
+        draft: Of the one that drafts, or None.
+        rooms: Of every device, RAM among them, in llama.cpp's order.
         wishes: What is not to be planned.
 
     Raises:
@@ -217,7 +217,7 @@ def _spread(need: ModelMemory, gpu_layers: int, shares: Sequence[float]) -> list
     for layer in range(blocks + 1):
         device = min(bisect_right(ends, layer / (blocks + 1)), len(shares) - 1)
         taken[device] += block if layer < blocks else need.output
-    # Most quantisations make some layers of a model larger than others.
+    # Most quantizations make some layers of a model larger than others.
     return [int(n + block) if n else 0 for n in taken]
 
 
@@ -230,5 +230,5 @@ def offloaded(need: ModelMemory, gpu_layers: int) -> int:
 
 
 def _blocks(need: ModelMemory, gpu_layers: int) -> int:
-    """How many of its blocks are on devices."""
+    """Return how many of its blocks are on devices."""
     return need.n_layers if gpu_layers == ALL_LAYERS else min(max(0, gpu_layers - 1), need.n_layers)

@@ -24,7 +24,7 @@ class Machine:
         cpu: The processor's name.
         physical_cores: Cores.
         logical_cores: Hardware threads.
-        ram_total: Bytes of main memory that this process may use; a container's limit counts.
+        ram_total: Bytes of RAM that this process may use; a container's limit counts.
         ram_available: Bytes of it that can be had without swapping.
         gpus: Graphics processors of NVIDIA, AMD, Intel and Apple.
         arch: What the interpreter was built for, "x86_64" or "arm64" or other.
@@ -75,7 +75,7 @@ def look(system: System | None = None) -> Machine:
 
 
 def main_memory() -> tuple[int, int]:
-    """Main memory alone, `ram_total` and `ram_available` of `Machine`: a moment's work, without the vendors' tools."""
+    """RAM alone, `ram_total` and `ram_available` of `Machine`: a moment's work, without the vendors' tools."""
     return _memory(RealSystem())
 
 

@@ -88,7 +88,7 @@ class Measured:
         return self.costs.target_ns(width, 0)
 
     def best_speed(self, acceptance: float, draft_ns: float) -> float:
-        """Speed against plain decoding with the best draft length; 1 where drafting loses.
+        """Speed against decoding without drafts with the best draft length; 1 where drafting loses.
 
         Args:
             acceptance: How often each drafted token is right, those before it being right.

@@ -77,7 +77,7 @@ def offers(
         for offer in (
             finder.context(),
             finder.kv_type(flash_attention),
-            finder.quantisation(),
+            finder.quantization(),
             *finder.draft_elsewhere(),
             finder.pair(smaller),
             finder.partial(),
@@ -137,7 +137,7 @@ class _Finder:
         ]
         return Offer(_caches(target, draft), gain, _cost_of(target), tuple(flags), fitting is not None)
 
-    def quantisation(self) -> Offer | None:
+    def quantization(self) -> Offer | None:
         """The largest usual one that fits, of the target."""
         if not self.target.n_parameters:
             return None
@@ -186,7 +186,7 @@ class _Finder:
         yield Offer(
             "no draft",
             gain + self.target.snapshots,
-            "plain decoding, without the gain of drafts",
+            "decoding without drafts, without the gain of drafts",
             ("--no-draft",),
             alone,
         )

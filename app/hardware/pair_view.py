@@ -28,7 +28,7 @@ class ModelPlace:
         layers: All of them.
         weights: Bytes.
         kv: Bytes of the KV cache.
-        compute: Bytes of the buffers of the graph, and of what is in main memory wherever the layers are.
+        compute: Bytes of the buffers of the graph, and of what is in RAM wherever the layers are.
         n_ctx: Tokens that the KV cache holds.
         kv_type: Its type.
     """
@@ -78,7 +78,7 @@ class PairView:
         why: Why it is this one, as a clause.
         models: Target and, if there is one, draft; () where they cannot be looked at.
         needs: Of each device that is used.
-        measured: Whether llama.cpp itself reckoned the figures; the headers' arithmetic otherwise.
+        measured: Whether llama.cpp itself estimated the figures; the headers' arithmetic otherwise.
         trouble: Why it cannot be loaded, or None.
         offers: What to do where it does not fit, a line each.
         target_source: What `--target` takes for its target.
@@ -136,7 +136,7 @@ def device_needs(plan: Plan, rooms: tuple[DeviceRoom, ...]) -> tuple[DeviceNeed,
 
 
 def pair_section(view: PairView) -> Section:
-    """Where the layers of a pair go, and what they take there."""
+    """Return where the layers of a pair go, and what they take there."""
     lines = [Line("ok", "pair", f"{view.name}: {view.title}" if view.title != view.name else view.name, view.why)]
     if view.trouble is not None:
         state: State = "problem" if view.chosen else "warning"

@@ -61,14 +61,14 @@ def others_seconds() -> float:
 
     Programs of lower priority do not count if they yield to this one; its ended child processes never count.
     """
-    # The first frame counts nobody's seconds.
+    # The first frame counts no one's seconds.
     import psutil
 
     usable = usable_processors()
     try:
         times = psutil.cpu_times(percpu=True)
     except (OSError, RuntimeError, psutil.Error):
-        # Some sandboxes keep the counters to themselves; then nobody is seen.
+        # Some sandboxes keep the counters to themselves; then no one is seen.
         return 0.0
     rows = [row for index, row in enumerate(times) if index in usable] or times
     # A process of lower priority competes with others like it.

@@ -33,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a server listens."""
+    """Host and port of a server."""
 
     host: str
     port: int
@@ -188,7 +188,7 @@ def resolve(endpoint: Endpoint, deadline: float) -> tuple[str, int]:
             found.extend(str(info[4][0]) for info in infos)
 
     # Looking a name up has no time limit of its own.
-    thread = threading.Thread(target=look, daemon=True, name="name look-up")
+    thread = threading.Thread(target=look, daemon=True, name="name n-gram drafting")
     thread.start()
     thread.join(_left(deadline))
     if thread.is_alive() or failed:

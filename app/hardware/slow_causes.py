@@ -81,7 +81,7 @@ class Cause:
 
 _WIDE_KV = ("f16", "bf16", "f32")
 
-# Weights for the order of causes that nobody measured here, from reports in llama.cpp's own threads.
+# Weights for the order of causes that no one measured here, from reports in llama.cpp's own threads.
 _WEIGHT_PAGED = 20.0
 _WEIGHT_NO_GPU = 8.0
 _WEIGHT_SOFTWARE = 60.0  # 3 against 186 t/s, 0.54 against 39, lavapipe

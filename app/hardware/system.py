@@ -67,7 +67,7 @@ class System(Protocol):
         ...
 
     def memory(self) -> tuple[int, int]:
-        """Bytes of main memory: all, and what can be had without swapping."""
+        """Bytes of RAM: all, and what can be had without swapping."""
         ...
 
     def cores(self) -> tuple[int, int]:

@@ -20,7 +20,7 @@ class Terminal:
         name: What it calls itself.
         columns: Width in characters; 0 if it goes nowhere.
         rows: Height in lines.
-        colours: How many it shows; 0 where it has none or the user wants none.
+        colors: How many it shows; 0 where it has none or the user wants none.
         unicode: Whether it takes any character.
         clipboard: Whether text is likely to come to the clipboard, by it or by a program of the system.
         multiplexer: "tmux" or "screen" in between, or empty.
@@ -31,7 +31,7 @@ class Terminal:
     name: str
     columns: int
     rows: int
-    colours: int
+    colors: int
     unicode: bool
     clipboard: bool
     multiplexer: str
@@ -58,7 +58,7 @@ def terminal(env: Mapping[str, str], *, live: bool, size: tuple[int, int], encod
         name=program or ("Windows Terminal" if env.get("WT_SESSION") else term) or "unknown",
         columns=size[0],
         rows=size[1],
-        colours=_colours(env, term, system),
+        colors=_colors(env, term, system),
         unicode=_is_utf8(encoding) and term not in ("dumb", "linux"),
         clipboard=has_copier or (not bare and (bool(term or program) or bool(env.get("WT_SESSION")))),
         multiplexer="tmux" if env.get("TMUX") else "screen" if env.get("STY") else "",
@@ -66,7 +66,7 @@ def terminal(env: Mapping[str, str], *, live: bool, size: tuple[int, int], encod
     )
 
 
-def _colours(env: Mapping[str, str], term: str, system: str) -> int:
+def _colors(env: Mapping[str, str], term: str, system: str) -> int:
     if env.get("NO_COLOR") or term == "dumb":
         return 0
     if env.get("COLORTERM", "").lower() in ("truecolor", "24bit") or env.get("WT_SESSION"):

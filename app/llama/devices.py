@@ -30,7 +30,7 @@ def devices(ram_available: int | None = None) -> tuple[Device, ...]:
     refuses that ends the process in some backends. `app.llama.probe` is the careful way.
 
     Args:
-        ram_available: Bytes of main memory that can be had, where the caller knows of a limit; None asks the system.
+        ram_available: Bytes of RAM that can be had, where the caller knows of a limit; None asks the system.
     """
     library.start()
     return tuple(_device(handle, ram_available) for handle in each_device())

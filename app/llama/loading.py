@@ -154,7 +154,7 @@ _SIGNS = re.compile(
     r"(failed|unable) to allocate|cudaMalloc failed|(out of|insufficient) memory|OutOf(Device|Host)Memory|bad_alloc",
     re.IGNORECASE,
 )
-# The name of a buffer type begins with its device's: "CUDA0", "MTL0_Private"; those of main memory are others.
+# The name of a buffer type begins with its device's: "CUDA0", "MTL0_Private"; those of RAM are others.
 _BUFFER = re.compile(r"(?:failed|unable) to allocate (\w+) buffer")
 _NO_DEVICE = ("output", "compute", "host", "graph", "metal")
 _OF_DEVICE = re.compile("_(Split|Private|Mapped)$")

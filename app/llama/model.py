@@ -114,7 +114,7 @@ class Model:
         return known_as(one_line(self.path.name), one_line(value) if isinstance(value, str) else "")
 
     @cached_property
-    def quantisation(self) -> str:
+    def quantization(self) -> str:
         """llama.cpp's name of the file type, such as "Q4_K - Medium"."""
         name = native.llama_ftype_name(native.llama_model_ftype(self.handle))
         return name.decode() if name else "unknown"
@@ -135,7 +135,7 @@ class Model:
 
     @cached_property
     def can_rollback(self) -> bool:
-        """Whether the KV cache can be cut anywhere; recurrent state cannot."""
+        """Return whether the KV cache can be cut anywhere; recurrent state cannot."""
         return not (native.llama_model_is_recurrent(self.handle) or native.llama_model_is_hybrid(self.handle))
 
     @cached_property
@@ -176,11 +176,11 @@ class Model:
 
     @cached_property
     def add_bos(self) -> bool:
-        """Whether every text begins with `bos`."""
+        """Return whether every text begins with `bos`."""
         return bool(native.llama_vocab_get_add_bos(self._vocab))
 
     def is_end(self, token: int) -> bool:
-        """Whether a token ends a generation."""
+        """Return whether a token ends a generation."""
         vocab = self._vocab
         ends = self._ends.get(token)
         if ends is None:

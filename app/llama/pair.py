@@ -244,7 +244,7 @@ class NativePair:
 
     @property
     def can_draft(self) -> bool:
-        """Whether the target can roll back a rejected draft."""
+        """Return whether the target can roll back a rejected draft."""
         return self.target.n_rollback > 0
 
     def calibrate(
@@ -280,7 +280,7 @@ class NativePair:
 
     @property
     def uses_processor(self) -> bool:
-        """Whether the CPU computes layers of either model."""
+        """Return whether the CPU computes layers of either model."""
         return processor_model(self._params) is not None
 
     def measure_threads(self, candidates: Sequence[int], cancelled: Cancelled) -> Generator[float, None, ThreadTimes]:
@@ -387,7 +387,7 @@ def _info(model: Model) -> ModelInfo:
     return ModelInfo(
         name=model.name,
         file=model.path.name,
-        quantisation=file_type(model.quantisation),
+        quantization=file_type(model.quantization),
         size_bytes=model.size_bytes,
         n_vocab=model.n_vocab,
         n_ctx_train=model.n_ctx_train,

@@ -55,7 +55,7 @@ class ModelParams:
 
     @property
     def on_cpu(self) -> bool:
-        """Whether the CPU was requested, by name or by leaving it all layers."""
+        """Return whether the CPU was requested, by name or by leaving it all layers."""
         return self.devices == (CPU,) or self.n_gpu_layers == 0
 
 

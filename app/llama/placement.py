@@ -54,7 +54,7 @@ def find(names: tuple[str, ...]) -> list[int]:
     """Native pointers of devices, in the order of their names; upper and lower case are one.
 
     Raises:
-        UsageError: One is not known here; a graphics card may have gone since the last run.
+        UsageError: One is not known here; a GPU may have gone since the last run.
     """
     known = graphics()
     by_name = {name.lower(): handle for name, handle in known.items()}

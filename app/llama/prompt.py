@@ -47,7 +47,7 @@ class Prompt:
 class PromptBuilder:
     """Renders and tokenizes conversations for one model.
 
-    The whole rendered text is tokenized with special tokens recognised, as the model was trained. A message that
+    The whole rendered text is tokenized with special tokens recognized, as the model was trained. A message that
     contains the text of a control token would end its own turn or speak for somebody else; such texts are taken out
     before rendering and come back as ordinary characters.
 

@@ -66,7 +66,7 @@ class Pair:
         bytes_per_token: Bytes that the target reads for one token, if not all of its weights; 0 for all.
         working: What both models take of memory besides their weights; None where that is not known.
         context: Tokens that the target was made for; 0 where it is not said.
-        licence: Identifier on the hub.
+        license: Identifier on the hub.
         tested_with: Figures that others have published, and where.
         shipped: Whether Tandem itself says so, and not the user.
     """
@@ -90,7 +90,7 @@ class Pair:
 
     @property
     def is_demo(self) -> bool:
-        """Whether this is the tiny pair for trying Tandem; it never replaces another default pair by itself."""
+        """Return whether this is the tiny pair for trying Tandem; it never replaces another default pair by itself."""
         return isinstance(self.target, DemoModel)
 
     @property
@@ -115,7 +115,7 @@ class Catalog:
         """What is wrong with an entry, by its name: which file, which key, and the nearest known one. No other entry of
         that name stands in for it."""
         self.unread: CatalogError | None = None
-        """Why a file behind the first cannot be read, or not all of it; what can be is there all the same."""
+        """Why a file behind the first cannot be read, or not all of it; what can be is there still."""
         for index, file in enumerate(files):
             if index == 0:
                 self._take(file, shipped=True)
@@ -184,7 +184,7 @@ def _table(file: Path) -> dict[str, Any]:
         return read_toml(regular_file.read_text(file, "utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise CatalogError(
-            f"{file} cannot be read: {reason(error)}.", "Mend it, or move it away; no pair in it is known until then."
+            f"{file} cannot be read: {reason(error)}.", "Fix it, or move it away; no pair in it is known until then."
         ) from error
 
 
@@ -288,7 +288,7 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
 
 
 def _working(table: Any, where: str) -> PairOverhead:
-    """What is left out is nothing."""
+    """Return what is left out is nothing."""
     if not isinstance(table, dict):
         raise CatalogError(f"{where} must be a table.", "Write { per_token = bytes, fixed = bytes, main = bytes }.")
     refuse_unknown(table, _WORKING_KEYS, where)
@@ -337,7 +337,7 @@ def refuse_unknown(table: Mapping[str, Any], keys: Sequence[str], where: str) ->
     for key in table:
         if key not in keys:
             meant = nearest(key, keys)
-            hint = "Mend that line, or take it out." if meant else f"Known: {', '.join(keys)}."
+            hint = "Fix that line, or take it out." if meant else f"Known: {', '.join(keys)}."
             raise CatalogError(f'{where} has the unknown key "{key}".{meant}', hint)
 
 

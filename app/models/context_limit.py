@@ -1,4 +1,4 @@
-"""How long the context of a loaded pair can be, why not longer, and which length would hold a text."""
+"""Limit of a loaded pair's context, and the length that a text needs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def roomy(n_tokens: int) -> int:
 
 
 def remark(pair: PairInfo, n_ctx: int) -> str:
-    """What is to be said of so many tokens of context before the models are loaded with them; "" for nothing."""
+    """Return what is to be said of so many tokens of context before the models are loaded with them; "" for nothing."""
     limit, trained = context_limit(pair), longest_trained(pair.target.n_ctx_train)
     asked = meant(pair, n_ctx)
     if asked > limit.n_ctx:
@@ -74,7 +74,7 @@ def remark(pair: PairInfo, n_ctx: int) -> str:
 
 
 def here(pair: PairInfo) -> str:
-    """How long the context is and could be, in a sentence."""
+    """Return how long the context is and could be, in a sentence."""
     limit = context_limit(pair)
     most = f"at most {limit.n_ctx:,}" if limit.n_ctx > pair.n_ctx else "and no more"
     return f"Now {pair.n_ctx:,}, {most} here: {limit.reason}."

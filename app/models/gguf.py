@@ -285,7 +285,7 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
         DamagedFileError: It is empty, cut short or damaged, or lacks a part.
     """
     try:
-        # Before it is opened: opening a pipe waits for whoever writes into it.
+        # Before it is opened: opening a pipe waits for anyone who writes into it.
         if regular_file.status(path).st_size == 0:
             raise DamagedFileError(f"{path} is empty.", _AGAIN)
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -324,6 +324,6 @@ _BEGINNINGS = {
 
 
 def foreign_format(beginning: bytes) -> str:
-    """What it is, as the end of a sentence; empty where that is not known."""
+    """Return what it is, as the end of a sentence; empty where that is not known."""
     text = beginning.lstrip().lower()
     return next((what for start, what in _BEGINNINGS.items() if text.startswith(start)), "")

@@ -1,4 +1,4 @@
-"""What a model is called, everywhere: in lists, sentences, reports and beside its numbers; and its quantisation."""
+"""Names of models and their quantization."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIZES = {"Small": "_S", "Medium": "_M", "Large": "_L"}
 
 
 def known_as(file: str, own: str) -> str:
-    """The model without its quantisation: by its file, which tells what people know it by.
+    """The model without its quantization: by its file, which tells what people know it by.
 
     The name inside a file is often that of a training run; it counts where the file's says nothing.
 
@@ -33,7 +33,7 @@ def known_as(file: str, own: str) -> str:
 
 
 def apart(target: str, draft: str) -> str:
-    """What tells a draft's name from its target's, both as `known_as` has them; "" where they are the same."""
+    """Return what tells a draft's name from its target's, both as `known_as` has them; "" where they are the same."""
     theirs, ours = target.split("-"), draft.split("-")
     while theirs and ours and theirs[0].lower() == ours[0].lower():
         del theirs[0], ours[0]
@@ -49,12 +49,12 @@ def file_type(name: str) -> str:
     return head if head == "Q2_K" and size == "Medium" else head + _SIZES.get(size, "")
 
 
-def quantisation(name: str) -> str:
-    """The quantisation that a file name tells, upper case; "" if it tells none."""
+def quantization(name: str) -> str:
+    """The quantization that a file name tells, upper case; "" if it tells none."""
     found = _TOLD.findall(name.rsplit("/", 1)[-1]) or _TOLD.findall(name)
     return found[-1].upper() if found else ""
 
 
 def plain(quant: str) -> str:
-    """A quantisation without what people write in more than one way."""
+    """A quantization without what people write in more than one way."""
     return re.sub(r"[^a-z0-9]", "", quant.lower()).replace("fp", "f")

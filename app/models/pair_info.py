@@ -21,7 +21,7 @@ class ModelInfo:
     Attributes:
         name: What it is called; see `app.models.model_names.known_as`.
         file: File name.
-        quantisation: The file type as files spell it, such as "Q4_K_M".
+        quantization: The file type as files spell it, such as "Q4_K_M".
         size_bytes: Bytes of its tensors.
         n_vocab: Tokens of its vocabulary.
         n_ctx_train: Context that it was trained for, tokens; 0 where its file does not say.
@@ -29,7 +29,7 @@ class ModelInfo:
 
     name: str
     file: str
-    quantisation: str
+    quantization: str
     size_bytes: int
     n_vocab: int
     n_ctx_train: int = 0
@@ -37,13 +37,13 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """What a pair takes of one device, or of main memory ("cpu"), in bytes, as it was counted before loading.
+    """Estimated bytes of a pair on one device, or in RAM ("cpu").
 
     Attributes:
         device: llama.cpp's name.
         n_bytes: What is taken.
         description: What the device is, such as "NVIDIA GeForce RTX 4090"; "" where that is not known.
-        total_bytes: All memory that it has; 0 likewise.
+        total_bytes: All memory that it has; 0 the same.
     """
 
     device: str
@@ -54,7 +54,7 @@ class DeviceMemory:
 
 @dataclass(frozen=True, slots=True)
 class PairInfo:
-    """What is loaded.
+    """The loaded pair.
 
     Attributes:
         target: The big model.
@@ -66,7 +66,7 @@ class PairInfo:
         most_drafted: Drafted tokens that the target can take back at once; None for as many as there are.
         wants_draft_model: Whether some could be, if there was a draft model: what that takes is kept for one only.
         hears: Which wishes about its thinking the target hears.
-        draft_failed: Whether there was a draft model that kept failing, and is left out until both are loaded anew.
+        draft_failed: Whether there was a draft model that kept failing, and is left out until both are loaded again.
     """
 
     target: ModelInfo
@@ -82,18 +82,18 @@ class PairInfo:
 
     @property
     def can_draft(self) -> bool:
-        """Whether a rejected draft can be undone in the target."""
+        """Return whether a rejected draft can be undone in the target."""
         return self.most_drafted != 0
 
     def sources(self, drafting: Drafting) -> tuple[Source, ...]:
-        """Who may draft: the sources that are wanted, as far as they are there."""
+        """Return who may draft: the sources that are wanted, as far as they are there."""
         if drafting is None or not self.can_draft or self._wants_more(drafting):
             return ()
         model, lookup = (drafting.model, drafting.lookup) if isinstance(drafting, AutoDraft) else (True, False)
         return taking_part(model=model and self.draft is not None, ngram=lookup)
 
     def why_plain(self, drafting: Drafting) -> str:
-        """Why nobody can draft as it is wanted, as a clause; "" where somebody can, or nothing is wanted."""
+        """Why no one can draft as it is wanted, as a clause; "" where somebody can, or nothing is wanted."""
         if drafting is None or self.sources(drafting):
             return ""
         if self.wants_draft_model:
@@ -105,10 +105,10 @@ class PairInfo:
                 f"no draft is as long as n_min {drafting.n_min}, for at most {self.most_drafted} tokens could be taken "
                 "back here"
             )
-        without_lookup = ", and look-up was left out" if isinstance(drafting, AutoDraft) else ""
+        without_lookup = ", and n-gram drafting was left out" if isinstance(drafting, AutoDraft) else ""
         return f"there is no draft model{without_lookup}"
 
     def _wants_more(self, drafting: Drafting) -> bool:
-        """Whether no draft of fixed drafting can be long enough to be submitted."""
+        """Return whether no draft of fixed drafting can be long enough to be submitted."""
         most = self.most_drafted
         return isinstance(drafting, DraftParams) and most is not None and drafting.n_min > most

@@ -21,7 +21,7 @@ SAME_FILE = "the same file"
 
 
 def pair_texts(pair: Pair, files: SetUp | None = None) -> tuple[str, str]:
-    """The target's name with its quantisation, and what tells the draft from it; "" without a draft.
+    """The target's name with its quantization, and what tells the draft from it; "" without a draft.
 
     Args:
         pair: The pair.
@@ -49,8 +49,8 @@ def source_texts(
     return text, f"{apart(name, draft_name)} {draft_quant}".strip()
 
 
-def quantisation(source: ModelSource) -> str:
-    """How a source's weights are quantised, by what was asked for or the file's name; "" where neither tells."""
+def quantization(source: ModelSource) -> str:
+    """Return how a source's weights are quantized, by what was asked for or the file's name; "" where neither tells."""
     return _named(source, "")[1].upper()
 
 
@@ -60,7 +60,7 @@ def title_of(target: ModelSource, draft: ModelSource | None) -> str:
 
 
 def _named(source: ModelSource, file: str) -> tuple[str, str, str]:
-    """Name, quantisation and file of a source, as if it had been loaded: it is called the same before and after."""
+    """Name, quantization and file of a source, as if it had been loaded: it is called the same before and after."""
     quant = (source.quant or "") if isinstance(source, HubModel) and not file else ""
     match source:
         case _ if file:
@@ -106,7 +106,7 @@ def free_name(pair: Pair, taken: Mapping[str, Pair | None]) -> str:
 
 
 def setup_command(pair: Pair, *, by_name: bool) -> str:
-    """What to type to set a pair up: by its name where it has one, otherwise by its models."""
+    """Return what to type to set a pair up: by its name where it has one, otherwise by its models."""
     how = [pair.name] if by_name else model_flags(*map(str, pair.sources))
     return command(["tandem", "setup", *how])
 
@@ -117,5 +117,5 @@ def model_flags(target: str, draft: str = "") -> list[str]:
 
 
 def without_draft(error: AppError) -> str:
-    """What to say where a draft cannot be made or loaded here; its target answers without."""
+    """Return what to say where a draft cannot be made or loaded here; its target answers without."""
     return f"Running without a draft. {error.sentences}"

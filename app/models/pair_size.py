@@ -1,4 +1,4 @@
-"""How many bytes a pair has and takes of memory, as far as that is known without asking the hub."""
+"""Download size and memory of a pair, without network access."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def needed(pair: Pair, n_ctx: int, *, on_card: bool = False) -> int:
     Args:
         pair: The pair; one that was made for a shorter context has that.
         n_ctx: Tokens.
-        on_card: Whether of a card's own memory; what stays in main memory does not count then.
+        on_card: Whether of a card's own memory; what stays in RAM does not count then.
     """
     n_ctx = min(n_ctx, pair.context or n_ctx)
     working = pair.working
@@ -66,7 +66,7 @@ def needed(pair: Pair, n_ctx: int, *, on_card: bool = False) -> int:
 
 
 def is_known(pair: Pair) -> bool:
-    """Whether what a pair takes is reckoned, not guessed; only the size of its draft may be."""
+    """Return whether what a pair takes is estimated, not guessed; only the size of its draft may be."""
     return model_bytes(pair.target) is not None and pair.working is not None
 
 

@@ -50,9 +50,9 @@ class Prepared:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is not as it seems, in sentences."""
+        """Return what is not as it seems, in sentences."""
         damaged = [file.path.rsplit("/", 1)[-1] for _, model in self.models for file in model.damaged]
-        return tuple(f"{name} is here, but damaged: it is to be downloaded anew." for name in damaged)
+        return tuple(f"{name} is here, but damaged: it is to be downloaded again." for name in damaged)
 
     @property
     def sized(self) -> Pair:
@@ -64,7 +64,7 @@ class Prepared:
 
 
 def completed(pair: Pair, target: Resolved, check: PairCheck) -> Pair:
-    """The pair with what the catalogue leaves out, such as the licence that the hub names, and what the headers say."""
+    """The pair with what the catalogue leaves out, such as the license that the hub names, and what the headers say."""
     licence, facts, working = pair.licence or printable(target.licence), check.target, check.overhead
     mixture = facts.bytes_per_token if facts.expert_share < 1 else 0
     return replace(
@@ -82,7 +82,7 @@ KEEP_FREE = 200_000_000
 
 
 def has_room(to_come: int, free_bytes: int) -> bool:
-    """Whether so many bytes can come to a disk with so much room."""
+    """Return whether so many bytes can come to a disk with so much room."""
     return not to_come or to_come + KEEP_FREE <= free_bytes
 
 
@@ -95,15 +95,15 @@ class Coming(Protocol):
 
     @property
     def content(self) -> Hashable:
-        """What comes: the same for whoever wants it, however they asked."""
+        """Return what comes: the same for anyone who wants it, however they asked."""
 
     @property
     def missing_bytes(self) -> int:
-        """What has still to come, as the disk is now."""
+        """Return what has still to come, as the disk is now."""
 
 
 def missing_bytes(models: Iterable[Coming]) -> int:
-    """What has still to come of some models, those counted once that are the same."""
+    """Return what has still to come of some models, those counted once that are the same."""
     return sum(model.missing_bytes for model in {model.content: model for model in models}.values())
 
 
@@ -111,7 +111,7 @@ class Underway:
     """The downloads of one process. What they have still to bring is free on the disk, and spoken for."""
 
     def __init__(self) -> None:
-        # Whoever refuses may ask what is promised.
+        # Anyone who refuses may ask what is promised.
         self._lock = threading.RLock()
         self._coming: list[Coming] = []
 

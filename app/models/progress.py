@@ -1,4 +1,4 @@
-"""How two downloads go, and before them the headers: counted on their threads, read by whoever shows them."""
+"""Progress of two downloads, shared between threads."""
 
 from __future__ import annotations
 

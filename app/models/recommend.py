@@ -1,4 +1,4 @@
-"""Which pair for this machine? From its memory and how fast that is read, before anything is asked of the hub."""
+"""Recommend pairs by memory and bandwidth, without network access."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from app.models.source import HubModel
 USUAL_CONTEXT = DEFAULT_CONTEXT
 _TIGHT = 0.9
 PLEASANT = 8.0
-"""Tokens per second of plain decoding: people read five or six, and skim faster."""
+"""Tokens per second of decoding without drafts: people read five or six, and skim faster."""
 _FAST = 30.0
-"""From here on nobody waits, and the guess is the worse the faster the device."""
+"""From here on no one waits, and the guess is the worse the faster the device."""
 _USUAL_BYTES_PER_S = 40e9
-"""Of main memory in a desktop, where it cannot be measured; for the order of pairs alone, never shown."""
+"""Of RAM in a desktop, where it cannot be measured; for the order of pairs alone, never shown."""
 N_PROPOSED = 3
 _STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
 """Tokens per second that a guess is rounded to: finer ones would pretend to know more."""
 
 
 class Fit(Enum):
-    """How a pair fits into the memory there is."""
+    """Fit of a pair in memory."""
 
     FITS = "fits"
     TIGHT = "tight"
@@ -42,11 +42,11 @@ class Room:
     """Memory that models can be put into.
 
     Attributes:
-        free_bytes: Of the cards, or of main memory where there is none, after what is left to everybody else.
-        device: Its name; "" for main memory.
+        free_bytes: Of the cards, or of RAM where there is none, after what is left to everybody else.
+        device: Its name; "" for RAM.
         bytes_per_s: Weights that are computed with per second, as it was measured here; None where it was not.
         at_least: Whether other programs took the processor meanwhile, so that it may be more.
-        on_card: Whether it is a card's own memory, beside main memory.
+        on_card: Whether it is a card's own memory, beside RAM.
         n_ctx: Tokens of context that a pair is to have there.
         measured: Tokens per second without drafts of pairs that answered here, by name.
     """
@@ -61,7 +61,7 @@ class Room:
 
     @property
     def where(self) -> str:
-        return f"on {self.device}" if self.device else "in main memory"
+        return f"on {self.device}" if self.device else "in RAM"
 
     @property
     def doubt(self) -> str:
@@ -119,7 +119,7 @@ class Proposal:
 
 
 def in_a_word(fit: Fit | None, *, slow: bool) -> str:
-    """How it stands with a pair, the one word that every list and sentence has for it; "" before it is known.
+    """Return how it stands with a pair, the one word that every list and sentence has for it; "" before it is known.
 
     A slow pair is called slow however much memory is left: that it stays, while what is free changes by the minute.
     """
@@ -150,7 +150,7 @@ def weigh(pair: Pair, room: Room) -> Proposal:
     if pace := found.pace(at_least=room.at_least):
         reason = f"{pace}; {spare}"
     elif slow:
-        reason = f"{spare} {room.where}; without a graphics card it answers slowly"
+        reason = f"{spare} {room.where}; without a GPU it answers slowly"
     else:
         reason = f"{spare} {room.where}"
     return replace(found, reason=reason)
@@ -191,7 +191,7 @@ def propose(pairs: Sequence[Pair], room: Room, has_disk: Callable[[Pair], bool] 
 
 
 def _in_order(fits: Sequence[Proposal], demos: Sequence[Pair], room: Room) -> list[Proposal]:
-    """What `propose` does with those that fit."""
+    """Return what `propose` does with those that fit."""
     pleasant = sorted((p for p in fits if not p.slow), key=lambda p: -p.pair.memory_gb)
     slow = sorted((p for p in fits if p.slow), key=lambda p: bytes_per_token(p.pair))
     if not pleasant:
@@ -250,7 +250,7 @@ def _guess(speed: float) -> float:
 
 
 def bytes_per_token(pair: Pair) -> int:
-    """What the target reads for one token: all of its weights, or what the pair says."""
+    """Return what the target reads for one token: all of its weights, or what the pair says."""
     return pair.bytes_per_token or model_bytes(pair.target) or weights(pair)
 
 
@@ -267,7 +267,7 @@ def _download(pair: Pair) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How it stands with a pair.
+    """Status of a pair.
 
     Attributes:
         pair: The pair.

@@ -19,12 +19,12 @@ from app.core.shell import quoted
 from app.core.toml import read_toml, reason
 from app.core.units import MAX_SIZE
 from app.models.catalog import Pair, first_of, read_pair, write_pair
-from app.models.model_names import plain, quantisation
+from app.models.model_names import plain, quantization
 from app.models.source import HubModel, ModelSource
 
 _LOCK_S = 10.0
 _NOT_MEANT = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What making values of a table may raise, whoever wrote it."""
+"""What making values of a table may raise, anyone who wrote it."""
 _T = TypeVar("_T")
 
 
@@ -50,7 +50,7 @@ class ModelOnDisk:
 
     @property
     def parts(self) -> tuple[Path, ...]:
-        """Where all of its files lie, first part first."""
+        """Return where all of its files lie, first part first."""
         if len(self.files) < 2:
             return (self.path,)
         return tuple(self.path.parent / name.rsplit("/", 1)[-1] for name in self.files)
@@ -75,13 +75,13 @@ class SetUp:
         return (self.target,) if self.draft is None else (self.target, self.draft)
 
     def is_of(self, pair: Pair) -> bool:
-        """Whether an entry means these files, however it is written."""
+        """Return whether an entry means these files, however it is written."""
         mine = zip(pair.sources, self.pair.sources, (self.target, self.draft), strict=False)
         return len(pair.sources) == len(self.pair.sources) and all(_means(*one) for one in mine)
 
     @property
     def is_here(self) -> bool:
-        """Whether the files still exist."""
+        """Return whether the files still exist."""
         return self._missing is None
 
     @property
@@ -91,7 +91,7 @@ class SetUp:
 
     @property
     def gone(self) -> PairError:
-        """What to say where a file does not exist any more, or may not be looked at."""
+        """Return what to say where a file does not exist any more, or may not be looked at."""
         missing = self._missing or self.target.path
         if regular_file.is_closed(missing):
             return PairError(
@@ -132,9 +132,9 @@ class Registered:
 
     @property
     def unused(self) -> Mapping[Path, int]:
-        """What this program has brought and no pair has, in bytes.
+        """Return what this program has brought and no pair has, in bytes.
 
-        Its pair was set up anew with other files, forgotten without them, or never finished.
+        Its pair was set up again with other files, forgotten without them, or never finished.
         """
         models = [*(model for one in self.pairs.values() for model in one.models), *self.held]
         # Two revisions of a repository may have the same file, under a name each.
@@ -148,9 +148,9 @@ class Registered:
         return one if one is not None and one.is_here and one.is_of(pair) else None
 
     def in_place_of(self, pair: Pair) -> SetUp | None:
-        """What was set up under the name of a pair that another release of Tandem makes of other files.
+        """Return what was set up under the name of a pair that another release of Tandem makes of other files.
 
-        It goes on being that pair: nobody has asked for the other files, and those that are here work. An entry that
+        It goes on being that pair: no one has asked for the other files, and those that are here work. An entry that
         the user changes asks for them.
         """
         one = self.pairs.get(pair.name)
@@ -160,7 +160,7 @@ class Registered:
 class Registry:
     """The file with the pairs that were set up.
 
-    Every change reads it anew, so that two programs do not undo each other.
+    Every change reads it again, so that two programs do not undo each other.
 
     Args:
         file: Where it is, or will be.
@@ -170,7 +170,7 @@ class Registry:
         self._file = file
 
     def read(self) -> Registered:
-        """What is set up.
+        """Return what is set up.
 
         Raises:
             CatalogError: The file is damaged.
@@ -179,7 +179,7 @@ class Registry:
         return known
 
     def _read(self) -> tuple[Registered, Mapping[str, Any]]:
-        """What is set up, and the table that says so."""
+        """Return what is set up, and the table that says so."""
         try:
             table = read_toml(regular_file.read_text(self._file))
             return self._registered(table), table
@@ -188,7 +188,7 @@ class Registry:
         except (OSError, *_NOT_MEANT) as error:
             raise CatalogError(
                 f"{self._file} cannot be read: {_why(error)}.",
-                "Move it away; tandem setup writes it anew and downloads nothing that is here.",
+                "Move it away; tandem setup writes it again and downloads nothing that is here.",
             ) from error
 
     def _registered(self, table: Mapping[str, Any]) -> Registered:
@@ -200,7 +200,9 @@ class Registry:
                 pairs[name] = self._set_up(name, entry)
             except (CatalogError, *_NOT_MEANT) as error:
                 said = error.message if isinstance(error, CatalogError) else self._unlike_a_pair(name, error)
-                problems[name] = CatalogError(said, f"Set it up anew, or forget it: tandem pairs remove {quoted(name)}")
+                problems[name] = CatalogError(
+                    said, f"Set it up again, or forget it: tandem pairs remove {quoted(name)}"
+                )
                 held += _named_in(entry)
         default = table.get("default")
         downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))
@@ -291,7 +293,7 @@ def _means(source: ModelSource, was: ModelSource, model: ModelOnDisk | None) -> 
     if source.quant is None:
         # Then the choice is the program's; it has made it only where nothing was named before either.
         return was.file is None and was.quant is None
-    told = (was.quant or "", quantisation(model.files[0] if model.files else model.path.name))
+    told = (was.quant or "", quantization(model.files[0] if model.files else model.path.name))
     return plain(source.quant) in map(plain, told)
 
 

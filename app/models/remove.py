@@ -1,4 +1,4 @@
-"""What may be deleted with a pair: only what this program brought or made, and nothing that another pair uses."""
+"""Find the files to delete with a pair; files of other pairs stay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import DemoModel, HubModel, ModelSource
 
 Origin = Literal["hub", "begun", "made", "package", "own"]
-"""Where a file came from: a repository; one, as far as it has come; Tandem's own quantiser; the package that carries
+"""Where a file came from: a repository; one, as far as it has come; Tandem's own quantizer; the package that carries
 the demo; its owner."""
 
 
@@ -40,7 +40,7 @@ class Removal:
 
     @property
     def deletable(self) -> bool:
-        """Whether it can be had again and nobody else here needs it."""
+        """Return whether it can be had again and no one else here needs it."""
         return (self.origin == "hub" or self.ours) and not self.shared and is_file(self.path)
 
 
@@ -75,12 +75,12 @@ def plan_removal(
 
 
 def plan_unused(unused: Mapping[Path, int]) -> list[Removal]:
-    """What this program has brought and no pair has; see `Registered.unused`."""
+    """Return what this program has brought and no pair has; see `Registered.unused`."""
     return [Removal("", "hub", path, size, ours=True, shared=False) for path, size in unused.items()]
 
 
 def plan_begun(pair: Pair, others: Iterable[Pair]) -> list[Removal]:
-    """What downloads of a pair's models that were stopped have left.
+    """Return what downloads of a pair's models that were stopped have left.
 
     Args:
         pair: What is forgotten.
@@ -114,7 +114,7 @@ def _origin(source: ModelSource, repo: str) -> Origin:
 
 
 def remove_files(removals: Sequence[Removal]) -> int:
-    """Delete files, but for those that come again by now; returns the bytes freed.
+    """Delete files, but for those that come again now; returns the bytes freed.
 
     Raises:
         CacheError: The disk refused.

@@ -16,7 +16,7 @@ from app.models.hub.client import repository, safe_name
 from app.models.hub.header import read_remote_header
 from app.models.hub.request import CACHED_S, LOOKUP_S, UNWATCHED, RetryPolicy, Watcher, look_up
 from app.models.model_facts import ModelFacts, model_facts
-from app.models.model_names import quantisation
+from app.models.model_names import quantization
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.models.split_model import missing_part, part_names, part_of
 
@@ -35,8 +35,8 @@ class Resolved:
         files: In the repository, first part first.
         path: Of the file to load if it is on this machine already, else None.
         size: Bytes of all parts.
-        quant: Quantisation by the file's name.
-        licence: Identifier, or "".
+        quant: Quantization by the file's name.
+        license: Identifier, or "".
         gated: Whether the hub wants terms accepted first.
         away: Why the hub has not said that this commit is the revision that was asked for; None where it has, or was
             not asked.
@@ -62,24 +62,24 @@ class Resolved:
 
     @property
     def content(self) -> Hashable:
-        """What comes, of whatever revision: the hub's cache has files by their content."""
+        """Return what comes, of whatever revision: the hub's cache has files by their content."""
         return self.repo, tuple((file.sha256 or file.etag or file.path, file.size) for file in self.files)
 
     @property
     def missing_bytes(self) -> int:
-        """What has still to be downloaded, or anew."""
+        """Return what has still to be downloaded, or again."""
         return cache.missing_bytes(self.repo, self.commit, self.files, self.damaged) if self.repo else 0
 
     @property
     def listed(self) -> bool:
-        """Whether the hub has said what its files are."""
+        """Return whether the hub has said what its files are."""
         return bool(self.repo) and self.away is None
 
     def with_damaged(self, files: tuple[choose.RemoteFile, ...]) -> Resolved:
         """The same where some of its files were found to be here and damaged.
 
         Raises:
-            HubError: They are to be brought anew, and the hub is not there.
+            HubError: They are to be brought again, and the hub is not there.
         """
         if not files:
             return self
@@ -88,7 +88,7 @@ class Resolved:
         return replace(self, path=None, damaged=files)
 
     def keep_revision(self) -> None:
-        """Let its files be found again by the branch or tag that was asked for; they are here by now."""
+        """Let its files be found again by the branch or tag that was asked for; they are here now."""
         if self.listed and isinstance(self.source, HubModel) and safe_name(self.source.revision):
             cache.save_revision(self.repo, self.source.revision, self.commit)
 
@@ -106,7 +106,7 @@ def resolve(
     Args:
         source: What is asked for.
         demo_file: Where the demo's files are.
-        draft: Whether it is to be a draft, which decides the quantisation where none is named.
+        draft: Whether it is to be a draft, which decides the quantization where none is named.
         retry: How to wait where the hub has trouble; None asks it once.
         watcher: Told of that.
 
@@ -188,7 +188,7 @@ def _cached(source: HubModel) -> Resolved | None:
     # .../snapshots/<commit>/<file in the repository>
     commit = path.parents[source.file.count("/")].name
     file = choose.RemoteFile(source.file, size, source.sha256)
-    return Resolved(source, source.repo, commit, (file,), path, size, quantisation(source.file))
+    return Resolved(source, source.repo, commit, (file,), path, size, quantization(source.file))
 
 
 def _local(source: ModelSource, path: Path) -> Resolved:
@@ -206,11 +206,11 @@ def _local(source: ModelSource, path: Path) -> Resolved:
     if missing := missing_part(path):
         raise ModelFileError(f"{path} is one of {len(parts)} parts, and {missing} is not beside it.", "Get all parts.")
     size = sum((path.parent / part).stat().st_size for part in parts)
-    return Resolved(source, "", "", (), path.parent / parts[0], size, quantisation(path.name))
+    return Resolved(source, "", "", (), path.parent / parts[0], size, quantization(path.name))
 
 
 def facts_of(model: Resolved, retry: RetryPolicy, watcher: Watcher = UNWATCHED) -> ModelFacts:
-    """What the model is, from its header, wherever it lies.
+    """Return what the model is, from its header, wherever it lies.
 
     Raises:
         HubError: The header cannot be had or is none.
@@ -232,6 +232,6 @@ def facts_of(model: Resolved, retry: RetryPolicy, watcher: Watcher = UNWATCHED) 
 
 
 def _damaged(path: str, away: HubError) -> HubError:
-    """What to say of a file that is here and damaged, where the hub does not give it anew."""
+    """Return what to say of a file that is here and damaged, where the hub does not give it again."""
     name = path.rsplit("/", 1)[-1]
-    return HubError(f"{name} is damaged here, and cannot be downloaded anew: {away.message}", away.hint)
+    return HubError(f"{name} is damaged here, and cannot be downloaded again: {away.message}", away.hint)

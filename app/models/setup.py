@@ -56,7 +56,7 @@ class Ready:
         pair: As it is remembered.
         line: What the trial showed; "" if there was none.
         unkept: Why it will not be known any more when the program is started again; None where it is remembered.
-        mended: Files that were here and damaged, and have been downloaded anew.
+        fixed: Files that were here and damaged, and have been downloaded again.
     """
 
     pair: SetUp
@@ -66,8 +66,8 @@ class Ready:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was not as it seemed, in sentences."""
-        return tuple(f"{name} was damaged here, and has been downloaded anew." for name in self.mended)
+        """Return what was not as it seemed, in sentences."""
+        return tuple(f"{name} was damaged here, and has been downloaded again." for name in self.mended)
 
 
 SetupEvent = Progress | Trying | Ready
@@ -178,7 +178,7 @@ class Setup:
             How it goes, several times a second; `Ready` at the end, also where the pair cannot be remembered.
 
         Raises:
-            PairError: The models cannot ride together.
+            PairError: The models are not compatible.
             CacheError: The disk is too small or refuses.
             HubError: A file cannot be had.
             AppError: The pair does not work.
@@ -216,7 +216,7 @@ class Setup:
         """Say what stands against bringing a pair, before anybody is asked about it; see `bring`.
 
         Raises:
-            PairError: The models cannot ride together.
+            PairError: The models are not compatible.
             CacheError: The disk is too small.
         """
         if prepared.check.remedy is not None:
@@ -249,9 +249,9 @@ class Setup:
                 if not pending or any(future.exception() is not None for future in done):
                     break
         finally:
-            # Also when whoever reads these events has lost interest: a thread must not go on by itself.
+            # Also when anyone who reads these events has lost interest: a thread must not go on by itself.
             failed.set()
-        # A thread may sit in a silent connection until its time limit; nobody who stopped should wait for that.
+        # A thread may sit in a silent connection until its time limit; no one who stopped should wait for that.
         _, left = wait(running, timeout=_POLITE_S if self._stop.is_set() else None)
         if left:
             raise Interrupted

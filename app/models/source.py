@@ -1,4 +1,4 @@
-"""Where a model comes from: a repository on the hub, a file on this machine, or the demo package."""
+"""Source of a model: a repository, a file or the demo package."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _GGUF = ".gguf"
 class HubModel:
     """A model in a repository on the hub.
 
-    What is known of its file does not say which one is meant, nor does the spelling of its quantisation: two that only
+    What is known of its file does not say which one is meant, nor does the spelling of its quantization: two that only
     differ in these are the same model.
 
     Attributes:
         repo: `owner/name`.
-        quant: Quantisation as people write it ("Q4_K_M"); None leaves the choice to `app.models.hub.choose`.
+        quant: Quantization as people write it ("Q4_K_M"); None leaves the choice to `app.models.hub.choose`.
         file: File in the repository, of a split model the first part; None finds it by `quant`.
         revision: Branch, tag or commit.
         size: Bytes of all parts, where known.
@@ -72,7 +72,7 @@ class LocalModel:
 
 @dataclass(frozen=True, slots=True)
 class DemoModel:
-    """What the demo extra brings: its target, or the draft made from it."""
+    """A model of the demo extra."""
 
     part: str
 
@@ -117,12 +117,12 @@ def parse_source(text: str) -> ModelSource:
 
 
 def is_repository(name: str) -> bool:
-    """Whether a repository on the hub can be called that."""
+    """Return whether a repository on the hub can be called that."""
     return re.fullmatch(_REPOSITORY, name) is not None
 
 
 def home_expanded(text: str) -> Path:
-    """A path as people write it: `~` is the home folder; a user that nobody knows is the name of a folder."""
+    """A path as people write it: `~` is the home folder; a user that no one knows is the name of a folder."""
     try:
         return Path(text).expanduser()
     except RuntimeError:

@@ -12,7 +12,7 @@ _PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", 
 
 
 class Part(NamedTuple):
-    """What the name of one file says.
+    """Position of a file in a split model.
 
     Attributes:
         stem: What all parts have in common, with the folder if the name has one.
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
 
 def part_of(name: str) -> Part | None:
-    """Which part of a split model a file is, by its name; None of a whole one."""
+    """Return which part of a split model a file is, by its name; None of a whole one."""
     found = _PART.fullmatch(name)
     return Part(found["stem"], int(found["number"]), int(found["count"])) if found else None
 

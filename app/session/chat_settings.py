@@ -1,4 +1,4 @@
-"""How answers are asked for."""
+"""Settings of answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.worker.request import AnswerRequest
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """How answers are asked for.
+    """Settings of answers.
 
     Attributes:
         title: Name of the pair, shown until it is loaded.

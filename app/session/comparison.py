@@ -1,4 +1,4 @@
-"""What a session hands over for a comparison with and without the draft."""
+"""Inputs of a comparison with and without drafts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session asks of the worker."""
+"""The worker as a session uses it."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Library:
 
     @property
     def is_on_disk(self) -> bool:
-        """Whether messages outlive this process."""
+        """Return whether messages outlive this process."""
         return self.disk.store is not None and self.disk.store.on_disk
 
     @property
@@ -123,7 +123,7 @@ class Library:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the open conversation was deleted in this run; another Tandem's deletion does not count."""
+        """Return whether the open conversation was deleted in this run; another Tandem's deletion does not count."""
         return self.conversation in self._deleted_here
 
     def set_aside(self, text: str) -> None:

@@ -116,7 +116,7 @@ class Session:
 
     @property
     def settings(self) -> ChatSettings:
-        """How the next answer is asked for."""
+        """Return how the next answer is asked for."""
         return applied(self._base, self._live.resolved()) if self._live is not None else self._base
 
     @property
@@ -125,12 +125,12 @@ class Session:
 
     @property
     def can_switch_running(self) -> bool:
-        """Whether turning drafting on or off takes effect in the running answer."""
+        """Return whether turning drafting on or off takes effect in the running answer."""
         return self.phase is Phase.ANSWERING and self._can_switch
 
     @property
     def is_busy(self) -> bool:
-        """Whether a prompt was sent that has no answer yet."""
+        """Return whether a prompt was sent that has no answer yet."""
         return self.phase is Phase.ANSWERING or self.waiting is not None or self.preparing is not None
 
     @property
@@ -159,7 +159,7 @@ class Session:
 
     @property
     def lacks_draft(self) -> bool:
-        """Whether the draft model was left out after repeated failures; loading again may restore it."""
+        """Return whether the draft model was left out after repeated failures; loading again may restore it."""
         return self.pair is not None and self.pair.draft_failed
 
     # Commands: answers
@@ -328,7 +328,7 @@ class Session:
     # Events of the worker
 
     def expects(self, event: Event) -> bool:
-        """Whether an event belongs to this chat as it is now."""
+        """Return whether an event belongs to this chat as it is now."""
         request = getattr(event, "request", None)
         return (
             request is None or request == self._request or (self._count is not None and request == self._count.request)
@@ -336,7 +336,7 @@ class Session:
 
     @property
     def expects_events(self) -> bool:
-        """Whether more events will come without a further command."""
+        """Return whether more events will come without a further command."""
         return self.phase in (Phase.LOADING, Phase.ANSWERING)
 
     def add(self, segments: Iterable[Segment]) -> None:
@@ -413,6 +413,6 @@ def model_names(pair: PairInfo) -> dict[str, str]:
     """Return both models by role, each with its quantization."""
     models = {"target": pair.target} | ({"draft": pair.draft} if pair.draft is not None else {})
     return {
-        role: f"{known_as(model.file, model.name)} {file_type(model.quantisation)}".strip()
+        role: f"{known_as(model.file, model.name)} {file_type(model.quantization)}".strip()
         for role, model in models.items()
     }

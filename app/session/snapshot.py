@@ -11,7 +11,7 @@ from app.models.pair_info import PairInfo
 
 
 class Phase(Enum):
-    """What the engine does for this chat."""
+    """Phase of a chat."""
 
     LOADING = auto()
     READY = auto()
@@ -33,7 +33,7 @@ class Blocked(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DraftState:
-    """How the next answer is drafted.
+    """Drafting of the next answer.
 
     Attributes:
         is_on: Whether it is drafted at all.

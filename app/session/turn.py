@@ -40,7 +40,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an answer ended.
+    """Outcome of an answer.
 
     Attributes:
         ending: Why it ended.
@@ -58,5 +58,5 @@ class Outcome:
 
 
 def counts(answer: Node) -> bool:
-    """Whether the conversation continues from an answer."""
+    """Return whether the conversation continues from an answer."""
     return bool(answer.text.strip()) and answer.state in _COUNTING

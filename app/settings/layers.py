@@ -35,7 +35,7 @@ BUILT_IN: Mapping[str, Layer] = {
 
 
 class Origin(Enum):
-    """Where a value comes from, the strongest first; shown in every list of settings."""
+    """Origin of a value, highest precedence first."""
 
     FLAG = "command line"
     CONVERSATION = "this conversation"

@@ -19,7 +19,7 @@ _RELOADED = tuple(setting.name for setting in SETTINGS if setting.needs_reload)
 
 
 class Scope(Enum):
-    """What a change applies to."""
+    """Scope of a change."""
 
     ALL = "all conversations"
     CONVERSATION = "this conversation"
@@ -94,7 +94,7 @@ class LiveSettings:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is ignored of presets, draft lengths and the placement of models."""
+        """Return what is ignored of presets, draft lengths and the placement of models."""
         problems = []
         settings = self.resolved()
         name = settings["preset"]

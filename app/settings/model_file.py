@@ -1,7 +1,7 @@
 """The sampling values that a model's makers recommend in its file: the keys general.sampling.* of its metadata.
 
 Keys and meaning are llama.cpp's (llama_model_meta_key in llama.h, common_init_sampler_from_model in common.cpp): a
-value counts where nobody gave one, and a sampler that the sequence leaves out does nothing.
+value counts where no one gave one, and a sampler that the sequence leaves out does nothing.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def recommended(metadata: Mapping[str, object]) -> Recommended:
     """Read the recommendations from metadata; invalid ones are skipped and reported.
 
     Args:
-        metadata: Key to value, from a file that nobody vouches for; None for an array that was not kept.
+        metadata: Key to value, from a file that no one vouches for; None for an array that was not kept.
     """
     given = {key.removeprefix(_KEY): raw for key, raw in metadata.items() if key.startswith(_KEY)}
     known = {setting: _usable(key, given[key]) for key, setting in _SETTINGS.items() if key in given}

@@ -29,11 +29,11 @@ AS_TRAINED = Thinking()
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Which of these wishes make a difference to a model.
+    """Reasoning settings that a model supports.
 
     Attributes:
         wanted: Whether it can be asked to think or not.
-        effort: Whether it can be asked how hard, where nobody says whether it is to think.
+        effort: Whether it can be asked how hard, where no one says whether it is to think.
         effort_on: The same where it is asked to.
     """
 

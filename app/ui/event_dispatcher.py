@@ -24,10 +24,10 @@ class EventHandler(Protocol):
 
     @property
     def expects_events(self) -> bool:
-        """Whether more events will come."""
+        """Return whether more events will come."""
 
     def expects(self, event: Event) -> bool:
-        """Whether an event belongs to a request of this handler."""
+        """Return whether an event belongs to a request of this handler."""
 
     async def show(self, batch: Batch) -> None:
         """Show text and progress."""

@@ -1,4 +1,4 @@
-"""What models are called on the screen."""
+"""Names of models on the screen."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from app.models.pair_names import SAME_FILE
 
 
 def model_name(model: ModelInfo) -> str:
-    """The model without its quantisation."""
+    """The model without its quantization."""
     return known_as(model.file, model.name)
 
 
-def quantisation(model: ModelInfo) -> str:
+def quantization(model: ModelInfo) -> str:
     """Its file type as files spell it."""
-    return file_type(model.quantisation)
+    return file_type(model.quantization)
 
 
 def draft_name(target: ModelInfo, draft: ModelInfo) -> str:
-    """What tells the draft from its target; empty if only the quantisation does."""
+    """Return what tells the draft from its target; empty if only the quantization does."""
     return apart(model_name(target), model_name(draft))
 
 
 def draft_text(target: ModelInfo, draft: ModelInfo) -> str:
-    """What tells the draft from its target, with its quantisation; its file where these are the same."""
+    """Return what tells the draft from its target, with its quantization; its file where these are the same."""
     name = draft_name(target, draft)
-    if name or quantisation(target) != quantisation(draft):
-        return f"{name} {quantisation(draft)}".strip()
+    if name or quantization(target) != quantization(draft):
+        return f"{name} {quantization(draft)}".strip()
     return draft.file if draft.file != target.file else SAME_FILE

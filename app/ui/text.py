@@ -37,7 +37,7 @@ def percent(share: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """How long ago something was, in its largest unit."""
+    """Return how long ago something was, in its largest unit."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{seconds // size:.0f} {unit}"
@@ -78,5 +78,5 @@ def size(count: int) -> str:
 
 
 def n_in_common(a: str, b: str) -> int:
-    """How many characters two texts begin with alike."""
+    """Return how many characters two texts begin with alike."""
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

@@ -33,7 +33,7 @@ class Job(Protocol):
 
     @property
     def loads(self) -> bool:
-        """Whether a lost pair is loaded again for it; otherwise the job ends with the result None."""
+        """Return whether a lost pair is loaded again for it; otherwise the job ends with the result None."""
 
     def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
         """Do the work. Every event carries `number` as `request`; the last one is `JobEnded`, also after a stop."""

@@ -144,7 +144,7 @@ class StepDetails:
         chosen: The target's probability of each token written; empty unless inspected.
         declined: The target's probability of the first drafted token that it did not choose; None if there was none.
         total_ns: Nanoseconds of the round.
-        plain_ns: What one token of plain decoding takes there, by measurement; None where it was not measured.
+        plain_ns: What one token of decoding without drafts takes there, by measurement; None where it was not measured.
     """
 
     number: int

@@ -28,12 +28,12 @@ class AnswerRequest:
     Attributes:
         messages: The conversation, ending with the user.
         sampling: The target's sampler chain.
-        drafting: Automatic, fixed parameters, or None for plain decoding.
+        drafting: Automatic, fixed parameters, or None for decoding without drafts.
         max_tokens: Most tokens to generate; None for as many as fit.
         stops: Strings that end the answer.
         begun: An answer that ended early and is to go on where it did; None for a new one.
         beside: What was answered to the same prompt before, or to those in whose place it stands, the newest first. No
-            model reads it, but much of it may come again, and look-ups find it.
+            model reads it, but much of it may come again, and n-gram drafts find it.
         thinking: Whether the model is to think before it answers.
         with_details: Whether every step says what was drafted in it and what became of it: that is for who looks, and
             takes time.
@@ -64,7 +64,7 @@ class BuiltPrompt(Protocol):
 
     @property
     def marked(self) -> bool:
-        """Whether the last mark in it, of those that the model writes, begins the answer."""
+        """Return whether the last mark in it, of those that the model writes, begins the answer."""
 
     @property
     def markup(self) -> ReasoningMarkup:

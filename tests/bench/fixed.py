@@ -1,4 +1,4 @@
-"""Plain decoding and fixed drafting, ours against ours and against llama-server, in alternating order.
+"""Decoding without drafts and fixed drafting, ours against ours and against llama-server, in alternating order.
 
     python -m tests.bench.fixed --target T.gguf --draft D.gguf [--server PATH/llama-server] [--runs 3]
 

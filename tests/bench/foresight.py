@@ -1,6 +1,6 @@
 """What no policy can beat that knows of a draft only how sure its model is of every token.
 
-The oracle knows which tokens are right before they are checked. Nobody does: what there is to go by is the draft
+The oracle knows which tokens are right before they are checked. No one does: what there is to go by is the draft
 model's confidence. Here a policy is given all that such a policy could ever know and more: every confidence before
 anything was drafted, and in hindsight how often tokens of such a confidence were right over all the traces, and the
 rate that makes the most of the very answer. What the target will say is all that it does not know. The distance from

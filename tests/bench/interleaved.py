@@ -1,16 +1,16 @@
-"""Contenders against plain decoding, step by step side by side, so that a machine whose speed drifts cannot mislead.
+"""Race contenders against no draft, step by step, so that a drifting machine cannot mislead.
 
     python -m tests.bench.interleaved --target T.gguf [--draft D.gguf] [--fixed 7,0.6 ...] [--server PATH] [--cold]
 
-Every contender has weights and caches of its own. Whoever is behind makes the next step, so at any moment all
+Every contender has weights and caches of its own. Anyone who is behind makes the next step, so at any moment all
 are at the same token of their answers: what slows the machine for a second slows them alike. A llama-server is stopped
-as a process while it is not its turn. A ratio is the time of plain decoding over the contender's for the same tokens
+as a process while it is not its turn. A ratio is the time without drafts over the contender's for the same tokens
 after the first, what its draft model's reading of the prompt took included: a llama-server does that before its first
-token and tells it nobody, so it is charged with what the same draft model took for the same prompt here. A second
+token and tells it no one, so it is charged with what the same draft model took for the same prompt here. A second
 table tells what the decisions alone were worth: see `tests.bench.steady`. With --oracle, every answer is also followed
-by the draft model, and in the end the least time in which these drafts could have served is reckoned from what batches
+by the draft model, and in the end the least time in which these drafts could have served is estimated from what batches
 took in the races: once with a draft model that knows the prompt already, and once with one that reads it like
-everybody's here, or leaves all to the look-up; see `tests.bench.oracle`.
+everybody's here, or leaves all to the n-gram drafting; see `tests.bench.oracle`.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _loaded(
     """Everybody with files of their own, and who drafts automatically.
 
     Where in the machine's memory a copy of the weights lies was seen to make seven percent, for as long as it lies
-    there; so all are loaded anew for every answer, in another order.
+    there; so all are loaded again for every answer, in another order.
     """
     flags = rivals(args.draft) if args.server else {}
     names = [*drafting, *(name for name in flags if not args.rivals or name in args.rivals)]
@@ -163,7 +163,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--load", choices=LOADS, default="quiet", help="background load; see tests.bench.loads")
     parser.add_argument("--history", type=Path, metavar="FILE", help="start every answer with the memory in this file")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="save the memory of the last answer for --history")
-    parser.add_argument("--oracle", action="store_true", help="also reckon the oracle of every answer")
+    parser.add_argument("--oracle", action="store_true", help="also estimate the oracle of every answer")
     parser.add_argument("--json", type=Path, help="every ratio and every round of ours")
     args = parser.parse_args()
     if unknown := set(args.rivals or ()) - rivals(args.draft).keys():
@@ -187,7 +187,7 @@ def _race(contenders: dict[str, Contender], prompt: str) -> dict[str, Lane]:
 
 
 def _ratios(raced: dict[str, Lane]) -> dict[str, float]:
-    """Time of plain decoding over each one's."""
+    """Time of decoding without drafts over each one's."""
     spent = {name: (lane.ns + lane.draft_prompt_ns) / (lane.n_tokens - 1) for name, lane in raced.items()}
     return {name: spent["plain"] / ns for name, ns in spent.items()}
 
@@ -202,7 +202,7 @@ def _steps(prompt: str, raced: dict[str, Lane]) -> Race:
 
 
 def _summary(results: dict[str, dict[str, float]]) -> None:
-    """Over the suite, every prompt with equal tokens and weighed by plain decoding's time, which hardly differs."""
+    """Over the suite, every prompt with equal tokens and weighed by that of no draft time, which hardly differs."""
     names = list(next(iter(results.values())))
     spent = {name: sum(1 / ratios[name] for ratios in results.values()) for name in names}
     print("all     ", _line({name: spent["plain"] / ns for name, ns in spent.items()}))

@@ -44,7 +44,7 @@ class Lane(Protocol):
 
 
 def race(lanes: Mapping[str, Lane], order: Random) -> None:
-    """Let all go on to their ends, whoever is behind first.
+    """Let all go on to their ends, anyone who is behind first.
 
     Whom a turn comes after matters by several percent, to what the processor's caches and threads are about, so that
     is left to chance.
@@ -119,7 +119,7 @@ class ServerLane:
     Its draft model reads every batch of the prompt right after the target, before there is a token.
 
     Args:
-        server: Running; it serves nobody else.
+        server: Running; it serves no one else.
         prompt: Token ids.
         n_tokens: Most tokens.
         draft_prompt_ns: What its draft model takes to read the prompt.

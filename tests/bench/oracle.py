@@ -1,8 +1,8 @@
 """The least time in which the drafts of a race could have served, on the machine as the races showed it.
 
-What automatic drafting believes of the machine has no say here: a width that it wrongly takes for dear would be avoided
+What automatic drafting believes of the machine has no say here: a batch size that it wrongly avoids would be avoided
 by it and by its own bound alike. The curve is that of all contenders' rounds, and what drafting costs is timed at every
-answer anew, all in plain steps.
+answer again, all in plain steps.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Followed:
 
 
 def follow(ours: Ours, name: str, prompt: str, n_tokens: int) -> Followed:
-    """Answer once more, plainly, and let the draft model follow; without one, look-ups are all there is."""
+    """Answer once more, plainly, and let the draft model follow; without one, n-gram drafts are all there is."""
     if ours.pair.drafter is None:
         tokens = tuple(ours.pair.build_prompt((Message(Role.USER, prompt),)).tokens)
         ours.run(prompt, None, n_tokens)
@@ -73,9 +73,9 @@ def reading_ns(ours: Ours, prompt: Sequence[int]) -> int:
 
 
 def oracles(followed: Iterable[Followed], races: Sequence[Race]) -> dict[str, dict[str, float]]:
-    """By prompt and oracle: plain decoding's time over the oracle's.
+    """By prompt and oracle: that of no draft time over the oracle's.
 
-    The second oracle pays for its draft model's reading of the prompt, where that is worth it. A width that nobody, or
+    The second oracle pays for its draft model's reading of the prompt, where that is worth it. A width that no one, or
     hardly anybody, tried costs what those around it tell.
 
     Args:

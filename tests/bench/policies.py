@@ -1,7 +1,7 @@
-"""Automatic drafting against fixed settings, plain decoding and two bounds, by replay of the shipped traces.
+"""Automatic drafting against fixed settings, decoding without drafts and two bounds, by replay of the shipped traces.
 
 Foresight knows every confidence and the odds that go with it, the oracle what the target will say; the former and
-"oracle model" make do without look-up.
+"oracle model" make do without n-gram drafting.
 
 python -m tests.bench.policies
 """
@@ -47,7 +47,11 @@ def main() -> None:
             "best fixed": [replay(t, curve, fixed(params)).cost for t in all_traces],
             "best a prompt": [best_fixed([t], curve)[1] for t in all_traces],
         }
-        for label, model, lookup in (("auto model", True, False), ("auto look-up", False, True), ("auto", True, True)):
+        for label, model, lookup in (
+            ("auto model", True, False),
+            ("auto n-gram drafting", False, True),
+            ("auto", True, True),
+        ):
             memory = memory_for(curve)
             make = automatic(memory, model=model, lookup=lookup)
             rows[label] = [replay(t, curve, make).cost for t in all_traces]

@@ -22,7 +22,7 @@ def rivals(draft: Path | None) -> dict[str, Flags]:
     """Flags by name: no draft, each source alone, and n-grams with the draft model behind them.
 
     Args:
-        draft: Draft model; without one only look-ups are left.
+        draft: Draft model; without one only n-gram drafts are left.
     """
     ngrams: dict[str, Flags] = {}
     for n, m in NGRAM:

@@ -50,7 +50,7 @@ class Race:
 
 
 def steady(races: Sequence[Race]) -> dict[str, dict[str, float]]:
-    """By prompt and contender: plain decoding's time over theirs.
+    """By prompt and contender: that of no draft time over theirs.
 
     Drafting is counted as it was, since what was drafted and not submitted is not told.
 

@@ -15,7 +15,7 @@ _ANSWER = Followed("code 1", _TRACE, draft=0.1, reading=0.6)
 
 
 def _race(*fixed: StepTime, speed: int = 1) -> Race:
-    """Plain decoding and automatic drafting that stays off, against a fixed setting."""
+    """Decoding without drafts and automatic drafting that stays off, against a fixed setting."""
     plain = [StepTime(1, 1, 100 * speed, 0)] * 4
     return Race("code 1", {"plain": plain, "auto": plain, "fixed": fixed}, {"plain": 0, "auto": 0, "fixed": 0})
 

@@ -46,4 +46,4 @@ def line(section: Section, label: str) -> Line:
 
 
 def text(facts: Facts, columns: int = 120) -> str:
-    return "\n".join(render([s(facts) for s in SECTIONS], columns=columns, colour=False))
+    return "\n".join(render([s(facts) for s in SECTIONS], columns=columns, color=False))

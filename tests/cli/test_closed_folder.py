@@ -1,4 +1,4 @@
-"""A folder that nobody but another user may enter: what is in it is unknown, and that is told in a sentence."""
+"""A folder that no one but another user may enter: what is in it is unknown, and that is told in a sentence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.settings.file import SettingsFile
 
 @pytest.fixture
 def closed(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that lets nobody in; the superuser would be let into a real one."""
+    """A folder that lets no one in; the superuser would be let into a real one."""
     folder = folders / "closed"
     folder.mkdir()
 

@@ -173,7 +173,7 @@ def test_the_bound_has_the_drafts_of_all_sides(
     assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--oracle", *fixed) == 0
     assert seen == [(sources, drafting.min_match)]
     assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", *fixed) == 0
-    assert len(seen) == 1, "whoever does not ask for it does not wait for it"
+    assert len(seen) == 1, "anyone who does not ask for it does not wait for it"
 
 
 def test_prompts_come_from_standard_input(
@@ -432,7 +432,7 @@ def test_a_stop_says_how_far_it_came(
 
 
 def forge(monkeypatch: pytest.MonkeyPatch, *ratios: float) -> None:
-    """Let the clock find these ratios, round by round and on every prompt; it is nobody's to rely on."""
+    """Let the clock find these ratios, round by round and on every prompt; it is no one's to rely on."""
 
     def measured(races: Sequence[Sequence[Round]], name: str, against: str) -> Measured:
         n = min(map(len, races), default=0)
@@ -613,7 +613,7 @@ def test_the_lossless_check_says_what_it_compared(
     prompts.write_text("abc\n")
     assert tandem("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "10") == 0
     shown = capsys.readouterr().out
-    assert "Lossless as far as was tested: 16 greedy tokens compared, all the same" in shown
+    assert "Lossless as far as was tested: 16 greedy tokens compared, still" in shown
 
     assert tandem("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "5", "--json") == 0
     assert json.loads(capsys.readouterr().out)["lossless"] is True
@@ -741,7 +741,7 @@ def test_a_server_that_was_told_another_prompt_is_said_to_be() -> None:
 def test_it_goes_on_until_it_is_clear_who_is_faster_of_automatic_drafting_and_the_server() -> None:
     raced = against_server()
     table = rows(raced, ["plain", "automatic", "server"])
-    assert settled(table), "both are faster than plain decoding"
+    assert settled(table), "both are faster than decoding without drafts"
     assert not tells_all(raced, table)
     assert "too few runs to tell" in answer_lines(raced, table)[-2]
     clear = [replace(one, rounds=one.rounds[:1] * 3) for one in raced]
@@ -764,7 +764,7 @@ def test_the_kinds_that_gain_most_and_least_are_among_those_that_were_drafted() 
 def test_a_later_run_that_is_slower_says_so_and_what_changed(
     tandem: Tandem, tmp_path: Path, pair: FakePair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The speeds are forged: the clock of this machine is nobody's to rely on."""
+    """The speeds are forged: the clock of this machine is no one's to rely on."""
     speed, params = [100.0], [PairParams(tmp_path / "model.gguf", None, n_threads=1)]
 
     def forged(measured: object) -> dict[str, Spread]:

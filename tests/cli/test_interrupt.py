@@ -23,7 +23,7 @@ ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signa
 def as_before() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDS)}
     for number in ENDS:
-        # Whoever runs the tests may be deaf to them, as under nohup.
+        # Anyone who runs the tests may be deaf to them, as under nohup.
         signal.signal(number, signal.SIG_DFL)
     yield
     for number, handler in before.items():

@@ -75,7 +75,7 @@ def test_an_offer_counts_with_a_preset_of_the_users_own() -> None:
 
 def test_what_fails_an_answer_says_what_to_do_also_where_nothing_can_be_taken_any_more() -> None:
     opener = Opener(LiveSettings(), PAIR, None, Process())
-    ways = (Offer("no draft", 600_000_000, "plain decoding", ("--no-draft",), suffices=True),)
+    ways = (Offer("no draft", 600_000_000, "decoding without drafts", ("--no-draft",), suffices=True),)
     error = DoesNotFitError("It does not fit.", "--no-draft", ways)
 
     of_a_load, of_an_answer = (opener.with_ways(Failed(request, error)) for request in (None, 3))

@@ -63,7 +63,7 @@ def test_windows_newer_terminals_obey_codes(monkeypatch: pytest.MonkeyPatch, nam
     assert screen.getvalue() == "\r\x1b[KLoading"
 
 
-def test_no_colour_still_lets_a_line_overwrite_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_still_lets_a_line_overwrite_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     screen = Screen()

@@ -18,7 +18,7 @@ from tests.ui.fakes import PAIR
 LINE, TTFT = "101 tokens, 50 tok/s", ", TTFT 0.2 s"
 UNDRAFTED = GenerationStats(predicted_n=101, first_token_ns=210_000_000, predicted_ns=2_000_000_000)
 STATS = replace(UNDRAFTED, draft_n=40, draft_n_accepted=18, drafted_steps=10, verify_steps=80)
-STATUS = DraftingStatus("off", f"{MODEL_OFF}it cannot pay; look-up still runs", "break-even", 1.01)
+STATUS = DraftingStatus("off", f"{MODEL_OFF}it cannot pay; n-gram drafting still runs", "break-even", 1.01)
 
 
 def ended(
@@ -45,7 +45,7 @@ def test_a_pair_without_measured_costs_is_said_to_have_no_known_speedup() -> Non
 def test_where_nothing_was_drafted_it_says_why() -> None:
     line = summary(ended(UNDRAFTED, STATUS), PAIR)
 
-    assert line == f"{LINE}{TTFT}; draft model off: it cannot pay; look-up still runs"
+    assert line == f"{LINE}{TTFT}; draft model off: it cannot pay; n-gram drafting still runs"
 
 
 @pytest.mark.parametrize(

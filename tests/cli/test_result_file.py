@@ -72,7 +72,7 @@ def test_a_folder_that_went_away_is_told_in_the_end(tmp_path: Path) -> None:
     lines.add("b")
     with pytest.raises(AppError, match="No such file") as caught:
         lines.close()
-    # Whoever called it did nothing wrong.
+    # Anyone who called it did nothing wrong.
     assert caught.value.exit_code == 1
 
 

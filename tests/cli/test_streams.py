@@ -117,7 +117,7 @@ sys.exit(main(["settings", "path"]))
 @posix
 @pytest.mark.parametrize(("reader", "code"), [("| cat; exit $PIPESTATUS", 0), (">file", 1)])
 def test_on_windows_a_reader_who_has_gone_is_no_failure(reader: str, code: int, tmp_path: Path) -> None:
-    """There a pipe that nobody reads is an invalid argument, as many another thing is."""
+    """There a pipe that no one reads is an invalid argument, as many another thing is."""
     command = ["bash", "-c", f'cd {tmp_path}; "$0" -c "$1" {reader}', sys.executable, _UNREAD]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     ended = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

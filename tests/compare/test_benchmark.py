@@ -311,7 +311,7 @@ def test_the_bound_takes_time_too() -> None:
     one, two, _ = PROMPTS
     left = TimeLeft({}, 8)
     left.took(one, ran("plain", 4), 3.0)
-    assert left.seconds([(one, "plain")], [two]) is None, "nobody knows how fast the draft is"
+    assert left.seconds([(one, "plain")], [two]) is None, "no one knows how fast the draft is"
     left.reckoned(8, 16.0)
     assert left.seconds([(one, "plain")]) == pytest.approx(3.0)
     assert left.seconds([(one, "plain")], [one, two]) == pytest.approx(3.0 + 2 * 4 * 2.0)
@@ -335,7 +335,7 @@ def test_the_time_left_has_the_bound_until_it_is_reckoned(monkeypatch: pytest.Mo
     assert list(dict.fromkeys(map(round, lefts))) == [160, 80, 0]
     assert plan.to_reckon() == list(PROMPTS)
     assert plan.to_reckon(PROMPTS[:1]) == list(PROMPTS[1:])
-    assert replace(plan, sources=("ngram",)).to_reckon() == [], "what a look-up could do takes no time"
+    assert replace(plan, sources=("ngram",)).to_reckon() == [], "what an n-gram drafting could do takes no time"
     assert replace(plan, oracle=False).to_reckon() == []
 
 

@@ -96,7 +96,7 @@ def test_what_was_said_before_is_read_once_and_found_by_everybody(pair: FakePair
     # The draft reads all but the last prompt token before its first draft.
     read = [batch for batch in draft.batches if batch[:2] == prompt[BEFORE : BEFORE + 2]]
     # Three runs with fixed drafts; automatic ones may do without, by what these fakes' costs were measured to be.
-    assert 3 <= len(read) <= 6, "nobody may find what another run's draft model has read"
+    assert 3 <= len(read) <= 6, "no one may find what another run's draft model has read"
     # Measuring empties the caches in the warm-up; besides that nothing before the prompt is read twice.
     target = pair._model
     assert len([batch for batch in target.batches if batch == prompt[:BEFORE]]) <= 2

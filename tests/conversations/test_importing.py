@@ -105,7 +105,7 @@ def test_a_prompt_that_nothing_came_of_is_told_in_markdown_and_comes_back_beside
     nodes = (
         Node(1, None, Role.USER, "Hello"),
         Node(2, 1, Role.ASSISTANT, "Hi"),
-        Node(3, 2, Role.USER, "nobody answers"),
+        Node(3, 2, Role.USER, "no one answers"),
         Node(4, 2, Role.USER, "edited"),
         Node(5, 4, Role.ASSISTANT, "of an edit"),
         Node(6, 2, Role.USER, "answered"),
@@ -121,7 +121,7 @@ def test_a_prompt_that_nothing_came_of_is_told_in_markdown_and_comes_back_beside
     assert "## You (not answered)\n\nnobody answers\n" in text
     assert "edit" not in text
     assert [node.text for node in tree.path] == ["Hello", "Hi", "answered", "Yes", "the last"]
-    assert [node.text for node in tree.siblings(tree.path[2].id)] == ["nobody answers", "answered"]
+    assert [node.text for node in tree.siblings(tree.path[2].id)] == ["no one answers", "answered"]
 
 
 def test_thinking_is_folded_away_in_markdown(tmp_path: Path) -> None:

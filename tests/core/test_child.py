@@ -60,6 +60,6 @@ def test_a_child_that_nothing_ends_costs_its_time_and_no_more(
     asking.start()
     asking.join(_TIMEOUT_S)
     with pipe.open("w"):
-        # It ends of itself, and whoever still waits for it does.
+        # It ends of itself, and anyone who still waits for it does.
         assert not asking.is_alive()
     assert len(told) == 1

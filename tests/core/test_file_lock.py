@@ -34,7 +34,7 @@ def test_a_wait_is_told_and_ends_with_the_other_program(tmp_path: Path) -> None:
     held.acquire()
     with exclusive(file, CatalogError, timeout_s=-1, waits=held.release):
         assert not held.is_locked
-    with exclusive(file, CatalogError, timeout_s=0, waits=lambda: pytest.fail("nobody has it")):
+    with exclusive(file, CatalogError, timeout_s=0, waits=lambda: pytest.fail("no one has it")):
         pass
 
 

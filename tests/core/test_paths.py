@@ -1,4 +1,4 @@
-"""Where things live, where nobody knows."""
+"""Where things live, where no one knows."""
 
 from __future__ import annotations
 

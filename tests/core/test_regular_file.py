@@ -1,4 +1,4 @@
-"""Something else in the place of a file that Tandem reads: nobody waits for it, and it stays what it was."""
+"""Something else in the place of a file that Tandem reads: no one waits for it, and it stays what it was."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_what_says_that_it_is_a_file_and_lets_its_readers_wait_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    # As /proc/kmsg does; whoever writes here says nothing.
+    # As /proc/kmsg does; anyone who writes here says nothing.
     monkeypatch.setattr(regular_file, "_check", lambda *_: None)
     writer = os.open(tmp_path / "pipe", os.O_RDWR)
     try:

@@ -46,7 +46,7 @@ def test_a_file_is_named_with_an_at_sign(start: Callable[..., Terminal], notes: 
     assert terminal.exit_code() == 0
 
 
-def test_a_paste_with_colours_presses_no_keys(start: Callable[..., Terminal], tmp_path: Path) -> None:
+def test_a_paste_with_colors_presses_no_keys(start: Callable[..., Terminal], tmp_path: Path) -> None:
     terminal = start("--temp", "0")
     terminal.until(lambda s: " ready " in s)
     pasted = tmp_path / "pasted"

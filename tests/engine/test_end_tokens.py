@@ -1,4 +1,4 @@
-"""What ends an answer is foretold like anything else, and never worth a row of a batch."""
+"""What ends an answer is predicted like anything else, and never worth a row of a batch."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_the_answer_tells_what_ends_it() -> None:
 
 
 class TestReplays:
-    """An answer of six tokens, the last of which ends it; the draft model foretells all of it."""
+    """An answer of six tokens, the last of which ends it; the draft model predicts all of it."""
 
     ENDED = Trace("ended", "chat", (1, 2, 3), (4, 5, 6, 7, 8, END), (5, 4, 3, 2, 1), ((0.99,) * 8,) * 5, has_end=True)
     FLAT = Curve("flat", {1: 100.0, 64: 110.0}, draft=1.0)

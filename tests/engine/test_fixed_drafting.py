@@ -1,4 +1,4 @@
-"""What fixed drafting says of its gain is what its rounds took against plain decoding."""
+"""What fixed drafting says of its gain is what its rounds took against decoding without drafts."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_machine_that_is_as_much_slower_at_everything_gains_the_same(slower: f
 
 
 def test_single_rows_tell_best_what_plain_decoding_takes() -> None:
-    """Four rows were measured too dear."""
+    """Four rows were measured too expensive."""
     strategy = fixed()
     held = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=1200, draft_ns=400)
     alone = StepResult(0, NO_DRAFT, (1,), 0, total_ns=1000, draft_ns=0)

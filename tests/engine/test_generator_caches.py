@@ -106,7 +106,7 @@ class TestPromptReuse:
         text = bench.run()
         assert text == plain(mixing(1))
         assert max(len(step.draft) for step in bench.steps) == 3
-        # No round began anew: nothing but the prompt, the last tokens and the drafts was ever evaluated.
+        # No round began again: nothing but the prompt, the last tokens and the drafts was ever evaluated.
         assert sum(map(len, target.batches)) == 4 + sum(1 + len(step.draft) for step in bench.steps[1:])
 
         bench.run(prompt=[*PROMPT, *text, 20, 21], max_tokens=1)

@@ -1,4 +1,4 @@
-"""What the models thought in a round: computed for who looks, and for nobody else."""
+"""What the models thought in a round: computed for who looks, and for no one else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drafter's confidence: over the whole vocabulary, and never degenerate."""
+"""The draft model's confidence: over the whole vocabulary, and never degenerate."""
 
 from __future__ import annotations
 

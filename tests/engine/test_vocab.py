@@ -1,4 +1,4 @@
-"""Which vocabularies ride together, and the sentence when they do not."""
+"""Which vocabularies are compatible, and the sentence when they do not."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_every_wheel_is_complete() -> None:
         # Compute capabilities that a generation has no code for.
         ({"api": "13.0", "toolkit": "CUDA 13.0, 12.4", "target": "6.1"}, "cu125"),
         ({"api": "12.4", "toolkit": "CUDA 12.4, 11.8", "target": "9.0"}, "cu124"),
-        # nvidia-smi said nothing, the driver's number does.
+        # nvidia-smi sent nothing, the driver's number does.
         ({"api": "", "driver": "535.183.01"}, "cu122"),
         ({"api": "", "driver": "999.1"}, "cu125"),
     ],

@@ -67,9 +67,9 @@ def test_unused_graphics_inside_the_processor_are_no_warning() -> None:
 
 
 def test_a_library_that_does_not_load_is_a_problem() -> None:
-    section = views(replace(FACTS, build=None, devices=(), failure=ModelLoadError("It is broken.", "Mend it.")))
+    section = views(replace(FACTS, build=None, devices=(), failure=ModelLoadError("It is broken.", "Fix it.")))
 
-    assert line(section, "build") == Line("problem", "build", "", "It is broken.", ("Mend it.",))
+    assert line(section, "build") == Line("problem", "build", "", "It is broken.", ("Fix it.",))
 
 
 def test_what_the_library_complained_about_is_shown() -> None:

@@ -56,7 +56,7 @@ def test_a_card_that_the_processor_plays_is_taken_only_by_name() -> None:
     assert where(plan(need(1), SMALL, (card(), played, main()))) == (("CUDA0",), ("CUDA0",))
     named = plan(need(1, 0.1), None, (played, main()), Wishes(devices=("Vulkan0",)))
     assert where(named) == (("Vulkan0",), None)
-    # What it holds is in main memory.
+    # What it holds is in RAM.
     assert loaded(named)[MAIN] >= loaded(named)["Vulkan0"]
 
 
@@ -65,7 +65,7 @@ def test_a_card_that_the_processor_plays_is_taken_only_by_name() -> None:
     [(1, 48_700_000, 210_300_000), (10, 96_900_000, 162_000_000), (20, 150_600_000, 108_400_000)],
 )
 def test_in_two_places_it_takes_what_llama_cpp_takes(gpu_layers: int, there: int, here: int) -> None:
-    # SmolLM2 135M in Q4_1 with 4,096 tokens, by llama.cpp's own reckoning, for a card that repeats the embedding.
+    # SmolLM2 135M in Q4_1 with 4,096 tokens, by llama.cpp's own estimate, for a card that repeats the embedding.
     small = ModelMemory("S", 96_600_000, 94_400_000, 18_600_000, 49_400_000, n_layers=30, n_ctx=4096, output=30_100_000)
     found = loaded(plan(small, None, (card(), main()), Wishes(gpu_layers=gpu_layers)))
 
@@ -355,7 +355,7 @@ def test_the_drafts_cache_is_the_first_to_be_of_8_bits_and_both_are_where_one_is
     assert [one.suffices for one in (draft, target, both, neither)] == [True, True, True, False]
 
 
-def test_a_smaller_quantisation_without_a_place_to_get_it_from_has_no_flag() -> None:
+def test_a_smaller_quantization_without_a_place_to_get_it_from_has_no_flag() -> None:
     found = offers(need(34, n_parameters=32 * GB), None, (card(), main()))
 
     (smaller,) = [offer for offer in found if "Q4_K_M" in offer.what]

@@ -154,7 +154,7 @@ _HANGS = "import fcntl; fcntl.flock(open(os.environ['HELD'], 'w'), fcntl.LOCK_EX
 
 @pytest.fixture
 def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The lock, which also ends what nobody else does."""
+    """The lock, which also ends what no one else does."""
     import fcntl
 
     monkeypatch.setenv("HELD", str(tmp_path / "held"))
@@ -204,7 +204,7 @@ def test_a_tool_that_hangs_is_ended_with_its_children(tmp_path: Path, monkeypatc
 
     assert (tmp_path / "alive").read_text() == "locked\n"
     with (tmp_path / "alive").open("a") as alive:
-        # Whoever has it lets go of it only when it ends.
+        # Anyone who has it lets go of it only when it ends.
         fcntl.flock(alive, fcntl.LOCK_EX)
 
 

@@ -25,10 +25,10 @@ from app.settings.live import LiveSettings
 
 GB = 10**9
 HELLO = struct.pack("<Q", 28) + bytes([7, 0, 3, 0]) + bytes(24)
-Behaviour = Callable[[socket.socket], Any]
+Behavior = Callable[[socket.socket], Any]
 
 
-def answering(version: tuple[int, int, int] = (7, 0, 3), devices: int = 2) -> Behaviour:
+def answering(version: tuple[int, int, int] = (7, 0, 3), devices: int = 2) -> Behavior:
     """A server as ggml's: greets, counts its devices, tells their memory."""
 
     def serve(connection: socket.socket) -> None:
@@ -51,12 +51,12 @@ def answering(version: tuple[int, int, int] = (7, 0, 3), devices: int = 2) -> Be
 
 
 @pytest.fixture
-def listen() -> Iterator[Callable[[Behaviour], Endpoint]]:
-    """A function that starts a server with a behaviour and gives its endpoint."""
+def listen() -> Iterator[Callable[[Behavior], Endpoint]]:
+    """A function that starts a server with a behavior and gives its endpoint."""
     listeners: list[socket.socket] = []
     done = threading.Event()
 
-    def start(behaviour: Behaviour) -> Endpoint:
+    def start(behavior: Behavior) -> Endpoint:
         listener = socket.create_server(("127.0.0.1", 0))
         listeners.append(listener)
 
@@ -64,10 +64,10 @@ def listen() -> Iterator[Callable[[Behaviour], Endpoint]]:
             try:
                 connection, _ = listener.accept()
                 with connection:
-                    if behaviour is silent:
+                    if behavior is silent:
                         done.wait(60)
                     else:
-                        behaviour(connection)
+                        behavior(connection)
             except OSError:
                 return
 
@@ -84,7 +84,7 @@ def silent(connection: socket.socket) -> None:
     """Says nothing; the fixture keeps it open."""
 
 
-def says(*parts: bytes) -> Behaviour:
+def says(*parts: bytes) -> Behavior:
     """Reads the greeting, says this, and closes."""
 
     def serve(connection: socket.socket) -> None:
@@ -94,7 +94,7 @@ def says(*parts: bytes) -> Behaviour:
     return serve
 
 
-def test_a_server_tells_its_devices(listen: Callable[[Behaviour], Endpoint]) -> None:
+def test_a_server_tells_its_devices(listen: Callable[[Behavior], Endpoint]) -> None:
     endpoint = listen(answering())
 
     server = ask(endpoint)
@@ -103,14 +103,14 @@ def test_a_server_tells_its_devices(listen: Callable[[Behaviour], Endpoint]) -> 
     assert server == RpcServer(endpoint, f"127.0.0.1:{endpoint.port}", (7, 0, 3), devices)
 
 
-def test_a_name_becomes_numbers(listen: Callable[[Behaviour], Endpoint]) -> None:
+def test_a_name_becomes_numbers(listen: Callable[[Behavior], Endpoint]) -> None:
     endpoint = replace(listen(answering()), host="localhost")
 
     assert ask(endpoint).address == f"127.0.0.1:{endpoint.port}"
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "told"),
+    ("behavior", "told"),
     [
         (answering((6, 0, 0)), r"speaks version 6\.0\.0 of the protocol, this llama\.cpp 7\.0"),
         (answering((7, 1, 0)), r"speaks version 7\.1\.0"),
@@ -127,9 +127,9 @@ def test_a_name_becomes_numbers(listen: Callable[[Behaviour], Endpoint]) -> None
     ],
 )
 def test_what_is_no_such_server_is_a_sentence(
-    listen: Callable[[Behaviour], Endpoint], behaviour: Behaviour, told: str
+    listen: Callable[[Behavior], Endpoint], behavior: Behavior, told: str
 ) -> None:
-    endpoint = listen(behaviour)
+    endpoint = listen(behavior)
 
     with pytest.raises(RemoteError, match=told) as caught:
         ask(endpoint)
@@ -138,13 +138,13 @@ def test_what_is_no_such_server_is_a_sentence(
     assert caught.value.hint.endswith("Without --rpc the models are loaded on this machine alone.")
 
 
-def test_a_silent_server_is_a_sentence(listen: Callable[[Behaviour], Endpoint]) -> None:
+def test_a_silent_server_is_a_sentence(listen: Callable[[Behavior], Endpoint]) -> None:
     with pytest.raises(RemoteError, match=r"does not answer within 0\.2 seconds") as caught:
         ask(listen(silent), 0.2)
     assert "one program at a time" in caught.value.hint
 
 
-def test_one_that_answers_a_byte_at_a_time_has_no_more_time(listen: Callable[[Behaviour], Endpoint]) -> None:
+def test_one_that_answers_a_byte_at_a_time_has_no_more_time(listen: Callable[[Behavior], Endpoint]) -> None:
     never, sent = threading.Event(), []
 
     def drip(connection: socket.socket) -> None:
@@ -159,7 +159,7 @@ def test_one_that_answers_a_byte_at_a_time_has_no_more_time(listen: Callable[[Be
     assert len(sent) < len(HELLO)
 
 
-def test_an_endpoint_that_nobody_listens_on_is_a_sentence(listen: Callable[[Behaviour], Endpoint]) -> None:
+def test_an_endpoint_that_nobody_listens_on_is_a_sentence(listen: Callable[[Behavior], Endpoint]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(RemoteError, match="cannot be reached: Connection refused"):

@@ -194,7 +194,7 @@ def test_batches_that_cost_as_much_as_their_tokens() -> None:
 
 @pytest.mark.parametrize(("wide_ns", "is_off"), [(760e6, True), (100e6, False)])
 def test_dear_batches_are_no_reason_to_say_that_all_drafting_is_off(wide_ns: float, *, is_off: bool) -> None:
-    # Behind the dear ones a wide batch may be cheap enough for drafts that are nearly always right.
+    # Behind the expensive ones a wide batch may be cheap enough for drafts that are nearly always right.
     rows = {1: 10e6, 2: 20e6, 4: 40e6, 64: wide_ns}
     cause = next(c for c in diagnose(costing(rows=rows, draft_ns=1e5)) if c.label == "batches")
 

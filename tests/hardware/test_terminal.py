@@ -16,7 +16,7 @@ def seen(encoding: str = "utf-8", system: str = "linux", **env: str) -> Terminal
 
 
 @pytest.mark.parametrize(
-    ("env", "colours"),
+    ("env", "colors"),
     [
         ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, 1 << 24),
         ({"TERM": "xterm-256color"}, 256),
@@ -29,12 +29,12 @@ def seen(encoding: str = "utf-8", system: str = "linux", **env: str) -> Terminal
         ({"TERM": "xterm", "NO_COLOR": ""}, 16),
     ],
 )
-def test_colours_are_told_by_the_environment(env: dict[str, str], colours: int) -> None:
-    assert seen(**env).colours == colours
+def test_colors_are_told_by_the_environment(env: dict[str, str], colors: int) -> None:
+    assert seen(**env).colors == colors
 
 
-def test_an_old_console_of_windows_has_sixteen_colours() -> None:
-    assert seen(system="windows").colours == 16
+def test_an_old_console_of_windows_has_sixteen_colors() -> None:
+    assert seen(system="windows").colors == 16
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_poor_terminal_is_told_so() -> None:
 
     assert [found.label for found in section.lines if found.state == "warning"] == [
         "size",
-        "colours",
+        "colors",
         "unicode",
         "clipboard",
     ]

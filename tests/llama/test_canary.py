@@ -33,7 +33,7 @@ def params(target: Path, folder: Path | None, draft: Path | None = None) -> Pair
 
 
 def load(target: Path, folder: Path | None, draft: Path | None = None) -> list[str]:
-    """What whoever loads it is told."""
+    """What anyone who loads it is told."""
     pair = NativePair(params(target, folder, draft), CancelFlag(), lambda what, share: True)
     pair.close()
     return pair.notices

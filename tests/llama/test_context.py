@@ -106,7 +106,7 @@ def test_a_batch_that_is_wanted_now_is_waited_for(
     monkeypatch.setattr(native, "llama_synchronize", lambda handle: seen.append(real(handle)))
     context = Context(model, ContextParams(256, 1, 1, n_outputs=8, waits=waits))
     context.decode(tokens, n_outputs)
-    # Something must be there to be fetched from a remote device, and nobody else may read it.
+    # Something must be there to be fetched from a remote device, and no one else may read it.
     flags = list(context._batch._flags[: len(tokens)])
     with pytest.raises(UsageError, match="was asked for"):
         context.logits(n_outputs)
@@ -296,7 +296,7 @@ def test_a_long_piece_is_whole(model: Model, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_model_says_what_it_is(model: Model) -> None:
     assert model.name
-    assert model.quantisation == "Q4_1"
+    assert model.quantization == "Q4_1"
     assert model.n_ctx_train == 8192
     assert model.n_params > 100_000_000
     assert model.size_bytes > 50_000_000

@@ -275,7 +275,7 @@ def test_a_model_that_can_be_cut_keeps_no_state(new_context: NewContext) -> None
 
 
 class Foretold(NoDrafting):
-    """Drafts what plain decoding wrote, with every third token wrong, as far as it may."""
+    """Drafts what decoding without drafts wrote, with every third token wrong, as far as it may."""
 
     def __init__(self, prompt: Sequence[int], text: Sequence[int]) -> None:
         super().__init__()

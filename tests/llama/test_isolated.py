@@ -168,7 +168,7 @@ def test_a_pair_that_does_not_fit_is_refused_with_the_ways_out() -> None:
 
     assert isinstance(told, Failed)
     assert isinstance(told.error, DoesNotFitError)
-    assert "in main memory" in told.error.message
+    assert "in RAM" in told.error.message
     assert told.error.offers
 
 
@@ -181,7 +181,7 @@ class TestRun:
         )
 
     def test_the_answer_is_the_same(self) -> None:
-        here, there = (self.run("--max-tokens", "16", "--json", "Name a colour.", *f) for f in ((), ("--isolate",)))
+        here, there = (self.run("--max-tokens", "16", "--json", "Name a color.", *f) for f in ((), ("--isolate",)))
 
         assert (here.returncode, there.returncode) == (0, 0)
         assert json.loads(here.stdout)["text"] == json.loads(there.stdout)["text"]

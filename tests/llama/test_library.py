@@ -1,4 +1,4 @@
-"""A llama.cpp that cannot be loaded, or lies in other files: what is said, and what is found all the same."""
+"""A llama.cpp that cannot be loaded, or lies in other files: what is said, and what is found still."""
 
 from __future__ import annotations
 

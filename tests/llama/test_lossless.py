@@ -97,7 +97,7 @@ def test_it_can_be_told(rounds: list[Round]) -> None:
 
 def test_the_check_finds_greedy_answers_lossless_and_says_what_few_draws_tell(pair: NativePair) -> None:
     checks = Checks()
-    prompts = [Prompt("chat", "one", "Name a colour.")]
+    prompts = [Prompt("chat", "one", "Name a color.")]
     for _ in check(pair, checks, prompts, REQUEST, [("everything", EVERYTHING)], 2, never):
         pass
     assert checks.greedy[0].drafted > 0
@@ -108,7 +108,7 @@ def test_the_check_finds_greedy_answers_lossless_and_says_what_few_draws_tell(pa
 
 
 def test_a_comparison_in_the_middle_of_a_conversation(pair: NativePair) -> None:
-    said = (Message(Role.USER, "Name a colour."), Message(Role.ASSISTANT, "Blue."))
+    said = (Message(Role.USER, "Name a color."), Message(Role.ASSISTANT, "Blue."))
     request = replace(REQUEST, messages=(*said, Message(Role.USER, "Name two more, and say why you like them.")))
     sides = (Side(PLAIN, None), Side("everything", EVERYTHING))
     pair.target.rollback(0)

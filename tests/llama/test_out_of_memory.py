@@ -65,13 +65,13 @@ CUDA = (
         ("", None),
     ],
 )
-def test_what_llama_cpp_logs_is_recognised(log: str, device: str | None) -> None:
+def test_what_llama_cpp_logs_is_recognized(log: str, device: str | None) -> None:
     assert scarce_device(log) == device
 
 
 def test_it_is_said_in_a_sentence() -> None:
     assert no_memory("CUDA0", "big.gguf").message.startswith("On CUDA0 there is not enough memory for big.gguf")
-    assert no_memory("cpu", "big.gguf").message.startswith("There is not enough main memory")
+    assert no_memory("cpu", "big.gguf").message.startswith("There is not enough RAM")
     assert no_memory("", "big.gguf").message.startswith("There is not enough memory")
 
 
@@ -192,7 +192,7 @@ def test_a_load_that_ran_out_on_a_server_is_weighed_with_it(
     assert [(params.rpc, params.model.devices, params.draft_model.devices) for params in loaded] == [
         (("1.2.3.4:1",), ("RPC0",), ("cpu",))
     ]
-    # Of a model that is all in main memory nothing would be left to it.
+    # Of a model that is all in RAM nothing would be left to it.
     assert "--gpu-layers" in [offer.flags[0] for offer in caught.value.offers if offer.flags]
 
 

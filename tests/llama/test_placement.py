@@ -173,7 +173,7 @@ def test_both_models_get_their_own_settings(tiny: Callable[..., Path], monkeypat
     assert [c.n_ctx for c in contexts] == [256, 256]
 
 
-def test_a_quantised_cache_without_flash_attention_is_refused() -> None:
+def test_a_quantized_cache_without_flash_attention_is_refused() -> None:
     for name in ("kv_type", "draft_kv_type"):
         with pytest.raises(UsageError, match="needs flash attention"):
             PairParams(Path(), None, 1, flash_attention="off", **{name: "q8_0"})  # type: ignore[arg-type]
@@ -296,7 +296,7 @@ def test_what_does_not_fit_is_refused_with_flags_that_take_the_offers(
     source = HubModel("owner/model-GGUF")
     small = Pair("small", "A small one", LocalModel(demo_draft), None)
 
-    with pytest.raises(DoesNotFitError, match=r"does not fit: it takes .* in main memory") as caught:
+    with pytest.raises(DoesNotFitError, match=r"does not fit: it takes .* in RAM") as caught:
         fitted(PairParams(demo_target, demo_draft, 1, 8192), (source, None), (small,))
 
     error = caught.value

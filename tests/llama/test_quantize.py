@@ -37,7 +37,7 @@ def test_the_result_is_a_model_in_a_new_folder(source: Path, tmp_path: Path) -> 
     result = tmp_path / "new" / "deep" / "result.gguf"
     quantize(source, result, "q8_0")
     model = Model(open_model_file(result))
-    assert model.quantisation == "Q8_0"
+    assert model.quantization == "Q8_0"
     model.close()
     assert names_in(result.parent) == ["result.gguf"]
 

@@ -35,7 +35,7 @@ def recommending(source: Path, path: Path, **values: Any) -> Path:
 
 def answer(model: Path, *flags: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "app", "run", "--no-draft", "--target", str(model), "--json", "--max-tokens", "12"]
-    done = subprocess.run([*command, *flags, "Name a colour."], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([*command, *flags, "Name a color."], capture_output=True, text=True, timeout=120, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

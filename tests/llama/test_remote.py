@@ -268,7 +268,7 @@ class TestFreeze:
         chat.engine.cancel()
         cut = chat.until(Finished, Failed)
         server.thaw()
-        # It was not the end of the pair: whoever goes on after a while is answered by it.
+        # It was not the end of the pair: anyone who goes on after a while is answered by it.
         later = chat.answer()
         seen = chat.until(LoadProgress, Step, Failed)
 

@@ -28,7 +28,7 @@ def tandem(*arguments: str | Path, stdin: str | None = None) -> subprocess.Compl
 
 
 def test_the_demo_pair_answers_on_standard_output_and_counts_on_standard_error() -> None:
-    done = tandem("run", *GREEDY, "Name a colour.")
+    done = tandem("run", *GREEDY, "Name a color.")
 
     assert done.returncode == 0
     assert done.stdout.strip()
@@ -41,7 +41,7 @@ def test_the_demo_pair_answers_on_standard_output_and_counts_on_standard_error()
 def test_a_draft_that_is_cut_short_costs_no_answer(demo_target: Path, tmp_path: Path) -> None:
     with demo_target.open("rb") as whole:
         (cut := tmp_path / "cut.gguf").write_bytes(whole.read(100_000))
-    done = tandem("run", "--no-lookup", *GREEDY, "--target", demo_target, "--draft", cut, "Name a colour.")
+    done = tandem("run", "--no-lookup", *GREEDY, "--target", demo_target, "--draft", cut, "Name a color.")
 
     assert done.returncode == 0
     assert done.stdout.strip()
@@ -50,7 +50,7 @@ def test_a_draft_that_is_cut_short_costs_no_answer(demo_target: Path, tmp_path: 
 
 def test_json_has_every_promised_number(demo_target: Path, demo_draft: Path) -> None:
     here = ["--device", "cpu", "--draft-device", "cpu", *GREEDY]
-    done = tandem("run", "--target", demo_target, "--draft", demo_draft, "--json", *here, "Name a colour.")
+    done = tandem("run", "--target", demo_target, "--draft", demo_draft, "--json", *here, "Name a color.")
 
     answer = json.loads(done.stdout)
     assert tuple(answer) == JSON_KEYS["run"]
@@ -68,7 +68,7 @@ def test_json_has_every_promised_number(demo_target: Path, demo_draft: Path) -> 
 
 
 def test_given_numbers_mean_fixed_drafting_with_the_draft_model() -> None:
-    done = tandem("run", "--json", "--draft-n-max", "3", "--draft-p-min", "0", *GREEDY, "Name a colour.")
+    done = tandem("run", "--json", "--draft-n-max", "3", "--draft-p-min", "0", *GREEDY, "Name a color.")
 
     answer = json.loads(done.stdout)
     speculation = answer["speculation"]
@@ -90,7 +90,7 @@ sys.exit(main(sys.argv[1:]))
 
 def test_what_was_measured_once_is_kept_for_the_next_run(own_folders: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
-    command = ["run", *GREEDY, "Name a colour."]
+    command = ["run", *GREEDY, "Name a color."]
     watched = [sys.executable, "-c", _WITHOUT_MEASURING, *command]
     run = partial(subprocess.run, env=environment, capture_output=True, timeout=120, check=False)
 
@@ -117,19 +117,19 @@ def test_drafts_give_the_same_text_but_for_what_rounding_decides() -> None:
 
 def test_the_prompt_from_standard_input_and_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "prompt.txt"
-    file.write_text("Name a colour.", encoding="utf-8")
+    file.write_text("Name a color.", encoding="utf-8")
 
     def answer(*arguments: str | Path, stdin: str | None = None) -> str:
         return tandem("run", "--no-draft", *GREEDY, *arguments, stdin=stdin).stdout
 
-    told = answer("Name a colour.")
+    told = answer("Name a color.")
     assert told.strip()
-    assert answer("-", stdin="Name a colour.") == answer(stdin="Name a colour.") == told
+    assert answer("-", stdin="Name a color.") == answer(stdin="Name a color.") == told
     assert answer("--prompt-file", file) == told
 
 
 def test_an_answer_begins_as_it_is_told_to() -> None:
-    done = tandem("run", "--no-draft", *GREEDY, "--prefill", "Blue, because the", "What is your favourite colour?")
+    done = tandem("run", "--no-draft", *GREEDY, "--prefill", "Blue, because the", "What is your favorite color?")
 
     assert done.returncode == 0
     assert done.stdout.startswith("Blue, because the ")
@@ -270,7 +270,7 @@ def test_a_foreign_vocabulary_is_named_and_the_run_goes_on_without(real_model: C
     target = real_model("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
     draft = real_model("gemma-3-270m-q4_k_m.gguf")
 
-    done = tandem("run", "--no-lookup", "--target", target, "--draft", draft, "--json", *GREEDY, "Name a colour.")
+    done = tandem("run", "--no-lookup", "--target", target, "--draft", draft, "--json", *GREEDY, "Name a color.")
 
     answer = json.loads(done.stdout)
     assert done.returncode == 0

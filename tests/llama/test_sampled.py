@@ -73,7 +73,7 @@ def _believed(draft: Draft, sample: Callable[[int], int], observe: Observe) -> V
     return verify(draft, choose, observe)
 
 
-def _favoured(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
+def _favored(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
     """Gives a draft that was refused another chance."""
 
     def choose(row: int) -> int:
@@ -83,10 +83,8 @@ def _favoured(draft: Draft, sample: Callable[[int], int], observe: Observe) -> V
     return verify(draft, choose, observe)
 
 
-@pytest.mark.parametrize(
-    ("fault", "sampling"), [(_believed, DRAWS), (_favoured, PENALISED)], ids=["drawn", "penalized"]
-)
-def test_a_verification_that_favours_drafts_is_found(
+@pytest.mark.parametrize(("fault", "sampling"), [(_believed, DRAWS), (_favored, PENALISED)], ids=["drawn", "penalized"])
+def test_a_verification_that_favors_drafts_is_found(
     pair: NativePair, monkeypatch: pytest.MonkeyPatch, fault: Callable[..., Verification], sampling: SamplingParams
 ) -> None:
     monkeypatch.setattr(generator, "verify", fault)

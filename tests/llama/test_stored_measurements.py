@@ -1,4 +1,4 @@
-"""What was learned survives, and a file that lies is measured anew."""
+"""What was learned survives, and a file that lies is measured again."""
 
 from __future__ import annotations
 

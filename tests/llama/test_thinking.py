@@ -47,7 +47,7 @@ def model(path: Path, template: str) -> PromptBuilder:
         (CHANNELS, AS_TRAINED, Begun("b"), "<|channel|>final<|message|>b", Place.ANSWER),
         (CHANNELS, OFF, Begun("b"), "<|channel|>final<|message|>b", Place.ANSWER),
         (CHANNELS, AS_TRAINED, Begun("", "hm"), "<|channel|>analysis<|message|>hm", Place.THINKING),
-        # What was thought already is gone on with, whatever is wished by now.
+        # What was thought already is gone on with, whatever is wished now.
         (CHANNELS, OFF, Begun("", "hm"), "<|channel|>analysis<|message|>hm", Place.THINKING),
         (
             CHANNELS,
@@ -61,7 +61,7 @@ def model(path: Path, template: str) -> PromptBuilder:
         (SWITCHED, OFF, None, "<think>\n\n</think>\n\n", Place.START),
         (SWITCHED, OFF, Begun("", "hm"), "<think>\nhm", Place.THINKING),
         ("{{ messages[0].content }}><think>\n", OFF, None, "<think>\n\n</think>\n\n", Place.START),
-        # Others are left alone: nobody knows whether they think.
+        # Others are left alone: no one knows whether they think.
         ("{{ messages[0].content }}>", OFF, None, "", Place.START),
         ("{{ messages[0].content }}>{{ '[THINK]'[:0] }}{{ '[/THINK]'[:0] }}", OFF, None, "", Place.START),
     ],
@@ -152,6 +152,6 @@ def test_an_answer_goes_on_behind_its_own_headers(tmp_path: Path) -> None:
     said = f"{header}hm<|end|><|start|>assistant<|channel|>final<|message|>b"
     known = (*first.tokens, *builder._model.tokenize(said, parse_special=True))
     again = builder.build(ASKED, Begun("by", "hm"), known).tokens
-    # The model's own header, which nobody else would write, is still there.
+    # The model's own header, which no one else would write, is still there.
     assert again[:-1] == known
     assert text_of(builder, again) == text_of(builder, first.tokens) + f"{said}y"

@@ -12,7 +12,7 @@ of its own, about half an hour on one core:
 The headers add what Vulkan's own have from 1.3.268 on (Debian 12 has 1.3.239), and nothing to newer ones. llama.cpp
 leaves software devices out unless `GGML_VK_VISIBLE_DEVICES` names them; to try one by hand:
 
-    GGML_VK_VISIBLE_DEVICES=0 tandem run --device Vulkan0 --max-tokens 8 "Name a colour."
+    GGML_VK_VISIBLE_DEVICES=0 tandem run --device Vulkan0 --max-tokens 8 "Name a color."
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def tandem(vulkan: Device) -> Tandem:
 
 
 def answer(tandem: Tandem, *flags: str) -> Any:
-    return tandem("run", "--temp", "0", "--max-tokens", "5", "--ctx", "512", *flags, "Name a colour.")
+    return tandem("run", "--temp", "0", "--max-tokens", "5", "--ctx", "512", *flags, "Name a color.")
 
 
 @pytest.mark.parametrize("layers", ["all", "10"])
@@ -124,7 +124,7 @@ def test_the_tokens_are_those_of_the_processor_but_for_near_ties(vulkan: Device,
     assert said["largest"] > 0
 
 
-def test_a_quantised_cache(tandem: Tandem, device: str) -> None:
+def test_a_quantized_cache(tandem: Tandem, device: str) -> None:
     assert answer(tandem, "--no-draft", "--device", device, "--kv-type", "q8_0")["text"]
 
 

@@ -34,7 +34,7 @@ Give = Callable[..., None]
 
 @pytest.fixture
 def rooms(monkeypatch: pytest.MonkeyPatch) -> Give:
-    """A function that gives this machine a card and main memory of so many GB."""
+    """A function that gives this machine a card and RAM of so many GB."""
 
     def give(main: float, card: float = 0.0) -> None:
         devices = (DeviceRoom("CUDA0", "gpu", "CUDA", int(card * GB)),) if card else ()
@@ -121,7 +121,7 @@ def _ways(hub: Options, here: Options) -> tuple[FitOption, ...]:
 
 def test_flags_that_cannot_be_meant_together_are_an_error(args: argparse.Namespace) -> None:
     with pytest.raises(AppError):
-        opener(read_options(args)).with_flags(("--pair", "nobody-knows-it"))
+        opener(read_options(args)).with_flags(("--pair", "no one-knows-it"))
 
 
 def test_no_draft_takes_the_place_of_what_was_said_about_drafts(args: argparse.Namespace) -> None:

@@ -206,6 +206,6 @@ def test_what_python_cannot_read_is_told(tmp_path: Path, value: str) -> None:
 
 
 def test_the_home_of_nobody_is_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    mine = catalog(tmp_path, '[pairs.mine]\ntarget = "~nobody-of-that-name/x.gguf"').get("mine")
+    mine = catalog(tmp_path, '[pairs.mine]\ntarget = "~no one-of-that-name/x.gguf"').get("mine")
 
-    assert mine.target == LocalModel(tmp_path / "~nobody-of-that-name" / "x.gguf")
+    assert mine.target == LocalModel(tmp_path / "~no one-of-that-name" / "x.gguf")

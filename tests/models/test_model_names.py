@@ -10,7 +10,7 @@ from app.cli.known_pairs import choose_pair
 from app.models.catalog import Catalog, shipped_file
 from app.models.gguf import GgufHeader
 from app.models.model_facts import model_facts
-from app.models.model_names import apart, file_type, known_as, quantisation
+from app.models.model_names import apart, file_type, known_as, quantization
 from app.models.pair_names import pair_texts, source_texts, title_of
 from app.models.source import HubModel, LocalModel
 
@@ -56,8 +56,8 @@ def test_a_file_type_is_spelled_as_in_file_names(name: str, spelled: str) -> Non
     ("name", "told"),
     [("Q4_K_M/big-q8_0.gguf", "Q8_0"), ("Q4_K_M/big.gguf", "Q4_K_M"), ("big-F16-Q4_0.gguf", "Q4_0"), ("big.gguf", "")],
 )
-def test_a_quantisation_is_told_last_in_the_file_name_or_else_by_the_folder(name: str, told: str) -> None:
-    assert quantisation(name) == told
+def test_a_quantization_is_told_last_in_the_file_name_or_else_by_the_folder(name: str, told: str) -> None:
+    assert quantization(name) == told
 
 
 def test_the_list_calls_a_pair_what_the_chat_and_the_checks_will_call_it() -> None:
@@ -75,7 +75,7 @@ def test_files_of_ones_own_are_called_after_themselves_not_after_their_folders()
     assert title_of(HubModel("owner/Big-7B-GGUF", quant="Q4_K_M"), None) == "Big-7B Q4_K_M"
 
 
-def test_a_draft_of_the_same_name_is_told_by_its_quantisation_or_its_file() -> None:
+def test_a_draft_of_the_same_name_is_told_by_its_quantization_or_its_file() -> None:
     target = LocalModel(Path("/a/Big-Q8_0.gguf"))
     assert source_texts(target, LocalModel(Path("/b/Big-Q2_K.gguf"))) == ("Big Q8_0", "Q2_K")
     assert source_texts(target, LocalModel(Path("/b/Big.Q8_0.gguf"))) == ("Big Q8_0", "Big.Q8_0.gguf")

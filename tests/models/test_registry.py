@@ -169,7 +169,7 @@ def test_an_entry_means_what_was_set_up_by_what_it_names_not_by_how(
         (HubModel("a/x", quant="Q8_0"), HubModel("a/x"), False),
     ],
 )
-def test_a_quantisation_means_the_file_that_has_it_and_nothing_named_means_only_itself(
+def test_a_quantization_means_the_file_that_has_it_and_nothing_named_means_only_itself(
     was: HubModel, now: HubModel, is_the_same: bool
 ) -> None:
     files = ModelOnDisk(Path("x-Q8_0.gguf"), 1, "a/x", "abc", ("x-Q8_0.gguf",))
@@ -236,7 +236,7 @@ def change(file: Path, line: str, instead: str) -> None:
 
 
 OF_NEWER = """
-[colours]
+[colors]
 draft = "teal"
 
 [pairs.newer.entry]
@@ -292,7 +292,7 @@ def test_what_a_newer_tandem_keeps_outlives_what_this_one_changes(tmp_path: Path
     registry.claim(tmp_path / "x.gguf")
     table = tomllib.loads(file.read_text(encoding="utf-8"))
 
-    assert table["colours"] == {"draft": "teal"}
+    assert table["colors"] == {"draft": "teal"}
     assert table["default"] == registry.read().default == "newer"
     assert table["pairs"]["newer"] == tomllib.loads(OF_NEWER)["pairs"]["newer"]
     assert table["pairs"]["one"]["target"]["checked"] == "today"

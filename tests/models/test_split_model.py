@@ -45,5 +45,5 @@ def test_of_a_split_model_only_the_parts_that_are_there_count(tmp_path: Path) ->
     assert parts_here(first) == [second]
     first.touch()
     assert parts_here(first) == parts_here(second) == [first, second]
-    # Whoever reads a whole one says that it is not there.
+    # Anyone who reads a whole one says that it is not there.
     assert parts_here(tmp_path / "m.gguf") == [tmp_path / "m.gguf"]

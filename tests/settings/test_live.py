@@ -189,7 +189,7 @@ def test_what_waits_for_the_models(file: SettingsFile) -> None:
     assert names(live) == ["draft.mode"]
 
 
-def test_flash_attention_and_a_quantised_cache(file: SettingsFile) -> None:
+def test_flash_attention_and_a_quantized_cache(file: SettingsFile) -> None:
     live = LiveSettings(file)
     live.set("model.flash_attn", "off")
     assert "needs flash attention" in live.refusal("model.kv_type", "q8_0")

@@ -64,7 +64,7 @@ def test_mistrals_take_it_as_a_part_of_the_message() -> None:
         (Thinking(wanted=False), "False,False,disabled,0,-,-"),
         (Thinking(effort="low"), "-,-,-,-,low,low"),
         (Thinking(wanted=True, effort="high"), "True,True,enabled,-,high,high"),
-        # Nobody thinks hard who does not think.
+        # No one thinks hard who does not think.
         (Thinking(wanted=False, effort="high"), "False,False,disabled,0,-,-"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Snapshots are SVG files, and are called so; nobody waits for a pace made for eyes."""
+"""Snapshots are SVG files, and are called so; no one waits for a pace made for eyes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ _PASSES = 20
 
 @pytest.fixture(scope="session", autouse=True)
 def parsed_once() -> Iterator[None]:
-    """Every program in these tests has the same styles; Textual parses all of them anew in each, several times."""
+    """Every program in these tests has the same styles; Textual parses all of them again in each, several times."""
     parse, known = Stylesheet._parse_rules, dict[Any, list[RuleSet]]()
 
     def parse_rules(self: Stylesheet, *source: Any, **more: Any) -> list[RuleSet]:

@@ -1,4 +1,4 @@
-"""What somebody sees who has never seen it, in a small window, or without colours."""
+"""What somebody sees who has never seen it, in a small window, or without colors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.ui.test_tokens import ROUND, says
 _WHO = "The target answers."
 
 
-async def test_an_empty_chat_says_what_the_colours_mean_and_where_to_go() -> None:
+async def test_an_empty_chat_says_what_the_colors_mean_and_where_to_go() -> None:
     async with open_chat() as chat:
         await chat.shows(_WHO)
         await chat.shows("f2   one prompt with and without the draft")
@@ -134,7 +134,7 @@ async def test_the_themes_begin_at_the_one_that_is_worn_until_another_is_looked_
         await chat.until(lambda: themes.option_count == 1 and themes.highlighted == 0)
 
 
-async def test_a_narrow_header_spares_the_quantisation_and_keeps_both_names() -> None:
+async def test_a_narrow_header_spares_the_quantization_and_keeps_both_names() -> None:
     async with open_chat(size=(54, 20)) as chat:
         await chat.shows("Qwen2.5-Coder-32B-Instruct + 0.5B")
         assert "Q4_K_M" not in chat.rows[0]
@@ -177,12 +177,12 @@ async def test_a_low_window_has_the_answer_and_what_became_of_a_round() -> None:
 async def test_the_smallest_window_shows_why_there_is_no_answer() -> None:
     async with open_chat(size=(24, 5)) as chat:
         await chat.send("go")
-        chat.engine.fails(AppError("It is broken.", "Mend it."))
-        await chat.shows("Mend it.")
+        chat.engine.fails(AppError("It is broken.", "Fix it."))
+        await chat.shows("Fix it.")
         assert "It is broken." in chat.text
 
 
-def test_without_colours_the_targets_tokens_are_told_by_their_shape() -> None:
+def test_without_colors_the_targets_tokens_are_told_by_their_shape() -> None:
     document = TokenDocument(COLORLESS)
     document.append([("drafted", Origin.DRAFT), (" own", Origin.TARGET)])
     (row,) = document.open

@@ -17,15 +17,15 @@ from app.engine.types import Origin
 from app.models.pair_info import ModelInfo
 from app.ui.event_dispatcher import Pace
 from app.ui.event_queue import Batch, EventQueue
-from app.ui.names import draft_name, draft_text, model_name, quantisation
+from app.ui.names import draft_name, draft_text, model_name, quantization
 from app.ui.terminal.stderr_guard import guarded_stderr
 from app.ui.text import sparkline, tokens
 from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
 from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET
 
 
-def model(file: str, quantisation: str = "Q8_0", name: str = "From Inside") -> ModelInfo:
-    return ModelInfo(name, file, quantisation, 1, 1)
+def model(file: str, quantization: str = "Q8_0", name: str = "From Inside") -> ModelInfo:
+    return ModelInfo(name, file, quantization, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -49,19 +49,19 @@ def test_a_model_is_called_after_its_file(file: str, name: str) -> None:
     ("native", "shown"),
     [("Q4_K - Medium", "Q4_K_M"), ("Q3_K - Small", "Q3_K_S"), ("Q2_K - Medium", "Q2_K"), ("Q8_0", "Q8_0")],
 )
-def test_quantisations_are_spelt_as_in_file_names(native: str, shown: str) -> None:
-    assert quantisation(model("x.gguf", native)) == shown
+def test_quantizations_are_spelt_as_in_file_names(native: str, shown: str) -> None:
+    assert quantization(model("x.gguf", native)) == shown
 
 
 def test_a_draft_is_called_by_what_differs() -> None:
     assert draft_name(TARGET, DRAFT) == "0.5B"
-    assert draft_name(TARGET, replace(TARGET, quantisation="Q2_K - Medium")) == ""
+    assert draft_name(TARGET, replace(TARGET, quantization="Q2_K - Medium")) == ""
     assert draft_name(TARGET, model("Other-1B-Q8_0.gguf")) == "Other-1B"
 
 
 def test_a_draft_that_is_called_like_its_target_is_told_from_it_all_the_same() -> None:
-    assert draft_text(TARGET, DRAFT) == f"0.5B {quantisation(DRAFT)}"
-    assert draft_text(TARGET, replace(TARGET, quantisation="Q2_K - Medium")) == "Q2_K"
+    assert draft_text(TARGET, DRAFT) == f"0.5B {quantization(DRAFT)}"
+    assert draft_text(TARGET, replace(TARGET, quantization="Q2_K - Medium")) == "Q2_K"
     twin = replace(TARGET, file=TARGET.file.replace("-Q", ".imatrix-Q"))
     assert model_name(twin) != model_name(TARGET) or draft_text(TARGET, twin) == twin.file
     assert draft_text(TARGET, TARGET) == "the same file"

@@ -163,7 +163,7 @@ def test_a_line_is_cut_between_words(room: int, said: str) -> None:
     assert cut(Content("one two three"), room).plain == said
 
 
-def test_what_is_cut_keeps_its_colours() -> None:
+def test_what_is_cut_keeps_its_colors() -> None:
     assert cut(Content.assemble(("one ", "bold"), "two three"), 9).spans == Content.styled("one ", "bold").spans
     assert cut(Content.styled("one two three", "bold"), 9).spans == Content.styled("one two…", "bold").spans
 

@@ -39,8 +39,8 @@ def says(chat: Chat, *tokens: tuple[str, Origin], details: StepDetails | None = 
     chat.engine.emit(Step(len(chat.engine.requests), segments, STATS, None, details))
 
 
-def colours(chat: Chat) -> list[tuple[str, str]]:
-    """Every coloured run of the token view, top to bottom."""
+def colors(chat: Chat) -> list[tuple[str, str]]:
+    """Every colored run of the token view, top to bottom."""
     found = []
     for view in chat.screen.query(TokenView):
         for row in view.rows:
@@ -49,7 +49,7 @@ def colours(chat: Chat) -> list[tuple[str, str]]:
     return found
 
 
-async def test_f3_colours_tokens_while_they_come_and_goes_back() -> None:
+async def test_f3_colors_tokens_while_they_come_and_goes_back() -> None:
     async with open_chat() as chat:
         await chat.send("go")
         says(chat, ("The **big", D), ("** one", T))
@@ -59,7 +59,7 @@ async def test_f3_colours_tokens_while_they_come_and_goes_back() -> None:
         await chat.shows("The **big** one")
         says(chat, (" ran\n", D), ("off", T))
         await chat.shows("ran⏎")
-        assert colours(chat) == [
+        assert colors(chat) == [
             ("The **big", "$draft"), ("** one", "$target"), (" ran⏎", "$draft"), ("off", "$target")
         ]  # fmt: skip
         await chat.pilot.press("f3")
@@ -73,7 +73,7 @@ async def test_tokens_of_the_draft_model_and_of_n_grams_look_different() -> None
         await chat.send("go")
         says(chat, ("one", D), (" two", N), (" three", T))
         await chat.shows("one two three")
-        assert colours(chat) == [("one", "$draft"), (" two", "underline $draft"), (" three", "$target")]
+        assert colors(chat) == [("one", "$draft"), (" two", "underline $draft"), (" three", "$target")]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ async def test_an_answer_that_begins_while_tokens_are_shown_shows_them_too() -> 
         await chat.send("go")
         says(chat, ("Say `x`", T))
         await chat.shows("Say `x`")
-        assert colours(chat) == [("Say `x`", "$target")]
+        assert colors(chat) == [("Say `x`", "$target")]
 
 
 async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> None:
@@ -144,7 +144,7 @@ async def test_left_and_right_step_through_the_rounds_and_leave_what_is_typed_al
 async def test_the_rounds_of_an_answer_that_has_ended_are_there_and_the_key_that_leaves(size: tuple[int, int]) -> None:
     async with open_chat(size=size) as chat:
         await chat.send("go")
-        assert chat.engine.requests[-1].with_details, "an engine tells rounds to nobody else"
+        assert chat.engine.requests[-1].with_details, "an engine tells rounds to no one else"
         for number in (1, 2):
             unseen = replace(ROUND, number=number, chosen=(), declined=None)
             says(chat, (f"{number} ", D), details=unseen)

@@ -1,4 +1,4 @@
-"""The chat over an engine process that hears nothing: it is the user's all the same."""
+"""The chat over an engine process that hears nothing: it is the user's still."""
 
 from __future__ import annotations
 

@@ -376,7 +376,7 @@ class TestFailedComputation:
         harness.until(Finished, Failed)
         assert harness.worker.close(30)
         assert pairs[2].closed
-        assert pairs[2].drafter is not None, "the pair that was opened anew begins anew"
+        assert pairs[2].drafter is not None, "the pair that was opened again begins again"
 
     @pytest.mark.parametrize(("n_good", "is_loaded_anew"), [(7, False), (8, True)])
     def test_of_the_draft_long_ago_is_forgotten(self, harness: Harness, n_good: int, is_loaded_anew: bool) -> None:
@@ -533,7 +533,7 @@ class TestAutomatic:
         ("can_draft", "drafting", "why"),
         [
             (False, AutoDraft(), "rejected drafts could not be taken back here"),
-            (True, AutoDraft(lookup=False), "there is no draft model, and look-up was left out"),
+            (True, AutoDraft(lookup=False), "there is no draft model, and n-gram drafting was left out"),
             (True, DraftParams(), "there is no draft model"),
         ],
     )

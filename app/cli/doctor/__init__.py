@@ -1,1 +1,1 @@
-"""`tandem doctor`: what this machine has, what is wrong, and what mends it."""
+"""`tandem doctor`: what this machine has, what is wrong, and what fixes it."""

@@ -66,9 +66,9 @@ def doctor(args: argparse.Namespace) -> int:
         print(json.dumps(as_json(facts, sections, state, pair, causes, summary(facts, sections)[0])))
     else:
         columns = min(facts.terminal.columns or _WIDEST, _WIDEST)
-        colour = facts.terminal.live and facts.terminal.colours > 0 and obeys_codes()
+        color = facts.terminal.live and facts.terminal.colors > 0 and obeys_codes()
         print(*map(printable, summary(facts, sections)), "", sep="\n")
-        print("\n".join(render(sections, columns=columns, colour=colour)))
+        print("\n".join(render(sections, columns=columns, color=color)))
     return 1 if state == "problem" else 0
 
 

@@ -19,26 +19,26 @@ _BOLD, _RESET = "\x1b[1m", "\x1b[0m"
 _COMMAND = "  "
 
 
-def render(sections: Sequence[Section], *, columns: int, colour: bool) -> list[str]:
+def render(sections: Sequence[Section], *, columns: int, color: bool) -> list[str]:
     """The sections as lines of text.
 
     Args:
         sections: What to print.
         columns: Width; commands are longer where they must be.
-        colour: Whether to colour states and headings.
+        color: Whether to color states and headings.
     """
     out: list[str] = []
     for section in sections:
         if section.lines:
             out += [""] if out else []
-            out.append(_heading(section, columns, colour=colour))
+            out.append(_heading(section, columns, color=color))
             for line in section.lines:
-                out += _rows(line, columns, section, colour=colour)
+                out += _rows(line, columns, section, color=color)
     return [line.rstrip() for line in out]
 
 
-def _heading(section: Section, columns: int, *, colour: bool) -> str:
-    on, off = (_BOLD, _RESET) if colour else ("", "")
+def _heading(section: Section, columns: int, *, color: bool) -> str:
+    on, off = (_BOLD, _RESET) if color else ("", "")
     title = section.title
     if section.other and columns >= _LEAST_FOR_TWO:
         left = _left(columns)
@@ -46,7 +46,7 @@ def _heading(section: Section, columns: int, *, colour: bool) -> str:
     return f"{'':{_STATE}}{on}{title}{f', and {section.other}' if section.other else ''}{off}"
 
 
-def _rows(line: Line, columns: int, section: Section, *, colour: bool) -> list[str]:
+def _rows(line: Line, columns: int, section: Section, *, color: bool) -> list[str]:
     room = columns - _STATE - _LABEL
     text, other = printable(line.text), printable(line.other)
     if section.other and columns >= _LEAST_FOR_TWO:
@@ -59,7 +59,7 @@ def _rows(line: Line, columns: int, section: Section, *, colour: bool) -> list[s
     for hint in line.hint:
         clean = printable(hint)
         body += [clean] if hint.startswith(_COMMAND) else _wrap(clean, room)
-    on, off = (_COLOURS[line.state], _RESET) if colour else ("", "")
+    on, off = (_COLOURS[line.state], _RESET) if color else ("", "")
     first = f"{on}{line.state:{_STATE}}{off}{line.label:{_LABEL}}"
     indent = " " * (_STATE + _LABEL)
     return [(indent if i else first) + row for i, row in enumerate(body or [""])]

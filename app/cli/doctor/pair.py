@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from app.llama.pair_params import PairParams
 
 _NOT_FITTED = (
-    "fit is off: llama.cpp places the layers by itself, and nobody counts the memory before. The places and figures "
+    "fit is off: llama.cpp places the layers by itself, and no one counts the memory before. The places and figures "
     "here are those that fit = auto would give."
 )
 

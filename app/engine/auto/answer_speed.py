@@ -97,7 +97,7 @@ class AnswerSpeed:
 
     @property
     def measured(self) -> bool:
-        """Whether the time without drafts was measured in this answer, and not long ago."""
+        """Return whether the time without drafts was measured in this answer, and not long ago."""
         return bool(self._singles) and self.n_steps - self._singles[-1][0] <= _RECENTLY
 
     @property

@@ -74,7 +74,7 @@ class Attribution:
 
     @property
     def knows_context(self) -> bool:
-        """Whether the cost of a cached token is known."""
+        """Return whether the cost of a cached token is known."""
         return self._was_known or self._covariance[_NARROW_CELL][_NARROW_CELL] < _SURE**2 * self._at_first
 
     def doubt_speed(self, surprise: float) -> None:

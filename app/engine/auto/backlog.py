@@ -59,7 +59,7 @@ class Backlog:
 
     @property
     def is_worth_reading(self) -> bool:
-        """Whether drafts are likely to save more than reading costs, or reading costs next to nothing."""
+        """Return whether drafts are likely to save more than reading costs, or reading costs next to nothing."""
         ahead = min(self._most_tokens - self._n_tokens, max(_USUAL_ANSWER, self._n_tokens))
         # As many tokens as were answered without drafts are likely to come: a document is asked about several times.
         likely = _STAKE * self._gain * max(ahead, self._statistics.n_without)

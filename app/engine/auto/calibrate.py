@@ -15,15 +15,15 @@ QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, 64)
 """The widths that are worth measuring, every small one and both sides of the steps that kernels are known to have, in
 the order in which they are measured when time may run out: the ends of likely steps first."""
 _WITHIN_STEP = 3
-"""Rows that come before many where the second row is dear. Kernels that take four at once make three dearer than four,
-and whoever guesses three between two and four drafts two tokens at a loss.
+"""Batch size that is measured early if a second token is expensive: kernels that take four at once make three cost more
+than four, and an interpolated cost would let drafts of two lose.
 
 In replays of 40 answers of 64 tokens without a draft model, 4 and 8 lost over 2% on two such machines without it, 2 and
 1 with it, and no more where it took the time that 32 rows would have taken.
 """
 _OUTLINE = (2, 4, 8, _WITHIN_STEP, 16, 32)
-"""Widths that are measured once before any is measured again. The cost of still wider ones is reckoned from the widest
-of them, and look-up drafts as many tokens where earlier text comes again."""
+"""Widths that are measured once before any is measured again. The cost of still wider ones is estimated from the widest
+of them, and n-gram drafting drafts as many tokens where earlier text comes again."""
 ESSENTIAL = frozenset((1, 2, 4, 8))
 """Widths that are measured whatever it takes: a guess from two rows would decide against drafting for good.
 

@@ -170,12 +170,12 @@ class Ledger:
 
     @property
     def allows_any(self) -> bool:
-        """Whether any draft may be submitted."""
+        """Return whether any draft may be submitted."""
         return self.balance > -self.RESERVE
 
     @property
     def allows_model(self) -> bool:
-        """Whether the draft model may take part."""
+        """Return whether the draft model may take part."""
         return not self.blocked
 
     @property

@@ -1,4 +1,4 @@
-"""What automatic drafting has learned about a pair."""
+"""Statistics that automatic drafting has learned about a pair."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class PairStatistics:
 
     @property
     def was_slowed(self) -> bool:
-        """Whether other programs slowed the calibration down."""
+        """Return whether other programs slowed the calibration down."""
         slowed = self.measured_ns > self.SLOWED * self.costs.target_ns(1, 0)
         return slowed and self.n_recalibrated < self.MOST_RECALIBRATED
 

@@ -1,4 +1,4 @@
-"""What automatic drafting says about itself: the source of a step's draft, and why."""
+"""Reasons: the source of a step's draft, and why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHECKING: Reason = ("off", "one token without a draft, to measure the speedup")
 
 @dataclass(slots=True)
 class Attempt:
-    """What was tried in one step.
+    """One step of automatic drafting.
 
     Attributes:
         proposal: The draft, and what was drafted but not submitted.

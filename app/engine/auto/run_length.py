@@ -1,4 +1,4 @@
-"""How far the draft model may run ahead in this answer, and how often it stays right."""
+"""Limit the draft length in this answer, and learn how often drafts stay right."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RunLength:
 
     @property
     def is_known(self) -> bool:
-        """Whether most of `survival` was seen in this answer."""
+        """Return whether most of `survival` was seen in this answer."""
         return self._judged >= 2 * _PRIOR[1]
 
     def observe_token(self, *, accepted: bool) -> None:

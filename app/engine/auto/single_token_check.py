@@ -27,7 +27,7 @@ class SingleTokenCheck:
 
     @property
     def is_due(self) -> bool:
-        """Whether the next step should be a single token."""
+        """Return whether the next step should be a single token."""
         return self.waited >= self.EVERY
 
     def observe(self, ns: float, expected_ns: float) -> float:

@@ -18,7 +18,7 @@ _CONTEXT = 512
 _AGREE = 1.1
 """Two measurements that differ by a larger factor are followed by a third."""
 _SLOW = 0.05
-"""A single row that takes a larger share of the budget is timed once, not anew for every width: what a change of the
+"""A single row that takes a larger share of the budget is timed once, not again for every width: what a change of the
 machine's speed spoils is less than the wait for more of them."""
 _SOON = 0.02
 """Share of the budget. While the draft model would take less to read a piece of a prompt twice as long, that is timed
@@ -30,7 +30,7 @@ _ODD, _SURE = 0.75, 3
 _FLAT = 1.5
 """Where no width takes so many times what a single row does, all may have waited for something else."""
 _STEEP = 1.5
-"""Single rows that two take where a second one is dear: it costs more than half of the first."""
+"""Single rows that two take where a second one is expensive: it costs more than half of the first."""
 _WARM = 0.9
 _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
@@ -53,7 +53,7 @@ class Stopwatch:
         clock: Monotonic nanoseconds.
         budget_ns: See below.
         cancelled: Looked at before every batch.
-        doubts: Whether a dear single row is given up as soon as others refute it.
+        doubts: Whether an expensive single row is given up as soon as others refute it.
 
     Attributes:
         budget_ns: What all may take from when the weights are in memory.
@@ -140,7 +140,7 @@ class Stopwatch:
         return row_ns > _SLOW * self.budget_ns
 
     def _hold_against(self, share: float) -> None:
-        """Hold what a batch took, in single rows, against the only one that was timed, where that is dear."""
+        """Hold what a batch took, in single rows, against the only one that was timed, where that is expensive."""
         if self._is_slow and self._doubts and _SLOWED * share < 1.0:
             raise SlowedError
 
@@ -175,7 +175,7 @@ class Stopwatch:
 
     @property
     def is_steep(self) -> bool:
-        """Whether a second token costs more than half of the first."""
+        """Return whether a second token costs more than half of the first."""
         return self.settled().get(2, 1.0) > _STEEP
 
     def is_odd(self, width: int) -> bool:
@@ -190,8 +190,7 @@ class Stopwatch:
     def look(self, width: int, *, times: int) -> None:
         """Time a width.
 
-        One that is thought dear is never tried, and one that is thought cheap is always taken, so its measurement must
-        not rest on one unlucky moment.
+        A size measured as expensive is never tried, so one disturbed moment must not decide.
 
         Args:
             width: Rows.

@@ -36,7 +36,7 @@ class ThreadTimes:
 
     Attributes:
         generation: Nanoseconds of one token, by the number of threads.
-        prompt: Nanoseconds of one token of a prompt, likewise.
+        prompt: Nanoseconds of one token of a prompt, the same.
     """
 
     generation: Mapping[int, float]

@@ -118,7 +118,7 @@ class ReasoningSplitter:
 
     @property
     def holds(self) -> bool:
-        """Whether text waits for more, or a mark of the answer must still come."""
+        """Return whether text waits for more, or a mark of the answer must still come."""
         return bool(self._held) or (self.place is Place.START and self._has_passed_mark)
 
     def name(self, half: str, text: str) -> None:
@@ -288,6 +288,6 @@ def _has_token(text: str) -> bool:
 
 
 def _first(text: str, marks: Iterable[str]) -> tuple[int, str] | None:
-    """Where the first of some marks stands, and which; of two at one place the longer one."""
+    """Return where the first of some marks stands, and which; of two at one place the longer one."""
     found = [(at, -len(mark), mark) for mark in marks if (at := text.find(mark)) >= 0]
     return (min(found)[0], min(found)[2]) if found else None

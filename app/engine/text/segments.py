@@ -79,6 +79,6 @@ class StopScanner:
         return ready
 
     def flush(self) -> list[Segment]:
-        """What was held back, when no more text follows."""
+        """Return what was held back, when no more text follows."""
         held, self._held = self._held, []
         return held

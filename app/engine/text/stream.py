@@ -41,22 +41,22 @@ class TextStream:
 
     @property
     def stopped(self) -> bool:
-        """Whether a stop string was reached."""
+        """Return whether a stop string was reached."""
         return self._ends.stopped or self._stops.stopped
 
     @property
     def place(self) -> Place:
-        """Where in the answer the text is."""
+        """Return where in the answer the text is."""
         return self._reasoning.place
 
     @property
     def marked(self) -> bool:
-        """Whether the last mark that was passed begins the answer."""
+        """Return whether the last mark that was passed begins the answer."""
         return self._reasoning.marked
 
     @property
     def holds(self) -> bool:
-        """Whether part of a character or of a mark waits for what follows it."""
+        """Return whether part of a character or of a mark waits for what follows it."""
         return bool(self._decoder.getstate()[0]) or self._reasoning.holds
 
     def push(self, piece: bytes, origin: Origin, token: int | None = None) -> list[Segment]:

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
 
 _FAST = "Apple"
-"""The maker of graphics that share main memory and are layers' first choice all the same, also beside remote cards."""
+"""The maker of graphics that share RAM and are layers' first choice still, also beside remote cards."""
 
 
 def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, ...]:
-    """Main memory, and every graphics processor that this build can use; only where there is one is a child asked.
+    """RAM, and every graphics processor that this build can use; only where there is one is a child asked.
 
     Args:
         devices: From `app.llama.probe.probe`, if that was asked already.
@@ -40,7 +40,7 @@ def memory_rooms(devices: Sequence[Listed] | None = None) -> tuple[DeviceRoom, .
 
 
 def _asked(available: int) -> Sequence[Listed]:
-    """What a child lists, where this build says that it can use more than the processor."""
+    """Return what a child lists, where this build says that it can use more than the processor."""
     from app.llama import library
     from app.llama.probe import probe
 

@@ -1,4 +1,4 @@
-"""That a pair does not fit, with the ways out; importing this looks at no machine and no library."""
+"""Error for a pair that does not fit, with options."""
 
 from __future__ import annotations
 

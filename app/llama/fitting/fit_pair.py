@@ -68,7 +68,7 @@ def refusal(found: Fitting, pairs: Sequence[Pair], message: str = "") -> DoesNot
     target, draft = found.target, found.draft
     names = f"{target.name} with {draft.name}" if draft is not None else target.name
     where = "; ".join(
-        f"{memory_size(load.need_bytes)} {'in main memory' if load.device == MAIN else f'on {load.device}'}, where "
+        f"{memory_size(load.need_bytes)} {'in RAM' if load.device == MAIN else f'on {load.device}'}, where "
         f"{memory_size(load.room_bytes)} are free for it"
         for load in found.plan.loads
         if load.lacking
@@ -76,7 +76,7 @@ def refusal(found: Fitting, pairs: Sequence[Pair], message: str = "") -> DoesNot
     ways = found.offers(pairs)
     return DoesNotFitError(
         message or f"{names} does not fit: it takes {where}.",
-        _INDENT.join(["Take one of these, or load it all the same with --fit off:", *map(offer_line, ways)]),
+        _INDENT.join(["Take one of these, or load it still with --fit off:", *map(offer_line, ways)]),
         ways,
     )
 
@@ -90,7 +90,7 @@ def offer_line(offer: Offer) -> str:
 
 
 def _all_known(params: PairParams) -> bool:
-    """Whether llama.cpp has survived these files before."""
+    """Return whether llama.cpp has survived these files before."""
     from app.llama.canary import Survivors
 
     survivors = Survivors(params.survivors_file)

@@ -13,7 +13,7 @@ from app.models.pair_info import PairInfo
 def held(pair: PairInfo | None) -> Mapping[str, int]:
     """Bytes that a pair holds of each device, as it was counted before it was loaded.
 
-    Of main memory only what nobody else could have while it is loaded: weights that are mapped from their files count
+    Of RAM only what no one else could have while it is loaded: weights that are mapped from their files count
     as available for the system already.
 
     Args:

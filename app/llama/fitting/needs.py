@@ -1,4 +1,4 @@
-"""What the models of a pair take of a machine's memory, by their headers and by llama.cpp's own reckoning."""
+"""Estimate the memory of a pair, from headers and from llama.cpp."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def needs(params: PairParams, sources: Sequence[ModelSource | None]) -> tuple[ModelMemory, ModelMemory | None]:
-    """What target and draft take, by their headers.
+    """Return what target and draft take, by their headers.
 
     Args:
         params: What is to be loaded.
@@ -55,7 +55,7 @@ def need_of(params: PairParams, path: Path, source: ModelSource | None, n_ctx: i
 def measured_needs(
     params: PairParams, target: ModelMemory, draft: ModelMemory | None
 ) -> tuple[ModelMemory, ModelMemory | None]:
-    """The needs by llama.cpp's own reckoning, where that can be had."""
+    """The needs by llama.cpp's own estimate, where that can be had."""
     from app.llama.canary import Survivors
     from app.llama.footprint import measure
 

@@ -1,4 +1,4 @@
-"""How much memory there is for models, and the machine in one line; both name what is left after the reserve."""
+"""Memory available for models, after the reserve."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _CARDS = ("gpu", "igpu")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where models would go on this machine.
+    """Devices and memory for models on this machine.
 
     Attributes:
-        room: Of the graphics cards that this build of llama.cpp can use, or else of main memory.
+        room: Of the GPUs that this build of llama.cpp can use, or else of RAM.
         line: The machine in one line.
     """
 
@@ -49,7 +49,7 @@ def place(held: Mapping[str, int] | None = None, *, with_speed: bool = True) -> 
     devices: tuple[Device, ...] = ()
     only_processor = computes_on_processors_only()
     if not only_processor:
-        # What is wrong with the library is `tandem doctor`'s to say; a proposal for main memory is still right.
+        # What is wrong with the library is `tandem doctor`'s to say; a proposal for RAM is still right.
         with suppress(AppError):
             _, devices = probe(machine.ram_available)
     devices = tuple(_with_held(device, held.get(device.name.lower(), 0)) for device in devices)
@@ -58,7 +58,7 @@ def place(held: Mapping[str, int] | None = None, *, with_speed: bool = True) -> 
 
 
 def _with_held(device: Device, held: int) -> Device:
-    """A card that has got its memory back; what is given back to main memory was counted there."""
+    """A card that has got its memory back; what is given back to RAM was counted there."""
     if device.kind not in _CARDS:
         return device
     free = device.free_bytes + held
@@ -79,7 +79,7 @@ def _room(machine: Machine, devices: tuple[Device, ...], *, measured: bool) -> R
 def _cards(devices: tuple[Device, ...]) -> list[Device]:
     """The cards that models go to: llama.cpp spreads one over cards of one kind; those of two are not added up.
 
-    Graphics that share main memory count where there is no other card.
+    Graphics that share RAM count where there is no other card.
     """
     cards = next(filter(None, ([d for d in devices if d.kind == kind] for kind in _CARDS)), [])
     backends = Counter(card.backend for card in cards).most_common(1)

@@ -1,4 +1,4 @@
-"""How fast this machine reads weights, measured once and remembered.
+"""Measured memory bandwidth of this machine.
 
 Two looks at the same list must not disagree, and a moment in which something else runs must not decide which pairs
 are called slow. So a measurement holds for long if nothing disturbed it, for an hour if something did, and a new one
@@ -37,7 +37,7 @@ class Remembered:
     at: float
 
     def holds(self, now: float) -> bool:
-        """Whether it is still believed; one of the future, by a clock that was set back, is not."""
+        """Return whether it is still believed; one of the future, by a clock that was set back, is not."""
         return 0 <= now - self.at < (_ALONE_S if self.found.alone else _DISTURBED_S)
 
 
@@ -51,7 +51,7 @@ def weights_per_second(
     measure: Callable[[int], Throughput | None] = probe_throughput,
     clock: Callable[[], float] = time.time,
 ) -> Throughput | None:
-    """How fast weights are computed with, as it was measured for this build on this machine.
+    """Return how fast weights are computed with, as it was measured for this build on this machine.
 
     Args:
         build: The identity of the installed llama.cpp.
@@ -77,7 +77,7 @@ def weights_per_second(
 
 
 def _settled(old: Throughput | None, new: Throughput | None) -> Throughput | None:
-    """What to believe now that it was measured again."""
+    """Return what to believe now that it was measured again."""
     if old is None or new is None:
         return new or old
     ratio = new.bytes_per_s / old.bytes_per_s

@@ -34,7 +34,7 @@ class Fitting:
         target: What the target takes.
         draft: What the draft takes, or None.
         rooms: What there is.
-        measured: Whether llama.cpp itself reckoned the figures of both, not the headers' arithmetic.
+        measured: Whether llama.cpp itself estimated the figures of both, not the headers' arithmetic.
     """
 
     params: PairParams
@@ -57,7 +57,7 @@ class Fitting:
         )
 
     def holds(self, target: ModelMemory, draft: ModelMemory | None) -> bool:
-        """Whether models that take this much would fit in the same rooms, asked for as these were."""
+        """Return whether models that take this much would fit in the same rooms, asked for as these were."""
         return plan(target, draft, self.rooms, _wishes(self.params)).fits
 
     @property

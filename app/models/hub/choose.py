@@ -1,4 +1,4 @@
-"""Which file of a repository is meant: quantisations as people write them, split models as one.
+"""Choose a file of a repository by its quantization.
 
 Pure: it works on names and sizes.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from app.core.errors import HubError
-from app.models.model_names import plain, quantisation
+from app.models.model_names import plain, quantization
 from app.models.source import HubModel
 from app.models.split_model import part_of
 
@@ -19,9 +19,9 @@ _NOT_A_MODEL = re.compile(
     r"(^|[/._-])(mmproj|imatrix|mtp|eagle3?|dflash|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE
 )
 PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
-"""Quantisations in the order they are taken when none is named: most quality for the memory first."""
+"""Quantizations in the order they are taken when none is named: most quality for the memory first."""
 DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
-"""A draft is small anyway, and what its quantisation saves in time it loses in acceptance."""
+"""A draft is small anyway, and what its quantization saves in time it loses in acceptance."""
 _SHOWN = 12
 _COMPARED = 200
 """Names that are looked at for the nearest one, each of which takes a millisecond; real repositories have fewer."""
@@ -49,7 +49,7 @@ class ModelFiles:
     """One model of a repository: one file, or all parts of a split one, in order.
 
     Attributes:
-        quant: Quantisation by its name; "" where the name does not say.
+        quant: Quantization by its name; "" where the name does not say.
         files: First part first.
     """
 
@@ -76,11 +76,11 @@ def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
         if split := part_of(file.path):
             parts.setdefault((split.stem, split.n_parts), {})[split.number] = file
         else:
-            whole.append(ModelFiles(quantisation(file.path), (file,)))
+            whole.append(ModelFiles(quantization(file.path), (file,)))
     for (stem, n), found in parts.items():
         # Counted first: a name may claim 99,999 parts, and as many names may.
         if len(found) == n and sorted(found) == list(range(1, n + 1)):
-            whole.append(ModelFiles(quantisation(stem), tuple(found[i] for i in range(1, n + 1))))
+            whole.append(ModelFiles(quantization(stem), tuple(found[i] for i in range(1, n + 1))))
     return sorted(whole, key=lambda model: (model.size, model.name))
 
 
@@ -90,7 +90,7 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
     Args:
         source: What was asked for.
         files: All files of its repository.
-        draft: Whether it is to be a draft; decides the quantisation if none is named.
+        draft: Whether it is to be a draft; decides the quantization if none is named.
 
     Raises:
         HubError: There is none, or more than one; it names the nearest. Or it is not what the source knows of it.
@@ -99,7 +99,7 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
 
 
 def _as_known(source: HubModel, found: ModelFiles) -> ModelFiles:
-    """What was found, if it is what the source knows of it; with the source's checksum where the hub tells none.
+    """Return what was found, if it is what the source knows of it; with the source's checksum where the hub tells none.
 
     A size is what people may round, and tells only what a download will take.
     """
@@ -145,7 +145,7 @@ def _by_file(source: HubModel, models: Sequence[ModelFiles], files: Sequence[Rem
     if named := [file for file in files if file.path == wanted]:
         if split := part_of(wanted):
             raise _incomplete(source, wanted, split.n_parts, models)
-        return ModelFiles(quantisation(wanted), (named[0],))
+        return ModelFiles(quantization(wanted), (named[0],))
     names = [model.name for model in models[:_COMPARED]]
     close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.4)
     raise HubError(
@@ -170,16 +170,16 @@ def _by_quant(source: HubModel, models: Sequence[ModelFiles], files: Sequence[Re
         same = [model for model in models if wanted in plain(model.name.rsplit("/", 1)[-1])]
     if not same:
         for file in files:
-            if (split := part_of(file.path)) and plain(quantisation(split.stem)) == wanted:
+            if (split := part_of(file.path)) and plain(quantization(split.stem)) == wanted:
                 raise _incomplete(source, file.path, split.n_parts, models)
-        raise HubError(f"{source.repo} has no quantisation {source.quant}.", f"It has {_list(models)}.")
+        raise HubError(f"{source.repo} has no quantization {source.quant}.", f"It has {_list(models)}.")
     return _only(source, same)
 
 
 def _only(source: HubModel, same: Sequence[ModelFiles]) -> ModelFiles:
     if len(same) == 1:
         return same[0]
-    # Two copies of one quantisation, say whole and split, are one choice; two models are not.
+    # Two copies of one quantization, say whole and split, are one choice; two models are not.
     if len({_stem(model.name) for model in same}) == 1:
         return min(same, key=lambda model: len(model.files))
     names = ", ".join(model.name for model in same[:_SHOWN])

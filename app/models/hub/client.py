@@ -44,7 +44,7 @@ class Repository:
         name: `owner/name`.
         commit: The revision asked for, as a commit.
         files: Its files, without impossible names.
-        licence: Its identifier, or "".
+        license: Its identifier, or "".
         gated: Its terms must be accepted first.
     """
 

@@ -53,7 +53,7 @@ def read_remote_header(
         with suppress(ModelFileError):
             return read_header(here, tensors=True)
     beginning, has_begun = _Beginning(file, _LARGEST_KEPT), False
-    # Nobody has checked yet what lies there; the hub has the true bytes.
+    # No one has checked yet what lies there; the hub has the true bytes.
     with suppress(HeaderError):
         if (header := beginning.take_what_came(repo)) is not None:
             return header
@@ -122,7 +122,7 @@ class _Beginning:
 
 
 class _Reading:
-    """What a header lacks, on its way through the network, request after request.
+    """Read a header by range requests.
 
     Args:
         repo: The repository.

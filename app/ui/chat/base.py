@@ -73,7 +73,7 @@ class ChatBase(Screen[None]):
 
     @property
     def has_pairs(self) -> bool:
-        """Whether there are pairs to choose from."""
+        """Return whether there are pairs to choose from."""
         return self._pairs is not None
 
     def roomier_pair(self, n_tokens: int) -> PairCard | None:

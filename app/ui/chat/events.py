@@ -44,7 +44,7 @@ class ChatEvents:
         return self._session.expects_events
 
     def expects(self, event: Event) -> bool:
-        """Whether an event belongs to this chat as it is now."""
+        """Return whether an event belongs to this chat as it is now."""
         return self._session.expects(event)
 
     def rest(self, next_s: float) -> None:
@@ -172,5 +172,5 @@ class ChatEvents:
 
     @property
     def _is_idle(self) -> bool:
-        """Whether the user types nothing, so that the ways out may take the keys."""
+        """Return whether the user types nothing, so that the ways out may take the keys."""
         return not self._screen.prompt.text and self._screen.focused in (None, self._screen.prompt)

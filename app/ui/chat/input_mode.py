@@ -47,7 +47,7 @@ class _Mode:
 
 
 class InputMode:
-    """What Enter does with the input line; one mode at a time, until it is sent or left.
+    """Mode of the input line.
 
     Args:
         screen: The chat.
@@ -60,7 +60,7 @@ class InputMode:
 
     @property
     def is_active(self) -> bool:
-        """Whether the line is used for something other than a prompt."""
+        """Return whether the line is used for something other than a prompt."""
         return self._mode is not None
 
     # Text that is not sent
@@ -75,7 +75,7 @@ class InputMode:
 
     @property
     def _edited(self) -> str:
-        """What a message was changed into; "" if nothing was changed."""
+        """Return what a message was changed into; "" if nothing was changed."""
         mode, text = self._mode, self._screen.prompt.whole
         changed = mode is not None and mode.message_view is not None and text.strip() != mode.original.strip()
         return text if changed else ""

@@ -37,7 +37,7 @@ MIN_FOR_SIDEBAR, MIN_FOR_PANEL = (_MIN_TEXT + width for width in _NARROW)
 
 @dataclass(frozen=True, slots=True)
 class SideWidths:
-    """What the user wants beside the conversation; None leaves it to the width.
+    """Chosen side panels; None depends on the width.
 
     Attributes:
         sidebar: The list of conversations.

@@ -20,7 +20,7 @@ from app.ui.transcript.message_view import MessageAction, MessageView
 
 
 class MessageActions:
-    """What the user does with messages.
+    """Actions on messages.
 
     Args:
         screen: The chat.

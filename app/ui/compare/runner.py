@@ -66,7 +66,7 @@ class ComparisonRunner:
 
     @property
     def expects_events(self) -> bool:
-        """Whether rounds are running."""
+        """Return whether rounds are running."""
         return self._number is not None
 
     @property

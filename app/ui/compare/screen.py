@@ -172,7 +172,7 @@ class CompareScreen(SubScreen[None]):
 
     @property
     def _stops(self) -> bool:
-        """Whether the key for leaving stops the rounds."""
+        """Return whether the key for leaving stops the rounds."""
         return self._runner.expects_events and not self._runner.stopping
 
     def show_result(self, *, stopped: bool) -> None:

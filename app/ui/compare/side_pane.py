@@ -82,9 +82,9 @@ class SideLine(Widget):
 
     readout: reactive[Readout | None] = reactive(None)
 
-    def __init__(self, title: str, colour: str) -> None:
+    def __init__(self, title: str, color: str) -> None:
         super().__init__()
-        self._title = Content.styled(printable(title), f"bold {colour}")
+        self._title = Content.styled(printable(title), f"bold {color}")
 
     def render(self) -> Content:
         return Content.assemble(self._title, " " * max(0, _TITLE - self._title.cell_length), *self._parts())
@@ -141,13 +141,13 @@ class SidePane(Vertical):
     def __init__(self, side: str) -> None:
         super().__init__()
         self._side = side
-        self._colour = "$target" if side == PLAIN else "$draft"
-        self.row = SideLine(title_of(side), self._colour)
+        self._color = "$target" if side == PLAIN else "$draft"
+        self.row = SideLine(title_of(side), self._color)
         self._parts: list[Segment] = []
         self._mark: int | None = None
 
     def compose(self) -> ComposeResult:
-        yield SideLine(title_of(self._side), self._colour)
+        yield SideLine(title_of(self._side), self._color)
         with Followed():
             yield Passage(Content.styled("waiting", "$quiet"))
 
@@ -217,6 +217,6 @@ class SidePane(Vertical):
         text = Content.assemble(*((printable(p.text), "$quiet" if p.reasoning else "") for p in self._parts))
         text = text[len(text.plain) - len(text.plain.lstrip()) :]
         if self._mark is not None and (word := _WORD.match(text.plain, self._mark)):
-            text = text.stylize(f"bold underline {self._colour}", *word.span())
+            text = text.stylize(f"bold underline {self._color}", *word.span())
         self.shown.write(text)
         self.body.go_on()

@@ -17,7 +17,7 @@ from app.ui.widgets.path_completion import PathCompletion
 
 
 class Kind(Enum):
-    """What is being typed."""
+    """Kind of text to complete."""
 
     COMMAND = auto()
     CHOICE = auto()

@@ -48,7 +48,7 @@ class Reference:
 
     @property
     def must_exist(self) -> bool:
-        """Whether it can only mean a file; `@property` may be just text."""
+        """Return whether it can only mean a file; `@property` may be just text."""
         path = self.readings[-1]
         return self.quoted or bool(_SEPARATORS.search(path) or _TEXT_SUFFIX.search(path))
 

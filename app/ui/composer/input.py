@@ -112,7 +112,7 @@ class PromptInput(PromptEditor):
 
     @property
     def is_searching(self) -> bool:
-        """Whether past prompts are being searched."""
+        """Return whether past prompts are being searched."""
         return self._history.is_searching
 
     def restore(self, text: str) -> None:

@@ -139,7 +139,7 @@ class ConversationList(Widget):
 
     @property
     def _is_searched(self) -> bool:
-        """Whether the search line has the focus."""
+        """Return whether the search line has the focus."""
         return isinstance(self.parent, Widget) and self.parent.has_focus_within
 
     def _lines(self, at: int) -> int:

@@ -56,7 +56,7 @@ class TitleInput(QuietInput):
         self.post_message(self.Ended(None))
 
     def on_blur(self) -> None:
-        # Whoever looks something up in another window goes on with it; see `app.ui.base_screen`.
+        # Anyone who looks something up in another window goes on with it; see `app.ui.base_screen`.
         if self.app.app_focus and self.screen.focused is not self:
             self.post_message(self.Ended(None))
 

@@ -51,13 +51,13 @@ class Sidebar(Vertical):
         self._on_bindings(self.screen)
 
     def look_again(self) -> None:
-        """What is said, or which conversation goes on, has changed."""
+        """Return what is said, or which conversation goes on, has changed."""
         if self._filled and self.display:
             self._picker.look_again()
 
     @property
     def can_open(self) -> bool:
-        """Whether a conversation can be opened."""
+        """Return whether a conversation can be opened."""
         return self._filled and self._picker.conversations.row is not None
 
     def search(self) -> bool:

@@ -59,7 +59,7 @@ class InputQueue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether every event was handled."""
+        """Return whether every event was handled."""
         return not self._waiting and self._resting is None
 
     async def add(self, event: events.Event) -> None:

@@ -45,7 +45,7 @@ def adapted(wanted: dict[str, str], theme: Theme) -> dict[str, str]:
 
 
 def surfaces(theme: Theme) -> dict[str, str]:
-    """What lies above the rest in a theme: `raised`, `chosen`, and `ink` and `muted` for text on any of them."""
+    """Return what lies above the rest in a theme: `raised`, `chosen`, and `ink` and `muted` for text on any of them."""
     background, foreground = _grounds(theme)
     shares = (_RAISED, _CHOSEN_OF_SIXTEEN if theme.ansi else _CHOSEN)
     raised, chosen = (background.blend(foreground, share) for share in shares)

@@ -85,7 +85,7 @@ def unknown_theme(name: str, known: Collection[str] = NAMES) -> UsageError | Non
 
 
 def _above(theme: Theme) -> dict[str, str]:
-    """What lies above the rest, and what is selected; the terminal's own colors have theirs."""
+    """Return what lies above the rest, and what is selected; the terminal's own colors have theirs."""
     shades = surfaces(theme)
     if theme.ansi:
         return shades

@@ -124,7 +124,7 @@ class PairList(VerticalScroll, can_focus=False):
 
     @property
     def adds(self) -> bool:
-        """Whether the line that adds a pair is chosen."""
+        """Return whether the line that adds a pair is chosen."""
         return self._chosen == ADD
 
     async def show(self, state: PairsState) -> None:

@@ -115,7 +115,7 @@ class PairCard:
         why: Why this pair is recommended, as a sentence; "" if it is not.
         gain: Expected effect of drafting, as a sentence; "" if unknown.
         good_at: Tasks that it suits.
-        licence: License identifier.
+        license: License identifier.
         tested_with: Published measurements.
         here: Whether its files are on this machine.
         to_come: Bytes to download; None if only Hugging Face knows.
@@ -159,7 +159,7 @@ class PairCard:
 
     @property
     def is_local(self) -> bool:
-        """Whether it can be used without a download."""
+        """Return whether it can be used without a download."""
         return self.here or self.set_up or self.is_open
 
     @property
@@ -190,7 +190,7 @@ class PairReport:
         fit: Whether both fit into memory; None until the machine is known.
         reason: Reason for `fit`.
         slow: Whether the expected speed is below reading speed.
-        licence: License identifier, or "".
+        license: License identifier, or "".
         gated: Whether Hugging Face asks to accept terms, and this account did.
         download_bytes: Bytes to download.
         free_bytes: Free disk space.

@@ -108,7 +108,7 @@ def _source(node: SyntaxTreeNode, lines: Sequence[str]) -> Iterator[str]:
 
 
 def first_number(node: SyntaxTreeNode) -> int | None:
-    """What an item of an ordered list was numbered by its writer; None for a bullet."""
+    """Return what an item of an ordered list was numbered by its writer; None for a bullet."""
     return int(node.info) if node.info.isdigit() else None
 
 

@@ -32,7 +32,7 @@ _BAR = Content.styled("┃ ", "$rule")
 _WRAPPED = Content.styled("┃ ↪ ", "$rule")
 _FEWEST, _MOST, _LARGEST = 32, 96, 8_000
 """Lines, and characters, that are colored together. A statement that begins at the margin after a blank line is a
-good place to begin anew: hardly a string or a comment reaches across it."""
+good place to begin again: hardly a string or a comment reaches across it."""
 
 
 @cache
@@ -118,7 +118,7 @@ class CodeBlock:
         return done
 
     def rows(self, ahead: str = "") -> list[Row]:
-        """What is not finished, and `ahead`, the beginning of a line."""
+        """Return what is not finished, and `ahead`, the beginning of a line."""
         ahead = self._dedented(ahead)
         # Marks alone are about to close the fence.
         lines = [*self._lines, ahead] if ahead.strip().strip(self._mark) else self._lines

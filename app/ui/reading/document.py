@@ -25,8 +25,7 @@ _MOST_BLANK = 100
 _LONGEST_BLOCK = 6_000
 """A longer line or block is continued by another one, and blank lines end: a model may repeat itself for ever."""
 _LONGEST_PARAGRAPH = 2_000
-"""The emphasis in one is paired over all of it at every look, which costs more than anything else that is read; whoever
-writes more than three hundred words without a new line is hardly read."""
+"""Longest paragraph in which emphasis is parsed, in characters; it is parsed again with each token."""
 _CLOSED_BY_BLANK = ("paragraph", "heading", "hr", "math_block")
 
 
@@ -111,7 +110,7 @@ class MarkdownDocument:
         return "".join(found)
 
     def _cut_at(self, line: str) -> int | None:
-        """Where a line that goes on is broken; not before a space, which a line's beginning would lose."""
+        """Return where a line that goes on is broken; not before a space, which a line's beginning would lose."""
         cut = max(0, _LONGEST_LINE - self._column)
         while cut < len(line) and line[cut] == " " and self._column + cut < 2 * _LONGEST_LINE:
             cut += 1
@@ -194,7 +193,7 @@ class MarkdownDocument:
         self._drop(lines, begun)
 
     def _cut(self, unit: _Unit, lines: list[str]) -> bool:
-        """End a block that is too long at a line end, and let the rest begin anew; returns whether it was."""
+        """End a block that is too long at a line end, and let the rest begin again; returns whether it was."""
         size, end = 0, unit.start
         longest = min(_LONGEST_BLOCK, _LONGEST_PARAGRAPH) if unit.node.type == "paragraph" else _LONGEST_BLOCK
         while end < unit.end and size < longest:
@@ -231,7 +230,7 @@ class MarkdownDocument:
         return wants_gap
 
     def _leave(self, unit: _Unit) -> None:
-        """What follows this unit stands apart from it."""
+        """Return what follows this unit stands apart from it."""
         self._number = self._next_number(unit, self._family, self._number)
         self._family, self._wants_gap = unit.family, True
 

@@ -39,7 +39,7 @@ class _Writer:
 
 
 def _address(token: Token, name: str, shown: str) -> str:
-    """What an address adds to the text in front of it. It is read, not followed: a model may have made it up."""
+    """Return what an address adds to the text in front of it. It is read, not followed: a model may have made it up."""
     address = printable(str(token.attrs.get(name, "")))
     title = printable(str(token.attrs.get("title", "")))
     told = "" if address in (shown, f"mailto:{shown}") else address

@@ -49,7 +49,7 @@ class Row:
 
     @property
     def text(self) -> str:
-        """What a selection of the whole row copies."""
+        """Return what a selection of the whole row copies."""
         if self.source is not None:
             return self.source
         before = self.first.plain
@@ -58,7 +58,7 @@ class Row:
         return before + self.content.plain
 
     def part(self, start: int, end: int) -> str:
-        """What a selection of some of its characters copies: of marks for what cannot be seen none.
+        """Return what a selection of some of its characters copies: of marks for what cannot be seen none.
 
         Args:
             start: The first of them.
@@ -70,7 +70,7 @@ class Row:
         return shown[start : None if end < 0 else end]
 
     def looks_like(self, other: Row) -> bool:
-        """Whether another row looks the same, and is copied as the same."""
+        """Return whether another row looks the same, and is copied as the same."""
         return (
             type(self) is type(other)
             and (self.joined, self.source) == (other.joined, other.source)

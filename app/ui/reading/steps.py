@@ -129,7 +129,7 @@ def _head(details: StepDetails, *, brief: bool) -> tuple[str, str, str, str]:
 
 
 def _cost(details: StepDetails, room: int) -> Content:
-    """What a round brought for its time, as far as it can be said."""
+    """Return what a round brought for its time, as far as it can be said."""
     n, plain_ns = len(details.written), details.plain_ns
     brought = f" for {n} tokens" if n > 1 else ""
     plain = f", plain {plain_ns / 1e6:.1f} ms a token" if plain_ns is not None else ""
@@ -166,7 +166,7 @@ def _disagreement(details: StepDetails, width: int) -> Content:
 
 
 def step_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iterator[Content]:
-    """What a round made of its draft, in so many cells.
+    """Return what a round made of its draft, in so many cells.
 
     Args:
         details: The round.

@@ -57,7 +57,7 @@ class TableBlock:
         return done
 
     def rows(self, ahead: str = "") -> list[Row]:
-        """What is not finished, and `ahead`, the beginning of a line."""
+        """Return what is not finished, and `ahead`, the beginning of a line."""
         last = self._read(ahead) if ahead.strip() and not _ENDS.match(ahead) else []
         if self._done and last:
             return [self._row(last)]

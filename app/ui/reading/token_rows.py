@@ -45,11 +45,11 @@ def legend(styles: Mapping[Origin, str], room: int) -> Content:
 
 
 Run = tuple[str, Origin | None]
-"""A text and who wrote it; nobody did where thinking ends and the answer begins, or the other way round."""
+"""A text and who wrote it; no one did where thinking ends and the answer begins, or the other way round."""
 
 
 class TokenRuns:
-    """Who wrote what of an answer: neighbouring tokens of one origin as one run."""
+    """Origins of the tokens of an answer, as runs."""
 
     def __init__(self) -> None:
         self._runs: list[tuple[list[str], Origin | None]] = []

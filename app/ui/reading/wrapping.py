@@ -78,7 +78,7 @@ def _offsets(text: str, width: int) -> Iterator[int]:
 
 
 def _pieces(text: str, width: int) -> Iterator[tuple[int, str]]:
-    """What is not to be broken, with its place and the spaces behind it."""
+    """Return what is not to be broken, with its place and the spaces behind it."""
     for word in _WORD.finditer(text):
         if _cells(word[0].rstrip()) <= width and _HAS_WIDE.search(word[0]) is None:
             yield word.start(), word[0]

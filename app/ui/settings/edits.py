@@ -1,4 +1,4 @@
-"""How settings are shown and changed, and the message after a change."""
+"""Show and change settings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SettingView:
 
     @property
     def is_rare(self) -> bool:
-        """Whether it is folded: a rarely used sampling setting with its default."""
+        """Return whether it is folded: a rarely used sampling setting with its default."""
         is_sampling = self.setting.table == "sampling" and self.setting.key not in _COMMON_SAMPLING
         return is_sampling and self.origin is Origin.DEFAULT
 

@@ -16,7 +16,7 @@ from app.engine.types import Source
 from app.models.pair_info import PairInfo
 from app.settings.placement import CPU
 from app.ui.key_names import key
-from app.ui.names import quantisation
+from app.ui.names import quantization
 from app.ui.sidebar.numbers import Numbers, of_document
 from app.ui.sidebar.readouts import Readouts
 from app.ui.text import cut, percent, tokens
@@ -246,7 +246,7 @@ def _prefill(numbers: Numbers) -> Iterator[Content]:
 def _memory(pair: PairInfo) -> Iterator[Content]:
     for label, model, style in (("target", pair.target, "$target"), ("draft", pair.draft, "$draft")):
         if model is not None:
-            size = f"{gigabytes(model.size_bytes):>{_VALUE + 3}} {printable(quantisation(model))}"
+            size = f"{gigabytes(model.size_bytes):>{_VALUE + 3}} {printable(quantization(model))}"
             yield _row(label, Content.styled(size, style))
     yield _row("device", Content.styled(printable(pair.device), "$quiet"))
     for at, taken in enumerate(pair.memory):

@@ -89,7 +89,7 @@ def _give(text: str) -> bool:
 
 
 def _programs() -> Sequence[Sequence[str]]:
-    """What may hold the clipboard here, best first."""
+    """Return what may hold the clipboard here, best first."""
     environment = os.environ
     found: list[Sequence[str]] = []
     # tmux drops OSC 52 from programs in it unless it was set up otherwise, but sends it on from its own command.

@@ -127,6 +127,6 @@ def _is_running(node: Node, running: int | None) -> bool:
 
 
 def _is_notice(entry: Entry) -> bool:
-    """Whether it is a notice of the program, and neither requested text nor a failure."""
+    """Return whether it is a notice of the program, and neither requested text nor a failure."""
     widget = entry.widget
     return widget is not None and widget.has_class("notice") and widget.id is None

@@ -54,12 +54,12 @@ class Entry:
 
     @property
     def is_said(self) -> bool:
-        """Whether it is a message; neither a remark of the program nor a place where no answer came is one."""
+        """Return whether it is a message; neither a remark of the program nor a place where no answer came is one."""
         message = self.data if self.widget is None else self.message_view
         return message is not None and message.is_said
 
     def shows(self, data: MessageData, message: Node, *, is_live: bool) -> bool:
-        """Whether it shows a message as it is.
+        """Return whether it shows a message as it is.
 
         Args:
             data: What would stand for it.
@@ -128,7 +128,7 @@ class Column:
         self._count(first)
 
     def holds(self, entry: Entry) -> bool:
-        """Whether an entry is in it, and was not taken out."""
+        """Return whether an entry is in it, and was not taken out."""
         return entry.number < len(self.entries) and self.entries[entry.number] is entry
 
     def _count(self, first: int) -> None:
@@ -161,7 +161,7 @@ class Column:
         return message_view
 
     def lacks(self, numbers: range) -> bool:
-        """Whether some of these entries are not mounted."""
+        """Return whether some of these entries are not mounted."""
         return any(entry.widget is None and not entry.hidden for entry in self.entries[numbers.start : numbers.stop])
 
     # Where things are

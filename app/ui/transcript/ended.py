@@ -1,4 +1,4 @@
-"""How an answer ended, as text below it."""
+"""Text below an answer that ended early."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STATES = {
     State.FAILED: "failed before its end",
     State.WRITING: "another Tandem is writing it",
 }
-_NOTHING = "the model said nothing"
+_NOTHING = "the model sent nothing"
 _ONLY_THOUGHT = "the model thought, and gave no answer"
 
 
@@ -75,5 +75,5 @@ def as_error(ending: Ending) -> AppError | None:
 
 
 def is_final(ending: Ending) -> bool:
-    """Whether the answer cannot be continued, though it is not complete."""
+    """Return whether the answer cannot be continued, though it is not complete."""
     return ending.reason is FinishReason.CONTEXT

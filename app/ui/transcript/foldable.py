@@ -85,7 +85,7 @@ class FoldedText(Folding):
 
 
 def beginning(text: str) -> str:
-    """What is shown of a text that is open."""
+    """Return what is shown of a text that is open."""
     lines = iter(printable(text).split("\n"))
     shown = [line[:_MOST_COLUMNS] for line in islice(lines, _MOST_LINES)]
     rest = sum(1 for _ in lines)
@@ -97,7 +97,7 @@ class Reasoning(Folding):
 
     Args:
         text: What was thought already.
-        seconds: How long that took; 0 if nobody saw it.
+        seconds: How long that took; 0 if no one saw it.
         opened: Whether the text is shown at first.
     """
 
@@ -133,7 +133,7 @@ class Reasoning(Folding):
 
     @property
     def seconds(self) -> float:
-        """How long it took, as far as it was seen."""
+        """Return how long it took, as far as it was seen."""
         return self._latest - self._began
 
     def _count(self, text: str) -> None:

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 _DEAR = 20_000
-"""Characters of a message that is not read anew each time it comes near: that would take a tenth of a second."""
+"""Characters of a message that is not read again each time it comes near: that would take a tenth of a second."""
 
 
 class UserMessage(MessageView):
-    """What the user asked, exactly as typed; what it includes is folded.
+    """A prompt of the user; included files are collapsed.
 
     Args:
         was: What stood for it.

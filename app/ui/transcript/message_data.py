@@ -64,7 +64,7 @@ class AnswerData:
         is_final: Whether it cannot be continued.
         error: The failure that ended it.
         token_runs: Who wrote what, if it was seen coming.
-        document: The text as it was laid out, where that is dear; None to do it again.
+        document: The text as it was laid out, where that is expensive; None to do it again.
         node: Its id in the conversation.
     """
 
@@ -81,7 +81,7 @@ class AnswerData:
 
     @property
     def is_said(self) -> bool:
-        """Whether it is a message; a place where no answer came is none."""
+        """Return whether it is a message; a place where no answer came is none."""
         return self.node is not None or bool(self.text.strip() or self.thought.strip())
 
     def guess(self, width: int) -> int:

@@ -1,4 +1,4 @@
-"""What every message can do: be chosen, and say that it is one of several branches."""
+"""Base class of messages: selection and branches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GAP = "   "
 
 
 class MessageAction(Enum):
-    """What the user wants done with a chosen message."""
+    """Action on a selected message."""
 
     LEAVE = "leave"
     UP = "up"
@@ -157,21 +157,21 @@ class MessageView(VerticalGroup, can_focus=True):
 
     @property
     def text(self) -> str:
-        """What is said in it."""
+        """Return what is said in it."""
         return ""
 
     @property
     def is_said(self) -> bool:
-        """Whether it is a message, and not only the place for one."""
+        """Return whether it is a message, and not only the place for one."""
         return True
 
     @property
     def folded(self) -> Sequence[Folding]:
-        """What stands in it as one line, and opens."""
+        """Return what stands in it as one line, and opens."""
         return ()
 
     def data(self) -> MessageData:
-        """What it takes to show it again once it is mounted no longer."""
+        """Return what it takes to show it again once it is mounted no longer."""
         raise NotImplementedError
 
     def place(self, at: int, of: int, *, can_go_on: bool) -> None:
@@ -187,7 +187,7 @@ class MessageView(VerticalGroup, can_focus=True):
 
     @property
     def beside(self) -> str:
-        """Which branch it is, and how to come to the others, as a clause; "" where it is the only one."""
+        """Return which branch it is, and how to come to the others, as a clause; "" where it is the only one."""
         others = key("message.earlier", "left/right")
         return f"branch {self._branch} of {self._branches}, {others} goes between them" if self._branches > 1 else ""
 

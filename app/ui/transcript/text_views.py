@@ -26,7 +26,7 @@ class ProgressiveView(RowsView):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all that was given is shown."""
+        """Return whether all that was given is shown."""
         return not self._unread
 
     def append(self, text: str) -> None:

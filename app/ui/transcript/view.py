@@ -1,4 +1,4 @@
-"""What is seen of a long column of messages: it stays where it is, and what is near to it is mounted."""
+"""Scroll view that mounts the messages near it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_FAR = 60
 
 
 class _Held(NamedTuple):
-    """What stays where it is on the screen: an entry, and its first row relative to what is seen."""
+    """Anchor of the scroll position."""
 
     entry: Entry
     offset: float
@@ -39,7 +39,7 @@ class _Held(NamedTuple):
 class View(VerticalScroll, can_focus=False):
     """A column of entries, of which those near to what is seen are mounted; moves with its end until the user does not.
 
-    Whatever comes, goes or grows above it, the first entry in sight stays where it is on the screen. Whoever changes
+    Whatever comes, goes or grows above it, the first entry in sight stays where it is on the screen. Anyone who changes
     the entries does so within `_changing`.
 
     Args:
@@ -59,7 +59,7 @@ class View(VerticalScroll, can_focus=False):
         self._lock = asyncio.Lock()
         self._mounts_now = self._mounts_soon = False
         self._height = 0
-        """Rows that are seen, at the last layout; Textual would make one anew to tell."""
+        """Rows that are seen, at the last layout; Textual would make one again to tell."""
 
     def compose(self) -> ComposeResult:
         yield self.said
@@ -81,7 +81,7 @@ class View(VerticalScroll, can_focus=False):
         raise NotImplementedError
 
     def _pinned(self) -> Iterable[Entry]:
-        """What is mounted wherever the user looks; what has the keys or is marked as text is in any case."""
+        """Return what is mounted wherever the user looks; what has the keys or is marked as text is in any case."""
         return ()
 
     async def _settle(self, also: Iterable[Entry] = ()) -> None:
@@ -204,7 +204,7 @@ class View(VerticalScroll, can_focus=False):
 
     @property
     def following(self) -> bool:
-        """Whether the view moves with the end of the conversation."""
+        """Return whether the view moves with the end of the conversation."""
         return self._held is None
 
     def page(self, direction: int) -> None:

@@ -1,4 +1,4 @@
-"""What stands in a conversation before anything is said in it."""
+"""Text of an empty conversation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
-_WHO = ("The ", "target", " answers. The ", "draft", " runs ahead of it, and what the target agrees with comes sooner.")
+_WHO = ("The ", "target", " answers. The ", "draft", " drafts of it, and what the target agrees with comes sooner.")
 _KEYS = (
     ("chat.compare", "one prompt with and without the draft"),
     ("chat.tokens", "who wrote each token"),

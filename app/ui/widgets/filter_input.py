@@ -1,4 +1,4 @@
-"""Where the user types what a list is to be cut down to."""
+"""Input that filters a list."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class QuietInput(Input):
 
 
 class SourceInput(QuietInput):
-    """Where a model comes from."""
+    """Input for a model source."""
 
     BINDING_GROUP_TITLE = "Another pair"
     BINDINGS: ClassVar[list[BindingType]] = [

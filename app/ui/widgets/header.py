@@ -12,7 +12,7 @@ from app.core.printable import printable
 from app.core.units import GB, gigabytes
 from app.models.pair_info import PairInfo
 from app.settings.placement import CPU
-from app.ui.names import draft_name, draft_text, model_name, quantisation
+from app.ui.names import draft_name, draft_text, model_name, quantization
 
 _BRAND = " Tandem   "
 _GAP = 2
@@ -78,7 +78,7 @@ def _memory(pair: PairInfo) -> str:
 
 
 def _pair(pair: PairInfo, *, brief: bool = False) -> Content:
-    """Both names with their quantisations; briefly, without these where a name is left."""
+    """Both names with their quantizations; briefly, without these where a name is left."""
     target = _target(pair, brief=brief)
     if pair.draft is None:
         return target
@@ -87,6 +87,6 @@ def _pair(pair: PairInfo, *, brief: bool = False) -> Content:
 
 
 def _target(pair: PairInfo, *, brief: bool) -> Content:
-    """The target's name, with its quantisation if not briefly."""
+    """The target's name, with its quantization if not briefly."""
     name = model_name(pair.target)
-    return Content.styled(printable(name if brief else f"{name} {quantisation(pair.target)}"), "$target")
+    return Content.styled(printable(name if brief else f"{name} {quantization(pair.target)}"), "$target")

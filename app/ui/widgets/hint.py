@@ -40,7 +40,7 @@ class Hint(Static):
         self._timer = self.set_timer(_SECONDS, self.forget)
 
     def is_saying(self, text: str) -> bool:
-        """Whether this was said, and still stands there."""
+        """Return whether this was said, and still stands there."""
         return self._said == text
 
     def keep(self, text: str) -> None:
@@ -61,7 +61,7 @@ class Hint(Static):
         self._put(text, asks=True)
 
     def unseen(self, unseen: bool) -> None:
-        """Whether there is new text below what can be seen."""
+        """Return whether there is new text below what can be seen."""
         if unseen != self._unseen:
             self._unseen = unseen
             self._draw()

@@ -23,7 +23,7 @@ _MOST_KEPT = 2_000
 
 
 class Flow:
-    """Where every row stands. Adding rows costs what they cost; the rows before them are not looked at.
+    """Positions of rows in a text that grows.
 
     Attributes:
         rows: All of them, first one on top.
@@ -92,7 +92,7 @@ class Flow:
 
 
 def _look_alike(lines: tuple[Line, Line]) -> bool:
-    """Whether two screen lines look the same, and are the same places of their rows."""
+    """Return whether two screen lines look the same, and are the same places of their rows."""
     old, new = lines
     return len(old) == len(new) and all(
         x == other_x and content.is_same(other) for (x, content), (other_x, other) in zip(old, new, strict=True)
@@ -100,7 +100,7 @@ def _look_alike(lines: tuple[Line, Line]) -> bool:
 
 
 class LinesView(Widget):
-    """Draws lines made of parts; whoever derives from it says which, in `render_line`."""
+    """Draws lines made of parts; anyone who derives from it says which, in `render_line`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ _MOST_DRAWN = 1_000
 class RowsView(LinesView):
     """Rows of text, as high as they are, with one blank line below them.
 
-    A line is drawn once: Textual draws everything anew that has grown, and keeps what it has made of a line with it.
+    A line is drawn once: Textual draws everything again that has grown, and keeps what it has made of a line with it.
     """
 
     # Nothing scrolls in it.
@@ -223,7 +223,7 @@ class RowsView(LinesView):
         return self.draw(*found) if found is not None else Strip.blank(self.size.width, self.visual_style.rich_style)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """What is selected, with lines as their writer meant them."""
+        """Return what is selected, with lines as their writer meant them."""
         found: list[str] = []
         for number, row in enumerate(self._flow.rows):
             span = selection.get_span(number)

@@ -1,4 +1,4 @@
-"""Where texts of several lines are written."""
+"""Multi-line text editor."""
 
 from __future__ import annotations
 

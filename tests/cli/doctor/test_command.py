@@ -48,11 +48,11 @@ def test_what_it_is_at_is_said_before_anything_is_imported(monkeypatch: pytest.M
         command.doctor(argparse.Namespace())
 
 
-def test_no_color_is_honoured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_color_is_honored(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     run(monkeypatch, FACTS)
     assert "\x1b" in capsys.readouterr().out
 
-    run(monkeypatch, replace(FACTS, terminal=replace(GOOD, colours=0)))
+    run(monkeypatch, replace(FACTS, terminal=replace(GOOD, colors=0)))
     assert "\x1b" not in capsys.readouterr().out
 
     run(monkeypatch, replace(FACTS, terminal=replace(GOOD, live=False)))

@@ -28,7 +28,7 @@ def test_a_narrow_screen_gets_one_below_the_other() -> None:
 
 def test_a_narrow_screen_does_not_put_words_into_the_mouth_of_llama_cpp() -> None:
     section = Section("the pair", (Line("ok", "pair", "demo", "as named"),), other="what it takes")
-    narrow = render([section], columns=60, colour=False)
+    narrow = render([section], columns=60, color=False)
 
     assert narrow == ["         the pair, and what it takes", "ok       pair        demo", " " * 21 + "as named"]
 
@@ -44,11 +44,11 @@ def test_every_line_begins_with_its_state() -> None:
         assert not row or row.startswith(("ok ", "warning ", "problem ", " "))
 
 
-def test_colour_is_only_where_it_is_wanted() -> None:
+def test_color_is_only_where_it_is_wanted() -> None:
     sections = [section(FACTS) for section in SECTIONS]
 
-    assert "\x1b[32mok" in "\n".join(render(sections, columns=100, colour=True))
-    assert "\x1b" not in "\n".join(render(sections, columns=100, colour=False))
+    assert "\x1b[32mok" in "\n".join(render(sections, columns=100, color=True))
+    assert "\x1b" not in "\n".join(render(sections, columns=100, color=False))
 
 
 def test_what_was_read_cannot_steer_the_terminal() -> None:

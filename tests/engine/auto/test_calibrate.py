@@ -80,7 +80,7 @@ def test_a_small_budget_leaves_the_ends_of_likely_steps() -> None:
 
 
 def test_weights_that_are_read_from_the_disk_first_do_not_use_up_the_time() -> None:
-    # The first batches of a model touch weights that nobody has read yet.
+    # The first batches of a model touch weights that no one has read yet.
     profile, _ = measure(TimedModel({}, disturbed=[1, 2]), budget_ns=9_000)
 
     assert sorted(profile.rows) == sorted(QUICK_ORDER)
@@ -172,7 +172,7 @@ def test_what_does_not_fit_into_the_time_that_is_left_is_not_begun(row_ns: int) 
 
     assert {1, 2, 4, 8, 16} <= profile.rows.keys()
     warming = sum(costs[len(batch)] for batch in target.batches[:2])
-    # Where eight rows take hardly longer than a dear one, that is timed once more in the end.
+    # Where eight rows take hardly longer than an expensive one, that is timed once more in the end.
     again = costs[1] if row_ns == 400 else 0
     assert TimedModel.now - warming - again <= 4000
 
@@ -192,7 +192,7 @@ def test_the_wide_end_is_measured_even_where_rows_are_dear(budget_ns: int) -> No
     assert {width: profile.rows.get(width) for width in (2, 4, 8, 16, 32)} == {w: costs[w] for w in (2, 4, 8, 16, 32)}
 
 
-@pytest.mark.parametrize(("two", "told"), [(640, True), (500, False)], ids=["dear", "cheap"])
+@pytest.mark.parametrize(("two", "told"), [(640, True), (500, False)], ids=["expensive", "cheap"])
 def test_where_a_second_row_is_dear_three_are_measured_before_many(two: int, told: bool) -> None:
     costs = {1: 340, 2: two, 3: 900, 4: 820, 8: 1560, 16: 2300, 32: 4450, 63: 9000}
     profile, _ = measure(TimedModel(costs), budget_ns=15_000)

@@ -56,7 +56,7 @@ def test_a_long_context_slows_the_draft_model_too() -> None:
 
 
 class TestContext:
-    """What a cached token costs is learned from batches that nobody chose for it."""
+    """What a cached token costs is learned from batches that no one chose for it."""
 
     def true_ns(self, rows: int, n_past: int) -> float:
         per_cell = {1: 6e3, 4: 24e3, 8: 48e3, 64: 200e3}

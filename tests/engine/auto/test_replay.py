@@ -111,7 +111,7 @@ class TestWherePays:
 
 def test_a_draft_model_that_recovers_is_seen_to_be_right_before_anything_is_submitted() -> None:
     curve, trace = curves()["deepseek_v3"], next(trace for trace in other_traces() if trace.name == "edit 1")
-    # Two drafts fail at the beginning, which costs more than a dozen steps bring; then 100 tokens are foretold.
+    # Two drafts fail at the beginning, which costs more than a dozen steps bring; then 100 tokens are predicted.
     played = replay(trace, curve, automatic(memory_for(curve), lookup=False))
 
     assert [result.n_accepted < len(result.draft) for result in played.rounds[:2]] == [True, True]

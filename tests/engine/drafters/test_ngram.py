@@ -1,4 +1,4 @@
-"""Look-up drafting: the longest common past leads, others vote, and nothing is lost by taking back."""
+"""N-gram drafting drafting: the longest common past leads, others vote, and nothing is lost by taking back."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class LoopbackHub(Site):
         self._cdn.close()
 
     def add(self, repo: str, files: Mapping[str, bytes | Path | HubFile], **options: Any) -> HubRepo:
-        """A repository with these files; the options are `HubRepo`'s: gated, private, licence, tags, downloads..."""
+        """A repository with these files; the options are `HubRepo`'s: gated, private, license, tags, downloads..."""
         held = HubRepo(repo, **options)
         held.change(files)
         self.repos[repo] = held

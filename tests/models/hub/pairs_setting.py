@@ -95,7 +95,7 @@ class Setting:
 
     def _catalog(self) -> tuple[list[Pair], CatalogError | None]:
         if self.broken:
-            raise CatalogError("models.toml cannot be read.", "Mend it.")
+            raise CatalogError("models.toml cannot be read.", "Fix it.")
         return self.pairs, self.trouble
 
     def _open(self, pair: Pair, files: SetUp) -> LoadRequest:

@@ -99,7 +99,7 @@ class LoopbackProxy:
 
 
 class SocksProxy:
-    """A running SOCKS5 proxy that reaches nobody, and says so in one way; a context manager.
+    """A running SOCKS5 proxy that reaches no one, and says so in one way; a context manager.
 
     Attributes:
         endpoint: For ALL_PROXY.

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.errors import HubError
 from app.models.hub.choose import RemoteFile, choose, models_in
-from app.models.model_names import quantisation
+from app.models.model_names import quantization
 from app.models.source import HubModel
 
 REPO = "owner/repo"
@@ -32,8 +32,8 @@ USUAL = files("m-Q8_0.gguf", "m-Q4_K_M.gguf", "m-Q4_0.gguf", "m-IQ3_XXS.gguf", "
         ("model.gguf", ""),
     ],
 )
-def test_quantisations_are_read_off_names(name: str, quant: str) -> None:
-    assert quantisation(name) == quant
+def test_quantizations_are_read_off_names(name: str, quant: str) -> None:
+    assert quantization(name) == quant
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_quantisations_are_read_off_names(name: str, quant: str) -> None:
         ("iq3-xxs", "m-IQ3_XXS.gguf"),
     ],
 )
-def test_quantisations_are_understood_as_people_write_them(wanted: str, name: str) -> None:
+def test_quantizations_are_understood_as_people_write_them(wanted: str, name: str) -> None:
     assert choose(HubModel(REPO, quant=wanted), USUAL).name == name
 
 
-def test_without_a_quantisation_a_target_and_a_draft_get_their_usual_ones() -> None:
+def test_without_a_quantization_a_target_and_a_draft_get_their_usual_ones() -> None:
     assert choose(HubModel(REPO), USUAL).name == "m-Q4_K_M.gguf"
     assert choose(HubModel(REPO), USUAL, draft=True).name == "m-Q8_0.gguf"
 
@@ -71,8 +71,8 @@ def test_a_known_hash_counts_where_the_hub_tells_none() -> None:
     assert found.files[0].sha256 == "a" * 64
 
 
-def test_a_missing_quantisation_or_file_is_told_with_what_there_is() -> None:
-    with pytest.raises(HubError, match="no quantisation Q5_K_M") as failed:
+def test_a_missing_quantization_or_file_is_told_with_what_there_is() -> None:
+    with pytest.raises(HubError, match="no quantization Q5_K_M") as failed:
         choose(HubModel(REPO, quant="Q5_K_M"), USUAL)
     assert "Q4_K_M" in failed.value.hint
     with pytest.raises(HubError) as failed:
@@ -94,14 +94,14 @@ def test_all_parts_of_a_split_model_are_one_and_a_lacking_part_is_told() -> None
         assert failed.value.hint == "What is whole: Q4_K_M."
 
 
-def test_what_was_packed_for_a_processor_is_no_other_file_of_its_quantisation() -> None:
+def test_what_was_packed_for_a_processor_is_no_other_file_of_its_quantization() -> None:
     packed = files("m-Q4_0_4_4.gguf", "m-Q4_0.gguf", "m-Q4_0_8_8.gguf")
 
     assert choose(HubModel(REPO, quant="q4_0"), packed).name == "m-Q4_0.gguf"
     assert choose(HubModel(REPO, quant="q4_0_8_8"), packed).name == "m-Q4_0_8_8.gguf"
 
 
-def test_two_models_of_one_quantisation_are_not_guessed_between() -> None:
+def test_two_models_of_one_quantization_are_not_guessed_between() -> None:
     with pytest.raises(HubError, match="could be several"):
         choose(HubModel(REPO, quant="Q4_0"), files("small-Q4_0.gguf", "large-Q4_0.gguf"))
 
@@ -138,5 +138,5 @@ def test_the_nearest_name_is_looked_for_among_a_bounded_number(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("name", "quant"), [("m-Q4_K_M_8k.gguf", "Q4_K_M"), ("m-Q8_0_32k.gguf", "Q8_0"), ("m-Q4_0_4_4.gguf", "")]
 )
-def test_a_length_behind_a_quantisation_is_no_part_of_it(name: str, quant: str) -> None:
-    assert quantisation(name) == quant
+def test_a_length_behind_a_quantization_is_no_part_of_it(name: str, quant: str) -> None:
+    assert quantization(name) == quant

@@ -1,4 +1,4 @@
-"""What is in the cache already and is not what it should be: found when a pair is set up, and brought anew."""
+"""What is in the cache already and is not what it should be: found when a pair is set up, and brought again."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_pair_whose_file_was_damaged_since_is_mended_by_setting_it_up_again(
 
     assert main(["setup", "mine", "--yes"]) == 0
     assert path.read_bytes() == true
-    assert f"{FILE} was damaged here, and has been downloaded anew." in capsys.readouterr().err
+    assert f"{FILE} was damaged here, and has been downloaded again." in capsys.readouterr().err
 
     pair.close()
     assert main(["setup", "mine", "--yes"]) == 1
@@ -103,7 +103,7 @@ def test_what_is_damaged_goes_only_when_what_takes_its_place_is_right(pair: Loop
     steps = Setup(registry(), no_demo)
     prepared = steps.prepare(MINE)
     assert prepared.download_bytes == len(true), "somebody can be asked about it"
-    assert prepared.notes == (f"{FILE} is here, but damaged: it is to be downloaded anew.",)
+    assert prepared.notes == (f"{FILE} is here, but damaged: it is to be downloaded again.",)
     assert prepared.target.path is None
 
     with pytest.raises(HubError, match="arrives damaged"):
@@ -149,7 +149,7 @@ def test_where_the_hub_is_away_what_is_damaged_is_not_taken(pair: LoopbackHub, a
     damaged(path, at % path.stat().st_size)
     pair.close()
 
-    with pytest.raises(HubError, match=f"{FILE} is damaged here, and cannot be downloaded anew: ") as caught:
+    with pytest.raises(HubError, match=f"{FILE} is damaged here, and cannot be downloaded again: ") as caught:
         Setup(registry(), no_demo).prepare(MINE)
     assert isinstance(caught.value.__cause__, UnreachableError)
 
@@ -195,8 +195,8 @@ def test_the_screen_asks_before_what_is_damaged_comes_anew(setting: Setting) -> 
     asking = setting.job("mine")
     assert asking.stage is Stage.ASKING
     assert asking.to_come >= len(true)
-    assert f"{FILE} is here, but damaged: it is to be downloaded anew." in asking.warnings
-    assert setting.set_up("mine").note == f"{FILE} was damaged here, and has been downloaded anew."
+    assert f"{FILE} is here, but damaged: it is to be downloaded again." in asking.warnings
+    assert setting.set_up("mine").note == f"{FILE} was damaged here, and has been downloaded again."
     assert setting.job("mine").warnings == ()
     assert path.read_bytes() == true
 

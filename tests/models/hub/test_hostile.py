@@ -1,4 +1,4 @@
-"""Answers of a hub that nobody can mean: each is a sentence, and none leaves its folder, waits for years or crashes."""
+"""Answers of a hub that no one can mean: each is a sentence, and none leaves its folder, waits for years or crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look-ups on a hub that does not answer: Ctrl+C ends them at once, and one deadline ends all their attempts."""
+"""N-gram drafts on a hub that does not answer: Ctrl+C ends them at once, and one deadline ends all their attempts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TERM = getattr(signal, "SIGTERM", signal.SIGINT)
 
 @pytest.fixture(autouse=True)
 def no_client_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a cancel or a deadline, a look-up never ends."""
+    """Without a cancel or a deadline, an n-gram drafting never ends."""
     monkeypatch.setattr("app.models.hub.client._TIMEOUT", None)
     monkeypatch.setattr("app.models.hub.client._TIMEOUT", None)
 

@@ -158,7 +158,7 @@ def test_what_no_pair_has_any_more_is_told_and_can_be_removed(
     assert main(["pairs", "remove", "--unused"]) == 0
     assert "Every downloaded file belongs to a pair." in capsys.readouterr().err
 
-    pair.replace(TARGET, "big-Q4_K_M.gguf", tiny(home / "made", general__name="Big, made anew"))
+    pair.replace(TARGET, "big-Q4_K_M.gguf", tiny(home / "made", general__name="Big, made again"))
     assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
     new = registry().read().pairs["one"].target.path
     assert f"No pair uses {old} now; to delete it: tandem pairs remove --unused" in capsys.readouterr().err
@@ -171,7 +171,7 @@ def test_what_no_pair_has_any_more_is_told_and_can_be_removed(
     with locked_content(content_of(coming)):
         assert main(["pairs", "remove", "--unused", "--yes"]) == 1, "it may be of the pair that comes"
     assert main(["pairs", "remove", "--unused"]) == 2
-    assert old.exists(), "nobody could be asked"
+    assert old.exists(), "no one could be asked"
     assert main(["pairs", "remove", "--unused", "--yes"]) == 0
     assert (old.exists(), new.exists(), registry().read().unused) == (False, True, {})
     assert not [line for line in hub_section().lines if line.label == "unused"]

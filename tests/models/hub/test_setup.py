@@ -59,7 +59,7 @@ def test_a_second_run_downloads_nothing(pair: LoopbackHub, capsys: pytest.Captur
 
     assert len(pair.asked(origin="cdn")) == asked
     assert "here already" in capsys.readouterr().err
-    assert len(registry().read().pairs) == 1, "a quantisation is the same however it is written"
+    assert len(registry().read().pairs) == 1, "a quantization is the same however it is written"
     assert all(model.ours for one in registry().read().pairs.values() for model in one.models)
 
 
@@ -267,7 +267,7 @@ def test_a_pair_that_fails_its_trial_is_remembered_and_becomes_no_default(
             assert main(["setup", *BOTH, "--name", "of mine", "--yes"]) == 1
         said = " ".join(capsys.readouterr().err.split())
         forget = command(["tandem", "pairs", "remove", "of mine"])
-        assert "Choose another model. of mine is in the list of pairs all the same" in said
+        assert "Choose another model. of mine is in the list of pairs still" in said
         assert said.endswith(f"to forget it: {forget}")
         known = registry().read()
         assert known.pairs["of mine"].is_here
@@ -361,5 +361,5 @@ def test_a_proposal_from_speeds_measured_beside_other_programs_says_so(
 ) -> None:
     busy = Room(16_000_000_000, bytes_per_s=10e9, at_least=True)
     monkeypatch.setattr("app.cli.setup.place", lambda: Place(busy, "a machine"))
-    assert main(["setup"]) == 2, "nobody is there to be asked"
+    assert main(["setup"]) == 2, "no one is there to be asked"
     assert f"{busy.doubt} All others: tandem pairs list" in capsys.readouterr().err

@@ -122,7 +122,7 @@ def test_a_pair_that_does_not_fit_is_on_this_machine_all_the_same_and_told_how_t
     assert "mine is set up. big with small does not fit: it takes" in said
     assert "tandem --pair mine --no-draft: no draft" in said
     assert "tandem --pair mine --fit off: as it is" in said
-    assert "or load it all the same" not in said
+    assert "or load it still" not in said
     known = registry().read()
     assert known.pairs["mine"].is_here
     assert known.default == "first"
@@ -147,7 +147,7 @@ def test_a_pair_that_the_disk_has_no_room_for_is_not_proposed_first(
 ) -> None:
     room(16 * 10**9)
     disk(2 * 10**9)
-    assert main(["setup"]) == 2, "nobody is there to be asked"
+    assert main(["setup"]) == 2, "no one is there to be asked"
 
     said = " ".join(capsys.readouterr().err.split())
     assert " 1 coder-1.5b " in said

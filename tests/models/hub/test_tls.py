@@ -37,7 +37,7 @@ SAID = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {} (_ssl.c:1
 )
 def test_what_is_wrong_with_a_certificate_is_told(said: str, message: str, hint: str) -> None:
     failure = sentence(httpx2.ConnectError(SAID.format(said)), NAME)
-    assert type(failure) is HubError, "waiting does not mend it"
+    assert type(failure) is HubError, "waiting does not fix it"
     assert message in failure.message
     assert hint in failure.hint
 

@@ -1,4 +1,4 @@
-"""What helps where two models cannot ride together is said, by every command that finds it out."""
+"""What helps where two models are not compatible is said, by every command that finds it out."""
 
 from __future__ import annotations
 

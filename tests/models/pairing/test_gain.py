@@ -24,8 +24,8 @@ from app.models.source import DemoModel, HubModel
 
 PROCESSOR, CARD = Room(16 * GB), Room(16 * GB, "a card")
 BY_LOOKUP = {
-    "Q4_0": "With Q4_0 weights on two cores look-up gave 1.02x to 1.05x; a draft model lost.",
-    "Q4_K": "With Q4_K weights on two cores look-up gave 0.99x to 1.01x; a draft model lost.",
+    "Q4_0": "With Q4_0 weights on two cores n-gram drafting gave 1.02x to 1.05x; a draft model lost.",
+    "Q4_K": "With Q4_K weights on two cores n-gram drafting gave 0.99x to 1.01x; a draft model lost.",
 }
 README = Path(__file__).parents[3] / "README.md"
 
@@ -46,7 +46,7 @@ def test_of_what_nobody_measured_nothing_is_said(quant: str) -> None:
     assert expected_gain(pair(quant), PROCESSOR, {}) == ""
 
 
-def test_the_quantisation_is_found_in_the_files_name_and_of_other_weights_a_published_figure_is_told() -> None:
+def test_the_quantization_is_found_in_the_files_name_and_of_other_weights_a_published_figure_is_told() -> None:
     by_file = replace(pair(""), target=HubModel("a/big-GGUF", file="big-q4_k_m.gguf"))
 
     assert expected_gain(by_file, PROCESSOR, {}) == BY_LOOKUP["Q4_K"]
@@ -96,7 +96,7 @@ def test_a_pair_of_which_too_little_is_known_yet_is_spoken_of_like_others() -> N
     assert expected_gain(pair("Q4_0"), PROCESSOR, seen) == BY_LOOKUP["Q4_0"]
 
 
-def test_the_kind_of_weights_is_told_by_the_name_of_the_quantisation() -> None:
+def test_the_kind_of_weights_is_told_by_the_name_of_the_quantization() -> None:
     kinds = {"Q4_K_M": "Q4_K", "UD-Q3_K_XL": "Q3_K", "IQ3_XXS": "IQ3", "Q8_0": "Q8_0", "BF16": "BF16", "F16": "F16"}
     assert {quant: weights_kind(quant) for quant in kinds} == kinds
     assert weights_kind("MXFP4") == ""

@@ -1,4 +1,4 @@
-"""The arithmetic of a model's memory against what llama.cpp reckoned for real models."""
+"""The arithmetic of a model's memory against what llama.cpp estimated for real models."""
 
 from __future__ import annotations
 

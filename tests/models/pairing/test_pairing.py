@@ -240,7 +240,7 @@ def test_the_proposal_answers_as_fast_as_people_read(bytes_per_s: float) -> None
     larger = [pair for pair in CATALOG if pair.memory_gb > best.pair.memory_gb and not pair.bytes_per_token]
     assert all(p.slow or p.fit is not Fit.FITS for p in (weigh(pair, room) for pair in larger))
     assert len(others) == 2
-    assert any(p.slow for p in others), "the next one up can be taken all the same"
+    assert any(p.slow for p in others), "the next one up can be taken still"
     said = why([best, *others])
     rank = "the largest" if best.is_largest else "the first choice among the largest"
     assert said.startswith(f"{best.pair.name} is {rank} that should answer as fast as people read")
@@ -254,7 +254,7 @@ def test_a_guessed_speed_is_said_to_be_one() -> None:
     assert weigh(big, Room(60 * GB, bytes_per_s=20e9)).reason.startswith("about 1 tok/s;")
     assert weigh(big, Room(60 * GB, bytes_per_s=5e9)).reason.startswith("under 1 tok/s;")
     fast = weigh(big, Room(60 * GB, bytes_per_s=900e9))
-    assert (fast.word, fast.reason) == ("fits", "36.8 GB to spare in main memory")
+    assert (fast.word, fast.reason) == ("fits", "36.8 GB to spare in RAM")
 
 
 def test_a_pair_that_answered_here_has_its_measured_speed() -> None:

@@ -1,4 +1,4 @@
-"""What a pair takes of memory: one reckoning, before a download by the catalogue and behind it by the headers."""
+"""What a pair takes of memory: one estimate, before a download by the catalogue and behind it by the headers."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_context_is_as_long_as_memory_has_room_for() -> None:
     assert longest_context(pair, Room(14 * GB)) == 2 * GB // 100_000
     assert longest_context(pair, Room(14 * GB, on_card=True)) == 3 * GB // 100_000
     assert longest_context(pair, Room(11 * GB)) == 0
-    assert longest_context(replace(pair, working=None), Room(99 * GB)) == 0, "nobody knows"
+    assert longest_context(replace(pair, working=None), Room(99 * GB)) == 0, "no one knows"
     for n_ctx in (20_000, 20_001):
         assert (needed(pair, n_ctx) <= 14 * GB) == (n_ctx == 20_000)
 

@@ -88,7 +88,7 @@ def test_an_engine_that_ended_takes_no_conversation_with_it() -> None:
 
 
 def test_any_other_failure_is_told_as_it_is() -> None:
-    error = AppError("It broke.", "Mend it.")
+    error = AppError("It broke.", "Fix it.")
     assert with_keys(error, Situation(PAIR)) is error
 
 

@@ -47,7 +47,7 @@ async def test_another_answer_that_fails_gives_way_to_what_was_there(file: Path,
     ("reason", "told"),
     [
         (FinishReason.CANCELLED, "Nothing came of it: stopped."),
-        (FinishReason.STOP, "Nothing came of it: the model said nothing."),
+        (FinishReason.STOP, "Nothing came of it: the model sent nothing."),
     ],
 )
 async def test_another_answer_without_a_word_leaves_no_place(file: Path, reason: FinishReason, told: str) -> None:

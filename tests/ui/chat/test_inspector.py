@@ -87,7 +87,7 @@ def test_rounds_stand_in_columns_and_the_chosen_one_says_what_it_cost() -> None:
     assert rows(1, plain, plain, width=20) == ["  9   no draft   4.…", "> 9   no draft   4.…"]
 
 
-def test_the_words_of_a_row_are_in_the_colours_of_their_writers() -> None:
+def test_the_words_of_a_row_are_in_the_colors_of_their_writers() -> None:
     (line,) = step_rows([ROUND], 1, 100)
     found = [(line.plain[span.start : span.end], str(span.style)) for span in line.spans]
     assert found[-4:] == [("·pivot", "$draft"), ("·=", "$draft"), ("·items", "$draft"), ("0", "$target")]

@@ -259,7 +259,7 @@ async def test_what_was_said_is_not_markup_when_it_is_edited(file: Path, markup:
 async def test_an_answer_that_is_edited_does_not_steer_the_terminal(file: Path) -> None:
     store = Store.open(file)
     number = store.create()
-    prompt = store.add(number, Role.USER, "colour", parent=None)
+    prompt = store.add(number, Role.USER, "color", parent=None)
     store.add(number, Role.ASSISTANT, "red\x1b[2J\x9b31m \u202eword", parent=prompt.id)
     store.close()
     async with kept_chat(file) as chat:

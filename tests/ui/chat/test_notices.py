@@ -138,7 +138,7 @@ async def test_what_is_said_for_a_moment_is_read_before_it(file: Path) -> None:
         assert "branch" not in numbers, "each has its line"
 
 
-OTHER = replace(PAIR, target=replace(TARGET, file="Qwen3-8B-Q8_0.gguf", quantisation="Q8_0"))
+OTHER = replace(PAIR, target=replace(TARGET, file="Qwen3-8B-Q8_0.gguf", quantization="Q8_0"))
 
 
 CODER, QWEN3 = "Qwen2.5-Coder-32B-Instruct Q4_K_M", "Qwen3-8B Q8_0"

@@ -95,7 +95,7 @@ async def test_the_chat_is_as_it_was() -> None:
         await chat.shows("2.0× faster")
         await chat.pilot.press("m", "escape", "escape")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
-        # What was on its way when the screen was left belongs to nobody.
+        # What was on its way when the screen was left belongs to no one.
         compare.runs(made(PLAIN, 4))
         compare.finishes([], stopped=True)
         await chat.type("pt")

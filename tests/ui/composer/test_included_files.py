@@ -132,7 +132,7 @@ def test_a_command_knows_what_its_argument_is(tree: Path) -> None:
 
 def test_files_stand_before_the_question_and_pastes_too(tree: Path) -> None:
     paste = Attachment("pasted 1 KB, 2 lines", "p", is_file=False)
-    question = "compare @notes.md, @notes.md. with [pasted 1 KB, 2 lines] and @nobody"
+    question = "compare @notes.md, @notes.md. with [pasted 1 KB, 2 lines] and @no one"
     assert include_files(question, [paste], tree) == compose(question, [Attachment("notes.md", "some text"), paste])
 
 
@@ -167,7 +167,7 @@ def test_what_it_costs_is_estimated(tree: Path) -> None:
     (tree / "dot.md").write_text("one")
     assert estimate("@dot.md", (), tree, None) == "dot.md 3 B, about 12 tokens"
     assert estimate("@nots.md", (), tree, 1000) == ""
-    assert estimate("@nobody", (), tree, 1000) == ""
+    assert estimate("@no one", (), tree, 1000) == ""
 
 
 def test_many_files_are_counted_so_that_what_they_cost_is_seen(tree: Path) -> None:

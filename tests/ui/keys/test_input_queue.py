@@ -26,7 +26,7 @@ from tests.ui.monkey.play import TroubleError
 _LOOKS = 500
 SAID: Session = (Type("Hello"), Key("enter"), Wait(), Engine("say", "Hi there"), Engine("end"), Wait())
 BURSTS: dict[str, Session] = {
-    "a message is changed": (Key("ctrl+up"), Key("up"), Key("e"), Key("ctrl+u"), Type("anew")),
+    "a message is changed": (Key("ctrl+up"), Key("up"), Key("e"), Key("ctrl+u"), Type("again")),
     "a changed one is sent, and the next typed": (
         Key("ctrl+up"), Key("up"), Key("e"), Type(" now"), Key("enter"), Type("next"),
     ),

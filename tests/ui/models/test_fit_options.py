@@ -27,7 +27,7 @@ WAYS = (
     FitOption(
         "Q3_K_M of Big", "frees about 4.1 GB", "another download", None, "tandem setup --target owner/big:Q3_K_M"
     ),
-    FitOption("no draft", "frees about 0.6 GB, not enough alone", "plain decoding", choice("Without")),
+    FitOption("no draft", "frees about 0.6 GB, not enough alone", "decoding without drafts", choice("Without")),
 )
 ERROR = NoRoomError("Big with Small does not fit: it takes 25.1 GB on CUDA0, where 23.3 GB are free for it.", WAYS)
 

@@ -25,7 +25,7 @@ TOLD = [
 
 
 async def lose(chat: Chat) -> None:
-    """The pair has no room any more, and was to be loaded anew for an answer."""
+    """The pair has no room any more, and was to be loaded again for an answer."""
     chat.engine.fails(LOST)
     await chat.until(lambda: chat.screen.query(FitOptionLine))
     await chat.ready()

@@ -60,7 +60,7 @@ async def test_a_filter_that_is_typed_before_the_list_is_there_holds_when_it_com
 
 
 async def test_what_drafting_gains_is_said_before_the_download_and_while_that_is_asked() -> None:
-    gain = "With Q4_K weights look-up gained 1.02x to 1.08x"
+    gain = "With Q4_K weights n-gram drafting gained 1.02x to 1.08x"
     async with open_setup(
         FakePairs(replace(CODER, gain=f"{gain}; a draft model lost."), SMALL), size=(80, 24)
     ) as window:
@@ -92,7 +92,7 @@ async def test_f1_shows_the_keys_of_the_list() -> None:
         assert any(row.split()[:1] == ["esc"] and "Clear the filter" in row for row in window.rows)
 
 
-async def test_a_long_name_is_cut_before_what_tells_quantisation_and_draft() -> None:
+async def test_a_long_name_is_cut_before_what_tells_quantization_and_draft() -> None:
     long = replace(CODER, target="Qwen2.5-Coder-32B-Instruct-With-More Q4_K_M", draft="0.5B Q8_0")
     async with open_setup(FakePairs(long, SMALL), size=(80, 24)) as window:
         row = next(row for row in window.rows if "coder-32b " in row)

@@ -198,10 +198,8 @@ async def test_a_name_that_is_longer_than_its_column_stands_whole_in_the_details
 
 async def test_a_broken_catalogue_is_named_beside_the_pairs() -> None:
     async with open_setup(FakePairs(DEMO)) as window:
-        window.pairs.state = replace(
-            window.pairs.state, troubles=(AppError("models.toml cannot be read.", "Mend it."),)
-        )
-        await window.shows("models.toml cannot be read. Mend it.")
+        window.pairs.state = replace(window.pairs.state, troubles=(AppError("models.toml cannot be read.", "Fix it."),))
+        await window.shows("models.toml cannot be read. Fix it.")
         assert "demo" in window.text
 
 
@@ -276,10 +274,10 @@ async def test_what_was_here_and_is_looked_at_opens_beside_a_chat_with_what_was_
         window.type("Why is it?")
         await window.until(lambda: window.pairs.names("start"))
         looked_at = (Download("target", GB, GB), Download("draft", GB, GB))
-        window.pairs.goes("demo", SetupProgress(Stage.READY, looked_at, note="It was mended."))
+        window.pairs.goes("demo", SetupProgress(Stage.READY, looked_at, note="It was fixed."))
         await window.until(lambda: window.in_chat)
         await window.until(lambda: window.chat.prompt == "Why is it?")
-        await window.shows("It was mended.")
+        await window.shows("It was fixed.")
 
 
 async def test_the_first_pair_becomes_the_default_and_that_is_said() -> None:

@@ -104,7 +104,7 @@ class MonkeyEngine:
         self._inspected = on
 
     def draft(self, on: bool) -> None:
-        """Drafts are told as they come; nobody asks whether they should."""
+        """Drafts are told as they come; no one asks whether they should."""
 
     def close(self, timeout: float | None = None) -> bool:
         self.closed = True

@@ -98,7 +98,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Reopen:
-    """The program is quit, and started anew."""
+    """The program is quit, and started again."""
 
 
 Move = Key | Type | Word | Paste | Mouse | Resize | Engine | Other | Pairs | Theme | Wait | Reopen

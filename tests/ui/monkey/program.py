@@ -107,7 +107,7 @@ class Program:
 
         def reopen() -> LoadRequest:
             live.loading()
-            return LoadRequest(no_loader, replace(settings, title="Anew"))
+            return LoadRequest(no_loader, replace(settings, title="Again"))
 
         def factory(emit: Callable[[Event], None]) -> MonkeyEngine:
             self.engine = MonkeyEngine(emit)

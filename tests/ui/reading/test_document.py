@@ -1,4 +1,4 @@
-"""Growing Markdown: the same however it comes, never less than before, and no dearer where there is more of it."""
+"""Growing Markdown: the same in any pieces, and no slower with more text."""
 
 from __future__ import annotations
 

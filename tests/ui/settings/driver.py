@@ -81,7 +81,7 @@ async def open_panel(
 
     def reopen() -> LoadRequest:
         live.loading()
-        return LoadRequest(no_loader, ChatSettings("Anew"))
+        return LoadRequest(no_loader, ChatSettings("Again"))
 
     live.loading()
     app = TandemApp(

@@ -45,7 +45,7 @@ def test_settings(
         return engines[0]
 
     def reopen():  # type: ignore[no-untyped-def]
-        raise AssertionError("nothing is loaded anew here")
+        raise AssertionError("nothing is loaded again here")
 
     app = TandemApp(factory, no_loader, ChatSettings("A pair", drafting=AutoDraft()), tuning=Tuning(live, reopen))
 

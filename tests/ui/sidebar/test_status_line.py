@@ -40,7 +40,7 @@ async def test_of_a_single_token_no_speed_is_said() -> None:
         assert "tok/s" not in chat.status
 
 
-async def test_acceptance_wears_the_drafts_colour() -> None:
+async def test_acceptance_wears_the_drafts_color() -> None:
     async with open_chat() as chat:
         await chat.send("go")
         chat.engine.says("word", stats=STATS)

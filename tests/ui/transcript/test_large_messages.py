@@ -1,4 +1,4 @@
-"""Huge messages and columns: shown piece by piece, and no dearer where there is more of them."""
+"""Huge messages and columns: shown piece by piece, and no more expensive where there is more of them."""
 
 from __future__ import annotations
 

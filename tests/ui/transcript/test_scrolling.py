@@ -123,7 +123,7 @@ async def test_a_resize_keeps_the_first_message_in_sight() -> None:
         assert not blank(chat)
 
 
-async def test_a_chosen_message_stays_and_its_neighbour_is_mounted_for_the_keys() -> None:
+async def test_a_chosen_message_stays_and_its_neighbor_is_mounted_for_the_keys() -> None:
     async with long_chat(path()) as chat:
         await press(chat, "ctrl+home")
         await chat.shows("message 1.")

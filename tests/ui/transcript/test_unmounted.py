@@ -66,7 +66,7 @@ async def test_what_stands_for_a_message_makes_the_same_one_again() -> None:
     prompts = PromptData("hello", "System", 3, []), PromptData(included, "You", None, [False, True])
     answers = (
         AnswerData("*text*", "a thought", 5.0, opened=True, remark="stopped", is_final=True, node=7),
-        AnswerData("text", error=AppError("It broke.", "Mend it.")),
+        AnswerData("text", error=AppError("It broke.", "Fix it.")),
         AnswerData("text", token_runs=TokenRuns()),
     )
     async with open_chat():
@@ -95,7 +95,7 @@ async def bury(chat: Chat, answer: AnswerMessage) -> None:
     await chat.until(lambda: not answer.is_attached)
 
 
-@pytest.mark.parametrize("dear", [0, 1_000])
+@pytest.mark.parametrize("expensive", [0, 1_000])
 async def test_an_answer_comes_back_as_it_was(dear: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view, "_MOST_FAR", 0)
     monkeypatch.setattr(message, "_DEAR", dear)

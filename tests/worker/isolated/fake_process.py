@@ -131,7 +131,7 @@ def _prepare(say: Callable[[str], None]) -> None:
 
 
 if __name__ == "__main__":
-    # A dump of a process that dies on purpose helps nobody.
+    # A dump of a process that dies on purpose helps no one.
     signal.signal(signal.SIGABRT, signal.SIG_DFL)
     # The values must be of the module that the parent knows, not of this one under another name.
     from tests.worker.isolated import fake_process

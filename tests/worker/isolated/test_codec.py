@@ -119,7 +119,7 @@ def test_an_error_keeps_its_kind_and_all_that_it_says(error: AppError) -> None:
 
 
 def test_an_error_crosses_whatever_was_imported_when_the_process_began() -> None:
-    # In this process everything is imported by now.
+    # In this process everything is imported now.
     fresh = ask_python(
         "import sys; from app.cli.engine import codec; ours = codec(); import app.llama.fitting.fit_pair\n"
         "from app.worker.events import Failed; from app.llama.fitting.does_not_fit import DoesNotFitError\n"
@@ -161,7 +161,7 @@ def test_what_was_not_named_does_not_leave() -> None:
         b'["subprocess.Popen",["()","true"]]\n',
         b'["Notice"]\n',
         b'["Notice","a","b"]\n',
-        b'["Origin","nobody"]\n',
+        b'["Origin","no one"]\n',
         b'["ModelFileError",["{}"]]\n',
         b'["ModelFileError"]\n',
         b"[" * 10_000 + b"]" * 10_000 + b"\n",

@@ -169,7 +169,7 @@ class TestDeath:
         assert "while writing the answer, by signal ABRT" in failed(last).error.message
         assert failed(last).error.hint == "Send the prompt again; the models are loaded again first."
         assert failed(last).request == number
-        # Nobody asked for a pair: that it is loaded shows, and nothing more is told of it.
+        # No one asked for a pair: that it is loaded shows, and nothing more is told of it.
         assert not any(isinstance(event, Loaded | Notice) for event in heard)
         assert isinstance(heard[0], LoadProgress)
         assert finished(heard[-1]).request == again

@@ -89,7 +89,7 @@ class TestStop:
         draft: bool,
         drafter: str,
     ) -> None:
-        """The rest of a begun answer: text and plan are as from a child that hears, whoever drafted meanwhile."""
+        """The rest of a begun answer: text and plan are as from a child that hears, anyone who drafted meanwhile."""
         asked = replace(question(max_tokens=None, drafting=drafting), begun=Begun(" Well,"))
         ends = []
         for engine, waits_at in ((harness, None), (unresponsive, 9)):
@@ -211,7 +211,7 @@ class TestStop:
             harness.until(Step)
             harness.engine.cancel()
             assert finished(harness.until(Finished, Failed)[-1]).request == numbers[-1]
-        # Whoever came first, the child or the end of the wait: nothing is told twice.
+        # Anyone who came first, the child or the end of the wait: nothing is told twice.
         numbers.append(harness.engine.answer(question()))
         assert finished(harness.until(Finished, Failed)[-1]).request == numbers[-1]
         harness.engine.close(5)
