@@ -12,7 +12,8 @@ import app
 _ROOT = Path(app.__path__[0]).parent
 _ARCHAIC = re.compile(
     r"\b(anew|mend(s|ed|ing)?|reckon(s|ed|ing)?|dear(er|est)?|likewise|foretell(s|ing)?|foretold|wherein|whoever|by now"
-    r"|all the same|ride together|has no ear|nobody|said nothing|(?<!prompt )look-?ups?|plain decoding|graphics card|main memory"
+    r"|all the same|ride together|has no ear|nobody|said nothing|look-ups?|plain decoding|graphics card"
+    r"|main memory"
     r"|per check|quantis\w+|colours?|behaviours?|favour\w*)\b",
     re.IGNORECASE,
 )
