@@ -81,7 +81,7 @@ class TestWithoutTmux:
         done = self._runs(tmp_path)
 
         assert done.returncode == 1
-        assert "There is no tmux" in done.stderr
+        assert "tmux is missing" in done.stderr
         assert "the tests run" not in done.stderr
 
     def test_it_can_be_told_to_go_on(self, tmp_path: Path) -> None:
