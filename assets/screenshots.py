@@ -1,7 +1,6 @@
-"""Make the pictures of the documentation from the running program: `python assets/screenshots.py [FLAGS]`.
+"""Make the README's screenshots from the running program: `python assets/screenshots.py [FLAGS]`.
 
-The chat runs with the pair that the flags name, as `tandem` takes them, or with the demo pair, and gives real, greedy
-answers. Only the speed differs from one run to the next.
+FLAGS name the pair, as for `tandem`; the default is the demo pair. Answers are real and greedy.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ import asyncio
 import sys
 from pathlib import Path
 
-from app.cli.loader import PairLoader
-from app.cli.parser import build_parser
 from textual.pilot import Pilot
 
+from app.cli.command_line import parse_args
+from app.cli.engine import PairLoader
 from app.cli.options import read_options
 from app.conversations.store import Store
 from app.llama.cancel import CancelFlag
@@ -43,7 +42,7 @@ async def _ask(pilot: Pilot[None], prompt: str) -> None:
     screen = await _until(pilot, Phase.READY)
     screen.prompt.insert(prompt)
     await pilot.press("enter")
-    # An answer of a few words may be there before anybody has looked.
+    # A short answer may end before the first look.
     async with asyncio.timeout(_PATIENCE_S):
         while not screen.session.conversation.turn.is_answered:
             await pilot.pause(0.1)
@@ -52,7 +51,7 @@ async def _ask(pilot: Pilot[None], prompt: str) -> None:
 
 
 async def _take(name: str, size: tuple[int, int], theme: str) -> None:
-    options = read_options(build_parser().parse_args(["--temp", "0", "--max-tokens", "220", *sys.argv[1:]]))
+    options = read_options(parse_args(["run", "--temp", "0", "--max-tokens", "220", *sys.argv[1:], "-"]))
     settings = ChatSettings(
         options.pair.title, options.pair.sampling, options.drafting, options.system, options.max_tokens, options.stops
     )

@@ -179,10 +179,10 @@ def no_memory(device: str, what: str) -> NoMemoryError:
         what: What was to be put there.
     """
     where = {"": "There is", CPU: "There is"}.get(device, f"On {device} there is")
-    kind = " main" if device == CPU else ""
+    kind = "RAM" if device == CPU else "memory"
     return NoMemoryError(
-        f"{where} not enough{kind} memory for {what}; something else may have taken it since it was counted.",
-        "End what uses it, or take a shorter context (--ctx) or another device (--device).",
+        f"{where} not enough {kind} for {what}; another program may have taken it meanwhile.",
+        "Close other programs, or use a shorter context (--ctx) or another device (--device).",
         device,
     )
 

@@ -118,7 +118,7 @@ def test_a_prompt_that_nothing_came_of_is_told_in_markdown_and_comes_back_beside
     [found] = read_file(file)
 
     tree = found.conversation.tree
-    assert "## You (not answered)\n\nnobody answers\n" in text
+    assert "## You (not answered)\n\nno one answers\n" in text
     assert "edit" not in text
     assert [node.text for node in tree.path] == ["Hello", "Hi", "answered", "Yes", "the last"]
     assert [node.text for node in tree.siblings(tree.path[2].id)] == ["no one answers", "answered"]

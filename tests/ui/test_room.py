@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -229,12 +230,9 @@ async def test_a_search_for_prompts_says_that_it_finds_nothing() -> None:
         await chat.until(lambda: "Nothing is found" not in chat.text)
 
 
-@pytest.mark.parametrize(
-    ("width", "keys"), [(80, "ctrl+s   search past prompts  @file"), (60, "@file    include a file")]
-)
-async def test_the_keys_of_help_stand_in_the_columns_there_is_room_for(width: int, keys: str) -> None:
+@pytest.mark.parametrize("width", [80, 60])
+async def test_help_fits_the_window(width: int) -> None:
     async with open_chat(size=(width, 40)) as chat:
         await chat.type("/help")
         await chat.pilot.press("enter")
-        await chat.shows(keys)
-        assert any(row.strip().endswith("every key") for row in chat.rows)
+        await chat.until(lambda: any(re.search(r"@file +include a file", row) for row in chat.rows))

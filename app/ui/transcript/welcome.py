@@ -7,13 +7,19 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
-_WHO = ("The ", "target", " answers. The ", "draft", " drafts of it, and what the target agrees with comes sooner.")
+_WHO = (
+    "The ",
+    "draft",
+    " model guesses the next tokens; the ",
+    "target",
+    " checks them in one pass. Same quality, faster.",
+)
 _KEYS = (
-    ("chat.compare", "one prompt with and without the draft"),
-    ("chat.tokens", "who wrote each token"),
-    ("chat.settings", "every setting"),
-    ("chat.pairs", "other models"),
-    ("app.keys", "every key"),
+    ("chat.compare", "compare with and without the draft"),
+    ("chat.tokens", "color tokens by source"),
+    ("chat.settings", "settings"),
+    ("chat.pairs", "models"),
+    ("app.keys", "all keys"),
 )
 _KEY = 5
 """Cells for a key, and what is between it and what it does."""
@@ -38,8 +44,8 @@ class Welcome(Widget):
         return Content("\n").join(line.stylize_before("$quiet") for line in self._lines(self.size.width))
 
     def _lines(self, width: int) -> list[Content]:
-        target, draft = (Content.styled(_WHO[1], "$target"), Content.styled(_WHO[3], "$draft"))
-        who = Content.assemble(_WHO[0], target, _WHO[2], draft, _WHO[4])
+        draft, target = (Content.styled(_WHO[1], "$draft"), Content.styled(_WHO[3], "$target"))
+        who = Content.assemble(_WHO[0], draft, _WHO[2], target, _WHO[4])
         keys = {one.binding.id: self.app.get_key_display(one.binding) for one in self.screen.active_bindings.values()}
         named = [(keys[identity], does) for identity, does in _KEYS if identity in keys]
         # Keys of the user's own may be longer.

@@ -71,7 +71,7 @@ async def test_ctrl_c_stops_a_comparison_first() -> None:
         assert chat.engine.cancelled == 1
         assert chat.pilot.app.is_running
         compare.finishes([], stopped=True)
-        await chat.shows("stopped before everybody had answered once")
+        await chat.shows("stopped before the first whole round")
 
 
 async def test_ctrl_c_asks_first() -> None:

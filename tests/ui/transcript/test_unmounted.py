@@ -96,9 +96,9 @@ async def bury(chat: Chat, answer: AnswerMessage) -> None:
 
 
 @pytest.mark.parametrize("expensive", [0, 1_000])
-async def test_an_answer_comes_back_as_it_was(dear: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_comes_back_as_it_was(expensive: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view, "_MOST_FAR", 0)
-    monkeypatch.setattr(message, "_DEAR", dear)
+    monkeypatch.setattr(message, "_DEAR", expensive)
     async with open_chat() as chat:
         await chat.send("first prompt")
         chat.engine.says("**bold** words", thinking=False)
