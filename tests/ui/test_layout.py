@@ -122,10 +122,10 @@ async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path)
 
 async def test_an_opened_conversation_shows_what_its_last_answer_was_like(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
-        await chat.exchange("one", "first")
+        await chat.exchange("a question", "first")
     async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
         await filled(chat)
-        await chat.click("one")
+        await chat.click("a question")
         await chat.shows("last answer")
         assert "107 tok/s" in chat.text
         await chat.send("two")
