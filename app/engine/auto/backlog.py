@@ -11,7 +11,7 @@ from app.engine.types import StepResult
 
 _USUAL_ANSWER = 256
 """Expected tokens of an answer; a longer one is expected to go on for as many again."""
-_STAKE = 0.4
+_STAKE = 0.47
 """Share of the time that drafts are likely to save which reading may take."""
 _SAME_TEXT = 0.75
 """Share of a prompt that it has in common with the one before if it continues the same conversation or document."""
