@@ -26,7 +26,7 @@ _HERE = Path(__file__).parent
 _EARLIER = ("Name three uses of a paperclip.", "What is a monad, in one sentence?")
 _PROMPT = "Write a quicksort in Python, with comments."
 _SIZES = {"chat.svg": ((120, 36), "tandem-dark"), "chat-light.svg": ((120, 36), "tandem-light")}
-_PATIENCE_S = 600
+_PATIENCE_S = 120
 
 
 async def _until(pilot: Pilot[None], phase: Phase) -> ChatScreen:
@@ -53,7 +53,7 @@ async def _ask(pilot: Pilot[None], prompt: str) -> None:
 async def _take(name: str, size: tuple[int, int], theme: str) -> None:
     options = read_options(parse_args(["run", "--temp", "0", "--max-tokens", "220", *sys.argv[1:], "-"]))
     settings = ChatSettings(
-        options.pair.title, options.pair.sampling, options.drafting, options.system, options.max_tokens, options.stops
+        options.pair.title, options.pair.sampling, options.drafting, max_tokens=options.max_tokens, stops=options.stops
     )
     app = TandemApp(lambda emit: EngineWorker(emit, CancelFlag()), PairLoader(options), settings, store=Store.in_memory)
     app.theme = theme

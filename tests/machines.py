@@ -1,11 +1,10 @@
-"""Machines that we do not have, as files, tools and a registry behind `app.hardware.system.System`."""
+"""Other machines, as files and tools behind `app.hardware.system.System`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from app.hardware.system import ToolError
+from app.hardware.system import System
 
 GIB = 1 << 30
 CPUINFO = (
@@ -26,7 +25,6 @@ SMI = "nvidia-smi"
 SMI_CSV = (
     "nvidia-smi --query-gpu=name,memory.total,memory.free,driver_version,compute_cap --format=csv,noheader,nounits"
 )
-SMI_OLD_CSV = SMI_CSV.replace(",compute_cap", "")
 SMI_TABLE = """+---------------------------------------------------------------------------------------+
 | NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |
 |-----------------------------------------+------------------------+----------------------+
@@ -39,18 +37,17 @@ CUDA_12 = (
 )
 
 
-class FakeSystem:
-    """A system out of dictionaries.
+class FakeSystem(System):
+    """A system made of dictionaries.
 
     Args:
         name: As in `System`.
         arch: As in `System`.
         files: Texts by path.
-        tools: Answers by command line; a `ToolError` is raised, whatever is not there is missing.
-        registry: Lists of values by key.
-        env: Environment variables.
+        tools: Answers by command line; None is a tool that fails.
         memory: Total and available bytes.
         cores: Cores and threads.
+        windows_cpu: Name in the registry.
     """
 
     def __init__(
@@ -59,41 +56,27 @@ class FakeSystem:
         arch: str = "x86_64",
         *,
         files: Mapping[str, str] | None = None,
-        tools: Mapping[str, str | ToolError] | None = None,
-        registry: Mapping[str, tuple[Mapping[str, object], ...]] | None = None,
-        env: Mapping[str, str] | None = None,
+        tools: Mapping[str, str | None] | None = None,
         memory: tuple[int, int] = (64 * GIB, 48 * GIB),
         cores: tuple[int, int] = (16, 32),
+        windows_cpu: str = "",
     ) -> None:
-        self.name, self.arch = name, arch
-        self.files, self.tools = dict(files or {}), dict(tools or {})
-        self._registry, self._env = dict(registry or {}), dict(env or {})
-        self._memory, self._cores = memory, cores
-        self.ran: list[str] = []
+        self.name, self.arch, self.troubles = name, arch, []
+        self._files, self._tools = dict(files or {}), dict(tools or {})
+        self._memory, self._cores, self._windows_cpu = memory, cores, windows_cpu
 
     def read(self, path: str) -> str:
-        return self.files.get(path, "")
+        return self._files.get(path, "")
 
     def names(self, path: str) -> tuple[str, ...]:
-        inside = {file[len(path) + 1 :].split("/")[0] for file in self.files if file.startswith(f"{path}/")}
+        inside = {file[len(path) + 1 :].split("/")[0] for file in self._files if file.startswith(f"{path}/")}
         return tuple(sorted(inside))
 
-    def exists(self, path: str) -> bool:
-        return path in self.files or bool(self.names(path))
-
-    def env(self, name: str) -> str:
-        return self._env.get(name, "")
-
-    def run(self, *argv: str, seconds: float) -> str:
-        command = " ".join(argv)
-        self.ran.append(command)
-        answer = self.tools.get(command, "")
-        if isinstance(answer, ToolError):
-            raise answer
-        return answer
-
-    def registry(self, key: str) -> tuple[Mapping[str, object], ...]:
-        return self._registry.get(key, ())
+    def run(self, *argv: str) -> str:
+        answer = self._tools.get(" ".join(argv), "")
+        if answer is None:
+            self.troubles.append(f"{argv[0]} failed with code 1.")
+        return answer or ""
 
     def memory(self) -> tuple[int, int]:
         return self._memory
@@ -101,9 +84,12 @@ class FakeSystem:
     def cores(self) -> tuple[int, int]:
         return self._cores
 
+    def windows_cpu(self) -> str:
+        return self._windows_cpu
+
 
 def pci(address: str, vendor: str, device: str, module: str = "", kind: str = "0x030000") -> dict[str, str]:
-    """The files of a display controller on the bus."""
+    """Return the files of a display controller on the bus."""
     folder = f"/sys/bus/pci/devices/{address}"
     return {
         f"{folder}/vendor": f"0x{vendor}\n",
@@ -111,27 +97,3 @@ def pci(address: str, vendor: str, device: str, module: str = "", kind: str = "0
         f"{folder}/class": f"{kind}\n",
         f"{folder}/uevent": f"DRIVER={module}\nPCI_ID={vendor}:{device}\n" if module else f"PCI_ID={vendor}:{device}\n",
     }
-
-
-@dataclass(frozen=True)
-class FakeBuild:
-    """What a build of llama.cpp says of itself; see `app.llama.devices.BuildInfo`."""
-
-    backends: tuple[str, ...] = ("CPU",)
-    features: tuple[str, ...] = ("AVX2", "LLAMAFILE")
-    binding: str = "0.3.36"
-    version: str = "0.5.0"
-    commit: str = ""
-    errors: str = ""
-
-
-@dataclass(frozen=True)
-class FakeDevice:
-    """A device that it can use; see `app.llama.devices.Device`."""
-
-    name: str
-    description: str
-    kind: str
-    backend: str
-    total_bytes: int = 24 * GIB
-    free_bytes: int = 20 * GIB

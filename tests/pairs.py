@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from app.conversations.message import Begun, Message
 from app.engine.auto.curve import CostModel, CostProfile
@@ -11,20 +11,11 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter, NgramIndex
 from app.engine.interfaces import Cancelled, Clock
-from app.engine.text.reasoning import THINK, Place, ReasoningMarkup
+from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
 from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.thinking import AS_TRAINED, Thinking
 from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler
-
-
-@dataclass(frozen=True)
-class FakePrompt:
-    tokens: tuple[int, ...]
-    place: Place = Place.START
-    markup: ReasoningMarkup = THINK
-    stops: tuple[str, ...] = ()
-    marked: bool = False
 
 
 class FakePair:
@@ -79,9 +70,9 @@ class FakePair:
 
     def build_prompt(
         self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
-    ) -> FakePrompt:
+    ) -> RenderedPrompt:
         text = "".join(m.content for m in messages) + (begun.text if begun is not None else "")
-        return FakePrompt(self.tokenize(text))
+        return RenderedPrompt(self.tokenize(text))
 
     def tokenize(self, text: str) -> tuple[int, ...]:
         return tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text)

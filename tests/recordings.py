@@ -4,22 +4,104 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.compare.upper_bound import FORMAT, Curve, Trace
+from app.compare.upper_bound import cost_without_drafts, least_cost, ngram_matches
+from app.engine.auto.curve import MAX_ROWS, CostProfile
+from app.engine.auto.interpolation import expand
 
 DATA = Path(__file__).parent / "data"
+_FORMAT = 1
 _NS = 1e6
 
 
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One answer of a target model, and the drafts at each of its positions.
+
+    Attributes:
+        name: Kind and number of the prompt.
+        kind: Kind of text.
+        prompt: Token ids before the answer.
+        text: Token ids of the answer.
+        matches: Per position: how many greedy draft tokens in a row equal the answer from there.
+        confidences: Per position: the draft model's probability of each drafted token.
+        has_end: Whether the last token is an end token.
+    """
+
+    name: str
+    kind: str
+    prompt: tuple[int, ...]
+    text: tuple[int, ...]
+    matches: tuple[int, ...]
+    confidences: tuple[tuple[float, ...], ...]
+    has_end: bool = False
+
+    def is_end(self, token: int) -> bool:
+        return self.has_end and token == self.text[-1]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "format": _FORMAT,
+            "name": self.name,
+            "kind": self.kind,
+            "prompt": self.prompt,
+            "text": self.text,
+            "matches": self.matches,
+            "confidences": [[round(q, 3) for q in row] for row in self.confidences],
+            "has_end": self.has_end,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The costs of a machine, in any unit; see `CostProfile`.
+
+    Attributes:
+        reading: Cost of a prompt token for the draft model; 0 if it has read the prompt.
+    """
+
+    name: str
+    rows: dict[int, float]
+    draft: float
+    cells: dict[int, float] = field(default_factory=dict)
+    reading: float = 0.0
+    widest: int = MAX_ROWS
+
+    def profile(self) -> CostProfile:
+        """Return what a first calibration of the machine finds; a copy to learn into."""
+        cells = dict(self.cells)
+        return CostProfile(dict(self.rows), self.draft, draft_prompt_ns=self.reading, cells=cells, widest=self.widest)
+
+    def costs(self) -> list[float]:
+        """Return the cost of every batch size up to `MAX_ROWS`; index 0 is unused."""
+        return expand(self.rows, MAX_ROWS)
+
+    def cell_costs(self) -> list[float]:
+        """Return what a cached token adds to every batch size; index 0 is unused."""
+        return expand(self.cells, MAX_ROWS) if self.cells else [0.0] * (MAX_ROWS + 1)
+
+
+def plain_cost(trace: Trace, curve: Curve) -> float:
+    """Return the cost of an answer with no draft."""
+    return cost_without_drafts(len(trace.prompt), len(trace.text), curve.profile())
+
+
+def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False) -> float:
+    """Return the least cost of an answer with these drafts, with n-gram drafts if `lookup`."""
+    looked_up = ngram_matches(trace.prompt, trace.text) if lookup else None
+    return least_cost(len(trace.prompt), trace.matches[: len(trace.text) - 1], looked_up, curve.profile())
+
+
 def load_traces(file: Path) -> list[Trace]:
-    """A file with one trace a line."""
+    """Read a file with one trace per line."""
     loaded = []
     for line in file.read_text(encoding="utf-8").splitlines():
         raw = json.loads(line)
-        assert raw["format"] == FORMAT, file
+        assert raw["format"] == _FORMAT, file
         loaded.append(
             Trace(
                 name=raw["name"],

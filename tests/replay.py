@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from app.compare.upper_bound import Curve, Trace
 from app.engine.cache import common_prefix
 from app.engine.fixed import FixedDrafting
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, Strategy, Verdict
 from app.engine.types import Draft, DraftParams, StepResult
+from tests.recordings import Curve, Trace
 
 _WRONG = -1
 GRID_N_MAX = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15)

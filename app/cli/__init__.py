@@ -1,13 +1,13 @@
 """The command line: run a command, and turn every failure into a message and an exit code.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Heavy imports happen when a command runs.
+A command raises AppError for any failure that a user, a file or the network can cause; `main` prints it.
 
-    chat, run, setup, pairs, compare, bench, tune, doctor, settings, conversations   one module or package per command
-    command_line, command, setting_flags, json_keys   options and help of every command
-    options, known_pairs, placement                   from options and settings to a pair
-    placing, loading, engine, opener                  from a pair to loaded models
-    race_session, measured_pairs, report, result_file measurements and where they go
-    output, streams, interrupt                        the terminal
+    chat, run, setup, pairs, compare, bench, tune, doctor, settings, export   modules of the commands
+    command_line, command, setting_flags       options and help of every command
+    known_pairs, options, loading, engine      from options and settings to loaded models
+    race_session, measured_pairs, report       measurements
+    output, streams, interrupt, result_file    the terminal, signals and files
 """
 
 from __future__ import annotations
@@ -20,20 +20,32 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
+    from app.core.errors import AppError
+
 COMMANDS: Mapping[str, str] = {
-    "chat": "app.cli.chat:chat",
-    "run": "app.cli.run:run",
-    "tune": "app.cli.tune:tune",
-    "compare": "app.cli.compare:compare",
-    "bench": "app.cli.bench:bench",
-    "doctor": "app.cli.doctor.command:doctor",
-    "setup": "app.cli.setup:setup",
-    "pairs": "app.cli.pairs:pairs",
-    "export": "app.cli.conversations.export:export",
-    "import": "app.cli.conversations.import_:import_",
-    "settings": "app.cli.settings.command:settings",
+    "chat": "chat:chat",
+    "run": "run:run",
+    "tune": "tune:tune",
+    "compare": "compare:compare",
+    "bench": "bench:bench",
+    "doctor": "doctor.command:doctor",
+    "setup": "setup:setup",
+    "pairs list": "pairs:list_pairs",
+    "pairs show": "pairs:show_pair",
+    "pairs check": "pairs_check:check_models",
+    "pairs find": "pairs_check:find_models",
+    "pairs add": "pairs:add_pair",
+    "pairs remove": "pairs_remove:remove_pair",
+    "pairs default": "pairs:make_default",
+    "export": "export:export",
+    "import": "export:import_",
+    "settings show": "settings:show_settings",
+    "settings set": "settings:set_setting",
+    "settings unset": "settings:unset_setting",
+    "settings path": "settings:print_path",
 }
-"""Function of each command, by name, so that other commands are not imported."""
+"""Function of each command in `app.cli`, by name, so that other commands are not imported."""
+_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,61 +58,58 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     try:
-        from app.cli.interrupt import imported_whole
+        from app.cli import streams
+        from app.core.errors import AppError, Interrupted
 
-        with imported_whole():
-            from app.cli import streams
-            from app.core.errors import AppError
         streams.prepare()
         code = _run(argv)
-        # Here, where it can still be told that there is no room for it.
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        # A full disk is found out here.
+        sys.stdout.flush()
         return code
     except KeyboardInterrupt:
-        # Not imported here: a second Ctrl+C in the middle would print a traceback.
-        if output := sys.modules.get("app.cli.output"):
-            output.clear_status()
-        from app.core.errors import INTERRUPTED
-
-        return INTERRUPTED
+        _clear_status()
+        return _INTERRUPTED
+    except Interrupted:
+        _clear_status()
+        return _INTERRUPTED
     except AppError as error:
-        from textwrap import indent
-
-        from app.cli.output import HANG, clear_status, for_reading
-        from app.core.printable import printable
-
-        clear_status()
-        # It may tell what a file, a server or a model said.
-        said = [f"tandem: {printable(error.message)}"]
-        if error.hint:
-            said.append(indent(printable(error.hint), " " * HANG))
-        for text, hang in zip(said, (HANG, 0), strict=False):
-            print(for_reading(text, sys.stderr, hang), file=sys.stderr)
+        _report(error)
         return error.exit_code
     except OSError as error:
-        if streams.is_unread(error):
-            # Anyone who read the output has read enough.
-            streams.let_go_of_output()
+        if error.filename is None:
+            streams.discard_output()
+        if streams.is_closed_pipe(error):
+            # The reader of the output has read enough.
             return 0
-        if streams.is_nowhere(error):
-            print("tandem: The current folder was deleted.\n        Change to another one.", file=sys.stderr)
-            return AppError.exit_code
-        if not streams.is_refusal(error):
-            raise
-        streams.let_go_of_output()
-        print(f"tandem: The output cannot be written: {error.strerror or error}.", file=sys.stderr)
+        where = f" ({error.filename})" if error.filename is not None else ""
+        _report(AppError(f"Input or output failed: {error.strerror or error}{where}."))
         return AppError.exit_code
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    from app.cli.interrupt import imported_whole
+    from pkgutil import resolve_name
 
-    with imported_whole():
-        from pkgutil import resolve_name
+    from app.cli.command_line import parse_args
 
-        from app.cli.command_line import parse_args
-
-        args = parse_args(argv)
-        command: Callable[[Namespace], int] = resolve_name(COMMANDS[args.command])
+    args = parse_args(argv)
+    command: Callable[[Namespace], int] = resolve_name(f"app.cli.{COMMANDS[args.command]}")
     return command(args)
+
+
+def _report(error: AppError) -> None:
+    """Print an error and its hint on stderr; files, servers and models may have supplied the text."""
+    from textwrap import indent
+
+    from app.cli.output import HANG, clear_status, for_reading
+    from app.core.printable import printable
+
+    clear_status()
+    print(for_reading(f"tandem: {printable(error.message)}", sys.stderr, HANG), file=sys.stderr)
+    if error.hint:
+        print(for_reading(indent(printable(error.hint), " " * HANG), sys.stderr), file=sys.stderr)
+
+
+def _clear_status() -> None:
+    # Not imported here: a second Ctrl+C in the middle would print a traceback.
+    if output := sys.modules.get("app.cli.output"):
+        output.clear_status()

@@ -3,52 +3,64 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from pathlib import Path
 
-from app.cli.bench_report import SERVER, answer_lines, tells_all, write_card
-from app.cli.bench_task import BenchTask, read_task
+from app.cli.bench_task import CARD_SUFFIXES, BenchTask, read_task
 from app.cli.output import StatusLine, columns_of, for_reading, json_for
-from app.cli.race_session import Session, against_earlier, contenders_of, measured_on, out, progress_line, with_pair
-from app.compare.benchmark import Plan, Progress, Raced, benchmark, figures, n_whole, rows
-from app.compare.card import Card
+from app.cli.race_session import RaceStatus, Session, compare_with_history, measured_on, with_pair
+from app.cli.result_file import write
+from app.compare.benchmark import (
+    Plan,
+    PromptResult,
+    RoundEnded,
+    Row,
+    benchmark,
+    figures,
+    n_whole,
+    round_json,
+    rows,
+    settled,
+)
+from app.compare.card import Card, markdown, svg, table_lines
 from app.compare.history import Facts
-from app.compare.lossless import EVERYTHING, Checks, check, statement
-from app.compare.measure import UNDRAFTED, factor, measure
-from app.compare.race import RaceBroken, Round, Steps
-from app.compare.report import checks_json, crowded, how, lossless_lines, pair_title, round_json, table_lines
+from app.compare.lossless import EVERYTHING, Checks, check
+from app.compare.measure import Measured, measure
+from app.compare.race import Round, Run, Steps, in_process
+from app.compare.report import busy_programs, how, pair_title
 from app.compare.server import Server, contender
-from app.compare.sides import PLAIN, Side, check_sides, sides_of
-from app.compare.suite import Prompt, refuse_overlong
+from app.compare.sides import AUTOMATIC, PLAIN, Side, check_sides
+from app.compare.suite import refuse_overlong
 from app.core.errors import INTERRUPTED, AppError, Interrupted
 from app.core.printable import printable
-from app.engine.types import Drafting
+from app.engine.drafting_report import rate, times, why_undrafted
 from app.models.progress import duration
+from app.models.split_model import parts_here
+
+SERVER = "server"
 
 
 def bench(args: argparse.Namespace) -> int:
     """Run the suite; returns the exit code."""
     task = read_task(args)
-    # A server that cannot take part must not be found out after the models were loaded.
-    told = _introduced(task.server) if task.server is not None else {}
+    # Before the models are loaded: a server that cannot take part would waste that time.
+    server = _introduced(task.server) if task.server is not None else {}
 
     def job(session: Session) -> int:
         if task.check_lossless:
             return check_lossless(session, task)
-        facts = measured_on(
-            session.pair, session.params, task.request, task.options.automatic, map(asdict, task.prompts), told
-        )
+        facts = measured_on(session, task.request, task.options.automatic, map(asdict, task.prompts), server)
         return _Benchmark(session, task, facts).run()
 
     return with_pair(task.options, job)
 
 
-def _introduced(server: Server) -> dict[str, Any]:
-    """Ask the server about itself; it may load its model first."""
+def _introduced(server: Server) -> dict[str, str]:
     status = StatusLine(sys.stderr)
     status.show(f"Asking {server.url} for a token")
     try:
@@ -58,13 +70,7 @@ def _introduced(server: Server) -> dict[str, Any]:
 
 
 class _Benchmark:
-    """Run, report and save one benchmark.
-
-    Args:
-        session: The loaded pair.
-        task: What was asked for.
-        facts: What it is measured on.
-    """
+    """Run, report and save one benchmark."""
 
     def __init__(self, session: Session, task: BenchTask, facts: Facts) -> None:
         self._session = session
@@ -73,18 +79,15 @@ class _Benchmark:
         self._facts = facts
         self._names: list[str] = []
         """Names of the sides, the baseline first."""
-        self._n_done = 0
-        self._left_s: float | None = None
 
     def run(self) -> int:
         """Race on every prompt; returns the exit code."""
         pair, task = self._session.pair, self._task
-        contenders = contenders_of(pair, task.options, task.fixed)
+        check_sides(pair, task.sides)
+        contenders = [in_process(pair, side.name, side.drafting) for side in task.sides]
         if task.server is not None:
             contenders.append(contender(task.server, SERVER))
-        lengths = refuse_overlong(pair, task.prompts, task.request, self._session.cancel)
-        sides = sides_of(task.options.automatic, task.fixed)
-        sources = {source for side in sides for source in pair.info.sources(side.drafting)}
+        refuse_overlong(pair, task.prompts, task.request, self._session.cancel)
         self._names = [contender.name for contender in contenders]
         plan = Plan(
             contenders,
@@ -92,150 +95,195 @@ class _Benchmark:
             task.request,
             task.repeat,
             oracle=task.oracle,
-            sources=sources,
+            sources={source for side in task.sides for source in pair.info.sources(side.drafting)},
             min_match=task.options.automatic.min_match,
-            lengths=lengths,
-            enough=self._says_it_all,
+            is_enough=self._is_enough,
         )
         self._announce(plan)
-        steps = Steps(benchmark(pair, plan, self._session.cancel, time.perf_counter_ns, self._keep))
-        broken: AppError | None = None
-        for at in steps:
-            if isinstance(at.event, RaceBroken):
-                broken = at.event.error
-            else:
-                self._show(at)
+        began, race_status = time.monotonic(), RaceStatus(task.repeat)
+        steps = Steps(benchmark(pair, plan, self._session.cancel))
+        left, n_done = "", 0
+        for event in steps:
+            if isinstance(event, RoundEnded):
+                self._save_round(event)
+                continue
+            n_done = event.done
+            if event.done:
+                left = f"{duration((plan.n_runs / event.done - 1) * (time.monotonic() - began))} left"
+            doing = race_status.line(event.event) if event.event is not None else "upper bound"
+            if doing:
+                done = f"{event.done} of {plan.n_runs}  {event.prompt}: {doing}"
+                self._status.show(", ".join(filter(None, (left, done))))
         self._status.clear()
-        raced = steps.result
-        if not raced and broken is not None:
+        results, broken = steps.result.results, steps.result.broken
+        if not results and broken is not None:
             raise broken
-        if not raced:
+        if not results:
             self._status.say("Stopped before every side had answered one prompt.")
             return INTERRUPTED
-        stopped = n_whole(raced, len(task.prompts)) < task.repeat and not self._says_it_all(raced)
-        early = "broken off" if broken is not None else "stopped early" if stopped else ""
-        self._tell(raced, early)
+        is_stopped = n_whole(results, len(task.prompts)) < task.repeat and not self._is_enough(results)
+        early = "broken off" if broken is not None else "stopped early" if is_stopped else ""
+        self._report(results, f"{early} after {n_done} of {plan.n_runs} answers" if early else "")
         if broken is not None:
             raise broken
-        return INTERRUPTED if stopped else 0
+        return INTERRUPTED if is_stopped else 0
 
-    def _says_it_all(self, raced: Sequence[Raced]) -> bool:
+    def _is_enough(self, results: Sequence[PromptResult]) -> bool:
         """Return whether more rounds would not change the result."""
         task = self._task
-        if not task.ends_early or not n_whole(raced, len(task.prompts)):
+        if not task.ends_early or not n_whole(results, len(task.prompts)):
             return False
-        table = rows(raced, self._names)
-        return tells_all(raced, table[-1:] if task.is_quick else table)
+        table = rows(results, self._names)
+        return is_settled(results, table[-1:] if task.is_quick else table)
 
     def _announce(self, plan: Plan) -> None:
-        """Print what will run and how long it takes."""
-        task = self._task
-        n, sides = len(task.prompts), ", ".join(self._names)
-        what = f"{n} prompt{'s' * (n != 1)} x {task.repeat} round{'s' * (task.repeat != 1)}"
-        what += f" x {len(self._names)} sides ({sides})"
-        seconds = plan.time_left(self._session.pair).seconds(plan.to_come(0), plan.to_reckon())
-        time_ = f", about {duration(seconds)}" if seconds is not None else ""
-        if warming := plan.n_runs - n * task.repeat * len(self._names):
-            what += f", and {warming} to warm up"
-        self._status.say(f"{what}: {plan.n_runs} answers of {task.request.max_tokens} tokens at most{time_}.")
-        ends = ["It ends sooner once the answer is clear"] * (task.ends_early and task.repeat > 1)
-        ends += ["ctrl+c ends it and keeps what was measured"] if self._status.is_live else ["a line for every prompt"]
-        told = "; ".join(ends)
-        self._status.say(f"{told[:1].upper()}{told[1:]}.")
+        """Print what will run, and how long it takes if the pair's costs are known."""
+        task, n, memory = self._task, len(self._task.prompts), self._session.pair.memory
+        text = f"{n} prompt{'s' * (n != 1)} x {task.repeat} round{'s' * (task.repeat != 1)} "
+        text += f"x {len(self._names)} sides ({', '.join(self._names)}), and {len(self._names)} to warm up: "
+        text += f"{plan.n_runs} answers of {task.request.max_tokens} tokens at most"
+        if memory is not None and task.request.max_tokens is not None:
+            seconds = plan.n_runs * task.request.max_tokens * memory.costs.target_ns(1, 0) / 1e9
+            text += f", about {duration(seconds)}"
+        self._status.say(f"{text}.")
+        ends = ["It ends sooner once the answer is clear."] * (task.ends_early and task.repeat > 1)
+        ends += ["Ctrl+C ends it and keeps what was measured."] if self._status.is_live else []
+        if ends:
+            self._status.say(" ".join(ends))
 
-    def _keep(self, prompt: Prompt, number: int, round_: Round) -> None:
-        """Print and save the runs of one prompt."""
-        self._n_done += 1
-        if not self._status.is_live:
-            task = self._task
-            n = len(task.prompts) * task.repeat
-            left = f", {duration(self._left_s)} left" if self._left_s is not None and self._n_done < n else ""
-            done = f"{(self._n_done - 1) % len(task.prompts) + 1} of {len(task.prompts)}"
-            turn = f"round {number} of {task.repeat}, " if task.repeat > 1 else ""
-            self._status.say(f"{prompt}: {_in_brief(round_)}  ({turn}{done}{left})")
-        lines = [json.dumps(line) for line in round_json(prompt, number, round_, steps=self._task.with_steps)]
+    def _save_round(self, ended: RoundEnded) -> None:
+        lines = [json.dumps(line) for line in round_json(ended, steps=self._task.with_steps)]
         self._task.save.add(*lines)
         if self._task.as_json:
             self._status.clear()
-            out("\n".join(lines))
+            print("\n".join(lines), flush=True)
 
-    def _show(self, at: Progress) -> None:
-        self._left_s = at.left_s
-        doing = progress_line(at.event, self._task.repeat) if at.event is not None else at.what
-        if doing is not None:
-            left = f"{duration(at.left_s)} left, " if at.left_s is not None else ""
-            self._status.show(f"{left}{at.done} of {at.total}  {at.prompt}: {doing}")
-
-    def _tell(self, raced: Sequence[Raced], early: str) -> None:
-        """Print the verdict and its table; `early` says why the run is incomplete, or ""."""
+    def _report(self, results: Sequence[PromptResult], early: str) -> None:
+        """Print the verdict and its table; `early` says that the run is incomplete."""
         task, facts, title = self._task, self._facts, pair_title(self._session.pair.info)
-        table = rows(raced, self._names)
-        notes = [f"{early}: {_how_far(raced, len(task.prompts), task.repeat)}"] if early else []
-        company = crowded(round_ for one in raced for round_ in one.rounds)
-        notes += filter(None, [company])
-        # Half a suite is not comparable with a whole one.
-        remarks = [] if early else against_earlier(facts, figures(table), is_crowded=company is not None)
-        n = max(1, n_whole(raced, len(task.prompts)))
+        table = rows(results, self._names)
+        notes = [early] if early else []
+        busy = busy_programs(round_ for one in results for round_ in one.rounds)
+        notes += [busy] if busy else []
+        # Half a suite cannot be compared with a whole one.
+        slower = [] if early else compare_with_history(facts, figures(table), is_busy=bool(busy))
+        n = max(1, n_whole(results, len(task.prompts)))
         runs = f"{task.request.max_tokens} tokens at most, {n} alternating run{'s' * (n != 1)}"
         about = {"machine": facts.machine, **facts.details, "answers": runs}
-        whole = {"type": "result", "pair": title, "facts": about, "notes": [*notes, *remarks]}
+        whole = {"type": "result", "pair": title, "facts": about, "notes": [*notes, *slower]}
         last = json.dumps({**whole, "rows": [row.as_json() for row in table]})
         task.save.add(last)
         try:
             if task.as_json:
-                out(last)
+                text = last
             else:
-                told = "\n".join(map(printable, [*answer_lines(raced, table), *notes, *remarks]))
-                behind = "\n".join([printable(title), how(task.request)])
-                parts = [
-                    for_reading(told, sys.stdout),
-                    "\n".join(table_lines(table, columns_of(sys.stdout))),
-                    for_reading(behind, sys.stdout),
-                ]
-                out("\n\n".join(parts))
+                answer = "\n".join(map(printable, [*verdict_lines(results, table), *notes, *slower]))
+                parts = [for_reading(answer, sys.stdout), "\n".join(table_lines(table, columns_of(sys.stdout)))]
+                about_it = "\n".join([printable(title), how(task.request)])
+                text = "\n\n".join([*parts, for_reading(about_it, sys.stdout)])
+            print(text, flush=True)
         finally:
             if task.card is not None:
-                write_card(self._session, task.card, Card(title, table, about, notes))
+                _write_card(self._session, task.card, Card(title, table, about, notes))
             task.save.close()
 
 
-def _how_far(raced: Sequence[Raced], n_prompts: int, repeat: int) -> str:
-    """Return which part of an incomplete suite was measured."""
-    if len(raced) < n_prompts:
-        return f"{len(raced)} of {n_prompts} prompts" + (f" in the first of {repeat} rounds" if repeat > 1 else "")
-    whole = n_whole(raced, n_prompts)
-    more = sum(len(one.rounds) > whole for one in raced)
-    return f"{whole} of {repeat} rounds" + (f", and {more} of {n_prompts} prompts of the next" if more else "")
+def verdict_lines(results: Sequence[PromptResult], table: Sequence[Row]) -> list[str]:
+    """Return the verdict on every side, automatic drafting first."""
+    *kinds, whole = table
+    plain, *others = whole.measured
+    lines = []
+    for m in sorted(others, key=lambda m: m.name != AUTOMATIC):
+        speeds = ""
+        if m.tokens_per_second is not None and plain.tokens_per_second is not None and not m.is_idle:
+            mine, baseline = m.tokens_per_second.median, plain.tokens_per_second.median
+            speeds = f": {rate(mine)}, no draft {rate(baseline)}"
+        lines.append(f"{m.name}: {m.verdict()}{speeds}")
+        why = results[-1].rounds[-1][m.name].why
+        if m.acceptance is None and why:
+            lines.append(f"  {why_undrafted(why)}")
+        ratios = [(one.ratio.median, row.kind) for row in kinds if not (one := row.of(m.name)).is_idle and one.ratio]
+        if len(ratios) > 1:
+            (least, where_least), (most, where_most) = min(ratios), max(ratios)
+            lines.append(f"  most on {where_most}, {times(most)}; least on {where_least}, {times(least)}")
+    if any(m.name == SERVER for m in others):
+        lines.append(f"{AUTOMATIC} against the server: {_against_server(results).verdict()}")
+        lines += _server_texts([one.rounds[0] for one in results])
+    return lines
 
 
-def _in_brief(round_: Round) -> str:
-    """Return the speed of every side on one prompt."""
-    said = []
-    for name in round_:
-        measured = measure([[round_]], name, PLAIN)
-        if name == PLAIN:
-            speed = measured.tokens_per_second
-            said.append(f"{name} {speed.median:.1f} tok/s" if speed is not None else f"{name} one token")
-        elif measured.ratio is not None:
-            told = UNDRAFTED if measured.work == "plain" else f"{factor(measured.ratio.median)}×"
-            said.append(f"{name} {told}")
-    return ", ".join(said)
+def _server_texts(rounds: Sequence[Round]) -> list[str]:
+    """Return how many of the server's texts and prompts are the baseline's."""
+
+    def text(run: Run) -> tuple[str, str]:
+        # A text that was cut keeps its last space here, and not on the server.
+        return run.reasoning.strip(), run.text.strip()
+
+    n, same = len(rounds), sum(text(round_[PLAIN]) == text(round_[SERVER]) for round_ in rounds)
+    lines = [f"The server's text equals the baseline's on {same} of {n} prompts."]
+    read = [[round_[name].stats.cache_n + round_[name].stats.prompt_n for name in (SERVER, PLAIN)] for round_ in rounds]
+    if others := [pair for pair in read if pair[0] != pair[1]]:
+        lines.append(
+            f"The server read another prompt on {len(others)} of {n}, such as {others[0][0]:,} tokens for "
+            f"{others[0][1]:,}: its chat template differs. --thinking on or off gives both the same."
+        )
+    return lines
+
+
+def is_settled(results: Sequence[PromptResult], table: Sequence[Row]) -> bool:
+    """Return whether these rows, and the comparison with a server, are statistically settled."""
+    races_server = any(SERVER in one.rounds[0] for one in results)
+    return settled(table) and (not races_server or _against_server(results).is_clear)
+
+
+def _against_server(results: Sequence[PromptResult]) -> Measured:
+    """Return automatic drafting measured against the server."""
+    return replace(measure([one.rounds for one in results], AUTOMATIC, SERVER), is_idle=False)
+
+
+def _write_card(session: Session, name: str, card: Card) -> None:
+    """Write a share card as Markdown and as a picture, with the digests of the models. Raises AppError."""
+    status = session.status
+    hashes: dict[str, str] = {}
+    for what, file in (("target", session.params.target), ("draft", session.params.draft)):
+        if file is not None and not session.cancel():
+            status.show(f"Hashing the {what} model for the card")
+            try:
+                hashes |= _hashes(what, file)
+            except OSError as error:
+                status.say(f"{file} cannot be read for its hash: {error.strerror}. The card goes without it.")
+    status.clear()
+    card = replace(card, facts={**card.facts, **hashes})
+    for suffix, text in zip(CARD_SUFFIXES, (markdown(card), svg(card)), strict=True):
+        write(Path(name + suffix), text)
+        status.say(f"{name}{suffix} is written.")
+
+
+def _hashes(what: str, file: Path) -> dict[str, str]:
+    """Return the digests of a model's parts. Raises OSError."""
+    hashes: dict[str, str] = {}
+    for part in (parts := parts_here(file)) or [file]:
+        with part.open("rb") as source:
+            digest = hashlib.file_digest(source, "sha256").hexdigest()
+        hashes[f"{what} sha256" + (f" of {part.name}" if len(parts) > 1 else "")] = digest
+    return hashes
 
 
 def check_lossless(session: Session, task: BenchTask) -> int:
-    """Compare the texts and tell; returns the exit code, 1 if drafting changes one, or none was drafted.
+    """Compare the texts and report; returns the exit code, 1 if drafting changes one, or none was drafted.
 
     Raises:
-        ContextOverflowError: A prompt does not fit; nothing was checked.
-        AppError: The target failed; what was found before is told and saved.
+        AppError: A prompt does not fit, or the target failed; what was found before is reported and saved.
     """
-    cancel, status = session.cancel, session.status
+    cancel, status, pair = session.cancel, session.status, session.pair
     checks = Checks()
     broken: AppError | None = None
-    draftings = _draftings(session, task)
-    refuse_overlong(session.pair, task.prompts, task.request, cancel)
+    _plain, *sides = task.sides
+    check_sides(pair, sides)
+    everything = [Side("drafting everything", EVERYTHING)] if pair.drafter is not None else []
+    refuse_overlong(pair, task.prompts, task.request, cancel)
     try:
-        for doing in check(session.pair, checks, task.prompts, task.request, draftings, task.samples, cancel):
+        for doing in check(pair, checks, task.prompts, task.request, [*everything, *sides], task.samples, cancel):
             status.show(doing)
     except Interrupted:
         pass
@@ -244,11 +292,11 @@ def check_lossless(session: Session, task: BenchTask) -> int:
     status.clear()
     if broken is not None and not checks.greedy:
         raise broken
-    whole = {**checks_json(checks), "stopped": cancel() or broken is not None}
-    told = "\n".join([*lossless_lines(checks), "", statement(checks)])
+    whole = {**checks.as_json(), "stopped": cancel() or broken is not None}
+    text = "\n".join([*checks.lines, "", checks.statement])
     task.save.add(json.dumps(whole, ensure_ascii=False))
     try:
-        out(json_for(sys.stdout, whole) if task.as_json else for_reading(told, sys.stdout))
+        print(json_for(sys.stdout, whole) if task.as_json else for_reading(text, sys.stdout), flush=True)
     finally:
         task.save.close()
     if broken is not None:
@@ -259,15 +307,3 @@ def check_lossless(session: Session, task: BenchTask) -> int:
         status.say("Stopped early.")
         return INTERRUPTED
     return 0 if checks.hold else 1
-
-
-def _draftings(session: Session, task: BenchTask) -> list[tuple[str, Drafting]]:
-    """Return every way of drafting that is compared with the baseline, by name.
-
-    Raises:
-        UsageError: The pair lacks what one needs.
-    """
-    everything = [Side("drafting everything", EVERYTHING)] if session.pair.drafter is not None else []
-    _plain, *others = sides_of(task.options.automatic, task.fixed)
-    check_sides(session.pair, others)
-    return [(side.name, side.drafting) for side in (*everything, *others)]

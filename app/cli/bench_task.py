@@ -15,17 +15,15 @@ from app.cli.options import Options, read_options
 from app.cli.race_session import answer_request, fixed_params
 from app.cli.result_file import LineFile, check_writable, exists_already
 from app.compare.server import Server
+from app.compare.sides import Side, sides_of
 from app.compare.suite import Prompt, choose, load_suite, read_suite
 from app.core.errors import UsageError
 from app.core.printable import printable
 from app.core.regular_file import exists
-from app.engine.types import DraftParams
 from app.worker.request import AnswerRequest
 
 CARD_SUFFIXES = (".md", ".svg")
 _QUICK_SAMPLES = 50
-_OF_SPEED = ("repeat", "against", "oracle", "steps", "card")
-"""Options without effect when only texts are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +31,19 @@ class BenchTask:
     """Options of a benchmark.
 
     Attributes:
-        options: What is loaded, and how automatic drafting takes part.
-        prompts: The suite.
-        request: How everybody answers; the prompt is put into it.
-        fixed: Fixed parameters that take part, or None.
-        repeat: Counted runs of each side, at most.
+        repeat: Most runs of each side that count.
         is_quick: Stop when the overall result is clear, not that of every kind.
         ends_early: Skip rounds that would not change the result.
-        server: A running server that takes part, or None.
-        save: Where every line of the result goes as well.
-        card: Where a share card goes, without its suffix; None for nowhere.
-        as_json: Whether lines are printed as JSON.
-        with_steps: Whether every verify step of every run is among them.
-        oracle: Estimate the upper bound of these drafts.
-        check_lossless: Whether texts are compared instead of speeds.
-        samples: Sampled answers of each side, where texts are compared.
+        server: A running server to measure, or None.
+        save: File of the JSON lines.
+        card: Name of the share card's files without suffix, or None.
+        samples: Sampled answers of each side, when texts are compared.
     """
 
     options: Options
     prompts: tuple[Prompt, ...]
     request: AnswerRequest
-    fixed: DraftParams | None
+    sides: tuple[Side, ...]
     repeat: int
     is_quick: bool
     ends_early: bool
@@ -68,14 +58,9 @@ class BenchTask:
 
 
 def read_task(args: argparse.Namespace) -> BenchTask:
-    """Read and check the options.
-
-    Raises:
-        UsageError: They contradict each other, or a file cannot be read or written.
-    """
+    """Read and check the options. Raises UsageError."""
     options = read_options(args, modes=("auto", "fixed"), use_recommended=False)
-    fixed = fixed_params(args, options)
-    _refuse_idle(args)
+    sides = sides_of(options.automatic, fixed_params(args, options))
     quick, checking = "quick" in args, "check_lossless" in args
     kinds: Sequence[str] | None = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
     if quick and kinds is None and "prompts" not in args:
@@ -93,7 +78,7 @@ def read_task(args: argparse.Namespace) -> BenchTask:
         options=options,
         prompts=tuple(choose(_suite(getattr(args, "prompts", None)), kinds, per_kind)),
         request=answer_request(args, options, QUICK_TOKENS if quick else CHECK_TOKENS if checking else BENCH_TOKENS),
-        fixed=fixed,
+        sides=sides,
         repeat=getattr(args, "repeat", REPEAT),
         is_quick=quick,
         ends_early="repeat" not in args,
@@ -109,22 +94,7 @@ def read_task(args: argparse.Namespace) -> BenchTask:
 
 
 def _suite(file: Path | None) -> tuple[Prompt, ...]:
-    return read_suite(sys.stdin.buffer, "Standard input") if file == STDIN else load_suite(file)
-
-
-def _refuse_idle(args: argparse.Namespace) -> None:
-    """Raise UsageError for an option without effect."""
-    checking = "check_lossless" in args
-    idle = dict.fromkeys(_OF_SPEED if checking else ("samples",), f"with{'out' * (not checking)} --check-lossless")
-    if "card" not in args:
-        idle["force"] = "without --card"
-    if "against" not in args:
-        idle["api_key_env"] = "without --against"
-    if not checking and "json" not in args and "save" not in args:
-        idle["steps"] = "without --json or --save"
-    for name, when in idle.items():
-        if name in args:
-            raise UsageError(f"--{name.replace('_', '-')} has no meaning {when}.", "Leave it out.")
+    return read_suite(sys.stdin.buffer.read(), "Standard input") if file == STDIN else load_suite(file)
 
 
 def _api_key(args: argparse.Namespace) -> str:

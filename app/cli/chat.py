@@ -27,23 +27,22 @@ from app.core.errors import AppError, PairError, UsageError
 from app.core.paths import conversations_file, log_file
 from app.core.printable import printable
 from app.models.catalog import Pair
-from app.models.expected_speedup import Seen
-from app.models.recommend import USUAL_CONTEXT, Room
+from app.models.recommend import USUAL_CONTEXT, PairSpeed, Room
 from app.models.registry import SetUp
-from app.models.source import HubModel
-from app.ui.models.state import PairService, Tuning
+from app.ui.models.state import Tuning
 
 if TYPE_CHECKING:
     from app.conversations.store import Store
     from app.session.session import Session
+    from app.ui.models.service import PairService
 
 _CLOSE_S = 1.0
-"""Freeing the models takes a moment; a native call that does not return would take for ever."""
+"""Time to free the models; a native call may never return."""
 
 
 def chat(args: argparse.Namespace) -> int:
     """Open the chat; see the module."""
-    pair, files, first_run = _first_pair(args)
+    pair, files, first_run = first_pair(args)
     settings = open_settings(read_flags(args), pair, of_file(pair, files))
     opener = Opener(settings, pair, files, read_process(args), is_asked_for=not first_run)
     first = opener.again()
@@ -62,14 +61,11 @@ def chat(args: argparse.Namespace) -> int:
     def store() -> Store:
         from app.conversations.store import Store
 
-        return Store.open_anyway(conversations_file())
+        return Store.open(conversations_file())
 
-    def session() -> Session:
-        return app.session
-
-    pairs = _pairs(opener, session)
+    pairs = _pairs(opener, lambda: app.session)
     app = TandemApp(
-        lambda emit: make_engine(opener.process, lambda event: emit(opener.with_ways(event))),
+        lambda emit: make_engine(opener.process, lambda event: emit(opener.with_fixes(event))),
         first.loader,
         first.settings,
         pairs=pairs,
@@ -90,60 +86,38 @@ def chat(args: argparse.Namespace) -> int:
                 print(f"tandem: {printable(app.unwritten.sentences)}", file=sys.stderr)
         ended = [app.engine.close(_CLOSE_S), pairs.close(_CLOSE_S)]
         if not all(ended):
-            # Interpreter shutdown would free the models under the call that is still using them, and wait for a
-            # download that the network holds.
+            # Interpreter shutdown would free the models under a running call, and wait for a stalled download.
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
     return code
 
 
-def _first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
+def first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
     """Return the pair to open, and whether the user chooses one first."""
     if is_chosen(vars(args)):
         return *choose_pair(vars(args)), False
     here = registry().read()
-    try:
-        if here.default not in here.problems:
+    # Unreadable entries and missing files are reported in the list of pairs.
+    if here.default not in here.problems:
+        with suppress(PairError):
             return *choose_pair({}), here.default is None
-    except PairError:
-        pass
-    # Its files are gone, or its entry cannot be read, which is said beside the others.
     return known_pairs()[0], None, True
 
 
 def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
-    """Return the pair service of a chat that is built later."""
-    from app.session.snapshot import Phase
-    from app.ui.models.service import Pairs
-    from app.ui.models.tasks import PairEnvironment
+    """Return the pair service; its functions import when they are called, for a quick first frame."""
+    from app.ui.models.machine_facts import PairEnvironment
+    from app.ui.models.service import PairService
 
     def machine() -> tuple[str, Room]:
-        from app.llama.fitting.held import held
-        from app.llama.fitting.place import place
+        from app.llama.fitting.machine_room import held, machine_room
 
-        here = place(held(session().pair))
-        return here.line, here.room
-
-    def is_loading() -> bool:
-        return session().phase is Phase.LOADING
+        return machine_room(held(session().pair))
 
     def known() -> tuple[Sequence[Pair], AppError | None]:
         found = catalog()
         return list(found.pairs.values()), found.trouble
-
-    def is_unloaded() -> bool:
-        return session().phase is Phase.UNLOADED
-
-    def is_cached(source: HubModel) -> bool:
-        from app.models.resolve import cached_file
-
-        return cached_file(source) is not None
-
-    def came(source: HubModel) -> int:
-        from app.models.resolve import came_before
-
-        return came_before(source)
 
     def free_disk() -> int | None:
         from app.hardware.system import place
@@ -152,15 +126,15 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
         return place("", folder()).free_bytes
 
     def n_ctx() -> int:
-        wanted = opener.live.resolved()["model.ctx"]
-        return wanted if isinstance(wanted, int) else USUAL_CONTEXT
+        value = opener.live.resolved()["model.ctx"]
+        return value if isinstance(value, int) else USUAL_CONTEXT
 
-    def seen() -> Mapping[str, Seen]:
+    def seen() -> Mapping[str, PairSpeed]:
         from app.cli.measured_pairs import seen_here
 
         return seen_here()
 
-    return Pairs(
+    return PairService(
         PairEnvironment(
             catalog=known,
             registry=registry(),
@@ -168,13 +142,10 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
             demo_file=demo_file,
             demo_is_installed=demo_is_installed,
             open_pair=opener.open,
-            is_cached=is_cached,
-            came=came,
             seen=seen,
             current=lambda: opener.current,
-            is_unloaded=is_unloaded,
             lacks_draft=lambda: session().lacks_draft,
-            is_loading=is_loading,
+            phase=lambda: session().phase,
             free_disk=free_disk,
             n_ctx=n_ctx,
         )

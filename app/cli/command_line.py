@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from app import __version__
 from app.cli.command import STREAM, Command, FilePath, Group, Option, parse, switch
 from app.cli.setting_flags import ANSWER_TABLES, PAIR_TABLES, SEED, setting_options
-from app.compare.kinds import KINDS
 from app.settings.table import MAX_CONTEXT
 
 if TYPE_CHECKING:
@@ -19,88 +18,51 @@ if TYPE_CHECKING:
 
 COMPARE_TOKENS, BENCH_TOKENS, QUICK_TOKENS, CHECK_TOKENS = 256, 128, 48, 64
 REPEAT, SAMPLES = 3, 200
+KINDS = ("code", "edit", "prose", "chat", "extraction", "structured", "reasoning", "translation")
+"""Kinds of text of the built-in suite; not read from it, since --help must be fast."""
 QUICK_KINDS = ("code", "edit", "prose", "chat")
 _MODEL = "owner/repo, owner/repo:QUANT, a Hugging Face URL or a GGUF file"
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read a command line; raises as `app.cli.command.parse`."""
-    return parse(_ROOT, sys.argv[1:] if argv is None else argv)
+    return parse(ROOT, sys.argv[1:] if argv is None else argv)
 
 
-def root() -> Group:
-    """Return the program's command."""
-    return _ROOT
-
-
-def every_command() -> Iterator[Command]:
-    """Yield the program's command and all below it."""
-    yield from _ROOT.below()
-
-
-def _json() -> Option:
-    return switch("--json", help="print JSON")
-
-
-def _yes() -> Option:
-    return switch("-y", "--yes", help="do not ask")
-
-
-def _argument(name: str, shown: str = "", *, required: bool = True, file: bool = False) -> click.Argument:
-    metavar = shown or name.upper()
-    kind = FilePath() if file else click.STRING
-    return click.Argument([name], metavar=metavar if required else f"[{metavar}]", required=required, type=kind)
+def _argument(name: str, metavar: str = "", *, required: bool = True, **more: Any) -> click.Argument:
+    metavar = metavar or name.upper()
+    return click.Argument([name], metavar=metavar if required else f"[{metavar}]", required=required, **more)
 
 
 def _count(flag: str, text: str) -> Option:
     return Option(flag, type=click.IntRange(min=1), metavar="N", help=text)
 
 
-def _pair_options() -> list[click.Parameter]:
-    return [
-        Option(
-            "--pair", metavar="NAME", section="Models", help="pair to load (default: tandem pairs default, else demo)"
-        ),
-        Option(
-            *("-m", "--target"),
-            aliases=["--model"],
-            metavar="MODEL",
-            section="Models",
-            help="target (main model): a GGUF file or owner/repo:QUANT",
-        ),
-        Option(
-            *("-md", "--draft"),
-            aliases=["--model-draft"],
-            metavar="MODEL",
-            section="Models",
-            help="draft model: a GGUF file or owner/repo:QUANT",
-        ),
-        *setting_options(PAIR_TABLES),
-    ]
+def _model(*flags: str, alias: str, text: str) -> Option:
+    return Option(*flags, aliases=[alias], metavar="MODEL", section="Models", help=text)
 
 
-def _rpc(*, rare: bool = False) -> Option:
-    return Option(
-        "--rpc",
-        metavar="HOST:PORT",
-        multiple=True,
-        section="Process",
-        rare=rare,
-        help="use the devices of a ggml-rpc-server too (repeatable; implies --isolate); prompts and weights cross the "
-        "network unencrypted, use it on trusted networks only",
+def _rpc(*, rare: bool) -> Option:
+    text = (
+        "use the devices of a ggml-rpc-server too (repeatable; implies --isolate); prompts and weights cross the "
+        "network unencrypted, use it on trusted networks only"
     )
+    return Option("--rpc", metavar="HOST:PORT", multiple=True, section="Process", rare=rare, help=text)
 
 
-def _chat_options() -> list[click.Parameter]:
-    isolate = switch(
-        "--isolate", section="Process", rare=True, help="run the models in a child process, so a crash spares Tandem"
-    )
-    return [*_pair_options(), *setting_options(ANSWER_TABLES), isolate, _rpc(rare=True)]
-
-
-def _fixed() -> Option:
-    return Option("--fixed", metavar="n_max=N,p_min=P", help="also measure these fixed draft parameters")
-
+_JSON = switch("--json", help="print JSON")
+_YES = switch("-y", "--yes", help="do not ask")
+_FIXED = Option("--fixed", metavar="n_max=N,p_min=P", help="also measure these fixed draft parameters")
+_ISOLATE = switch(
+    "--isolate", section="Process", rare=True, help="run the models in a child process, so a crash spares Tandem"
+)
+_PAIR = [
+    Option("--pair", metavar="NAME", section="Models", help="pair to load (default: tandem pairs default, else demo)"),
+    _model("-m", "--target", alias="--model", text="target (main model): a GGUF file or owner/repo:QUANT"),
+    _model("-md", "--draft", alias="--model-draft", text="draft model: a GGUF file or owner/repo:QUANT"),
+    *setting_options(PAIR_TABLES),
+]
+_CHAT_OPTIONS = [*_PAIR, *setting_options(ANSWER_TABLES), _ISOLATE, _rpc(rare=True)]
 
 _RUN = Command(
     "run",
@@ -112,11 +74,11 @@ _RUN = Command(
             "--file", type=STREAM, multiple=True, metavar="FILE", help="put a text file before the prompt (repeatable)"
         ),
         Option("--prefill", metavar="TEXT", help="begin the answer with this text"),
-        _json(),
-        *_chat_options(),
+        _JSON,
+        *_CHAT_OPTIONS,
     ],
-    notes="Statistics go to stderr. The prompt - or a pipe is read from stdin. Control characters are removed from the "
-    "answer; --json escapes them.",
+    notes="Statistics go to stderr. The prompt - or a pipe is read from stdin. Put -- before a prompt that starts with "
+    "a dash. Control characters are removed from the answer; --json escapes them.",
     examples="""
 tandem run "Write a quicksort in Python."
 tandem run --temp 0 --json "Name three rivers." > answer.json
@@ -130,10 +92,10 @@ _COMPARE = Command(
     [
         _argument("prompt", required=False),
         _count("--repeat", f"counted runs of each side (default: {REPEAT})"),
-        _fixed(),
+        _FIXED,
         Option("--save", type=FilePath(), metavar="FILE", help="write numbers and texts as JSON"),
-        _json(),
-        *_pair_options(),
+        _JSON,
+        *_PAIR,
         *setting_options(
             ANSWER_TABLES,
             {"answer.max_tokens": f"{COMPARE_TOKENS}; settings can only lower it", "sampling.seed": f"{SEED}"},
@@ -156,7 +118,7 @@ _BENCH = Command(
         ),
         Option("--kinds", metavar="KIND,...", help=f"use only these kinds of text: {', '.join(KINDS)}"),
         _count("--repeat", f"counted runs of each side (default: up to {REPEAT})"),
-        _fixed(),
+        _FIXED,
         Option("--against", metavar="URL", help="also measure a running llama-server"),
         Option("--api-key-env", metavar="NAME", help="environment variable with that server's API key"),
         switch("--oracle", help="estimate the upper bound of these drafts"),
@@ -166,8 +128,8 @@ _BENCH = Command(
         switch("--force", help="overwrite the card's files"),
         switch("--check-lossless", help="compare the texts instead of the speed"),
         _count("--samples", f"with --check-lossless: sampled answers of each side (default: {SAMPLES})"),
-        _json(),
-        *_pair_options(),
+        _JSON,
+        *_PAIR,
         *setting_options(
             ANSWER_TABLES,
             {
@@ -190,10 +152,7 @@ tandem bench --check-lossless
 _TUNE = Command(
     "tune",
     "measure and show what a verify step costs here",
-    [
-        _json(),
-        *_pair_options(),
-    ],
+    [_JSON, *_PAIR],
     notes="Automatic drafting uses these measurements.",
     examples="""
 tandem tune
@@ -203,7 +162,7 @@ tandem tune -m big.gguf -md small.gguf
 _DOCTOR = Command(
     "doctor",
     "show your hardware, whether llama.cpp uses it, and how to fix it",
-    [_argument("named", "PAIR", required=False), _rpc(), _json(), *_pair_options()],
+    [_argument("named", "PAIR", required=False), _rpc(rare=False), _JSON, *_PAIR],
     examples="""
 tandem doctor
 tandem doctor coder-32b                    where it goes and what slows it down
@@ -219,10 +178,10 @@ _SETUP = Command(
         Option("-m", "--target", metavar="MODEL", help=_MODEL),
         Option("-md", "--draft", metavar="MODEL", help="draft model, in the same forms"),
         Option("--name", metavar="NAME", help="name of a pair given by --target and --draft"),
-        _yes(),
+        _YES,
         switch("--no-trial", help="do not load the pair after the download"),
         switch("--no-default", help="keep the default pair"),
-        _json(),
+        _JSON,
     ],
     examples="""
 tandem setup                               choose from the best for this machine
@@ -235,10 +194,8 @@ _PAIRS = Group(
     "list, show, check, find, add and remove pairs",
     default="list",
     commands=[
-        Command(
-            "list", "list all pairs, what fits and what is on disk", [_json()], examples="tandem pairs list --json"
-        ),
-        Command("show", "show one pair", [_argument("pair"), _json()], examples="tandem pairs show coder-32b"),
+        Command("list", "list all pairs, what fits and what is on disk", [_JSON], examples="tandem pairs list --json"),
+        Command("show", "show one pair", [_argument("pair"), _JSON], examples="tandem pairs show coder-32b"),
         Command(
             "check",
             "check whether two models are compatible, from their headers",
@@ -251,7 +208,7 @@ _PAIRS = Group(
                     metavar="N",
                     help="context to estimate memory for (default: 8,192)",
                 ),
-                _json(),
+                _JSON,
             ],
             notes=f"TARGET is the name of a pair, or {_MODEL}. Without DRAFT the target alone is checked.",
             examples="tandem pairs check owner/big-GGUF:Q4_K_M owner/small-GGUF",
@@ -259,14 +216,14 @@ _PAIRS = Group(
         Command(
             "find",
             "find draft models for a target",
-            [_argument("target"), _json()],
+            [_argument("target"), _JSON],
             notes=f"TARGET is {_MODEL}.",
             examples="tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF",
         ),
         Command(
             "add",
             "add a pair of local files, or download one",
-            [_argument("name"), _argument("target"), _argument("draft", required=False), _json()],
+            [_argument("name"), _argument("target"), _argument("draft", required=False), _JSON],
             examples="tandem pairs add mine big.gguf small.gguf",
         ),
         Command(
@@ -277,7 +234,7 @@ _PAIRS = Group(
                 switch("--unused", help="delete downloaded files that belong to no pair"),
                 switch("--keep-files", help="keep the files"),
                 switch("--all-files", help="also delete files that other programs downloaded"),
-                _yes(),
+                _YES,
             ],
             examples="tandem pairs remove coder-32b",
         ),
@@ -298,7 +255,7 @@ tandem pairs remove --unused
 )
 _SHOWN: list[click.Parameter] = [
     Option("--pair", metavar="NAME", help="show the values with this pair (default: the chat's)"),
-    _json(),
+    _JSON,
 ]
 _SETTINGS = Group(
     "settings",
@@ -357,7 +314,7 @@ tandem export --list
 _IMPORT = Command(
     "import",
     "import conversations from Markdown or JSON",
-    [_argument("file", file=True)],
+    [_argument("file", type=FilePath())],
     notes="Existing conversations are skipped.",
     examples="""
 tandem import backup.json      from tandem export --format json
@@ -379,17 +336,17 @@ tandem setup                               choose and download a pair
 tandem run "Why is the sky blue?"          print one answer
 tandem -m big.gguf -md small.gguf          open the chat with your own files
 """
-_ROOT = Group(
+ROOT = Group(
     "tandem",
     _CHAT,
     [
-        *_chat_options(),
+        *_CHAT_OPTIONS,
         switch("--version", help="print the version", is_eager=True, expose_value=False, callback=_print_version),
     ],
     default="chat",
     commands=[
         *(_SETUP, _RUN, _COMPARE, _BENCH, _TUNE, _PAIRS, _DOCTOR, _SETTINGS, _EXPORT, _IMPORT),
-        Command("chat", "open the chat", _chat_options(), examples=_CHAT_EXAMPLES, hidden=True),
+        Command("chat", "open the chat", _CHAT_OPTIONS, examples=_CHAT_EXAMPLES, hidden=True),
     ],
     notes="A small draft model proposes tokens and the target verifies them in one pass: the same answers, sooner. "
     "Without a command, tandem opens the chat.",

@@ -6,10 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from app.cli.known_pairs import known_pairs
 from app.cli.options import Options, Process
-from app.core.errors import AppError, NoMemoryError
-from app.core.units import memory_size
 from app.llama.cancel import CancelFlag
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event
@@ -26,23 +23,19 @@ Engine: TypeAlias = "EngineWorker | IsolatedEngine"
 
 @dataclass(frozen=True, slots=True)
 class PairLoader:
-    """Serializable command that loads a pair in the worker.
-
-    Attributes:
-        options: What to load, and where it goes.
-    """
+    """Serializable command that loads a pair in the worker."""
 
     options: Options
 
     def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
-        # Looking at the machine takes long to import; only the worker needs it.
+        # These imports take long; only the worker needs them.
         from app.cli.loading import load
 
         return load(self.options, cancel, progress)
 
 
 def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
-    """Return an engine that loads nothing before it is asked to.
+    """Return an engine that loads nothing yet.
 
     Remote devices need a process of their own: llama.cpp aborts when one goes away.
     """
@@ -65,14 +58,13 @@ def serve_child() -> None:
 
 def codec() -> Codec:
     """Return the codec of everything that the two processes exchange."""
-    from app.compare.job import CompareJob, Explaining, Raced, RunBegan
-    from app.compare.race import RunEnded
+    from app.compare.job import CompareJob, Explaining, Raced
+    from app.compare.race import RunBegan, RunEnded
     from app.hardware.offers import Offer
-    from app.llama.fitting.does_not_fit import DoesNotFitError
-    from app.worker.counting import CountJob
+    from app.llama.fitting.fit_pair import DoesNotFitError
     from app.worker.isolated.process import codec_for
 
-    return codec_for(PairLoader, DoesNotFitError, Offer, CountJob, CompareJob, RunBegan, RunEnded, Explaining, Raced)
+    return codec_for(PairLoader, DoesNotFitError, Offer, CompareJob, RunBegan, RunEnded, Explaining, Raced)
 
 
 def hint_after(loader: Loader, ending: Ending) -> str:
@@ -81,25 +73,5 @@ def hint_after(loader: Loader, ending: Ending) -> str:
     if loader.options.process.rpc:
         return "Without --rpc the models are loaded on this machine alone."
     if ending.was_killed:
-        return f"The system ends what takes too much memory. {less_memory(loader.options)}".rstrip()
+        return "The system ends programs that take too much memory. Use a smaller --ctx, --no-draft or a smaller pair."
     return ""
-
-
-def less_memory(options: Options) -> str:
-    """Return the cheapest flags that free enough memory, as a sentence, or ""."""
-    from app.cli.placing import asked_here
-    from app.hardware.device_room import MAIN
-    from app.llama.fitting.device_rooms import memory_rooms
-    from app.llama.fitting.does_not_fit import DoesNotFitError
-    from app.llama.fitting.out_of_memory import ran_out
-
-    try:
-        sources = options.pair.target, options.pair.draft
-        error = ran_out(asked_here(options, memory_rooms), sources, known_pairs(), NoMemoryError("", device=MAIN))
-    except (AppError, OSError):
-        return ""
-    found = error.offers if isinstance(error, DoesNotFitError) else ()
-    offer = next((offer for offer in found if offer.flags and offer.suffices), None)
-    if offer is None:
-        return "Choose a smaller pair: tandem pairs list"
-    return f"Start with {' '.join(offer.flags)}: {offer.what}, which frees about {memory_size(offer.gain_bytes)}."

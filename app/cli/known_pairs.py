@@ -12,11 +12,16 @@ from app.core.shell import command
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import read_header
 from app.models.pair_names import title_of
-from app.models.registry import ModelOnDisk, Registry, SetUp
+from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, LocalModel, parse_source
 from app.settings.layers import Layer
 from app.settings.model_file import Recommended, recommended
 from app.settings.params import pair_layer
+
+DEFAULT_PAIR = "demo"
+"""Pair to use before any was set up."""
+FILES = "files"
+"""Name of a pair that is given by its files."""
 
 
 def catalog() -> Catalog:
@@ -57,27 +62,10 @@ def demo_is_installed() -> bool:
         return False
 
 
-def used_demo(pair: Pair) -> SetUp | None:
-    """Return the files of a demo pair that was used without setup, else None."""
-    from app.llama import demo
-
-    if not isinstance(pair.target, DemoModel):
-        return None
-    try:
-        target, draft = demo.target_file(), demo.draft_place(cache_dir())
-        return SetUp(pair, *(ModelOnDisk(file, file.stat().st_size) for file in (target, draft)))
-    except (ModelFileError, OSError):
-        return None
-
-
 def named_pair(name: str) -> tuple[Pair, SetUp | None]:
     """Return a pair by name, and its files if it was set up.
 
     A pair set up with other files than today's catalog keeps its own entry.
-
-    Raises:
-        UsageError: There is none; it names the nearest.
-        CatalogError: Its entry is wrong.
     """
     registered, pair = registry().read(), newest(name)
     here = registered.pairs.get(name)
@@ -95,7 +83,7 @@ def newest(name: str) -> Pair:
     return known.get(name, registered.pairs)
 
 
-def about_catalogue(pair: Pair) -> tuple[str, ...]:
+def about_catalog(pair: Pair) -> tuple[str, ...]:
     """Return notices about the catalog entry of a loaded pair."""
     known = catalog()
     unread = (known.unread.sentences,) if known.unread is not None else ()
@@ -106,30 +94,22 @@ def about_catalogue(pair: Pair) -> tuple[str, ...]:
     return (*unread, f"{pair.name} was set up with other files than the catalog names now; to update: {again}")
 
 
-DEFAULT_PAIR = "demo"
-"""Pair to use before any was set up."""
-FILES = "files"
-"""Name of a pair that is given by its files."""
-
-
 def is_chosen(given: Container[str]) -> bool:
     """Return whether options name a pair or models."""
     return any(name in given for name in ("pair", "target", "draft"))
 
 
 def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
-    """Return the pair that options name, else the default."""
-    target, draft = given.get("target"), given.get("draft")
-    if given.get("pair") == "":
-        raise UsageError("--pair is empty.", "Name a pair, or leave it out for the default.")
-    if target is None and draft is None:
+    """Return the pair that options name, else the default, and its files if it was set up."""
+    if "target" not in given and "draft" not in given:
         return _named(given.get("pair"))
     if "pair" in given:
         raise UsageError("--pair and --target or --draft exclude each other.", "Name a pair, or its two files.")
-    if target is None:
+    if "target" not in given:
         raise UsageError("--draft needs --target.", "Name both files.")
-    sources = parse_source(target), parse_source(draft) if draft is not None else None
-    pair = Pair(name=FILES, title=title_of(*sources), target=sources[0], draft=sources[1])
+    target = parse_source(given["target"])
+    draft = parse_source(given["draft"]) if "draft" in given else None
+    pair = Pair(name=FILES, title=title_of(target, draft), target=target, draft=draft)
     for known in registry().read().pairs.values():
         if known.is_of(pair) and known.is_here:
             return known.pair, known
@@ -137,14 +117,16 @@ def choose_pair(given: dict[str, Any]) -> tuple[Pair, SetUp | None]:
 
 
 def _named(name: str | None) -> tuple[Pair, SetUp | None]:
+    if name == "":
+        raise UsageError("--pair is empty.", "Name a pair, or leave it out for the default.")
     pair, files = named_pair(name or registry().read().default or DEFAULT_PAIR)
     # An entry changed since its setup means other files.
-    if files is not None and not files.is_of(pair):
-        files = None
-    if files is not None and not files.is_here:
+    if files is None or not files.is_of(pair):
+        return pair, None
+    if not files.is_here:
         if not all(isinstance(source, DemoModel) for source in pair.sources):
             raise files.gone
-        files = None
+        return pair, None
     return pair, files
 
 
@@ -154,20 +136,15 @@ def of_entry(pair: Pair) -> Layer:
 
 
 def of_file(pair: Pair, files: SetUp | None) -> Recommended:
-    """Return the settings that the target's file recommends; empty if unreadable.
-
-    Args:
-        pair: What it is.
-        files: Where its files are, or None.
-    """
+    """Return the settings that the target's file recommends; empty if it is not here or unreadable."""
     try:
-        path = files.target.path if files is not None else _path(pair)
+        path = files.target.path if files is not None else _target_file(pair)
         return recommended(read_header(path, vocabulary=False).metadata) if path is not None else Recommended()
     except ModelFileError:
         return Recommended()
 
 
-def _path(pair: Pair) -> Path | None:
+def _target_file(pair: Pair) -> Path | None:
     """Return the target's file, or None before the download."""
     match pair.target:
         case LocalModel(path):

@@ -1,4 +1,4 @@
-"""From flags and settings to what a command is asked for."""
+"""From flags and settings to the options of a command: a pair, its placement and its answers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from app.cli.known_pairs import FILES, about_catalogue, choose_pair, of_entry, of_file
-from app.cli.placement import Placement, read_placement
-from app.cli.setting_flags import automatic_flag, read_flags
+from app.cli.known_pairs import FILES, about_catalog, choose_pair, of_entry, of_file
+from app.cli.setting_flags import check_automatic, read_flags
 from app.conversations.message import Message, Role
 from app.core.errors import SettingsError, UsageError
 from app.core.paths import settings_file
@@ -17,31 +16,42 @@ from app.core.printable import printable
 from app.core.shell import command
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.hardware.cpu import default_threads
+from app.llama.params import ModelParams
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import SetUp
 from app.settings.file import SettingsFile
+from app.settings.kinds import Value
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings
 from app.settings.model_file import Recommended
 from app.settings.params import automatic, drafting, sampling, thinking
+from app.settings.placement import ALL_LAYERS, needs_flash_attention
 from app.settings.table import MODES
 from app.settings.thinking import AS_TRAINED, Thinking
 
-_LOOKS = ("appearance", "keys")
+AUTO = "auto"
+_APPEARANCE = ("appearance", "keys")
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """In which process a pair runs, and on which servers.
-
-    Attributes:
-        isolate: Whether in a process of its own.
-        rpc: Servers whose devices take part, as "host:port"; a pair that uses them is always isolated.
-    """
+    """The process that runs a pair, and the servers ("host:port") whose devices it uses; these imply isolation."""
 
     isolate: bool = False
     rpc: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Placement settings; the defaults leave it to the plan, which `fit` turns off."""
+
+    model: ModelParams = field(default_factory=ModelParams)
+    draft_model: ModelParams = field(default_factory=lambda: ModelParams(split=False))
+    kv_type: str = "f16"
+    draft_kv_type: str = "f16"
+    flash_attention: str = AUTO
+    fit: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +59,12 @@ class Options:
     """A pair with everything that settings and catalog say about it.
 
     Attributes:
-        pair: The pair, with the settings over its own parameters.
-        files: Where the files of a pair that was set up lie, or None.
+        pair: The pair; settings override its own parameters.
+        files: Its files, if it was set up.
         drafting: Automatic, fixed parameters, or None for no draft.
-        n_ctx: Asked context length, or None.
-        n_threads: CPU threads.
-        system: System message, or None.
-        max_tokens: Most tokens of an answer, or None.
-        stops: Stop strings.
-        placement: Where the models go.
-        process: Where all of that runs.
-        automatic: How automatic drafting takes part in a comparison, whatever `drafting` is.
-        tuned_threads: Whether a number of threads that was measured takes the place of `n_threads`.
-        notices: What the user should know of it, when it is loaded.
-        thinking: Whether the model is to think before it answers.
-        typed_thinking: What of that flags ask; settings are for every model, also for one that knows no thinking.
-        stop_on_repeat: Whether a loop ends an answer.
+        automatic: Automatic drafting in a comparison, whatever `drafting` is.
+        tuned_threads: Prefer a measured number of threads to `n_threads`.
+        typed_thinking: The part of `thinking` that flags ask for; settings also hold for models without reasoning.
     """
 
     pair: Pair
@@ -94,26 +94,34 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
 
     Args:
         args: The flags.
-        modes: The modes of drafting that the command can work with; automatic drafting takes the place of another one
-            that no flag asked for.
-        use_recommended: Whether what the target's file recommends counts, where no one says otherwise.
-
-    Raises:
-        UsageError: Flags contradict each other, the settings file is wrong, or there is no such pair.
-        CatalogError: The catalogue is wrong.
+        modes: Drafting modes of the command; automatic drafting replaces any other that no flag asked for.
+        use_recommended: Use the settings that the target's file recommends.
     """
     pair, files = choose_pair(vars(args))
     flags = read_flags(args)
     model = of_file(pair, files) if use_recommended else Recommended()
     live = open_settings(flags, pair, model)
-    refuse_problems(live)
+    _refuse_problems(live)
     settings = live.resolved()
     if settings["draft.mode"] not in modes and settings.origin("draft.mode") is not Origin.FLAG:
-        settings = open_settings({**flags, "draft.mode": "auto"}, pair, model).resolved()
-    mode, origin = str(settings["draft.mode"]), settings.origin("draft.mode")
-    if mode != "auto" and (flag := automatic_flag(args, mode)):
-        raise UsageError(f"{flag} needs --drafting auto, and draft.mode is {mode} ({origin.value}).")
+        settings = open_settings({**flags, "draft.mode": AUTO}, pair, model).resolved()
+    check_automatic(flags, settings["draft.mode"])
     return replace(options_of(settings, pair, files, model), process=read_process(args))
+
+
+def usable_options(pair: Pair, files: SetUp | None) -> Options:
+    """Return the options without flags; contradictions in the settings file are ignored."""
+    live = open_settings({}, pair, of_file(pair, files))
+    return live_options(live, pair, files)
+
+
+def live_options(live: LiveSettings, pair: Pair, files: SetUp | None) -> Options:
+    """Return the options of running settings; contradictions in the settings file are ignored."""
+    try:
+        return options_of(live.resolved(), pair, files, live.model)
+    except UsageError as error:
+        live.leave_placement_out(error.message)
+        return options_of(live.resolved(), pair, files, live.model)
 
 
 def context_for_all() -> int:
@@ -123,44 +131,34 @@ def context_for_all() -> int:
 
 
 def open_settings(flags: Layer, pair: Pair, model: Recommended) -> LiveSettings:
-    """Open the settings with the user's file.
-
-    Raises:
-        UsageError: The flags contradict each other or the pair.
-    """
+    """Open the settings with the user's file."""
     return LiveSettings(SettingsFile(settings_file()), flags, of_entry(pair), model)
 
 
-def refuse_problems(live: LiveSettings) -> None:
-    """Check the settings file, except appearance and keys.
-
-    Raises:
-        SettingsError: It cannot be read.
-        UsageError: It holds what cannot be meant.
-    """
+def _refuse_problems(live: LiveSettings) -> None:
+    """Raise an error for a wrong settings file; wrong colors and keys do not matter to a command."""
     if live.content.unreadable:
         raise SettingsError(live.content.unreadable, "Fix it, or move it away.")
-    wrong = [problem for problem in live.content.problems if not problem.name.startswith(_LOOKS)]
+    wrong = [problem for problem in live.content.problems if not problem.name.startswith(_APPEARANCE)]
     if live.file is not None and wrong:
-        more = f" ({len(wrong) - 1} more: tandem settings)" if len(wrong) > 1 else ""
         unset = command(["tandem", "settings", "unset", printable(wrong[0].name)])
-        raise UsageError(live.file.sentence(wrong[0]), f"Fix it there, or run: {unset}{more}")
+        raise UsageError(live.file.sentence(wrong[0]), f"Fix it there, or run: {unset}")
     if live.problems:
         raise UsageError(f"{settings_file()}: {live.problems[0].text}", "Fix it there. See: tandem settings")
 
 
 def options_of(settings: Resolved, pair: Pair, files: SetUp | None, model: Recommended) -> Options:
-    """Put settings over a pair, whose target's file is `model`.
-
-    Raises:
-        UsageError: Two of them contradict each other, or the pair.
-    """
+    """Put settings over a pair, whose target's file recommends `model`."""
     chosen = drafting(settings)
     if isinstance(chosen, DraftParams) and pair.draft is None:
         if settings.origin("draft.mode") is Origin.FLAG:
             raise UsageError("Fixed drafting needs a draft model.", "Add --draft FILE, or leave the numbers out.")
-        # Written down for the pairs that have one.
+        # The settings file means the pairs that have one.
         chosen = None
+    notice = model.under(settings).notice
+    notices: tuple[str, ...] = (notice,) if notice else ()
+    if pair.name != FILES:
+        notices += about_catalog(pair)
     return Options(
         pair=replace(pair, sampling=sampling(settings), draft=None if chosen is None else pair.draft),
         files=files,
@@ -172,15 +170,15 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None, model: Recom
         stops=cast("tuple[str, ...]", settings["answer.stop"]),
         stop_on_repeat=settings["answer.stop_on_repeat"] is True,
         thinking=thinking(settings),
-        typed_thinking=_typed(settings),
+        typed_thinking=_typed_thinking(settings),
         placement=read_placement(settings),
         automatic=automatic(settings),
         tuned_threads=settings["model.threads"] is None,
-        notices=(*((notice,) if (notice := model.under(settings).notice) else ()), *_about(pair)),
+        notices=notices,
     )
 
 
-def _typed(settings: Resolved) -> Thinking:
+def _typed_thinking(settings: Resolved) -> Thinking:
     asked, flag = thinking(settings), Origin.FLAG
     return Thinking(
         asked.wanted if settings.origin("answer.thinking") is flag else None,
@@ -188,17 +186,44 @@ def _typed(settings: Resolved) -> Thinking:
     )
 
 
-def _about(pair: Pair) -> tuple[str, ...]:
-    """Return notices about the catalog entry; files have none."""
-    return about_catalogue(pair) if pair.name != FILES else ()
+def read_placement(settings: Resolved) -> Placement:
+    """Return where the settings put a pair."""
+    kv_type, draft_kv_type = (_kv_type(settings[name]) for name in ("model.kv_type", "draft.kv_type"))
+    flash_attention = str(settings["model.flash_attn"])
+    for flag, chosen in (("--kv-type", kv_type), ("--draft-kv-type", draft_kv_type)):
+        if flash_attention == "off" and needs_flash_attention(chosen):
+            raise UsageError(
+                f"{flag} {chosen} needs flash attention, which --flash-attn off turns off.",
+                "Leave --flash-attn out, or use the KV type f16.",
+            )
+    return Placement(
+        model=ModelParams(
+            n_gpu_layers=_layers(settings["model.gpu_layers"]),
+            devices=cast("tuple[str, ...]", settings["model.device"] or ()),
+            tensor_split=cast("tuple[float, ...]", settings["model.tensor_split"] or ()),
+        ),
+        draft_model=ModelParams(
+            n_gpu_layers=_layers(settings["draft.gpu_layers"]),
+            devices=cast("tuple[str, ...]", settings["draft.device"] or ()),
+            split=False,
+        ),
+        kv_type=kv_type,
+        draft_kv_type=draft_kv_type,
+        flash_attention=flash_attention,
+        fit=settings["model.fit"] == AUTO,
+    )
+
+
+def _layers(value: Value) -> int:
+    return value if isinstance(value, int) else ALL_LAYERS
+
+
+def _kv_type(value: Value) -> str:
+    return "f16" if value == AUTO else str(value)
 
 
 def read_process(args: argparse.Namespace) -> Process:
-    """Read --isolate and --rpc.
-
-    Raises:
-        UsageError: A server is named twice, or what is named is none.
-    """
+    """Read --isolate and --rpc."""
     named: tuple[str, ...] = getattr(args, "rpc", ())
     if not named:
         return Process(getattr(args, "isolate", False))
@@ -206,5 +231,5 @@ def read_process(args: argparse.Namespace) -> Process:
 
     servers = tuple(str(parse_endpoint(text)) for text in named)
     if len(set(servers)) != len(servers):
-        raise UsageError("--rpc names a server twice.", "Name each once; all devices of a server take part.")
+        raise UsageError("--rpc names a server twice.", "Name each once; all devices of a server are used.")
     return Process(isolate=True, rpc=servers)

@@ -1,98 +1,131 @@
 """Plan how a pair is loaded on this machine now.
 
-The steps have an order. What was measured of threads is named by where the layers are, so it is looked up last.
+Measured numbers of threads depend on where the layers are, so they are read last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
+from app.cli.installer import installer
+from app.cli.known_pairs import FILES, demo_file
 from app.cli.options import Options
-from app.cli.wanted import wanted_params, with_threads
-from app.core.errors import DamagedFileError
-from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
-from app.hardware.rpc import RpcServer
-from app.llama.fitting.device_rooms import with_remote
-from app.llama.fitting.missing_devices import without_missing, without_other_split
+from app.core.errors import DamagedFileError, ModelLoadError, PairError, UsageError
+from app.core.paths import memory_dir
+from app.hardware.builds import rpc_command
+from app.hardware.cpu import thread_candidates
+from app.hardware.fit import MAIN, Rooms, fast_devices
+from app.hardware.rpc import RpcServer, ask, parse_endpoint
+from app.hardware.system import System
+from app.llama import stored_measurements
 from app.llama.pair_params import PairParams
+from app.models.catalog import Pair
 from app.models.gguf import read_header
-from app.models.pair_names import without_draft
+from app.models.pair_names import setup_command, without_draft
+from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 
 T = TypeVar("T")
-Rooms = tuple[DeviceRoom, ...]
 
 
 def servers_of(options: Options) -> tuple[RpcServer, ...]:
-    """The servers whose devices take part.
-
-    Raises:
-        UsageError: The installed llama.cpp has no RPC.
-        RemoteError: A server cannot be used.
-    """
+    """Query the servers of --rpc for their devices."""
     if not options.process.rpc:
         return ()
-    from app.cli.remote import reach
+    from app.llama.devices import build, can_use_rpc
 
-    return reach(options.process.rpc)
+    if not can_use_rpc():
+        system = System().name
+        fix = rpc_command(build().backends, system, installer(system))
+        raise UsageError(
+            "This llama.cpp is built without RPC and cannot use --rpc.",
+            f"Rebuild it (needs a C++ compiler, takes minutes): {fix}",
+        )
+    return tuple(ask(parse_endpoint(endpoint)) for endpoint in options.process.rpc)
 
 
 def asked_here(options: Options, local: Callable[[], Rooms], servers: Sequence[RpcServer] = ()) -> PairParams:
-    """What was asked for, with these servers and without devices and shares that have gone, before memory is counted.
+    """Return what the options ask for, before memory is estimated.
 
     Args:
-        options: What the pair is, and where it goes.
-        local: The rooms of this machine; asked only where they matter, for that may take seconds.
-        servers: Whose devices take part.
-
-    Raises:
-        PairError: A file has not been downloaded yet.
-        ModelLoadError: llama.cpp cannot list its devices.
+        options: The pair and its placement.
+        local: Lists the memory of this machine; may take seconds.
+        servers: Servers whose devices are used.
     """
-    params, placement = wanted_params(options), options.placement
-    if not servers and not placement.stored and not placement.stored_split:
-        return params
-    rooms = local()
+    params = _params(options)
     if servers:
-        params = _kept_here(replace(params, rpc=tuple(server.address for server in servers)), rooms)
-    if placement.stored:
-        params = without_missing(params, with_remote(rooms, servers))
-    return without_other_split(params, with_remote(rooms, servers)) if placement.stored_split else params
+        params = replace(params, rpc=tuple(server.address for server in servers))
+        if not params.draft_model.devices:
+            # A draft that waits for the network at every token gains nothing.
+            here = next((room.name for room in fast_devices(local())), MAIN)
+            params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
+    return params
+
+
+def _params(options: Options) -> PairParams:
+    pair, files, placement = options.pair, options.files, options.placement
+    target = files.target.path if files is not None else _file(pair.target, pair)
+    draft: Path | None = None
+    notices = options.notices
+    if pair.draft is not None:
+        try:
+            draft = files.draft.path if files is not None and files.draft is not None else _file(pair.draft, pair)
+        except ModelLoadError as error:
+            notices += (without_draft(error),)
+    return PairParams(
+        target=target,
+        draft=draft,
+        n_threads=options.n_threads,
+        gives_way=options.tuned_threads,
+        n_ctx=options.n_ctx,
+        memory_dir=memory_dir(),
+        model=placement.model,
+        draft_model=placement.draft_model,
+        kv_type=placement.kv_type,
+        draft_kv_type=placement.draft_kv_type,
+        flash_attention=placement.flash_attention,
+        notices=notices,
+    )
+
+
+def _file(source: ModelSource, pair: Pair) -> Path:
+    match source:
+        case LocalModel(path):
+            return path
+        case DemoModel(part):
+            return demo_file(part)
+        case HubModel():
+            fix = setup_command(pair, by_name=pair.name != FILES)
+            raise PairError(f"{source} is not on this machine yet.", f"Download it: {fix}")
 
 
 def placed_here(options: Options, asked: PairParams, plan: Callable[[PairParams], PairParams]) -> PairParams:
-    """How it is loaded: every layer where the plan puts it, unless nothing is to be counted, with measured threads.
+    """Return how a pair is loaded: planned, unless that is turned off, and with measured threads.
 
     Args:
-        options: What the pair is, and where it goes.
+        options: The pair and its placement.
         asked: From `asked_here`.
-        plan: Puts every layer somewhere.
+        plan: Puts every layer on a device.
     """
     params = unless_damaged(asked, plan) if options.placement.fit else asked
-    return with_threads(params) if options.tuned_threads else params
+    file = stored_measurements.thread_file(params, thread_candidates()) if options.tuned_threads else None
+    chosen = stored_measurements.load_threads(file) if file is not None else None
+    if chosen is None:
+        return params
+    return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)
 
 
-def unless_damaged(params: PairParams, weigh: Callable[[PairParams], T]) -> T:
-    """Hold a pair against the machine; without its draft, which a notice says, where that file is damaged."""
+def unless_damaged(params: PairParams, plan: Callable[[PairParams], T]) -> T:
+    """Plan a pair; a damaged draft is left out with a notice."""
     try:
-        return weigh(params)
+        return plan(params)
     except DamagedFileError:
         if params.draft is None:
             raise
         try:
             read_header(params.draft, tensors=True, vocabulary=False)
         except DamagedFileError as error:
-            return weigh(replace(params, draft=None, notices=(*params.notices, without_draft(error))))
+            return plan(replace(params, draft=None, notices=(*params.notices, without_draft(error))))
         raise
-
-
-def _kept_here(params: PairParams, rooms: Rooms) -> PairParams:
-    """The same pair with its draft on this machine, whose rooms these are, unless it was put elsewhere.
-
-    A draft that waits for the network once per token gains nothing.
-    """
-    if params.draft_model.devices:
-        return params
-    here = next((room.name for room in fast_devices(rooms)), MAIN)
-    return replace(params, draft_model=replace(params.draft_model, devices=(here,)))

@@ -1,4 +1,4 @@
-"""Shared by `compare`, `bench` and `tune`: a loaded pair, the sides, progress and facts of the measurement."""
+"""Shared by `compare`, `bench` and `tune`: a loaded pair, progress, and the facts and history of a measurement."""
 
 from __future__ import annotations
 
@@ -18,18 +18,17 @@ from app.cli.options import Options
 from app.cli.output import LOADING, StatusLine
 from app.cli.report import pace
 from app.cli.setting_flags import SEED, given_flag
-from app.compare.history import Facts, History, Result, remark
+from app.compare.history import Facts, History, Result, regressions
 from app.compare.measure import Spread
-from app.compare.race import WARM_UP, Contender, RaceEvent, RaceProgress, in_process
-from app.compare.sides import check_sides, sides_of
+from app.compare.race import WARM_UP, RaceEvent, RunBegan
 from app.conversations.message import Message
 from app.core.errors import INTERRUPTED, Interrupted, UsageError
 from app.core.paths import benchmarks_dir
 from app.core.printable import printable
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.hardware import machine as hardware
-from app.hardware.busy import busy, taking
-from app.hardware.processors import usable_processors
+from app.hardware.conditions import busy_cpus, busy_text
+from app.hardware.cpu import usable_processors
 from app.llama import devices
 from app.llama.cancel import CancelFlag
 from app.llama.installed import computes_on_processors_only
@@ -39,22 +38,22 @@ from app.llama.params import ModelParams
 from app.settings.placement import ALL_LAYERS
 from app.settings.table import NUMBERS
 from app.settings.thinking import Thinking
-from app.worker.events import Measuring, PromptProgress, Step
-from app.worker.request import AnswerRequest, LoadedPair, with_seed
+from app.worker.events import JobProgressed, Measuring, PromptProgress, Step
+from app.worker.request import AnswerRequest, with_seed
 
 _FIXED_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, "p_min": float}
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A loaded pair with its cancel flag and status line.
+    """A loaded pair.
 
     Attributes:
         pair: Freed when the session ends.
         params: How it was loaded.
         cancel: Set by Ctrl+C.
-        status: The line that tells how far the work is.
-        notices: What was said when it was loaded.
+        status: The line that shows progress.
+        notices: Notices from loading.
     """
 
     pair: NativePair
@@ -65,7 +64,7 @@ class Session:
 
 
 def with_pair(options: Options, job: Callable[[Session], int]) -> int:
-    """Load the pair, do the work on this thread, and free the pair; Ctrl+C is a polite request.
+    """Load the pair, run the job on this thread, and free the pair; Ctrl+C sets the cancel flag.
 
     Args:
         options: What to load.
@@ -75,16 +74,16 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
     try:
         with cancel_on_interrupt(cancel.set):
             status.show(LOADING)
-            if company := _company():
-                status.say(company)
+            if warning := _busy_warning():
+                status.say(warning)
                 status.show(LOADING)
             params = pair_params(options)
             pair = load_here(params, cancel, status)
             try:
-                unheard = pair.info.hears.in_vain(options.typed_thinking, options.thinking)
-                for sentence in unheard:
+                ignored = pair.info.thinking_support.ignored(options.typed_thinking, options.thinking)
+                for sentence in ignored:
                     status.say(sentence)
-                return job(Session(pair, params, cancel, status, (*pair.notices, *unheard)))
+                return job(Session(pair, params, cancel, status, (*pair.notices, *ignored)))
             finally:
                 status.clear()
                 pair.close()
@@ -93,24 +92,23 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
         return INTERRUPTED
 
 
-def _company() -> str:
+def _busy_warning() -> str:
     """Return a warning if other programs use the CPU, or ""."""
     n = len(usable_processors())
-    found = busy(n)
-    if found is None or not (told := taking("Other programs take", found.others + found.tandems, n)):
+    found = busy_cpus(n)
+    if found is None or not (text := busy_text("Other programs take", found, n)):
         return ""
     slower = "generation" if computes_on_processors_only() else "work on the CPU"
-    return f"{told}, so {slower} is slower; close them and rerun for reliable numbers."
+    return f"{text}, so {slower} is slower; close them and rerun for reliable numbers."
 
 
 def answer_request(args: argparse.Namespace, options: Options, tokens: int, *messages: Message) -> AnswerRequest:
     """Return the request of every side, with one seed.
 
     Args:
-        args: The flags; a number of tokens among them is meant for this command.
-        options: What they and the settings add up to. Settings are for answers to be read, which may be long: of
-            these, a number of tokens only makes an answer shorter.
-        tokens: Most tokens of an answer, where no flag says otherwise.
+        args: The flags; --max-tokens sets the length.
+        options: The resolved settings, whose length can only make an answer shorter.
+        tokens: Default length.
         messages: The conversation.
     """
     most = options.max_tokens or tokens
@@ -124,11 +122,7 @@ def answer_request(args: argparse.Namespace, options: Options, tokens: int, *mes
 
 
 def fixed_params(args: argparse.Namespace, options: Options) -> DraftParams | None:
-    """Return the fixed parameters to measure, if any.
-
-    Raises:
-        UsageError: They cannot be read, are out of range or given twice, or drafting is off.
-    """
+    """Return the fixed parameters to measure, if any. Raises UsageError."""
     if options.drafting is None:
         raise UsageError("Without drafting there is nothing to compare.", "Leave --no-draft and --drafting off out.")
     if "fixed" in args:
@@ -139,7 +133,7 @@ def fixed_params(args: argparse.Namespace, options: Options) -> DraftParams | No
 
 
 def parse_fixed(text: str) -> DraftParams:
-    """Parameters such as "n_max=7,p_min=0.6"."""
+    """Parse parameters such as "n_max=7,p_min=0.6". Raises UsageError."""
     given: dict[str, Any] = {}
     for part in text.split(","):
         name, _, value = part.partition("=")
@@ -153,69 +147,75 @@ def parse_fixed(text: str) -> DraftParams:
     return DraftParams(**given)
 
 
-def contenders_of(pair: LoadedPair, options: Options, fixed: DraftParams | None) -> list[Contender]:
-    """Decoding without drafts, the fixed parameters if there are any, and automatic drafting."""
-    sides = sides_of(options.automatic, fixed)
-    check_sides(pair, sides)
-    return [in_process(pair, side.name, side.drafting) for side in sides]
-
-
-def progress_line(event: RaceProgress, repeat: int) -> str | None:
-    """Return the status of a race, or None."""
-    if not isinstance(event, RaceEvent):
-        return None
-    turn = "warming up" if event.round == WARM_UP else f"round {event.round} of {repeat}"
-    match event.event:
-        case Measuring() as measuring:
-            return f"{measuring.what.capitalize()} {measuring.share:4.0%}"
-        case PromptProgress() as progress:
-            return f"{event.contender}, {turn}: {progress.line()}"
-        case Step(stats=stats):
-            return f"{event.contender}, {turn}: {pace(stats)}"
-    return None
-
-
-def against_earlier(facts: Facts, speeds: Mapping[str, Mapping[str, Spread]], *, is_crowded: bool = False) -> list[str]:
-    """Keep speeds in this machine's history; returns what earlier ones make of them, as lines.
+class RaceStatus:
+    """Follow a race and describe each of its events.
 
     Args:
-        facts: What they were measured on.
-        speeds: By kind of text and contender.
-        is_crowded: Whether other programs had a part in them. Such speeds tell nothing of what was before, and kept
-            they would be noise in which real losses go unseen.
+        repeat: Number of rounds.
     """
-    if is_crowded:
+
+    def __init__(self, repeat: int) -> None:
+        self._repeat = repeat
+        self._turn = RunBegan("", WARM_UP)
+
+    def line(self, event: RaceEvent) -> str:
+        """Return the status line after an event; "" leaves it as it is."""
+        match event:
+            case JobProgressed(what=RunBegan() as turn):
+                self._turn = turn
+            case RunBegan():
+                self._turn = event
+            case Measuring():
+                return f"{event.what.capitalize()} {event.share:4.0%}"
+            case PromptProgress():
+                return f"{self._side}: {event.line()}"
+            case Step():
+                return f"{self._side}: {pace(event.stats)}"
+        return ""
+
+    @property
+    def _side(self) -> str:
+        number = self._turn.round
+        return f"{self._turn.side}, {'warming up' if number == WARM_UP else f'round {number} of {self._repeat}'}"
+
+
+def compare_with_history(
+    facts: Facts, speeds: Mapping[str, Mapping[str, Spread]], *, is_busy: bool = False
+) -> list[str]:
+    """Store speeds in this machine's history; return lines on what became slower.
+
+    Args:
+        facts: What was measured.
+        speeds: By kind of text and side.
+        is_busy: Whether other programs took much CPU time; such speeds are not comparable.
+    """
+    if is_busy:
         return ["Not compared with earlier results and not saved."]
     history = History(benchmarks_dir(), facts)
     now = Result(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), facts.details, speeds)
-    lines = remark(history.results(), now)
+    lines = regressions(history.results(), now)
     return lines if history.add(now) else [*lines, "This result could not be saved for later comparison."]
 
 
-def out(text: str) -> None:
-    """Standard output."""
-    print(text, flush=True)
-
-
 def measured_on(
-    pair: NativePair,
-    params: PairParams,
+    session: Session,
     request: AnswerRequest,
     automatic: AutoDraft,
     suite: Iterable[Any] = (),
-    told: dict[str, Any] | None = None,
+    server: Mapping[str, str] | None = None,
 ) -> Facts:
-    """Machine, build, files and settings.
+    """Return machine, build, files and settings of a measurement.
 
     Args:
-        pair: What is measured.
-        params: How it was loaded.
+        session: The pair.
         request: How it answers.
-        automatic: How automatic drafting takes part.
-        suite: What tells the prompts from others, besides the messages of the request.
-        told: What a server said about itself.
+        automatic: Automatic drafting.
+        suite: The prompts, besides the messages of the request.
+        server: Model and build of a server that takes part.
     """
-    machine, build, info = hardware.look(), devices.build(), pair.info
+    pair, params = session.pair, session.params
+    machine, build, info = hardware.detect(), devices.build(), pair.info
+    sources = ["draft model"] * automatic.model + [f"n-gram from {automatic.min_match} tokens"] * automatic.lookup
     whole = json.dumps(
         [[*(m.content for m in request.messages), *suite], request.max_tokens, request.sampling.is_greedy]
     )
@@ -234,12 +234,12 @@ def measured_on(
         "GPU layers": _layers(params.model, params.draft_model if info.draft is not None else None),
         "threads": str(pair.n_threads),
         "threads for prompts": str(params.n_threads_batch or "") if params.n_threads_batch != params.n_threads else "",
-        "automatic drafting": _automatic(automatic),
-        "sampling": _sampling(request.sampling),
-        "thinking": _thinking(request.thinking),
-        # In ASCII and with what a terminal would obey in letters, for that is dropped where it is printed.
+        "automatic drafting": " and ".join(sources),
+        "sampling": "greedy" if request.sampling.is_greedy else _values(request.sampling),
+        "thinking": _values(request.thinking),
+        # As JSON in ASCII, since control characters are removed where it is printed.
         "stops at": ", ".join(map(json.dumps, request.stops)),
-        "server": ", ".join(map(str, (told or {}).values())),
+        "server": ", ".join((server or {}).values()),
     }
     return Facts(
         machine=", ".join([machine.cpu, *(gpu.name for gpu in machine.gpus)]),
@@ -260,18 +260,7 @@ def _layers(target: ModelParams, draft: ModelParams | None) -> str:
     return ", ".join(f"{name} {model.n_gpu_layers}" for name, model in given if model.n_gpu_layers != ALL_LAYERS)
 
 
-def _automatic(auto: AutoDraft) -> str:
-    parts = ["draft model"] * auto.model + [f"n-gram from {auto.min_match} tokens"] * auto.lookup
-    return " and ".join(parts)
-
-
-def _sampling(sampling: SamplingParams) -> str:
-    given = ((name, value) for name, value in asdict(sampling).items() if value is not None)
-    return "greedy" if sampling.is_greedy else ", ".join(f"{name} {value:g}" for name, value in given)
-
-
-def _thinking(asked: Thinking) -> str:
-    """Return the requested thinking; "" for the template's default."""
-    wanted = {None: "", True: "on", False: "off"}[asked.wanted]
-    effort = f"effort {asked.effort}" if asked.effort is not None and asked.wanted is not False else ""
-    return ", ".join(filter(None, [wanted, effort]))
+def _values(settings: SamplingParams | Thinking) -> str:
+    """Return all set values by name."""
+    values = ((name, value) for name, value in asdict(settings).items() if value is not None)
+    return ", ".join(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in values)

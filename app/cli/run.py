@@ -14,15 +14,14 @@ from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, read_options
 from app.cli.output import LOADING, AnswerPrinter, StatusLine, json_for
 from app.cli.report import as_json, summary
-from app.cli.streams import has_unread_input, read_input, read_whole
+from app.cli.streams import has_unread_input, read_input
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Begun, Message, Role
 from app.conversations.textfile import read_text
-from app.core.errors import INTERRUPTED, AppError, StoppedError, UsageError
+from app.core.errors import INTERRUPTED, StoppedError, UsageError
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Origin
 from app.models.pair_info import PairInfo
-from app.settings.thinking import AS_TRAINED, Thinking
 from app.worker.events import (
     Event,
     Failed,
@@ -37,7 +36,7 @@ from app.worker.events import (
 from app.worker.request import AnswerRequest
 
 _POLL_S = 0.2
-"""Windows hands Ctrl+C to Python only between two waits."""
+"""Windows delivers Ctrl+C to Python only between two waits."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,27 +64,18 @@ def run(args: argparse.Namespace) -> int:
     )
     try:
         with cancel_on_interrupt(worker.cancel):
-            wishes = options.typed_thinking, options.thinking
-            return Listener(options, prefill, wishes, as_one_object="json" in args).listen(events)
+            return Listener(options, prefill, as_json="json" in args).listen(events)
     finally:
         worker.close()
 
 
 class Listener:
-    """Follows the events of one answer and writes what they mean."""
+    """Follows the events of one answer and prints them."""
 
-    def __init__(
-        self,
-        options: Options,
-        prefill: str,
-        wishes: tuple[Thinking, Thinking] = (AS_TRAINED, AS_TRAINED),
-        *,
-        as_one_object: bool,
-    ) -> None:
+    def __init__(self, options: Options, prefill: str = "", *, as_json: bool) -> None:
         self._options = options
         self._prefill = prefill
-        self._wishes = wishes
-        self._as_one_object = as_one_object
+        self._as_json = as_json
         self._status = StatusLine(sys.stderr)
         self._printer = AnswerPrinter(sys.stdout, sys.stderr)
         self._pair: PairInfo | None = None
@@ -104,18 +94,16 @@ class Listener:
                     self._status.show(f"Loading the models {share:4.0%}")
                 case Loaded(pair):
                     self._pair = pair
-                    for sentence in pair.hears.in_vain(*self._wishes):
-                        self._notices.append(sentence)
-                        self._say(sentence)
+                    for text in pair.thinking_support.ignored(self._options.typed_thinking, self._options.thinking):
+                        self._notice(text)
                 case Notice(text):
-                    self._notices.append(text)
-                    self._say(text)
+                    self._notice(text)
                 case PromptProgress():
                     self._show(event.line())
                 case Measuring():
                     self._show(f"{event.what.capitalize()} {event.share:4.0%}")
                 case Step(segments=segments):
-                    if not self._as_one_object:
+                    if not self._as_json:
                         self._status.clear()
                         if self._prefill:
                             self._printer.print([Segment(self._prefill, Origin.TARGET)])
@@ -135,8 +123,9 @@ class Listener:
         if not self._printer.holds_line:
             self._status.show(text)
 
-    def _say(self, text: str) -> None:
+    def _notice(self, text: str) -> None:
         """Print a notice in a line of its own."""
+        self._notices.append(text)
         if sys.stderr.isatty():
             self._printer.break_line()
         self._status.say(text)
@@ -144,7 +133,7 @@ class Listener:
     def _finish(self, event: Finished) -> int:
         self._status.clear()
         assert self._pair is not None
-        if self._as_one_object:
+        if self._as_json:
             print(json_for(sys.stdout, as_json(event, self._pair, self._notices)))
         else:
             self._printer.end()
@@ -153,49 +142,34 @@ class Listener:
 
 
 def _with_files(prompt: str, files: Sequence[Path]) -> str:
-    """Return the prompt behind the text of files, `-` for stdin.
-
-    Raises:
-        AppError: One is not to be read as text.
-    """
+    """Return the prompt behind the text of files, `-` for stdin. Raises AppError for one that is not text."""
     if STDIN not in files and has_unread_input():
-        hint = "--file - puts it before the prompt."
-        StatusLine(sys.stderr).say(f"(What a pipe gives on standard input is not read beside a prompt; {hint})")
-    return compose(prompt, [Attachment(*_attached(file)) for file in files])
+        StatusLine(sys.stderr).say("Standard input is not read beside a prompt; --file - puts it before the prompt.")
+    return compose(prompt, [_attached(file) for file in files])
 
 
-def _attached(file: Path) -> tuple[str, str]:
-    return ("standard input", read_input()) if file == STDIN else (str(file), read_text(file, str(file)).text)
+def _attached(file: Path) -> Attachment:
+    if file == STDIN:
+        return Attachment("standard input", read_input())
+    return Attachment(str(file), read_text(file, str(file)).text)
 
 
 def _read_prompt(args: argparse.Namespace) -> str:
-    """Return the prompt from the argument, a file, or stdin.
-
-    Raises:
-        UsageError: None was given, two were, or it is empty.
-        AppError: The file cannot be read.
-    """
+    """Return the prompt from the argument, a file, or stdin."""
     text: str | None = getattr(args, "prompt", None)
     file: Path | None = getattr(args, "prompt_file", None)
-    if text is None and file is None and not sys.stdin.isatty() and (piped := read_input()).strip():
-        return piped
+    if text is None and file is None and not sys.stdin.isatty():
+        file = STDIN
     if (text is None) == (file is None):
         raise UsageError(
             "Give one prompt: as an argument, with --prompt-file, or - to read it from standard input.",
             'For example: tandem run "Why is the sky blue?"',
         )
-    if file is not None and file != STDIN:
-        try:
-            stream = file.open("rb")
-        except OSError as error:
-            raise AppError(
-                f"{file} cannot be read: {error.strerror}.", "Check the path and its permissions."
-            ) from error
-        with stream:
-            text = read_whole(stream, str(file))
-    elif file is not None or text == "-":
+    if text == "-" or file == STDIN:
         text = read_input()
+    elif file is not None:
+        text = read_text(file, str(file)).text
     assert text is not None
     if not text.strip():
-        raise UsageError("The prompt is empty.")
+        raise UsageError("The prompt is empty.", 'For example: tandem run "Why is the sky blue?"')
     return text

@@ -58,7 +58,7 @@ class _Value(click.ParamType[Value]):
         try:
             return value if isinstance(kind, Texts) else kind.parse(value)
         except (ValueError, OverflowError):
-            raise UsageError(self._setting.wrong(_flag(self._setting), printable(value))) from None
+            raise UsageError(self._setting.error(_flag(self._setting.name), printable(value))) from None
 
 
 def setting_options(tables: Sequence[str], defaults: Mapping[str, str] | None = None) -> list[click.Parameter]:
@@ -66,57 +66,43 @@ def setting_options(tables: Sequence[str], defaults: Mapping[str, str] | None = 
 
     Args:
         tables: Tables of the settings file.
-        defaults: Defaults of one command, in words, by the name of the setting; it always takes a number.
+        defaults: Defaults of one command in words, by setting; such a setting always takes a number.
     """
-    defaults = defaults or {}
     options: list[click.Parameter] = []
     for setting in SETTINGS:
         if setting.table in tables and setting.flags:
-            options.append(_option(_with_default(setting, defaults.get(setting.name))))
+            default = (defaults or {}).get(setting.name)
+            if default is not None:
+                assert isinstance(setting.kind, Number)
+                setting = replace(setting, kind=replace(setting.kind, word=""), unset=default)
+            options.append(_option(setting))
     if "draft" in tables:
         section = TABLES["draft"]
         options.append(switch("--no-draft", section=section, help="decode without drafts; short for --drafting off"))
-        options.append(
-            switch("--no-lookup", section=section, rare=True, help="draft with the draft model only, without n-grams")
-        )
+        text = "draft with the draft model only, without n-grams"
+        options.append(switch("--no-lookup", section=section, rare=True, help=text))
     return options
 
 
 def _option(setting: Setting) -> Option:
-    aliases = _ALIASES.get(setting.name, ())
-    short = [alias for alias in aliases if not alias.startswith("--")]
+    kind, aliases = setting.kind, _ALIASES.get(setting.name, ())
+    choices = f"{{{','.join(kind.options)}}}" if isinstance(kind, Choice) else "VALUE"
     return Option(
-        *(setting.dest, *short, *setting.flags),
+        setting.dest,
+        *(alias for alias in aliases if not alias.startswith("--")),
+        *setting.flags,
         aliases=[alias for alias in aliases if alias.startswith("--")],
         section=TABLES[setting.table],
         rare=setting.name not in _COMMON,
         type=_Value(setting),
-        multiple=isinstance(setting.kind, Texts),
-        metavar=_metavar(setting),
-        help=_help(setting),
+        multiple=isinstance(kind, Texts),
+        metavar=setting.metavar or choices,
+        help=help_of(setting),
     )
 
 
-def _with_default(setting: Setting, default: str | None) -> Setting:
-    if default is None:
-        return setting
-    assert isinstance(setting.kind, Number)
-    return replace(setting, kind=replace(setting.kind, word=""), unset=default)
-
-
-def _flag(setting: Setting) -> str:
-    """Return the flag that people know: --drafting came before its table."""
-    return setting.flags[-1]
-
-
-def _metavar(setting: Setting) -> str:
-    if setting.metavar:
-        return setting.metavar
-    return f"{{{','.join(setting.kind.options)}}}" if isinstance(setting.kind, Choice) else "VALUE"
-
-
-def _help(setting: Setting) -> str:
-    """Return what it does, its range and its default."""
+def help_of(setting: Setting) -> str:
+    """Return what a setting does, its range and its default."""
     kind, notes = setting.kind, []
     if isinstance(kind, Number):
         notes.append(f"{kind.low:,.10g} to {kind.high:,.10g}" + (f", or {kind.word}" if kind.word else ""))
@@ -127,47 +113,42 @@ def _help(setting: Setting) -> str:
     elif isinstance(kind, Switch):
         notes.append(kind.allowed)
     notes.append(f"default: {setting.shown_default}")
-    text = ": ".join(filter(None, (setting.text, setting.besides)))
-    return f"{text} ({'; '.join(notes)})"
+    return f"{setting.text} ({'; '.join(notes)})"
 
 
 def read_flags(args: Namespace) -> Layer:
-    """Return the settings that were given by flags.
-
-    Raises:
-        UsageError: Flags contradict each other.
-    """
+    """Return the settings that were given by flags."""
     given = vars(args)
     layer: dict[str, Value] = {
         setting.name: given[setting.dest] for setting in SETTINGS if setting.flags and setting.dest in given
     }
-    for shortcut, name, value in (("--no-draft", "draft.mode", "off"), ("--no-lookup", "draft.source", "model")):
-        if shortcut.lstrip("-").replace("-", "_") in given:
+    for shortcut, name, value in (("no_draft", "draft.mode", "off"), ("no_lookup", "draft.source", "model")):
+        if shortcut in given:
             if layer.get(name, value) != value:
-                raise UsageError(f"{shortcut} and {_flag(BY_NAME[name])} {layer[name]} exclude each other.")
+                flag = f"--{shortcut.replace('_', '-')}"
+                raise UsageError(f"{flag} and {_flag(name)} {layer[name]} exclude each other.")
             layer[name] = value
-    numbers = [_flag(BY_NAME[name]) for name in NUMBERS if name in layer]
-    mode = layer.get("draft.mode", "fixed" if numbers else None)
+    numbers = [name for name in NUMBERS if name in layer]
+    mode = layer.get("draft.mode", "fixed" if numbers else "auto")
     if numbers and mode != "fixed":
-        raise UsageError(f"{numbers[0]} needs --drafting fixed, not {mode}.")
-    if mode in ("off", "fixed") and (flag := automatic_flag(args, str(mode))):
-        raise UsageError(f"{flag} needs --drafting auto, not {mode}.")
-    if layer.get("draft.source") == "model" and "draft.lookup_min_match" in layer:
-        flag = _flag(BY_NAME["draft.lookup_min_match"])
-        raise UsageError(f"{flag} is about n-gram drafting, which is off.", f"Leave {flag} out.")
+        raise UsageError(f"{_flag(numbers[0])} needs --drafting fixed, not {mode}.")
+    check_automatic(layer, mode)
     return layer
 
 
-def automatic_flag(args: Namespace, mode: str) -> str:
-    """Return the first given flag that only automatic drafting reads, or ""."""
-    given = vars(args)
-    named = {_flag(BY_NAME[name]): given[BY_NAME[name].dest] for name in OF_AUTOMATIC if BY_NAME[name].dest in given}
-    if "no_lookup" in given:
-        named["--no-lookup"] = "model"
-    # Fixed drafting drafts with the draft model, so saying that is no contradiction.
-    return next((flag for flag, value in named.items() if mode != "fixed" or value != "model"), "")
+def check_automatic(flags: Layer, mode: Value) -> None:
+    """Raise UsageError for a flag that only automatic drafting reads."""
+    for name in OF_AUTOMATIC:
+        # Fixed drafting uses the draft model, so asking for it is no contradiction.
+        if mode != "auto" and name in flags and (mode, flags[name]) != ("fixed", "model"):
+            raise UsageError(f"{_flag(name)} needs --drafting auto, and draft.mode is {mode}.")
 
 
 def given_flag(names: Sequence[str], args: Namespace) -> str:
     """Return the flag of the first of these settings that was given, or ""."""
-    return next((_flag(BY_NAME[name]) for name in names if BY_NAME[name].dest in vars(args)), "")
+    return next((_flag(name) for name in names if BY_NAME[name].dest in vars(args)), "")
+
+
+def _flag(name: str) -> str:
+    """Return the flag that people know: --drafting came before its table."""
+    return BY_NAME[name].flags[-1]

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.cli.options import Options, read_options
-from app.cli.output import StatusLine, for_reading
+from app.cli.output import for_reading
 from app.cli.race_session import Session, with_pair
 from app.cli.tune_charts import Drafters, cost_lines, thread_lines, verdict
 from app.compare.race import Steps
+from app.compare.report import pair_title
 from app.core.errors import Interrupted, UsageError
 from app.engine.auto.threads import ThreadTimes
 from app.engine.types import AutoDraft
 from app.hardware.cpu import thread_candidates
-from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 
-_SPARED_LOOKS = 3
+_SPARED_RECHECKS = 3
 _BUDGET_NS = 20_000_000_000
 _PASSES = 3
 
@@ -30,86 +30,64 @@ T = TypeVar("T")
 
 
 def tune(args: argparse.Namespace) -> int:
-    """Measure a pair; see the module."""
+    """Measure a pair; returns the exit code."""
     options = read_options(args, modes=("auto",), use_recommended=False)
     drafting = options.drafting
     if not isinstance(drafting, AutoDraft):
         raise UsageError("Tuning measures automatic drafting only.", "Leave the drafting options out.")
-
-    def job(session: Session) -> int:
-        pair, cancel, status = session.pair, session.cancel, session.status
-        status.say("Measuring the cost of verify steps; Ctrl+C stops.")
-        times = _threads(pair, options, cancel, status)
-        return _tune(pair, args, options, drafting, cancel, status, times)
-
-    return with_pair(options, job)
+    as_json: bool = getattr(args, "json", False)
+    return with_pair(options, lambda session: _tune(session, options, drafting, as_json=as_json))
 
 
-def _threads(pair: NativePair, options: Options, cancel: CancelFlag, status: StatusLine) -> ThreadTimes | None:
-    """Measure the best thread count, unless it is set or the CPU computes nothing."""
+def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: bool) -> int:
+    pair, status = session.pair, session.status
+    status.say("Measuring the cost of verify steps; Ctrl+C stops.")
+    times: ThreadTimes | None = None
     candidates = thread_candidates()
-    if not options.tuned_threads or not pair.uses_processor or len(candidates) < 2:
-        return None
-    return _follow(pair.measure_threads(candidates, cancel), "Measuring threads", cancel, status)
-
-
-def _tune(
-    pair: NativePair,
-    args: argparse.Namespace,
-    options: Options,
-    drafting: AutoDraft,
-    cancel: CancelFlag,
-    status: StatusLine,
-    times: ThreadTimes | None,
-) -> int:
-    sources = pair.info.sources(drafting)
-    drafters = Drafters(model="model" in sources, lookup="ngram" in sources)
+    if options.tuned_threads and pair.uses_processor and len(candidates) > 1:
+        times = _follow(session, pair.measure_threads(candidates, session.cancel), "Measuring threads")
     learned, pair.memory = pair.memory, None
-    calibration = pair.calibrate(cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
-    _follow(calibration, "Measuring batches", cancel, status)
+    calibration = pair.calibrate(session.cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
+    _follow(session, calibration, "Measuring batches")
     assert pair.memory is not None
-    learned_behind = not pair.memory.costs.profile.cells
     if learned is not None:
         pair.memory = learned.with_costs(pair.memory.costs)
     # A careful measurement: answers need not measure again soon.
-    pair.memory.n_looks = _SPARED_LOOKS
+    pair.memory.n_rechecks = _SPARED_RECHECKS
     pair.remember()
     status.clear()
-    if getattr(args, "json", False):
+    if as_json:
         print(json.dumps(_as_json(pair, times)))
     else:
-        print(for_reading("\n".join(_report(pair, drafters, times, learned_behind=learned_behind)), sys.stdout))
-    if pair.unkept is not None:
-        status.say(_lost(pair.unkept))
+        sources = pair.info.sources(drafting)
+        drafters = Drafters(model="model" in sources, lookup="ngram" in sources)
+        print(for_reading("\n".join(_report(pair, drafters, times)), sys.stdout))
+    if (error := pair.unkept) is not None:
+        where = f" in {Path(error.filename).parent}" if error.filename else ""
+        status.say(
+            f"The measurements could not be saved{where}: {error.strerror or error}. The next answer measures again; "
+            "tandem doctor lists the folders."
+        )
     return 0
 
 
-def _lost(error: OSError) -> str:
-    where = f" in {Path(error.filename).parent}" if error.filename else ""
-    return (
-        f"The measurements could not be saved{where}: {error.strerror or error}. The next answer measures again; "
-        "tandem doctor lists the folders."
-    )
-
-
-def _follow(work: Generator[float, None, T], what: str, cancel: CancelFlag, status: StatusLine) -> T:
-    """Show the progress of a piece of work and give its result."""
+def _follow(session: Session, work: Generator[float, None, T], what: str) -> T:
+    """Show the progress of a measurement; return its result. Raises Interrupted."""
     steps = Steps(work)
     for share in steps:
-        status.show(f"{what} {share:4.0%}")
-    if cancel():
+        session.status.show(f"{what} {share:4.0%}")
+    if session.cancel():
         raise Interrupted
     return steps.result
 
 
-def _report(pair: NativePair, drafters: Drafters, times: ThreadTimes | None, *, learned_behind: bool) -> list[str]:
+def _report(pair: NativePair, drafters: Drafters, times: ThreadTimes | None) -> list[str]:
     assert pair.memory is not None
-    names = " + ".join(f"{m.name} {m.quantization}" for m in (pair.info.target, pair.info.draft) if m is not None)
-    lines = [f"{names}, {pair.info.device}", ""]
+    lines = [pair_title(pair.info), ""]
     if times is not None:
         lines += [*thread_lines(times), ""]
     lines += cost_lines(pair.memory.costs, drafters)
-    return [*lines, "", *verdict(pair.memory.costs, drafters, learned_behind=learned_behind)]
+    return [*lines, "", *verdict(pair.memory.costs, drafters)]
 
 
 def _as_json(pair: NativePair, times: ThreadTimes | None) -> dict[str, Any]:

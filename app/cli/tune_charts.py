@@ -64,14 +64,8 @@ def _percent(share: float | None) -> str:
     return "never" if share is None else f"{share:>4.0%} "
 
 
-def verdict(costs: CostModel, drafters: Drafters, *, learned_behind: bool = False) -> list[str]:
-    """Return the meaning of the cost curve in sentences.
-
-    Args:
-        costs: The measured costs.
-        drafters: Sources of drafts.
-        learned_behind: The cost of a long context comes from earlier answers.
-    """
+def verdict(costs: CostModel, drafters: Drafters) -> list[str]:
+    """Return the meaning of the cost curve in sentences."""
     plain, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
     if drafters.model:
@@ -88,8 +82,7 @@ def verdict(costs: CostModel, drafters: Drafters, *, learned_behind: bool = Fals
         else:
             lines.append("N-gram drafting cannot help: a batch takes as long as its tokens one by one.")
     if costs.profile.cells and (drafters.model or drafters.lookup):
-        told = _behind_context(costs, drafters)
-        lines.append(f"From earlier answers: {told}" if learned_behind else told)
+        lines.append(_behind_context(costs, drafters))
     return lines
 
 

@@ -1,11 +1,11 @@
 """Compare answers with and without drafts.
 
-race         contenders answer one prompt in turns; `tap` makes the loaded pair one of them, `server` llama-server
-job          one comparison as a job of the worker (f2, `tandem compare`)
-measure      speeds, spreads, and when a difference is more than noise
+race         sides answer one prompt in turn; `recorder` makes the loaded pair one of them, `server` llama-server
+sides, job   the usual sides; one comparison as a job of the worker (f2, `tandem compare`)
+measure      speeds, ranges, and when a difference is more than noise
 difference   the first different token of two answers, and why
 lossless     tests that drafts do not change the distribution
-suite        prompts by kind of text; `benchmark` races them all, `bound` adds the upper bound
-replay       any strategy on a recorded answer; `recording` records one, `advice` tries every fixed setting
-report       tables, JSON; `note` and `card` for sharing; `history` of earlier results on this machine
+suite        prompts by kind of text; `benchmark` races them all, `upper_bound` estimates what drafts could reach
+report       a comparison as text, JSON and Markdown; `card` a benchmark
+history      earlier results on this machine
 """

@@ -16,20 +16,17 @@ from typing import Any
 import numpy as np
 
 from app.compare.race import Run, VerifyStep
-from app.compare.tap import hold
+from app.compare.recorder import hold
 from app.core.errors import Interrupted
 from app.engine.cache import common_prefix
 from app.engine.interfaces import Cancelled, Logits
 from app.engine.types import SamplingParams
-from app.worker.request import LoadedPair, SeededSampler
+from app.worker.request import LoadedPair
 
 ROUNDING = 1.0
-"""Logits. Coarse quantizations have been seen to move one by 0.2 between widths; a wrong cell in a cache moves the
-largest mover by several."""
-_DECIDED = {
-    True: "the same random draw fell on the other token",
-    False: "the penalties decided",
-}
+"""Largest change of a logit that rounding explains: coarse quantizations move one by 0.2 between batch sizes; a wrong
+cell in a cache moves the largest mover by several."""
+_MOST_DECIMALS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +34,16 @@ class Difference:
     """The first token at which two answers differ.
 
     Attributes:
-        index: Which token of the answer, from 0.
-        plain: The token of the first answer; None if that one had ended.
-        drafted: The token of the second; None the same.
-        plain_text: What it shows as.
-        drafted_text: What that shows as.
-        width: Rows of the batch in which the second answer's token was chosen; 0 where it cannot be told.
-        alone: Logits of both tokens from single rows, first answer's token first; None if not computed.
-        batched: The same from the batch.
-        moved: The largest change of any logit of the row between the two; None if not computed.
+        index: Index of the token in the answer.
+        plain: The token without drafts; None if that answer had ended.
+        drafted: The token with drafts; None if that answer had ended.
+        width: Batch size in which the latter was chosen; 0 if unknown.
+        alone: Logits of both tokens in single-token batches; None if not computed.
+        batched: The same in the batches of the second answer.
+        moved: The largest change of any logit between the two; None if not computed.
         near_tie: Whether rounding explains it; None if not computed.
-        why: One sentence for people.
-        p_alone: What the model gives both tokens by single rows, before any sampler; None if not computed.
-        p_batched: The same from the batch.
+        p_alone: Probabilities of both tokens in single-token batches, before any sampler; None if not computed.
+        p_batched: The same in the batches of the second answer.
     """
 
     index: int
@@ -67,9 +61,15 @@ class Difference:
     p_batched: tuple[float, float] | None = None
 
     @property
-    def gap(self) -> float | None:
-        """Return how far apart both tokens are by single rows, in logits."""
-        return abs(self.alone[0] - self.alone[1]) if self.alone is not None else None
+    def lines(self) -> list[str]:
+        """The token that each side chose with its probability against the other one, and the explanation."""
+        alone = batched = ""
+        if self.p_alone is not None and self.p_batched is not None:
+            decimals = max(_decimals(self.p_alone), _decimals(self.p_batched))
+            alone = f" ({self.p_alone[0]:.{decimals}%} against {self.p_alone[1]:.{decimals}%})"
+            batched = f" ({self.p_batched[1]:.{decimals}%} against {self.p_batched[0]:.{decimals}%})"
+        plain, drafted = _shown(self.plain_text, self.plain), _shown(self.drafted_text, self.drafted)
+        return [f"differs at token {self.index + 1}: {plain} without drafts{alone}, {drafted} with{batched}", self.why]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -81,15 +81,27 @@ class Difference:
             "logits_batched": self.batched,
             "probabilities_alone": self.p_alone,
             "probabilities_batched": self.p_batched,
-            "gap": self.gap,
+            "gap": abs(self.alone[0] - self.alone[1]) if self.alone is not None else None,
             "moved": self.moved,
             "near_tie": self.near_tie,
             "explanation": self.why,
         }
 
 
+def _decimals(both: tuple[float, float]) -> int:
+    """Return the decimals that tell two probabilities apart."""
+    few = (n for n in range(1, _MOST_DECIMALS) if f"{both[0]:.{n}%}" != f"{both[1]:.{n}%}")
+    return next(few, _MOST_DECIMALS)
+
+
+def _shown(text: str, token: int | None) -> str:
+    if token is None:
+        return "the end"
+    return json.dumps(text, ensure_ascii=False).replace(" ", "·") if text else f"control token {token}"
+
+
 def first_difference(plain: Run, drafted: Run) -> int | None:
-    """Index of the first token at which two answers differ; None if they are the same."""
+    """Return the index of the first different token; None for the same answer."""
     same = common_prefix(plain.tokens, drafted.tokens)
     return None if same == len(plain.tokens) == len(drafted.tokens) else same
 
@@ -97,48 +109,35 @@ def first_difference(plain: Run, drafted: Run) -> int | None:
 def explain(
     pair: LoadedPair, plain: Run, drafted: Run, sampling: SamplingParams, cancelled: Cancelled
 ) -> Difference | None:
-    """Find and explain the first difference; None if there is none. Uses both caches.
+    """Find and explain the first difference; None if there is none. Uses the target's cache. Raises Interrupted.
 
     Args:
         pair: The pair that gave both answers.
         plain: The answer without drafts.
-        drafted: The answer with.
+        drafted: The answer with drafts.
         sampling: The sampler chain of both, with its seed.
         cancelled: Stops in the middle.
-
-    Raises:
-        Interrupted: Cancelled.
     """
     index = first_difference(plain, drafted)
     if index is None:
         return None
     tokens = (_at(plain.tokens, index), _at(drafted.tokens, index))
-    texts = [pair.piece(t).decode("utf-8", errors="replace") if t is not None else "" for t in tokens]
+    text, other = (pair.piece(t).decode("utf-8", errors="replace") if t is not None else "" for t in tokens)
     step = next((s for s in drafted.steps if s.first <= index < s.first + s.tokens), None)
     width = step.drafted + 1 if step is not None else 0
     if tokens[0] is None or tokens[1] is None:
         why = "one answer was stopped earlier; up to there they are the same"
-        return Difference(index, *tokens, texts[0], texts[1], width, None, None, None, None, why)
+        return Difference(index, *tokens, text, other, width, None, None, None, None, why)
     singly = [VerifyStep(i, 1, 0, 0, 0) for i in range(1, index + 1)]
     alone, first = _replay(pair, plain, singly, index, sampling, cancelled)
     batched, second = _replay(pair, drafted, drafted.steps, index, sampling, cancelled)
     moved = float(np.abs(alone - batched).max())
     pair_alone = (float(alone[tokens[0]]), float(alone[tokens[1]]))
     pair_batched = (float(batched[tokens[0]]), float(batched[tokens[1]]))
-    near, why = _judge(sampling, pair_alone, moved, width, reproduced=(first, second) == tokens)
+    near, why = _judge(sampling, pair_alone, moved, width, is_reproduced=(first, second) == tokens)
+    p_alone, p_batched = _probabilities(alone, pair_alone), _probabilities(batched, pair_batched)
     return Difference(
-        index,
-        *tokens,
-        texts[0],
-        texts[1],
-        width,
-        pair_alone,
-        pair_batched,
-        moved,
-        near,
-        why,
-        _probabilities(alone, pair_alone),
-        _probabilities(batched, pair_batched),
+        index, *tokens, text, other, width, pair_alone, pair_batched, moved, near, why, p_alone, p_batched
     )
 
 
@@ -147,38 +146,32 @@ def _at(tokens: Sequence[int], index: int) -> int | None:
 
 
 def _probabilities(row: Logits, of: tuple[float, float]) -> tuple[float, float]:
-    """The softmax of a row at two of its logits."""
+    """Return the softmax of a row at two of its logits."""
     highest = float(row.max())
     total = float(np.exp(row - highest, dtype=np.float64).sum())
     return float(np.exp(of[0] - highest)) / total, float(np.exp(of[1] - highest)) / total
 
 
 def _judge(
-    sampling: SamplingParams, alone: tuple[float, float], moved: float, width: int, *, reproduced: bool
+    sampling: SamplingParams, alone: tuple[float, float], moved: float, width: int, *, is_reproduced: bool
 ) -> tuple[bool, str]:
-    """Return whether rounding explains a difference, in a sentence."""
+    """Return whether rounding explains a difference, and a sentence."""
     gap = abs(alone[0] - alone[1])
-    rounding = f"rounding depends on the batch size ({_at_once(width)})"
+    sizes = "1 after larger ones, always 1 without drafts" if width == 1 else f"here {width}, without drafts 1"
+    rounding = f"rounding depends on the batch size ({sizes})"
     if moved > ROUNDING:
-        return False, (f"a real difference: the batch moved a logit by {_number(moved)}, far more than rounding does")
+        return False, f"a real difference: the batch moved a logit by {moved:.3g}, far more than rounding does"
     if not sampling.is_greedy:
-        if reproduced:
-            return True, f"rounding difference: {rounding}, and {_DECIDED[sampling.temperature > 0]}"
-        return False, "a real difference: computed again, the sampler gives other tokens"
+        if not is_reproduced:
+            return False, "a real difference: computed again, the sampler gives other tokens"
+        cause = "the same random draw fell on the other token" if sampling.temperature > 0 else "the penalties decided"
+        return True, f"rounding difference: {rounding}, and {cause}"
     # Each of the two may have moved by that much, towards the other.
     if gap <= 2 * moved:
         return True, f"rounding difference: the two tokens were nearly equally likely, and {rounding}"
     return False, (
-        f"a real difference: the two are {_number(gap)} logits apart, and the batch moved a logit by at most "
-        f"{_number(moved)}"
+        f"a real difference: the two are {gap:.3g} logits apart, and the batch moved a logit by at most {moved:.3g}"
     )
-
-
-def _at_once(width: int) -> str:
-    """Return the batch size at the different token, with and without drafts."""
-    if width == 1:
-        return "1 after larger ones, always 1 without drafts"
-    return f"here {width}, without drafts 1"
 
 
 def _replay(
@@ -189,94 +182,44 @@ def _replay(
     sampling: SamplingParams,
     cancelled: Cancelled,
 ) -> tuple[Logits, int]:
-    """Compute an answer again up to one token, in given batches; the row that chose the token, and the choice now."""
-    # What the run found in the cache was computed in batches that no one knows any more, so it stays where it is.
-    found = run.stats.cache_n
-    for _ in hold(pair.target, run.prompt[:found], cancelled):
+    """Compute an answer again up to one token, in given batches; return its logits and the token chosen now."""
+    # The batches of the cached prefix are unknown, so it stays in the cache.
+    n_cached = run.stats.cache_n
+    for _ in hold(pair.target, run.prompt[:n_cached], cancelled):
         pass
     sampler = pair.new_sampler(sampling)
     try:
         sampler.begin(run.prompt)
-        for _ in pair.target.process(run.prompt[found:], cancelled):
+        for _ in pair.target.process(run.prompt[n_cached:], cancelled):
             pass
-        # The first token comes out of the prompt, not out of a verify round.
+        # The first token comes out of the prompt, not out of a verify step.
         if index == 0:
             return np.array(pair.target.logits(0)), sampler.sample(0)
         sampler.sample(0)
         for step in steps:
             if cancelled():
                 raise Interrupted
-            row = _again(pair, run, step)
+            n_held = _evaluate(pair, run, step)
             if index < step.first + step.tokens:
-                return _choose(pair, sampler, index - step.first)
+                row = index - step.first
+                for before in range(row):
+                    sampler.sample(before)
+                # A copy, because the row is the library's own memory.
+                return np.array(pair.target.logits(row)), sampler.sample(row)
             for emitted in range(step.tokens):
                 sampler.sample(emitted)
-            pair.target.rollback(row + step.tokens)
-        raise AssertionError("the token was in none of the rounds")
+            pair.target.rollback(n_held + step.tokens)
+        raise AssertionError("the token was in none of the steps")
     finally:
         sampler.close()
 
 
-def _again(pair: LoadedPair, run: Run, step: VerifyStep) -> int:
-    """Evaluate a round's batch: the last token, what was accepted, and stand-ins; the cells held before."""
-    held = len(run.prompt) + step.first - 1
+def _evaluate(pair: LoadedPair, run: Run, step: VerifyStep) -> int:
+    """Evaluate a step's batch: the last token, the accepted ones, and replacements; return the cells before it."""
     *behind, last = [*run.prompt, *run.tokens[: step.first]][len(pair.target) :]
     for _ in pair.target.process(behind, lambda: False):
         pass
     known = run.tokens[step.first : step.first + step.tokens][: step.drafted]
     drafts = [*known, *[last] * (step.drafted - len(known))]
     pair.target.evaluate((last, *drafts), n_outputs=1 + step.drafted)
-    return held
-
-
-def _choose(pair: LoadedPair, sampler: SeededSampler, row: int) -> tuple[Logits, int]:
-    for before in range(row):
-        sampler.sample(before)
-    # A copy, because the row is the library's own memory.
-    return np.array(pair.target.logits(row)), sampler.sample(row)
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}"
-
-
-_MOST_DECIMALS = 4
-_SPACE = "·"
-
-
-def difference_lines(difference: Difference | None, run: Run) -> list[str]:
-    """Return whether an answer is that of decoding without drafts, and if not, where and why.
-
-    Args:
-        difference: What `app.compare.difference.explain` found.
-        run: The answer with drafts.
-    """
-    if difference is not None:
-        return parting_lines(difference)
-    n = len(run.tokens)
-    return [f"identical output, {n} token{'s' if n != 1 else ''}"]
-
-
-def parting_lines(difference: Difference) -> list[str]:
-    """Which token each side chose, how probable the model found it against the other one, and why they differ."""
-    d = difference
-    plain, drafted = _token(d.plain_text, d.plain), _token(d.drafted_text, d.drafted)
-    alone = batched = ""
-    if d.p_alone is not None and d.p_batched is not None:
-        decimals = max(_decimals(d.p_alone), _decimals(d.p_batched))
-        alone = f" ({d.p_alone[0]:.{decimals}%} against {d.p_alone[1]:.{decimals}%})"
-        batched = f" ({d.p_batched[1]:.{decimals}%} against {d.p_batched[0]:.{decimals}%})"
-    return [f"differs at token {d.index + 1}: {plain} without drafts{alone}, {drafted} with{batched}", d.why]
-
-
-def _decimals(both: tuple[float, float]) -> int:
-    """So many that tell two probabilities apart, if a few do."""
-    few = (n for n in range(1, _MOST_DECIMALS) if f"{both[0]:.{n}%}" != f"{both[1]:.{n}%}")
-    return next(few, _MOST_DECIMALS)
-
-
-def _token(text: str, token: int | None) -> str:
-    if token is None:
-        return "the end"
-    # The space that most tokens begin with is seen, and no line is broken there.
-    return json.dumps(text, ensure_ascii=False).replace(" ", _SPACE) if text else f"control token {token}"
+    return len(run.prompt) + step.first - 1

@@ -1,7 +1,7 @@
-"""Is it really lossless? Greedy answers token by token, sampled ones by their distribution.
+"""Check that drafts change nothing: greedy answers token by token, sampled ones by their distribution.
 
-The sampled test draws many short answers with and without drafts, each with a seed of its own, and asks whether the
-two sets of first tokens could come from one distribution; see `app.compare.lossless`.
+The sampled test draws many short answers with and without drafts, each with its own seed, and tests by chi-square
+whether both come from one distribution.
 """
 
 from __future__ import annotations
@@ -9,39 +9,39 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Generator, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from app.compare.difference import Difference, explain
-from app.compare.race import Contender, RaceBroken, Run, RunEnded, Steps, in_process, race
+from app.compare.race import RunEnded, Steps, in_process, race
+from app.compare.recorder import Recorder
+from app.compare.sides import PLAIN, Side
 from app.compare.suite import Prompt
-from app.compare.tap import Tap
 from app.core.errors import Interrupted
+from app.core.printable import printable
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.types import Drafting, DraftParams, FinishReason, SamplingParams
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest, LoadedPair
 from app.worker.responder import answer
 
-FIRST_TOKENS = 3
-"""The first comes out of the prompt; the others are the ones that a draft can touch."""
-SIGNIFICANT = 0.001
-"""A test that is run often must not cry wolf once in twenty times."""
-
-
 EVERYTHING = DraftParams(n_max=7, p_min=0.0)
-"""Wrong drafts too: that is where a fault would show."""
+"""Parameters that also submit wrong drafts, where a fault would show."""
+_FIRST_TOKENS = 3
+"""Tokens of a sampled answer; the first comes out of the prompt."""
+_SIGNIFICANT = 0.001
+"""A test that is run often must not fail by chance once in twenty times."""
+_FEWEST = 5.0
+"""Expected counts below this make chi-square a poor fit (Cochran's rule)."""
 
 
 @dataclass(frozen=True, slots=True)
 class GreedyCheck:
-    """One greedy answer against no draft.
+    """One greedy answer against the one without drafts.
 
     Attributes:
-        prompt: Which prompt.
-        contender: Which way of drafting.
-        compared: Tokens that were compared, up to and with the first difference.
-        drafted: Tokens that were submitted as drafts on the way; 0 means that nothing was tested.
+        compared: Compared tokens, up to and with the first difference.
+        drafted: Submitted draft tokens among them; 0 means that nothing was tested.
         difference: The first difference, or None.
     """
 
@@ -53,18 +53,12 @@ class GreedyCheck:
 
     @property
     def holds(self) -> bool:
-        """Return whether it is the same text, or rounding explains why not."""
+        """Return whether the text is the same, or rounding explains the difference."""
         return self.difference is None or self.difference.near_tie is not False
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "prompt": self.prompt,
-            "contender": self.contender,
-            "compared": self.compared,
-            "drafted": self.drafted,
-            "holds": self.holds,
-            "difference": self.difference.as_json() if self.difference is not None else None,
-        }
+        difference = self.difference.as_json() if self.difference is not None else None
+        return {**asdict(self), "holds": self.holds, "difference": difference}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,54 +66,87 @@ class SampledCheck:
     """The first tokens of sampled answers, with and without drafts.
 
     Attributes:
-        contender: Which way of drafting.
-        answers: Answers on each side.
-        drafted: Tokens that were submitted as drafts; 0 means that nothing was tested.
-        chi_square: The statistic.
-        freedom: Its degrees of freedom; 0 means that only one answer ever came.
-        p: Probability of a statistic at least as large, were the distributions one.
+        answers: Answers of each side.
+        drafted: Submitted draft tokens; 0 means that nothing was tested.
+        degrees_of_freedom: 0 if all answers were the same.
+        p: Probability of a statistic at least as large if both distributions are the same.
     """
 
     contender: str
     answers: int
     drafted: int
     chi_square: float
-    freedom: int
+    degrees_of_freedom: int
     p: float
 
     @property
     def holds(self) -> bool:
-        return self.p >= SIGNIFICANT
+        return self.p >= _SIGNIFICANT
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "contender": self.contender,
-            "answers": self.answers,
-            "drafted": self.drafted,
-            "chi_square": self.chi_square,
-            "degrees_of_freedom": self.freedom,
-            "p": self.p,
-            "holds": self.holds,
-        }
+        return {**asdict(self), "holds": self.holds}
 
 
 @dataclass(slots=True)
 class Checks:
-    """All checks of a pair, as far as they came.
-
-    Attributes:
-        greedy: Greedy answers.
-        sampled: Sampled ones.
-    """
+    """All checks of a pair that were completed."""
 
     greedy: list[GreedyCheck] = field(default_factory=list)
     sampled: list[SampledCheck] = field(default_factory=list)
 
     @property
     def hold(self) -> bool | None:
-        """Return whether drafting changed nothing; None where nothing was drafted, and so nothing tested."""
+        """Return whether drafting changed nothing; None if nothing was drafted."""
         done: list[GreedyCheck | SampledCheck] = [*self.greedy, *self.sampled]
         return all(check.holds for check in done) if any(check.drafted for check in done) else None
+
+    @property
+    def statement(self) -> str:
+        """The result in one sentence."""
+        if self.hold is None:
+            return "Nothing was drafted, so nothing was tested."
+        broken = sum(not check.holds for check in self.greedy)
+        if not self.hold:
+            answers = "1 greedy answer differs" if broken == 1 else f"{broken} greedy answers differ"
+            parts = [f"{answers} more than rounding explains"] if broken else []
+            if not all(check.holds for check in self.sampled):
+                parts.append("the sampled tokens have another distribution")
+            return f"Not lossless here: {' and '.join(parts)}. Please report this."
+        ties = sum(check.difference is not None and check.difference.near_tie is True for check in self.greedy)
+        text = f"Lossless as far as was tested: {sum(check.compared for check in self.greedy):,} greedy tokens compared"
+        text += f", {ties} near-tie{'s' if ties != 1 else ''} that rounding decided" if ties else ", all identical"
+        tested = [check for check in self.sampled if check.drafted]
+        if known := [check.p for check in tested if check.degrees_of_freedom]:
+            text += f"; sampled tokens differ no more than chance allows (p = {min(known):.2g})"
+        elif tested:
+            text += "; the sampled answers are too few or too much alike for a test"
+        return text + "."
+
+    @property
+    def lines(self) -> list[str]:
+        """Every check in a few lines."""
+        lines = []
+        for check in self.greedy:
+            result = "identical" if check.difference is None else "a difference"
+            lines.append(
+                f"{check.prompt}, {check.contender}: {check.compared} tokens, {check.drafted} drafted, {result}"
+            )
+            if check.difference is not None:
+                lines += [f"  {line}" for line in check.difference.lines]
+        for test in self.sampled:
+            lines.append(
+                f"{test.answers} sampled answers each, {test.contender}: chi-square {test.chi_square:.1f}, "
+                f"{test.degrees_of_freedom} degrees of freedom, p = {test.p:.2g}, {test.drafted} tokens drafted"
+            )
+        return [printable(line) for line in lines]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "greedy": [check.as_json() for check in self.greedy],
+            "sampled": [test.as_json() for test in self.sampled],
+            "lossless": self.hold,
+            "statement": self.statement,
+        }
 
 
 def check(
@@ -127,74 +154,54 @@ def check(
     checks: Checks,
     prompts: Sequence[Prompt],
     request: AnswerRequest,
-    draftings: Sequence[tuple[str, Drafting]],
+    sides: Sequence[Side],
     samples: int,
     cancelled: Cancelled,
 ) -> Generator[str, None, None]:
-    """Greedy answers to every prompt, then sampled ones to the first.
+    """Compare greedy answers to every prompt, then sampled ones to the first; yields the current activity.
 
     Args:
-        pair: What to check.
-        checks: Filled as they come, so that a stop leaves what was found.
-        prompts: What to ask, at least one prompt.
-        request: How; a system message stays in front. A temperature of 0 takes llama.cpp's defaults for the draws.
-        draftings: Ways of drafting by name; the first one is also sampled with.
-        samples: Sampled answers on each side.
+        pair: The pair to check.
+        checks: Filled step by step, so that a stop leaves what was found.
+        prompts: At least one.
+        request: How to answer; a temperature of 0 takes llama.cpp's defaults for sampling.
+        sides: Ways of drafting; the first one is also sampled with.
+        samples: Sampled answers of each side.
         cancelled: Stops in the middle.
-
-    Yields:
-        What is going on.
 
     Raises:
         Interrupted: Cancelled.
+        AppError: The target failed.
     """
     for prompt in prompts:
-        yield str(prompt)
-        checks.greedy += yield from check_greedy(pair, str(prompt), prompt.put_to(request), draftings, cancelled)
+        checks.greedy += yield from check_greedy(pair, str(prompt), prompt.put_to(request), sides, cancelled)
     drawn = request.sampling if request.sampling.temperature > 0 else SamplingParams()
-    asked = replace(prompts[0].put_to(request), sampling=drawn)
-    checks.sampled.append((yield from check_sampled(pair, asked, *draftings[0], samples, cancelled)))
+    first, asked = sides[0], replace(prompts[0].put_to(request), sampling=drawn)
+    checks.sampled.append((yield from check_sampled(pair, asked, first.name, first.drafting, samples, cancelled)))
 
 
 def check_greedy(
-    pair: LoadedPair,
-    name: str,
-    request: AnswerRequest,
-    draftings: Sequence[tuple[str, Drafting]],
-    cancelled: Cancelled,
+    pair: LoadedPair, name: str, request: AnswerRequest, sides: Sequence[Side], cancelled: Cancelled
 ) -> Generator[str, None, list[GreedyCheck]]:
-    """Answer one prompt greedily, plainly and with each way of drafting, and compare the tokens.
-
-    Yields:
-        The prompt and who has answered it.
-
-    Raises:
-        Interrupted: Cancelled.
-        AppError: The prompt does not fit, or the target failed.
-    """
+    """Answer one prompt greedily, without drafts and with each side, and compare the tokens; see `check`."""
     request = replace(request, sampling=SamplingParams(temperature=0))
-    contenders: list[Contender] = [in_process(pair, "plain", None)]
-    contenders += [in_process(pair, label, drafting) for label, drafting in draftings]
-    steps = Steps(race(contenders, request, 1, cancelled, warm_up_tokens=0))
+    contenders = [in_process(pair, side.name, side.drafting) for side in (Side(PLAIN, None), *sides)]
+    steps = Steps(race(contenders, request, 1, cancelled, warm_up=False))
     for event in steps:
-        if isinstance(event, RaceBroken):
-            raise event.error
         if isinstance(event, RunEnded):
             yield f"{name}: {event.run.contender} has answered"
-    rounds = steps.result
-    if not rounds:
+    if steps.result.broken is not None:
+        raise steps.result.broken
+    if not steps.result.rounds:
         raise Interrupted
-    plain: Run = rounds[0]["plain"]
-    return [_compare(pair, name, plain, rounds[0][label], request.sampling, cancelled) for label, _ in draftings]
-
-
-def _compare(
-    pair: LoadedPair, name: str, plain: Run, drafted: Run, sampling: SamplingParams, cancelled: Cancelled
-) -> GreedyCheck:
-    difference = explain(pair, plain, drafted, sampling, cancelled)
-    compared = len(plain.tokens) if difference is None else difference.index + 1
-    submitted = sum(step.drafted for step in drafted.steps if step.first < compared)
-    return GreedyCheck(name, drafted.contender, compared, submitted, difference)
+    plain, *others = steps.result.rounds[0].values()
+    found = []
+    for run in others:
+        difference = explain(pair, plain, run, request.sampling, cancelled)
+        compared = len(plain.tokens) if difference is None else difference.index + 1
+        drafted = sum(step.drafted for step in run.steps if step.first < compared)
+        found.append(GreedyCheck(name, run.contender, compared, drafted, difference))
+    return found
 
 
 def check_sampled(
@@ -205,70 +212,32 @@ def check_sampled(
     answers: int,
     cancelled: Cancelled,
 ) -> Generator[str, None, SampledCheck]:
-    """Draw short answers on both sides and compare how often each came.
+    """Draw short answers with and without drafts and compare how often each came; see `check`.
 
-    The two sides use different seeds: with the same ones they would give the same draws, and there would be no
-    distribution to compare.
-
-    Yields:
-        How many are done.
-
-    Raises:
-        Interrupted: Cancelled.
+    Both sides use different seeds; with the same ones they would give the same draws.
     """
     counts: list[Counter[Hashable]] = [Counter(), Counter()]
     drafted = 0
     for number in range(answers):
         for side, way in enumerate((None, drafting)):
             sampling = replace(request.sampling, seed=2 * number + side)
-            tap = Tap(pair)
-            short = replace(request, sampling=sampling, drafting=way, max_tokens=FIRST_TOKENS)
-            *_, last = answer(tap, 0, short, Controls(cancelled))
+            recorder = Recorder(pair)
+            short = replace(request, sampling=sampling, drafting=way, max_tokens=_FIRST_TOKENS)
+            *_, last = answer(recorder.as_pair, 0, short, Controls(cancelled))
             assert isinstance(last, Finished)
             if last.reason is FinishReason.CANCELLED:
                 raise Interrupted
-            counts[side][tuple(tap.tokens)] += 1
+            counts[side][tuple(recorder.tokens)] += 1
             drafted += last.stats.draft_n
         yield f"Sampled answers {number + 1:,} of {answers:,}"
     statistic, freedom = homogeneity(*counts)
     return SampledCheck(contender, answers, drafted, statistic, freedom, chi_square_p(statistic, freedom))
 
 
-def statement(checks: Checks) -> str:
-    """Return what was found, plainly."""
-    greedy, sampled = checks.greedy, checks.sampled
-    if checks.hold is None:
-        return "Nothing was drafted, so nothing was tested."
-    broken = [check for check in greedy if not check.holds]
-    moved = [check for check in sampled if not check.holds]
-    if broken or moved:
-        parts = [f"{_answers(len(broken))} more than rounding explains"] if broken else []
-        parts += ["the sampled tokens have another distribution"] if moved else []
-        return f"Not lossless here: {' and '.join(parts)}. Please report this."
-    ties = sum(check.difference is not None and check.difference.near_tie is True for check in greedy)
-    compared = sum(check.compared for check in greedy)
-    text = f"Lossless as far as was tested: {compared:,} greedy tokens compared"
-    text += f", {ties} near-tie{'s' if ties != 1 else ''} that rounding decided" if ties else ", still"
-    tested = [check for check in sampled if check.drafted]
-    if telling := [check.p for check in tested if check.freedom]:
-        text += f"; sampled tokens differ no more than chance allows (p = {min(telling):.2g})"
-    elif tested:
-        text += "; the sampled answers are too few or too much alike for a test"
-    return text + "."
-
-
-def _answers(n: int) -> str:
-    return "1 greedy answer differs" if n == 1 else f"{n} greedy answers differ"
-
-
-_FEWEST = 5.0
-"""Expected counts below this make the statistic's distribution a poor fit (Cochran's rule)."""
-
-
 def homogeneity(one: Counter[Any], other: Counter[Any]) -> tuple[float, int]:
-    """Pearson's statistic for two samples, and its degrees of freedom (classes less one).
+    """Return Pearson's statistic for two samples, and its degrees of freedom.
 
-    Classes that expect fewer than five on either side are taken together.
+    Classes with an expected count below `_FEWEST` are merged.
     """
     totals = one.total(), other.total()
     whole = sum(totals)
@@ -291,7 +260,7 @@ def homogeneity(one: Counter[Any], other: Counter[Any]) -> tuple[float, int]:
 
 
 def chi_square_p(statistic: float, freedom: int) -> float:
-    """Probability that chi-square with whole degrees of freedom is at least `statistic`.
+    """Return the probability that chi-square with so many degrees of freedom is at least `statistic`.
 
     Abramowitz and Stegun, 26.4.4 and 26.4.5: with h = statistic / 2, for even freedom
     exp(-h) * sum(h^i / i!, i < freedom / 2), for odd erfc(sqrt(h)) + exp(-h) * sum(h^(i - 1/2) / gamma(i + 1/2)).

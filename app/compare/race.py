@@ -1,44 +1,41 @@
-"""Races: contenders answer one prompt in turn, each alone, each from the same state, in alternating order.
+"""Races: sides answer one prompt in turn, each alone and from the same state.
 
-Honest by construction: before every run both caches are cut back to the same beginning, to nothing or to the
-conversation before the prompt, so no one finds what another one left; one short run each warms up and is not counted;
-the order turns round from round to round, so that a machine that gets slower or faster in between does so for
-everybody; and the draft model's reading of the prompt counts against drafting.
+Before every run both caches are cut back to the same beginning. One short warm-up run each does not count. The order
+is reversed every other round, so that a machine that changes speed does so for all. The time in which the draft model
+reads the prompt counts against drafting.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from app.compare.tap import Tap, begin_from
+from app.compare.recorder import Recorder, read_prefix
 from app.core.errors import AppError, ComputeError, Interrupted
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, FinishReason
-from app.hardware.processors import others_seconds
+from app.hardware.cpu import others_seconds
 from app.worker.events import Event, Finished, Notice, Step
 from app.worker.request import AnswerRequest, LoadedPair
 from app.worker.responder import answer
 
 WARM_UP = 0
-"""The number of the round that is not counted."""
+"""Number of the round that does not count."""
 WARM_UP_TOKENS = 16
-"""Enough for the weights to be in memory, the kernels to be ready and automatic drafting to have measured."""
+"""Enough to load the weights, compile the kernels and calibrate automatic drafting."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyStep:
-    """One verify round of a run.
+    """One verify step of a run.
 
     Attributes:
-        first: Index in the answer of the first token it emitted; the answer's token 0 came out of the prompt.
-        tokens: Tokens it emitted.
-        drafted: Tokens that were submitted to it.
-        accepted: How many of those were kept.
-        ns: Nanoseconds it took, the drafting included.
+        first: Index in the answer of its first token; the prompt gave token 0.
+        tokens: Emitted tokens.
+        ns: Nanoseconds, drafting included.
     """
 
     first: int
@@ -50,23 +47,19 @@ class VerifyStep:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One answer of one contender.
+    """One answer of one side.
 
     Attributes:
-        contender: Its name.
-        prompt: Token ids before the answer; empty for a server, which does not tell.
-        tokens: Token ids of the answer, an end token included; empty for a server.
-        text: The answer.
-        reason: Why it ended.
-        stats: Its counters.
-        steps: Its verify rounds, in order; empty for a server.
-        notices: What happened on the way, such as a draft that was lost.
+        contender: Name of the side.
+        prompt: Token ids of the prompt; empty for a server.
+        tokens: Token ids of the answer with its end token; empty for a server.
+        steps: Its verify steps; empty for a server.
+        notices: Notices of the responder, such as a lost draft model.
         drafter: "model", "ngram", "model+ngram" or "none".
-        why: Why nothing was drafted; "" if something was, or nothing is known to be why.
-        wall_s: Seconds from its beginning to its end; 0 where no one looked at what other programs did meanwhile.
-        others_s: Seconds that other programs ran in that time, on all processors together.
-        reasoning: What was thought before the answer.
-        threads: CPU thread counts that it used; several where other programs came or went.
+        why: Why nothing was drafted, if known; "" otherwise.
+        wall_s: Seconds that it took; 0 if unknown.
+        others_s: CPU seconds of other programs in that time.
+        threads: CPU thread counts that it used.
     """
 
     contender: str
@@ -86,113 +79,86 @@ class Run:
 
     @property
     def ns_per_token(self) -> float | None:
-        """See `ns_per_token`."""
         return ns_per_token(self.stats)
 
 
 def ns_per_token(stats: GenerationStats) -> float | None:
-    """Nanoseconds a token after the first, the draft's reading of the prompt included; None for one token.
-
-    The prompt gave the first token.
-    """
+    """Return nanoseconds per token after the first, the draft's prompt included; None for one token."""
     n = stats.predicted_n - 1
     return stats.answer_ns / n if n > 0 and stats.answer_ns > 0 else None
 
 
-Answer = Callable[[AnswerRequest, Cancelled], Generator[Event, None, Run]]
+def cancelled_run(name: str) -> Run:
+    return Run(name, (), (), "", FinishReason.CANCELLED, GenerationStats())
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Somebody who answers.
+    """A side that can answer.
 
     Attributes:
-        name: What it is called, different for each in a race.
-        answer: Answers a request, each time from the same state; gives every event on the way and the run in the end.
+        name: Unique in a race.
+        answer: Answers a request from the same state each time; yields every event and returns the run.
     """
 
     name: str
-    answer: Answer
+    answer: Callable[[AnswerRequest, Cancelled], Generator[Event, None, Run]]
 
 
 @dataclass(frozen=True, slots=True)
-class RaceEvent:
-    """Something a contender did.
+class RunBegan:
+    """A side begins to answer in this round; the events up to `RunEnded` are its own."""
 
-    Attributes:
-        contender: Its name.
-        round: The round, from 1; `WARM_UP` is not counted.
-        event: The responder's event.
-    """
-
-    contender: str
+    side: str
     round: int
-    event: Event
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """A contender's turn is over.
-
-    Attributes:
-        round: The round, from 1; `WARM_UP` is not counted.
-        run: What came of it.
-    """
+    """A side has answered in this round."""
 
     round: int
     run: Run
 
 
-@dataclass(frozen=True, slots=True)
-class RaceBroken:
-    """A contender failed, and the race ends; the rounds before count.
-
-    Attributes:
-        error: Why.
-    """
-
-    error: AppError
-
-
 Round = Mapping[str, Run]
-"""One run of every contender, by name."""
-RaceProgress = RaceEvent | RunEnded | RaceBroken
+"""One run of every side, by name."""
+RaceEvent = RunBegan | RunEnded | Event
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """The rounds that every side finished, and the error that ended the race early."""
+
+    rounds: tuple[Round, ...]
+    broken: AppError | None = None
 
 
 def in_process(
-    pair: LoadedPair,
-    name: str,
-    drafting: Drafting,
-    *,
-    prefix: Sequence[int] = (),
-    number: int = 0,
-    clock: Callable[[], float] = time.monotonic,
-    others: Callable[[], float] = others_seconds,
+    pair: LoadedPair, name: str, drafting: Drafting, *, prefix: Sequence[int] = (), number: int = 0
 ) -> Contender:
-    """A contender that answers with the loaded pair.
+    """Return a side that answers with the loaded pair.
 
     Args:
         pair: The pair.
-        name: What the contender is called.
+        name: Name of the side.
         drafting: How it drafts.
-        prefix: The beginning of the prompt that both models have read before a run; () for empty caches.
-        number: The request that its events carry.
-        clock: Seconds.
-        others: Seconds that other programs have run so far.
+        prefix: Beginning of the prompt that both models have read before a run; () for empty caches.
+        number: Request number of its events.
     """
 
     def run(request: AnswerRequest, cancelled: Cancelled) -> Generator[Event, None, Run]:
         try:
-            yield from begin_from(pair, prefix, cancelled, number)
+            yield from read_prefix(pair, prefix, cancelled, number)
         except Interrupted:
-            return Run(name, (), (), "", FinishReason.CANCELLED, GenerationStats())
-        tap = Tap(pair, prefix)
+            return cancelled_run(name)
+        recorder = Recorder(pair, prefix)
         steps: list[VerifyStep] = []
         notices: list[str] = []
         finished: Finished | None = None
         before = GenerationStats()
-        began, theirs = clock(), others()
-        for event in answer(tap, number, replace(request, drafting=drafting), Controls(cancelled)):
+        began, others_before = time.monotonic(), others_seconds()
+        for event in answer(recorder.as_pair, number, replace(request, drafting=drafting), Controls(cancelled)):
             match event:
                 case Step(stats=stats):
                     if stats.verify_steps > before.verify_steps:
@@ -205,25 +171,25 @@ def in_process(
             yield event
         assert finished is not None
         if finished.lost and pair.drafter is not None and pair.drafter.cache.is_spent:
-            # It would draft nothing in the rounds that follow either, and they would measure nothing.
+            # Without its draft model, further rounds would measure nothing.
             raise ComputeError(
-                f"The draft model failed: {finished.lost}", "Compare again; one that keeps failing is left out."
+                f"The draft model failed: {finished.lost}", "It is left out until the models are loaded again."
             )
         return Run(
             contender=name,
-            prompt=tap.prompt,
-            tokens=tuple(tap.tokens),
+            prompt=recorder.prompt,
+            tokens=tuple(recorder.tokens),
             text=finished.text,
-            reasoning=finished.reasoning,
             reason=finished.reason,
             stats=finished.stats,
             steps=tuple(steps),
             notices=tuple(notices),
             drafter=finished.plan.drafter,
             why=finished.why_undrafted,
-            wall_s=clock() - began,
-            others_s=others() - theirs,
-            threads=tuple(sorted(tap.threads)),
+            wall_s=time.monotonic() - began,
+            others_s=others_seconds() - others_before,
+            reasoning=finished.reasoning,
+            threads=tuple(sorted(recorder.threads)),
         )
 
     return Contender(name, run)
@@ -235,59 +201,45 @@ def race(
     repeat: int,
     cancelled: Cancelled,
     *,
-    warm_up_tokens: int = WARM_UP_TOKENS,
+    warm_up: bool = True,
     first: int = 1,
-) -> Generator[RaceProgress, None, list[Round]]:
-    """Let everybody answer `repeat` times.
+) -> Generator[RaceEvent, None, Rounds]:
+    """Let every side answer `repeat` times; an error of a side ends the race and is part of the result.
 
     Args:
-        contenders: Who takes part; names must differ.
-        request: What to answer; its `drafting` is the contenders' business. A random draw needs a seed.
-        repeat: Counted rounds.
+        contenders: The sides.
+        request: What to answer; each side sets its own `drafting`. Sampling needs a seed.
+        repeat: Rounds that count.
         cancelled: Stops in the middle of a run.
-        warm_up_tokens: Length of the runs that are not counted; 0 leaves them out.
-        first: Number of the first round, for a race that goes on with an earlier one.
-
-    Yields:
-        Every event with its contender, and every run; a `RaceBroken` at the end where one failed.
-
-    Returns:
-        The rounds that everybody finished: after a stop or a failure fewer than asked for, never a half one.
+        warm_up: Whether each side first answers with a few tokens.
+        first: Number of the first round.
     """
     rounds: list[Round] = []
     try:
-        if warm_up_tokens:
-            short = min(warm_up_tokens, request.max_tokens or warm_up_tokens)
+        if warm_up:
+            short = min(WARM_UP_TOKENS, request.max_tokens or WARM_UP_TOKENS)
             yield from _round(WARM_UP, contenders, replace(request, max_tokens=short), cancelled)
         for number in range(first, first + repeat):
-            if cancelled():
-                break
-            done = yield from _round(number, in_order(contenders, number), request, cancelled)
+            order = contenders if number % 2 else contenders[::-1]
+            done = yield from _round(number, order, request, cancelled)
             if len(done) < len(contenders):
                 break
             rounds.append({contender.name: done[contender.name] for contender in contenders})
     except AppError as error:
-        yield RaceBroken(error)
-    return rounds
-
-
-def in_order(contenders: Sequence[Contender], number: int) -> Iterable[Contender]:
-    """Return who goes when in a round: forwards in odd ones, backwards in even ones."""
-    return contenders if number % 2 else list(reversed(contenders))
+        return Rounds(tuple(rounds), error)
+    return Rounds(tuple(rounds))
 
 
 def _round(
-    number: int, contenders: Iterable[Contender], request: AnswerRequest, cancelled: Cancelled
-) -> Generator[RaceProgress, None, dict[str, Run]]:
-    """Everybody's turn; those that were not cut short."""
+    number: int, contenders: Sequence[Contender], request: AnswerRequest, cancelled: Cancelled
+) -> Generator[RaceEvent, None, dict[str, Run]]:
+    """Let each side answer once; returns the runs that were not cancelled."""
     done: dict[str, Run] = {}
     for contender in contenders:
         if cancelled():
             break
-        steps = Steps(contender.answer(request, cancelled))
-        for event in steps:
-            yield RaceEvent(contender.name, number, event)
-        run = steps.result
+        yield RunBegan(contender.name, number)
+        run = yield from contender.answer(request, cancelled)
         if run.reason is FinishReason.CANCELLED:
             break
         done[contender.name] = run
@@ -310,20 +262,12 @@ ResultT = TypeVar("ResultT")
 
 
 class Steps(Generic[StepT, ResultT]):
-    """The steps of a piece of work, for a `for` loop, and its result after the last of them.
+    """Iterate over a generator and keep its return value as `result`."""
 
-    Args:
-        work: Is run as far as it is iterated over.
-    """
+    result: ResultT
 
     def __init__(self, work: Generator[StepT, None, ResultT]) -> None:
         self._work = work
-        self._result: ResultT
 
     def __iter__(self) -> Iterator[StepT]:
-        self._result = yield from self._work
-
-    @property
-    def result(self) -> ResultT:
-        """Return what the work has returned; there is none before its end."""
-        return self._result
+        self.result = yield from self._work

@@ -1,99 +1,86 @@
-"""Comparisons and benchmarks as text and JSON."""
+"""A comparison as text, JSON and Markdown."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from pathlib import Path
 from typing import Any
 
-from app.compare.benchmark import Row
-from app.compare.card import drafted
-from app.compare.difference import Difference, difference_lines, first_difference, parting_lines
-from app.compare.lossless import Checks, statement
-from app.compare.measure import UNCLEAR, Measured, factor, figures_of, in_figures, measure, verdict
+from app.compare.difference import Difference, first_difference
+from app.compare.measure import Measured, measure
 from app.compare.race import Round, Run
-from app.compare.suite import Prompt
 from app.conversations.message import Role
+from app.core import atomic
+from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.drafting_report import why_undrafted
-from app.hardware.processors import usable_processors
+from app.hardware.cpu import usable_processors
 from app.models.pair_info import PairInfo
 from app.worker.request import AnswerRequest
 
 _MS = 1e-6
-_CROWDED = 0.3
-"""Share of the processors that other programs take, from which on figures are those of that moment."""
+_BUSY = 0.3
+"""Share of all cores that other programs take, from which on a warning is shown."""
 _SHORT_S = 0.5
-"""Of less time nothing is said: counters of the system advance by a hundredth of a second."""
+"""The system's CPU counters are too coarse for less time."""
+_HEAD = ("", "speed", "ratio", "TTFT", "acceptance", "tokens/step")
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison:
-    """One prompt, compared.
+    """One prompt, compared; the first side is the baseline.
 
     Attributes:
-        measured: Every contender's figures, the plain one first.
-        rounds: Its rounds, at least one.
-        differences: The first difference from the plain answer, by contender; None where there is none, and a
-            contender is missing where it was not looked for.
+        rounds: Its rounds, at least one. A side may be missing in some.
+        differences: The first difference from the baseline by side; None for the same text. A side is missing if it
+            was not compared.
     """
 
-    measured: tuple[Measured, ...]
-    rounds: tuple[Round, ...]
+    rounds: Sequence[Round]
     differences: Mapping[str, Difference | None]
 
+    @cached_property
+    def measured(self) -> tuple[Measured, ...]:
+        """Every side's figures, the baseline first."""
+        longest: Round = max(self.rounds, key=len)
+        names = list(longest)
+        return tuple(measure([self.rounds], name, names[0]) for name in names)
 
-def compared(rounds: Sequence[Round], differences: Mapping[str, Difference | None]) -> Comparison:
-    """Summarize a race; the first contender is the baseline.
+    def runs(self, name: str) -> list[Run]:
+        return [round_[name] for round_ in self.rounds if name in round_]
 
-    A contender that came later is measured in the rounds that it took part in.
-    """
-    everybody = max(rounds, key=len)
-    names = list(everybody)
-    measured = tuple(measure([rounds], name, names[0]) for name in names)
-    return Comparison(measured, tuple(rounds), differences)
+    def remarks(self, measured: Measured) -> list[str]:
+        """Return notes on one side: why it did not draft, and where its text differs."""
+        name, runs = measured.name, self.runs(measured.name)
+        first, last = runs[0], runs[-1]
+        lines = [why_undrafted(last.why)] if measured.acceptance is None and last.why else []
+        lines += last.notices
+        if name in self.differences:
+            found, n = self.differences[name], len(first.tokens)
+            lines += found.lines if found is not None else [f"identical output, {n} token{'s' * (n != 1)}"]
+        return lines
 
-
-def comparison_lines(comparison: Comparison) -> list[str]:
-    """A table, and for every contender but the plain one what it means."""
-    measured, rounds = comparison.measured, comparison.rounds
-    wide = max(len(m.name) for m in measured)
-    lines = [f"{'':{wide}}  {'speed':>10}  {'TTFT':>7}  {'acceptance':>10}  {'tokens/step':>11}"]
-    for m in measured:
-        told = figures_of(m)
-        line = f"{m.name:{wide}}  {told.speed:>10}  {told.first_token:>7}  {told.acceptance:>10}"
-        lines.append(f"{line}  {told.tokens_per_step:>11}".rstrip())
-    lines += ["", start(rounds)]
-    if (note := unsteady(rounds, measured[0].name)) is not None:
-        lines += ["", note]
-    for m in measured[1:]:
-        lines += ["", f"{m.name}: {verdict(m.ratio, work=m.work)}"]
-        lines += [f"  {line}" for line in remarks(comparison, m)]
-    return [printable(line) for line in lines]
+    @property
+    def notes(self) -> list[str]:
+        """Notes on the whole comparison: where each side starts, and what makes it unreliable."""
+        return [start(self.rounds), *filter(None, (unsteady(self.rounds), busy_programs(self.rounds)))]
 
 
-def remarks(comparison: Comparison, measured: Measured) -> list[str]:
-    """Return notes on one side: why it did not draft, and where its text differs."""
-    name = measured.name
-    runs = [round_[name] for round_ in comparison.rounds if name in round_]
-    run = runs[-1]
-    lines = [why_undrafted(run.why)] if measured.acceptance is None and run.why else []
-    lines += run.notices
-    if name in comparison.differences:
-        lines += difference_lines(comparison.differences[name], runs[0])
-    return lines
-
-
-def unsteady(rounds: Sequence[Round], name: str) -> str | None:
-    """Return a warning if the text without drafts differs from run to run."""
-    first, *others = [round_[name] for round_ in rounds]
+def unsteady(rounds: Sequence[Round]) -> str:
+    """Return a warning if the baseline's text differs from run to run, or ""."""
+    first, *others = [next(iter(round_.values())) for round_ in rounds]
     if all(first_difference(first, other) is None for other in others):
-        return None
+        return ""
     return "Without drafts, the text differs from run to run; differences below may have the same cause."
 
 
-def crowded(rounds: Iterable[Round]) -> str | None:
-    """Return a warning if other programs took much CPU time or changed the thread count."""
+def busy_programs(rounds: Iterable[Round]) -> str:
+    """Return a warning if other programs took much CPU time or changed the thread count, or ""."""
     runs = [run for round_ in rounds for run in round_.values()]
     threads = {n for run in runs for n in run.threads}
     if len(threads) > 1:
@@ -103,51 +90,65 @@ def crowded(rounds: Iterable[Round]) -> str | None:
         )
     wall_s, n = sum(run.wall_s for run in runs), len(usable_processors())
     taken = sum(run.others_s for run in runs) / wall_s if wall_s > _SHORT_S else 0.0
-    if taken < _CROWDED * n:
-        return None
-    of_all = f"{min(taken, n):.1f} of {n} core{'s' * (n != 1)}"
-    return f"Other programs used {of_all}; close them and rerun for reliable numbers."
+    if taken < _BUSY * n:
+        return ""
+    cores = f"{min(taken, n):.1f} of {n} core{'s' * (n != 1)}"
+    return f"Other programs used {cores}; close them and rerun for reliable numbers."
 
 
 def start(rounds: Sequence[Round]) -> str:
-    """Return what is cached when each side starts, as a clause."""
-    held = min(run.stats.cache_n for run in rounds[0].values())
-    if not held:
+    """Return what is cached when each side starts."""
+    cached = min(run.stats.cache_n for run in rounds[0].values())
+    if not cached:
         return "each side starts from empty caches and reads the whole prompt"
-    return f"each side starts with the {held:,} tokens before the prompt cached"
+    return f"each side starts with the {cached:,} tokens before the prompt cached"
 
 
 def seen(request: AnswerRequest) -> str:
-    """Return what each side sees besides the prompt, as a clause."""
+    """Return what each side sees besides the prompt."""
     *before, _ = request.messages
     n = sum(message.role is not Role.SYSTEM for message in before)
-    said = [f"the {n:,} messages before it" if n > 1 else "the message before it"] if n else []
-    said += ["the system prompt"] if len(before) > n else []
-    return f"each side sees this prompt with {' and '.join(said)}" if said else "each side sees this prompt alone"
+    parts = [f"the {n:,} messages before it" if n > 1 else "the message before it"] if n else []
+    parts += ["the system prompt"] if len(before) > n else []
+    return f"each side sees this prompt with {' and '.join(parts)}" if parts else "each side sees this prompt alone"
 
 
 def how(request: AnswerRequest) -> str:
-    """The sampling in a few words."""
+    """Return the sampling in a few words."""
     sampling = request.sampling
     draw = "greedy" if sampling.is_greedy else f"temperature {sampling.temperature:g}, seed {sampling.seed}"
     return f"{draw}, {request.max_tokens} tokens at most"
 
 
 def pair_title(info: PairInfo) -> str:
-    """Both models and where they run."""
+    """Return both models and their device."""
     names = " + ".join(f"{m.name} {m.quantization}" for m in (info.target, info.draft) if m is not None)
     return f"{names}, {info.device}"
 
 
+def _cells(m: Measured, *, spreads: bool) -> tuple[str, ...]:
+    ratio = m.ratio_text(spreads=spreads)
+    return m.name, m.speed_text, ratio, m.first_token_text, m.acceptance_text, m.step_text
+
+
+def comparison_lines(comparison: Comparison) -> list[str]:
+    """Return a table, and the verdict on every side but the baseline."""
+    lines = text_table([_HEAD, *(_cells(m, spreads=False) for m in comparison.measured)], left=1)
+    lines += ["", *comparison.notes]
+    for m in comparison.measured[1:]:
+        lines += ["", f"{m.name}: {m.verdict()}", *(f"  {line}" for line in comparison.remarks(m))]
+    return [printable(line) for line in lines]
+
+
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
-    """Every figure, every run and the texts."""
+    """Return every figure, every run and the texts, by side."""
     out: dict[str, Any] = {}
     for m in comparison.measured:
-        runs = [round_[m.name] for round_ in comparison.rounds if m.name in round_]
+        runs = comparison.runs(m.name)
         difference = comparison.differences.get(m.name)
         out[m.name] = {
             **m.as_json(),
-            "sentence": verdict(m.ratio, work=m.work) if m is not comparison.measured[0] else None,
+            "sentence": m.verdict() if m is not comparison.measured[0] else None,
             "same_tokens": difference is None if m.name in comparison.differences else None,
             "difference": difference.as_json() if difference is not None else None,
             "text": runs[0].text,
@@ -167,7 +168,7 @@ def run_json(run: Run, number: int, *, steps: bool) -> dict[str, Any]:
         "predicted_n": stats.predicted_n,
         "predicted_ms": stats.predicted_ns * _MS,
         "prompt_n": stats.prompt_n,
-        # Both models', as in `run --json` and in what a server counts.
+        # Both models', as in `run --json` and as a server counts it.
         "prompt_ms": (stats.prompt_ns + stats.draft_prompt_ns) * _MS,
         "draft_prompt_ms": stats.draft_prompt_ns * _MS,
         "first_token_ms": stats.first_token_ns * _MS,
@@ -185,99 +186,69 @@ def run_json(run: Run, number: int, *, steps: bool) -> dict[str, Any]:
     return out
 
 
-def round_json(prompt: Prompt, number: int, round_: Round, *, steps: bool) -> list[dict[str, Any]]:
-    """Return one object per run of a round."""
-    return [
-        {
-            "type": "run",
-            "kind": prompt.kind,
-            "prompt": prompt.name,
-            "contender": run.contender,
-            **run_json(run, number, steps=steps),
-        }
-        for run in round_.values()
-    ]
+def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: PairInfo) -> str:
+    """Return a comparison with its texts, for a forum or an issue."""
+    n = len(comparison.rounds)
+    lines = [f"### {escaped(pair_title(pair))}", "", fenced(request.messages[-1].content), ""]
+    lines += [*markdown_table([_HEAD, *(_cells(m, spreads=True) for m in comparison.measured)]), ""]
+    for m in comparison.measured[1:]:
+        lines.append(f"- {escaped(m.name)}: {escaped(m.verdict(''))}")
+        lines += [f"  - {escaped(remark)}" for remark in comparison.remarks(m)]
+    rounds = f"{how(request)}; {n} alternating round{'s' * (n != 1)}, each side alone"
+    lines += [f"- {escaped(note)}" for note in (rounds, seen(request), *comparison.notes)]
+    for m in comparison.measured:
+        first = comparison.runs(m.name)[0]
+        lines += ["", f"#### {escaped(m.name)}", ""]
+        lines += ["Reasoning:", "", fenced(first.reasoning), "", "Answer:", ""] if first.reasoning else []
+        lines += [fenced(first.text)]
+    return "\n".join(lines) + "\n"
 
 
-def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
-    """Return a benchmark as a table of speedups.
-
-    Args:
-        rows: One a kind of text.
-        columns: Of the terminal: where it is too narrow, ratios go without their spread, then what stands behind them
-            goes, last first; None is wide enough.
-    """
-    if not rows:
-        return []
-    behind = [head for head in _BEHIND if head != _BOUND or any(row.oracle is not None for row in rows)]
-    lines = _table(rows, behind, spreads=True)
-    if columns is None or max(map(len, lines)) <= columns:
-        return lines
-    while max(map(len, lines := _table(rows, behind, spreads=False))) > columns and behind:
-        behind.pop()
-    return lines
+def save_note(folder: Path, text: str) -> Path:
+    """Write a comparison to a new file of this folder. Raises AppError if it cannot be written."""
+    for number in count(1):
+        file = folder / ("comparison.md" if number == 1 else f"comparison-{number}.md")
+        try:
+            atomic.create(file, text.encode(errors="replace"))
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise AppError(f"{file} cannot be written: {error.strerror}.") from error
+        return file
+    raise AssertionError
 
 
-_BOUND = "upper bound"
-_BEHIND = ("no draft", _BOUND, "acceptance", "tokens/step")
-"""Columns after the ratios, most important first."""
-
-
-def _table(rows: Sequence[Row], behind: Sequence[str], *, spreads: bool) -> list[str]:
-    names = [m.name for m in rows[0].measured[1:]]
-    cells = [["", *names, *behind]]
-    for row in rows:
-        told = _told_behind(row)
-        ratios = (
-            in_figures(m.ratio, work=m.work, spreads=spreads) if m.ratio is not None else "-" for m in row.measured[1:]
-        )
-        cells.append([row.kind, *ratios, *(told[head] for head in behind)])
+def text_table(cells: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Return lines with aligned columns, of which the first `left` are left-aligned."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    # Words behind a ratio would push its figures out of their column.
-    sides = ["<"] * (1 + len(names)) + [">"] * len(behind)
     lines = []
-    for line in cells:
-        padded = (f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths, strict=True))
+    for row in cells:
+        padded = (
+            f"{cell:{'<' if at < left else '>'}{width}}"
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
         lines.append(printable("  ".join(padded)).rstrip())
-    if any(UNCLEAR in cell for line in cells[1:] for cell in line):
-        lines += ["", f"{UNCLEAR} too few runs to tell"]
     return lines
 
 
-def _told_behind(row: Row) -> Mapping[str, str]:
-    plain, own = row.measured[0].tokens_per_second, drafted(row)
-    told = figures_of(own) if own is not None else None
-    cells = (
-        f"{plain.median:.1f}" if plain is not None else "",
-        f"{factor(row.oracle.median)}×" if row.oracle is not None else "",
-        told.acceptance if told is not None else "",
-        told.tokens_per_step if told is not None else "",
-    )
-    return dict(zip(_BEHIND, cells, strict=True))
+def markdown_table(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a Markdown table; the first row is the head."""
+    head, *rows = ["| " + " | ".join(map(escaped, row)) + " |" for row in cells]
+    return [head, "| --- |" + " ---: |" * (len(cells[0]) - 1), *rows]
 
 
-def lossless_lines(checks: Checks) -> list[str]:
-    """Every check in a line or a few."""
-    lines = []
-    for check in checks.greedy:
-        what = f"{check.prompt}, {check.contender}: {check.compared} tokens, {check.drafted} drafted"
-        lines.append(f"{what}, {'the same' if check.difference is None else 'a difference'}")
-        d = check.difference
-        if d is not None:
-            lines += [f"  {line}" for line in parting_lines(d)]
-    for test in checks.sampled:
-        lines.append(
-            f"{test.answers} sampled answers each, {test.contender}: chi-square {test.chi_square:.1f}, "
-            f"{test.freedom} degrees of freedom, p = {test.p:.2g}, {test.drafted} tokens drafted"
-        )
-    return [printable(line) for line in lines]
+def fenced(text: str) -> str:
+    """Return a text in a fence that it cannot end."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{printable(text)}\n{fence}"
 
 
-def checks_json(checks: Checks) -> dict[str, Any]:
-    """Every check, and the statement."""
-    return {
-        "greedy": [check.as_json() for check in checks.greedy],
-        "sampled": [test.as_json() for test in checks.sampled],
-        "lossless": checks.hold,
-        "statement": statement(checks),
-    }
+def escaped(text: str) -> str:
+    """Return a text as one line that Markdown shows as it is."""
+    return _MARKDOWN.sub(r"\\\1", one_line(text))
+
+
+def one_line(text: str) -> str:
+    # XML 1.0, in which cards are drawn, lacks these two.
+    return " ".join(printable(text).translate({0xFFFE: None, 0xFFFF: None}).split())

@@ -9,46 +9,33 @@ from app.core.errors import UsageError
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.worker.request import LoadedPair
 
-PLAIN, FIXED, AUTOMATIC = "plain", "fixed", "automatic"
+PLAIN, AUTOMATIC = "plain", "automatic"
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One way to answer.
-
-    Attributes:
-        name: What it is called, different for each in a comparison.
-        drafting: How it drafts; None for no draft.
-    """
+    """One way to draft, by a name that is unique in its comparison."""
 
     name: str
     drafting: Drafting
 
 
 def sides_of(automatic: AutoDraft, fixed: DraftParams | None) -> tuple[Side, ...]:
-    """No draft, the fixed parameters if there are any, and automatic drafting.
-
-    Args:
-        automatic: How automatic drafting takes part.
-        fixed: Parameters for a third side.
-    """
+    """Return no draft, the fixed parameters if any, and automatic drafting."""
     middle = [Side(fixed_name(fixed), fixed)] if fixed is not None else []
     return (Side(PLAIN, None), *middle, Side(AUTOMATIC, automatic))
 
 
 def fixed_name(fixed: DraftParams) -> str:
-    """Such as "fixed 7/0.6": n_max and p_min, with n_min between them where it is not 0."""
+    """Return a name such as "fixed 7/0.6" for n_max and p_min; n_min stands between them unless it is 0."""
     n_min = f"/{fixed.n_min}" if fixed.n_min else ""
-    return f"{FIXED} {fixed.n_max}{n_min}/{fixed.p_min:g}"
+    return f"fixed {fixed.n_max}{n_min}/{fixed.p_min:g}"
 
 
 def check_sides(pair: LoadedPair, sides: Sequence[Side]) -> None:
-    """Return whether a pair has what everybody needs.
-
-    Raises:
-        UsageError: It has not.
-    """
+    """Raise UsageError if the pair lacks what a side needs."""
     if pair.drafter is None and any(isinstance(side.drafting, DraftParams) for side in sides):
         raise UsageError("Fixed parameters need a draft model.", "Name one with --draft, or leave them out.")
-    for why in filter(None, (pair.info.why_plain(side.drafting) for side in sides)):
-        raise UsageError(f"There is nothing to compare: {why}.")
+    for side in sides:
+        if reason := pair.info.why_plain(side.drafting):
+            raise UsageError(f"There is nothing to compare: {reason}.")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path, PurePath
-from typing import Any, BinaryIO
+from typing import Any
 
 from app.conversations.message import Message, Role
 from app.conversations.textfile import marked_encoding
@@ -19,23 +19,13 @@ from app.worker.overflow import refuse_overflow
 from app.worker.request import AnswerRequest, LoadedPair
 
 _OWN = Path(__file__).with_name("prompts.toml")
-_YOURS = "yours"
 _LONGEST = 100_000
-_MOST_BYTES = 10_000_000
-_TABLES = 'Tables [[prompt]] with kind = "...", name = "..." and text = "..." are wanted.'
-_NO_SUITES = (".json", ".jsonl", ".ndjson")
-"""Whose lines are no prompts, though they would be taken for such."""
+_FORM = 'Write one prompt per line, or TOML tables [[prompt]] with kind = "...", name = "..." and text = "...".'
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One question of a suite.
-
-    Attributes:
-        kind: Kind of text.
-        name: What it is called, different for each of a kind.
-        text: What is asked.
-    """
+    """One prompt of a suite; its name is unique in its kind of text."""
 
     kind: str
     name: str
@@ -45,69 +35,66 @@ class Prompt:
         return f"{self.kind}, {self.name}"
 
     def put_to(self, request: AnswerRequest) -> AnswerRequest:
-        """A request with this prompt at its end."""
+        """Return a request with this prompt at its end."""
         return replace(request, messages=(*request.messages, Message(Role.USER, self.text)))
 
 
 def load_suite(file: Path | None = None) -> tuple[Prompt, ...]:
-    """Our own prompts, or those of a file; see `read_suite`.
-
-    Raises:
-        UsageError: The file cannot be read, is not of that form, or holds no prompt.
-    """
+    """Return the built-in prompts, or those of a file; see `read_suite`. Raises UsageError."""
     file = file or _OWN
     try:
-        source = file.open("rb")
+        return read_suite(file.read_bytes(), str(file))
     except OSError as error:
-        raise _unreadable(str(file), error) from error
-    with source:
-        return read_suite(source, str(file))
+        raise UsageError(f"{file} cannot be read: {error.strerror}.", "Check the path.") from error
 
 
-def read_suite(source: BinaryIO, name: str) -> tuple[Prompt, ...]:
-    """The prompts of a file or a pipe.
+def read_suite(raw: bytes, name: str) -> tuple[Prompt, ...]:
+    """Return the prompts of a file. Raises UsageError.
 
-    A `.toml` file has tables `[[prompt]]` with `kind`, `name` and `text`; any other has a prompt a line, empty lines
-    apart. It is UTF-8, or what its first bytes say, as PowerShell's do.
+    A `.toml` file has tables `[[prompt]]` with `kind`, `name` and `text`; any other has a prompt per line.
 
     Args:
-        source: Where it comes from.
-        name: What that is called; the ending says of which form it is.
-
-    Raises:
-        UsageError: It cannot be read, is not of that form, or holds no prompt.
+        raw: UTF-8, or text with a byte order mark.
+        name: Name of the file.
     """
     suffix = PurePath(name).suffix.lower()
-    if suffix in _NO_SUITES:
-        raise UsageError(f"{name} is JSON, and prompts are TOML by kind, or one a line.", _TABLES)
-    try:
-        raw = source.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise _unreadable(name, error) from error
-    if len(raw) > _MOST_BYTES:
-        raise UsageError(f"{name} is larger than {_MOST_BYTES:,} bytes.", "Give a file of prompts.")
     try:
         text = with_line_feeds(raw.decode(marked_encoding(raw) or "utf-8"))
         prompts = _tables(text) if suffix == ".toml" else _lines(text)
     except UnicodeDecodeError as error:
-        raise UsageError(f"{name} is not {error.encoding.upper()} text.", "Give a file of prompts.") from None
+        raise UsageError(f"{name} has no prompts: it is not {error.encoding.upper()} text.", _FORM) from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"{name} holds no prompts: {error}.", _TABLES) from error
-    if not prompts:
-        raise UsageError(f"{name} holds no prompts.", "Write one a line.")
+        raise UsageError(f"{name} has no prompts: {error}.", _FORM) from error
+    if not prompts or suffix in (".json", ".jsonl"):
+        raise UsageError(f"{name} has no prompts.", _FORM)
     return prompts
 
 
-def _unreadable(name: str, error: OSError) -> UsageError:
-    return UsageError(f"{name} cannot be read: {error.strerror}.", "Check the path.")
+def _lines(text: str) -> tuple[Prompt, ...]:
+    # Only at line feeds: the rarer line ends are part of a prompt.
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    return tuple(Prompt("yours", str(number), line) for number, line in enumerate(lines, start=1))
+
+
+def _tables(text: str) -> tuple[Prompt, ...]:
+    prompts = tuple(
+        Prompt(_word(entry, "kind"), _word(entry, "name"), _word(entry, "text"))
+        for entry in tomllib.loads(text)["prompt"]
+    )
+    if len({str(prompt) for prompt in prompts}) < len(prompts):
+        raise ValueError("two prompts have the same kind and name")
+    return prompts
+
+
+def _word(entry: Any, key: str) -> str:
+    value = entry[key]
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST:
+        raise ValueError(f"{key} must be a text")
+    return value.strip()
 
 
 def choose(prompts: Sequence[Prompt], kinds: Sequence[str] | None, per_kind: int | None) -> tuple[Prompt, ...]:
-    """Choose the first prompts of some kinds, one of each kind first, so that a run that stops early covers all.
-
-    Raises:
-        UsageError: There is no prompt of such a kind.
-    """
+    """Choose the first prompts of some kinds, one of each kind in turn. Raises UsageError for an unknown kind."""
     known = list(dict.fromkeys(prompt.kind for prompt in prompts))
     for kind in kinds or ():
         if kind not in known:
@@ -117,22 +104,11 @@ def choose(prompts: Sequence[Prompt], kinds: Sequence[str] | None, per_kind: int
     return tuple(prompt for turn in zip_longest(*by_kind) for prompt in turn if prompt is not None)
 
 
-def refuse_overlong(
-    pair: LoadedPair, prompts: Iterable[Prompt], request: AnswerRequest, cancelled: Cancelled
-) -> Mapping[Prompt, int]:
-    """Refuse a suite with a prompt that does not fit into the context: found on the way, it would end hours of work.
-
-    Args:
-        pair: Who is to answer.
-        prompts: The suite.
-        request: How to answer; a system message stays in front of every prompt.
-        cancelled: Read between prompts.
-
-    Returns:
-        Tokens of each prompt, as it is put to the model.
+def refuse_overlong(pair: LoadedPair, prompts: Iterable[Prompt], request: AnswerRequest, cancelled: Cancelled) -> None:
+    """Refuse a suite with a prompt that does not fit the context, before hours of work.
 
     Raises:
-        ContextOverflowError: The longest does not fit; it is named, and what would hold it holds all.
+        ContextOverflowError: The longest prompt does not fit.
         Interrupted: Cancelled.
     """
     lengths: dict[Prompt, int] = {}
@@ -145,31 +121,5 @@ def refuse_overlong(
     try:
         refuse_overflow(pair, longest.put_to(request), lengths[longest])
     except ContextOverflowError as error:
-        told = f"{printable(str(longest))}: {error.message}"
-        raise ContextOverflowError(told, error.hint, whose=error.whose, n_tokens=error.n_tokens) from error
-    return lengths
-
-
-def _lines(text: str) -> tuple[Prompt, ...]:
-    # The rarer line ends are part of what somebody asks.
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    return tuple(Prompt(_YOURS, str(number), line) for number, line in enumerate(lines, start=1))
-
-
-def _tables(text: str) -> tuple[Prompt, ...]:
-    prompts = [
-        Prompt(_word(entry, "kind"), _word(entry, "name"), _word(entry, "text"))
-        for entry in tomllib.loads(text)["prompt"]
-    ]
-    names = [(prompt.kind, prompt.name) for prompt in prompts]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{name[0]} {name[1]!r} is there twice")
-    return tuple(prompts)
-
-
-def _word(entry: Any, key: str) -> str:
-    value = entry[key]
-    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST:
-        raise ValueError(f"{key} must be a text")
-    return value.strip()
+        text = f"{printable(str(longest))}: {error.message}"
+        raise ContextOverflowError(text, error.hint, whose=error.whose, n_tokens=error.n_tokens) from error

@@ -3,10 +3,9 @@
 message, tree, ending   messages, branches, and why an answer is incomplete
 attached, textfile      files and pastes in front of a prompt
 store, rows, journal    reads and writes; an answer that is being written
-disk, memory_fallback   disk errors: a notice, and changes in memory until the disk works
+disk                    disk errors as notices; the daily backup
 opening, database       the SQLite file, its transactions and errors
 schema, backup          tables and migrations; backups
 search, titles          full-text search; titles made from prompts
 export, importing       JSON and Markdown; duplicates finds what is stored already
-token_estimate          tokens of a text without a vocabulary
 """

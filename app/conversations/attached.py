@@ -23,7 +23,6 @@ class Attachment:
 
     Attributes:
         name: One line; a file's path as typed.
-        text: The whole text.
         is_file: Whether the question refers to it as `@name`, not as `[name]`.
     """
 
@@ -76,12 +75,6 @@ def joined(first: str, then: str) -> str:
     """Join two messages: all attachments, then both questions."""
     (question, before), (more, behind) = split(first), split(then)
     return compose(f"{question}\n{more}".strip("\n"), (*before, *behind))
-
-
-def joined_as_it_stands(first: str, text: str) -> str:
-    """Append a text to the question of a message; `split` takes no attachment from the text."""
-    question, before = split(first)
-    return compose(f"{question}\n{text}" if question or split(text)[1] else text, before)
 
 
 def question_of(message: str) -> str:

@@ -8,15 +8,12 @@ import time
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from shutil import disk_usage
 
 from app.conversations.database import store_errors
 from app.core import atomic
 from app.core.errors import StoreError
 
 _DAY_S = 24 * 3600.0
-_FREE_COPIES = 3
-"""Copies that must fit on the disk, so that a backup never fills it."""
 
 
 def back_up_daily(file: Path) -> None:
@@ -26,7 +23,7 @@ def back_up_daily(file: Path) -> None:
     """
     backup = _beside(file, "backup")
     with suppress(StoreError, OSError), store_errors(file):
-        if not _is_old(backup) or disk_usage(file.parent).free < _FREE_COPIES * file.stat().st_size:
+        if not _is_old(backup):
             return
         with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as db:
             if db.execute("SELECT 1 FROM messages LIMIT 1").fetchone():

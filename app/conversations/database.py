@@ -13,7 +13,7 @@ from app.core.errors import StoreError
 BUSY_S = 2.0
 """Seconds to wait for another Tandem that is writing."""
 _DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_PRIMARY_CODE = 0xFF
+_PERMISSIONS = "Check the folder and its permissions."
 
 
 class StoreBusyError(StoreError):
@@ -28,21 +28,11 @@ class ConversationGoneError(StoreError):
 
 
 class Database:
-    """One SQLite connection, for the thread that opened it.
-
-    Attributes:
-        connection: SQLite's connection.
-        file: The database file; None in memory.
-    """
+    """One SQLite connection, for the thread that opened it; `file` is None in memory."""
 
     def __init__(self, connection: sqlite3.Connection, file: Path | None = None) -> None:
         self.connection = connection
         self.file = file
-
-    def replace(self, other: Database) -> None:
-        """Close this connection and continue with another one."""
-        self.connection.close()
-        self.connection, self.file = other.connection, other.file
 
     def close(self) -> None:
         """Move the write-ahead log into the file, then close the connection."""
@@ -94,9 +84,8 @@ def is_damage(error: Exception) -> bool:
     """Return whether SQLite reports a broken file."""
     # SQLite quotes broken bytes of a schema in its message, which Python then cannot decode. A broken full-text index
     # is a constraint error without an extended code.
-    if isinstance(error, UnicodeDecodeError):
-        return True
-    return _code(error) in _DAMAGE_CODES or getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT
+    broken_index = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT
+    return isinstance(error, UnicodeDecodeError) or broken_index or _code(error) in _DAMAGE_CODES
 
 
 def is_busy(error: Exception) -> bool:
@@ -120,27 +109,23 @@ def store_errors(file: Path | None) -> Iterator[None]:
                 damage_mark(file).touch()
         raise _store_error(error, file) from error
     except OSError as error:
-        raise StoreError(
-            f"Conversations cannot be saved in {file}: {error.strerror or error}.",
-            "Check the folder and its permissions.",
-        ) from error
+        text = f"Conversations cannot be saved in {file}: {error.strerror or error}."
+        raise StoreError(text, _PERMISSIONS) from error
 
 
 def _store_error(error: Exception, file: Path | None) -> StoreError:
     place = file or "memory"
     if is_damage(error):
-        return StoreError(f"The conversations in {place} are damaged.", "Tandem opens the latest backup.")
-    match _code(error):
-        case sqlite3.SQLITE_FULL:
-            return StoreError("The disk is full, so messages are not saved.", "Free some space.")
-        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-            return StoreError(f"{place} cannot be written.", "Check the folder and its permissions.")
-        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return StoreBusyError("Another Tandem is writing the conversations.", "Try again when it is done.")
-    return StoreError(
-        f"The conversations in {place} cannot be read or written: {error}.", "Check the disk and its free space."
-    )
+        return StoreError(f"The conversations in {place} are damaged.", "Restart Tandem; it opens the latest backup.")
+    if is_busy(error):
+        return StoreBusyError("Another Tandem is writing the conversations.", "Try again when it is done.")
+    if _code(error) == sqlite3.SQLITE_FULL:
+        return StoreError("The disk is full, so messages are not saved.", "Free some space.")
+    if _code(error) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return StoreError(f"{place} cannot be written.", _PERMISSIONS)
+    text = f"The conversations in {place} cannot be read or written: {error}."
+    return StoreError(text, "Check the disk and its free space.")
 
 
 def _code(error: Exception) -> int:
-    return int(getattr(error, "sqlite_errorcode", 0)) & _PRIMARY_CODE
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF

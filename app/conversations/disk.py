@@ -1,4 +1,4 @@
-"""Access to the store for the session: a disk error is a notice, and the chat goes on in memory."""
+"""Access to the store for the session: a disk error is a notice, and the text stays on the screen."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ SAVED = "All messages are saved again."
 """Notice for a disk that works again."""
 _BACKUP_S = 3600.0
 """Seconds between two checks whether a backup is due."""
-_RETRY_S = 5.0
-"""Seconds until Tandem tries a failed disk again."""
+_REPEAT_S = 10.0
+"""Seconds for which the same error is not reported again."""
 
 
 class Disk:
     """Open the store and run actions on it; no method raises for a disk error.
 
     Args:
-        open_store: Opens the store, called by `open`; None keeps nothing.
-        lose: Called with a conversation that is no longer in the store; None for all of them.
+        open_store: Opens the store, called by `open`.
+        lose: Called with a conversation that is no longer in the store.
         clock: Seconds, monotonic.
 
     Attributes:
@@ -41,37 +41,34 @@ class Disk:
 
     def __init__(
         self,
-        open_store: StoreOpener | None,
+        open_store: StoreOpener,
         lose: Callable[[int | None], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.store: Store | None = None
         self.say: Callable[[str], object] = lambda text: None
         self.unwritten: StoreError | None = None
-        self._opener = open_store
+        self._opener: StoreOpener | None = open_store
         self._lose = lose
         self._clock = clock
-        self._tried = 0.0
         self._backed_up: float | None = None
-
-    @property
-    def keeps(self) -> bool:
-        """Return whether there is a store, or will be."""
-        return self._opener is not None
+        self._reported = "", 0.0
+        """The last error and its time."""
 
     def open(self) -> None:
         """Open the store, or one in memory; takes about a millisecond."""
         if self._opener is None or self.store is not None:
             return
+        from app.conversations.store import Store
+
         try:
             self.store = self._opener()
         except StoreError as error:
-            self.store = _memory()
-            self.tell(error, self.store.notice)
+            self.store = Store.in_memory()
+            self.say(f"{error.sentences} {self.store.notice}")
         else:
             if self.store.notice:
                 self.say(self.store.notice)
-        self._tried = self._clock()
 
     def close(self) -> None:
         """Close the store."""
@@ -82,77 +79,49 @@ class Disk:
             except StoreError as error:
                 self.unwritten = error
 
-    def tidy(self) -> bool:
-        """Remove a few long-deleted messages; returns whether there are more."""
-        if self.store is not None:
-            with suppress(StoreError):
-                return self.store.tidy()
-        return False
-
     def maintain(self) -> None:
-        """Retry a failed disk, and back up the file; called every few seconds."""
-        self._return_to_disk()
+        """Retry what the disk refused, and back up the file; called every few seconds."""
         store = self.store
+        if store is None:
+            return
+        if store.retry():
+            self.say(SAVED)
         is_due = self._backed_up is None or self._clock() - self._backed_up >= _BACKUP_S
-        if store is not None and store.file is not None and is_due:
+        if store.file is not None and is_due:
             from app.conversations.backup import back_up_daily
 
             self._backed_up = self._clock()
             Thread(target=back_up_daily, args=(store.file,), daemon=True).start()
 
     def do(self, action: Callable[[Store], _T], conversation: int | None) -> _T | None:
-        """Run an action; after a disk error, in memory until the disk works again.
+        """Run an action and return its result; report an error and return None.
+
+        An action on a conversation that is no longer in the store is done again after `lose`.
 
         Args:
-            action: What to do; done twice if the first time fails.
-            conversation: Which one it concerns; None for none or for all.
-
-        Returns:
-            The action's result; None if it failed.
+            action: What to do.
+            conversation: The conversation that it concerns; None for none or all.
         """
-        self._return_to_disk()
-        store = self.store
-        if store is None:
+        if self.store is None:
             return None
         from app.conversations.database import ConversationGoneError
 
         try:
-            return action(store)
+            return action(self.store)
         except ConversationGoneError as error:
-            self.tell(error)
+            self.report(error)
             self._lose(conversation)
         except StoreError as error:
-            was_on_disk = store.on_disk
-            if was_on_disk:
-                self._tried = self._clock()
-                if not store.continue_in_memory():
-                    self._lose(None)
-            self.tell(error, _until_saved() if was_on_disk else "")
+            self.report(error)
+            return None
         with suppress(StoreError):
-            return action(store)
+            return action(self.store)
         return None
 
-    def tell(self, error: StoreError, more: str = "") -> None:
-        """Report an error to the user."""
-        self.say(" ".join(filter(None, (error.message, error.hint, more))))
-
-    def _return_to_disk(self) -> None:
-        store = self.store
-        if store is None or store.on_disk or self._clock() - self._tried < _RETRY_S:
-            return
-        with suppress(StoreError):
-            if store.return_to_disk():
-                self.say(store.notice or SAVED)
-        self._tried = self._clock()
-
-
-def _until_saved() -> str:
-    from app.conversations.store import UNTIL_SAVED
-
-    return UNTIL_SAVED
-
-
-def _memory() -> Store:
-    from app.conversations.store import Store
-
-    return Store.in_memory()
+    def report(self, error: StoreError) -> None:
+        """Report an error, unless it was just reported."""
+        text, now = error.sentences, self._clock()
+        last, at = self._reported
+        if text != last or now - at >= _REPEAT_S:
+            self._reported = text, now
+            self.say(text)

@@ -30,7 +30,6 @@ class Ending:
     Attributes:
         reason: Why the model stopped; None if it failed or is unknown.
         repeats: Repetitions of the last block that ended the answer; else 0.
-        failure: The error, if any.
         at_limit: Whether the full context could not be longer.
     """
 

@@ -1,20 +1,18 @@
 """Conversations as files: JSON with everything, Markdown for people. `importing` reads both.
 
-Markdown holds the active branch, and the prompts beside it without an answer, which are in no other branch. Comments
-that no viewer shows let it be read back; a line of a message that looks like one gets a backslash.
+Markdown holds the active branch. Comments that no viewer shows let it be read back; a line of a message that looks
+like one gets a backslash.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from app.conversations.attached import question_of
 from app.conversations.message import Role
-from app.conversations.titles import WHOLE, make_title
-from app.conversations.tree import Node, State, Transcript, Tree
+from app.conversations.tree import Node, State, Transcript
 from app.core.printable import escape_unprintable, printable
 
 FORMAT = "tandem-conversations"
@@ -35,7 +33,7 @@ def to_json(transcripts: Iterable[Transcript]) -> str:
 def _conversation(transcript: Transcript) -> dict[str, Any]:
     conversation, summary = transcript.conversation, transcript.conversation.summary
     return {
-        "title": _whole_title(transcript),
+        "title": summary.title,
         "named": summary.named,
         "pinned": summary.pinned,
         "created": summary.created,
@@ -59,24 +57,6 @@ def _conversation(transcript: Transcript) -> dict[str, Any]:
     }
 
 
-def _whole_title(transcript: Transcript) -> str:
-    """Return the title; the whole one where it was made from the first prompt and cut to fit into a list."""
-    conversation = transcript.conversation
-    whole, cut = _made_titles(conversation.tree)
-    return whole if conversation.summary.title == cut else conversation.summary.title
-
-
-def cut_title(title: str, tree: Tree) -> str:
-    """Return a title of a file as lists have it: cut, where it was made from the first prompt."""
-    whole, cut = _made_titles(tree)
-    return cut if title == whole else title
-
-
-def _made_titles(tree: Tree) -> tuple[str, str]:
-    first = question_of(tree.opening)
-    return make_title(first, WHOLE), make_title(first)
-
-
 def to_markdown(transcripts: Iterable[Transcript]) -> str:
     """Return the text of a Markdown file; one conversation follows another."""
     return "\n".join(_markdown(each) for each in transcripts)
@@ -85,7 +65,7 @@ def to_markdown(transcripts: Iterable[Transcript]) -> str:
 def n_left_out(transcript: Transcript) -> int:
     """Return how many messages of other branches a Markdown file does not have."""
     tree = transcript.conversation.tree
-    return len(tree.nodes) - sum(1 for _ in _exported(tree))
+    return len(tree.nodes) - len(tree.path)
 
 
 def unescape_markers(text: str) -> str:
@@ -96,26 +76,14 @@ def unescape_markers(text: str) -> str:
 def _markdown(transcript: Transcript) -> str:
     summary, tree = transcript.conversation.summary, transcript.conversation.tree
     head = _marker("conversation", title=summary.title, created=summary.created, updated=summary.updated)
-    title = re.sub(r"([\\`*_<\[#])", r"\\\1", printable(_whole_title(transcript))) or "Conversation"
-    return "\n".join([head, f"# {title}", "", *(_message(node, tree) for node in _exported(tree))])
+    title = re.sub(r"([\\`*_<\[#])", r"\\\1", printable(summary.title)) or "Conversation"
+    return "\n".join([head, f"# {title}", "", *map(_message, tree.path)])
 
 
-def _exported(tree: Tree) -> Iterator[Node]:
-    for node in tree.path:
-        yield from (other for other in tree.siblings(node.id) if other != node and _is_unanswered(other, tree))
-        yield node
-
-
-def _is_unanswered(node: Node, tree: Tree) -> bool:
-    return node.role is Role.USER and not tree.has_replies(node.id)
-
-
-def _message(node: Node, tree: Tree) -> str:
-    is_unanswered, state = _is_unanswered(node, tree), node.ended_state
-    fields = {"answered": False} if is_unanswered else {}
-    lines = [_marker("message", role=node.role.value, state=state.value, created=node.created, **fields)]
-    note = "not answered" if is_unanswered else "" if state is State.COMPLETE else state.value
-    lines += [f"## {_HEADINGS[node.role]}" + (f" ({note})" if note else ""), ""]
+def _message(node: Node) -> str:
+    state = node.ended_state
+    lines = [_marker("message", role=node.role.value, state=state.value, created=node.created)]
+    lines += [f"## {_HEADINGS[node.role]}" + ("" if state is State.COMPLETE else f" ({state.value})"), ""]
     if node.reasoning:
         lines += ["<details>", "<summary>Thinking</summary>", _marker("reasoning"), "", _body(node.reasoning), ""]
         lines += [_marker("text"), "</details>", ""]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from app.conversations.export import FORMAT, MARKER, VERSION, cut_title, unescape_markers
+from app.conversations.export import FORMAT, MARKER, VERSION, unescape_markers
 from app.conversations.message import Role
 from app.conversations.rows import LAST_SECOND, dump, storable
 from app.conversations.textfile import file_errors, marked_encoding
@@ -43,17 +42,18 @@ _STATES = {state.value: state for state in State}
 
 
 def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
-    """Read a Markdown or JSON file, told apart by its name.
+    """Read a Markdown or JSON file, told apart by its name. Raises AppError.
 
     Args:
         file: Path of the file.
         now: Seconds since 1970, for messages without a time.
-
-    Raises:
-        AppError: The file cannot be read, or something in it is wrong.
     """
     try:
-        text = _read_text(file)
+        with file_errors(str(file)):
+            data = regular_file.read_bytes(file, _MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            _refuse(f"it is larger than {_MAX_BYTES >> 30} GB")
+        text = data.decode(marked_encoding(data) or "utf-8")
         raw = _from_markdown(text) if file.suffix.lower() in _MARKDOWN else _from_json(text)
         if not raw:
             _refuse("there is no conversation in it")
@@ -62,21 +62,11 @@ def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
         reason = f"it is not {error.encoding.upper()} text"
     except json.JSONDecodeError as error:
         reason = f"it is not JSON, from line {error.lineno} on" if file.suffix.lower() == ".json" else _NO_CONVERSATION
-    except RecursionError:
-        reason = "it is nested too deeply"
-    except MemoryError:
-        reason = "it does not fit into memory"
+    except (MemoryError, RecursionError):
+        reason = "it is too large or nested too deeply"
     except ValueError as error:
         reason = printable(str(error))
     raise AppError(f"{file} was not imported: {reason}.", "Tandem reads its own exports, as Markdown and as JSON.")
-
-
-def _read_text(file: Path) -> str:
-    with file_errors(str(file)):
-        data = regular_file.read_bytes(file, _MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        _refuse(f"it is larger than {_MAX_BYTES >> 30} GB")
-    return data.decode(marked_encoding(data) or "utf-8")
 
 
 def _refuse(reason: str) -> NoReturn:
@@ -136,7 +126,7 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
                 _refuse("a message stands before its conversation")
             messages = found[-1]["messages"]
             messages.append({**fields, "id": len(messages), "parent": parent})
-            # What follows an unanswered prompt is a branch beside it.
+            # Older exports have unanswered prompts, which are branches beside the next message.
             parent = parent if fields.get("answered") is False else messages[-1]["id"]
         if not found or not found[-1]["messages"]:
             _refuse("a text stands before its message")
@@ -184,63 +174,30 @@ def _from_headings(lines: Iterable[str]) -> dict[str, Any]:
 
 
 def _transcript(raw: Mapping[str, Any], now: float) -> Transcript:
-    messages = [_object(each, "a message") for each in _list(raw.get("messages"), "messages")]
-    places = {_id(message.get("id")): place for place, message in enumerate(messages)}
-    if len(places) < len(messages):
-        _refuse("two messages have the same id")
-    parents = [_parent(message, places) for message in messages]
     nodes: dict[int, Node] = {}
     stats: dict[int, Document] = {}
-    numbers: dict[int | None, int | None] = {None: None}
-    for number, place in enumerate(_parents_first(parents), 1):
-        numbers[place] = number
-        nodes[number] = _node(messages[place], number, numbers[parents[place]], now)
-        if numbers_of_answer := _document(messages[place].get("stats"), "stats"):
+    numbers: dict[Any, int] = {}
+    for number, each in enumerate(_list(raw.get("messages"), "messages"), 1):
+        message = _object(each, "a message")
+        key, parent = _id(message.get("id")), message.get("parent")
+        if key in numbers:
+            _refuse("two messages have the same id")
+        if parent is not None and _id(parent) not in numbers:
+            _refuse("a message replies to one that is missing or comes later")
+        numbers[key] = number
+        nodes[number] = _node(message, number, None if parent is None else numbers[parent], now)
+        if numbers_of_answer := _document(message.get("stats"), "stats"):
             stats[number] = numbers_of_answer
     leaf = raw.get("leaf")
-    if leaf is not None and _id(leaf) not in places:
+    if leaf is not None and _id(leaf) not in numbers:
         _refuse("its active message is missing")
-    active = numbers[places[_id(leaf)]] if leaf is not None else next(reversed(nodes), None)
-    tree = Tree(nodes, active)
-    title = cut_title(one_line(_text(raw.get("title", ""), "a title")), tree)
-    named = bool(title) and raw.get("named", True) is True
-    created = _time(raw.get("created"), now)
-    summary = Summary(
-        0,
-        title or make_title(tree.opening),
-        named,
-        raw.get("pinned") is True,
-        created,
-        _time(raw.get("updated"), created),
-    )
+    tree = Tree(nodes, numbers[leaf] if leaf is not None else next(reversed(nodes), None))
+    title, created = one_line(_text(raw.get("title", ""), "a title")), _time(raw.get("created"), now)
+    is_named, is_pinned = bool(title) and raw.get("named", True) is True, raw.get("pinned") is True
+    updated = _time(raw.get("updated"), created)
+    summary = Summary(0, title or make_title(tree.opening), is_named, is_pinned, created, updated)
     settings = _document(raw.get("settings"), "settings")
     return Transcript(Conversation(summary, tree, settings, _text(raw.get("draft", ""), "a draft")), stats)
-
-
-def _parents_first(parents: Sequence[int | None]) -> list[int]:
-    """Return the places of the messages, each after its parent and otherwise in order."""
-    replies: dict[int | None, list[int]] = {}
-    for place, parent in enumerate(parents):
-        replies.setdefault(parent, []).append(place)
-    ready = replies.get(None, [])
-    order = []
-    while ready:
-        place = heapq.heappop(ready)
-        order.append(place)
-        for reply in replies.get(place, ()):
-            heapq.heappush(ready, reply)
-    if len(order) < len(parents):
-        _refuse("some of its messages reply to each other in a circle")
-    return order
-
-
-def _parent(message: Mapping[str, Any], places: Mapping[int | str, int]) -> int | None:
-    parent = message.get("parent")
-    if parent is None:
-        return None
-    if _id(parent) not in places:
-        _refuse("a message replies to one that is missing")
-    return places[_id(parent)]
 
 
 def _node(raw: Mapping[str, Any], number: int, parent: int | None, now: float) -> Node:
@@ -250,15 +207,8 @@ def _node(raw: Mapping[str, Any], number: int, parent: int | None, now: float) -
     if not isinstance(state, str) or state not in _STATES:
         _refuse("a message has an unknown state")
     text, reasoning = _text(raw.get("text"), "a text"), _text(raw.get("reasoning", ""), "a reasoning")
-    return Node(
-        number,
-        parent,
-        _ROLES[role],
-        text,
-        reasoning,
-        State.CUT if state == "writing" else _STATES[state],
-        _time(raw.get("created"), now),
-    )
+    ended = State.CUT if state == "writing" else _STATES[state]
+    return Node(number, parent, _ROLES[role], text, reasoning, ended, _time(raw.get("created"), now))
 
 
 def _text(raw: Any, what: str) -> str:
@@ -276,9 +226,7 @@ def _time(raw: Any, now: float) -> float:
 
 
 def _document(raw: Any, what: str) -> Document:
-    if raw is None:
-        return {}
-    document = _object(raw, what)
+    document = _object(raw, what) if raw is not None else {}
     if len(dump(document)) > _MAX_DOCUMENT:
         _refuse(f"its {what} are longer than {_MAX_DOCUMENT:,} characters")
     return document

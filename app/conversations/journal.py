@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from app.conversations.database import Database, StoreBusyError
+from app.conversations.database import ConversationGoneError, Database, StoreBusyError
 from app.conversations.ending import UNKNOWN, Ending, ending_in, numbers_of_failure, without_ending
 from app.conversations.rows import NODE, change, dump, storable, to_document, to_node
 from app.conversations.tree import TELLING, Document, Node, State, model_in
@@ -24,8 +24,8 @@ _NOT_BEGUN = numbers_of_failure(AppError("Tandem ended before the answer began."
 class Journal:
     """Save an answer while it is written. The caller adds text and ticks; there is no thread.
 
-    A disk that refuses never stops an answer: the pieces stay in memory, `trouble` says why, and the next tick tries
-    again.
+    A disk that refuses never stops an answer: its text stays in memory, `trouble` says why, and `tick` tries again, or
+    `retry` after the end.
 
     Args:
         database: The store's.
@@ -36,8 +36,7 @@ class Journal:
 
     Attributes:
         start: The message as it was before.
-        trouble: Why the newest pieces are not on disk; None otherwise.
-        ended: Whether the answer has ended.
+        trouble: Why the newest text is not on disk; None otherwise.
     """
 
     def __init__(
@@ -61,6 +60,8 @@ class Journal:
         """Pieces that are not on disk, and whether each is reasoning."""
         self._pending_since = 0.0
         self._n_written = 0
+        self._refused: tuple[Node, Document | None] | None = None
+        """The whole answer and its numbers, if the disk has refused them."""
 
     @property
     def continues(self) -> bool:
@@ -71,11 +72,6 @@ class Journal:
     def is_empty(self) -> bool:
         """Return whether nothing was added."""
         return len(self._text) + len(self._reasoning) == 2
-
-    @property
-    def has_pending(self) -> bool:
-        """Return whether some text is not on disk yet."""
-        return bool(self._pending)
 
     @property
     def node(self) -> Node:
@@ -99,38 +95,46 @@ class Journal:
 
     def flush(self) -> None:
         """Write all pending pieces now."""
-        if self.ended or not self._pending:
-            return
-        runs = groupby(self._pending, key=lambda piece: piece[0])
-        texts = [(reasoning, storable("".join(text for _, text in run))) for reasoning, run in runs]
-        rows = [(self.start.id, seq, *piece) for seq, piece in enumerate(texts, self._n_written)]
         try:
-            with self._database.write(wait_s=_BUSY_S) as db:
-                db.executemany("INSERT INTO journal(message, seq, reasoning, text) VALUES (?, ?, ?, ?)", rows)
+            self.save()
         except StoreBusyError:
             return
         except StoreError as error:
             self.trouble = error
             # The next try comes after the same wait, not with the next token.
             self._pending_since = self._clock()
-        else:
-            self._n_written += len(rows)
-            self._pending.clear()
-            self.trouble = None
+
+    def retry(self) -> bool:
+        """Store an ended answer that the disk has refused; return whether it is stored now."""
+        if self._refused is None:
+            return False
+        self.flush()
+        return self.ended
+
+    def save(self) -> None:
+        """Write all that is not on disk yet. Raises StoreError."""
+        if self._refused is not None:
+            self._store(*self._refused)
+        if self.ended or not self._pending:
+            return
+        runs = groupby(self._pending, key=lambda piece: piece[0])
+        texts = [(reasoning, storable("".join(text for _, text in run))) for reasoning, run in runs]
+        rows = [(self.start.id, seq, *piece) for seq, piece in enumerate(texts, self._n_written)]
+        with self._database.write(wait_s=_BUSY_S) as db:
+            db.executemany("INSERT INTO journal(message, seq, reasoning, text) VALUES (?, ?, ?, ?)", rows)
+        self._n_written += len(rows)
+        self._pending.clear()
+        self.trouble = None
 
     def finish(
         self, state: State, *, text: str | None = None, reasoning: str | None = None, stats: Document | None = None
     ) -> Node:
-        """End the answer and store it as a message.
+        """End the answer and store it as a message. Raises StoreError; `retry` tries again.
 
         Args:
             state: How it ended.
-            text: The whole answer; None takes what was added.
-            reasoning: The whole reasoning; None takes what was added.
+            text: The whole answer; None takes what was added, also for `reasoning`.
             stats: The answer's numbers; None keeps the old ones.
-
-        Raises:
-            StoreError: The disk refuses; `finish` can be called again.
         """
         node = self.node
         node = replace(
@@ -145,14 +149,7 @@ class Journal:
         return node
 
     def discard(self) -> int | None:
-        """Remove a new answer of which nothing came, or leave a continued one as it was.
-
-        Returns:
-            The active leaf from then on.
-
-        Raises:
-            StoreError: The disk refuses.
-        """
+        """Remove an empty new answer, or leave a continued one as it was; return the active leaf. Raises StoreError."""
         if self.continues:
             self._store(self.start, None)
         else:
@@ -163,18 +160,26 @@ class Journal:
         return self._leaf
 
     def _store(self, node: Node, stats: Document | None) -> None:
-        with self._database.write(durable=True) as db:
-            _replace_pieces(db, node, None if stats is None else dump(stats))
-            db.execute(
-                "UPDATE conversations SET updated = ? WHERE id = (SELECT conversation FROM messages WHERE id = ?)",
-                (self._now(), node.id),
-            )
+        self._refused = node, stats
+        try:
+            with self._database.write(durable=True) as db:
+                _replace_pieces(db, node, None if stats is None else dump(stats))
+                db.execute(
+                    "UPDATE conversations SET updated = ? WHERE id = (SELECT conversation FROM messages WHERE id = ?)",
+                    (self._now(), node.id),
+                )
+        except ConversationGoneError:
+            self._end()
+            raise
+        except StoreError as error:
+            self.trouble = error
+            raise
         self._end()
 
     def _end(self) -> None:
         self.ended = True
         self._pending.clear()
-        self.trouble = None
+        self._refused = self.trouble = None
 
     def _ending(self, state: State, stats: Document | None) -> Ending:
         if state not in TELLING:

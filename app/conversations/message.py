@@ -16,13 +16,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message.
-
-    Attributes:
-        role: Its author.
-        content: The text without reasoning.
-        reasoning: The model's reasoning before the text.
-    """
+    """One message; `content` is without the reasoning."""
 
     role: Role
     content: str
@@ -31,12 +25,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An answer that ended early and is continued.
-
-    Attributes:
-        text: Its text, with trailing spaces.
-        reasoning: Its reasoning, continued where there is no text yet.
-    """
+    """An answer that ended early and is continued; without text, its reasoning is."""
 
     text: str
     reasoning: str = ""

@@ -41,32 +41,21 @@ def open_file(file: Path, wait_s: float = BUSY_S) -> tuple[Database, str]:
     """
     with store_errors(file):
         _create_private(file)
-        if not damage_mark(file).exists():
-            try:
-                return _open(file, wait_s), ""
-            except _DAMAGE as error:
-                if not is_damage(error):
-                    raise
-        return _open_repaired(file, wait_s)
+        is_marked, notice = damage_mark(file).exists(), ""
+        try:
+            opened = _open(file, wait_s, check=is_marked)
+        except _DAMAGE as error:
+            if not is_damage(error):
+                raise
+            notice = _restore(file)
+            opened = _open(file, wait_s)
+        damage_mark(file).unlink(missing_ok=True)
+        return opened, notice
 
 
 def open_memory() -> Database:
     """Open an empty database in memory."""
     return Database(_prepare(sqlite3.connect(":memory:", isolation_level=None)))
-
-
-def copy_to_memory(database: Database) -> Database:
-    """Copy a database into memory. Raises StoreError if it is damaged."""
-    db = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        with store_errors(database.file):
-            database.connection.backup(db)
-            if database.file is not None and damage_mark(database.file).exists():
-                _check(db)
-            return Database(_prepare(db))
-    except BaseException:
-        db.close()
-        raise
 
 
 def is_unused(file: Path) -> bool:
@@ -119,9 +108,11 @@ def _open(file: Path, wait_s: float, *, check: bool = False) -> Database:
         db.execute("PRAGMA fullfsync = ON")
         db.execute("PRAGMA journal_mode = WAL")
         if check:
-            _check(db)
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        if 0 < version < len(MIGRATIONS):
+            with transaction(db):
+                # It may be the broken part, and can be built again.
+                drop_index(db)
+                _check_pages(db)
+        if 0 < (version := schema_version(db)) < len(MIGRATIONS):
             back_up_before_migration(db, file, version)
         _prepare(db)
         checkpoint(db)
@@ -139,31 +130,13 @@ def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
     return db
 
 
-def _check(db: sqlite3.Connection) -> None:
-    """Check every page, and drop the full-text index; it can be rebuilt. Raises sqlite3.DatabaseError."""
-    with transaction(db):
-        drop_index(db)
-        _check_pages(db)
-
-
 def _check_pages(db: sqlite3.Connection) -> None:
+    """Check every page. Raises sqlite3.DatabaseError."""
     (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         error = sqlite3.DatabaseError(verdict)
         error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise error
-
-
-def _open_repaired(file: Path, wait_s: float) -> tuple[Database, str]:
-    try:
-        opened, notice = _open(file, wait_s, check=True), ""
-    except _DAMAGE as error:
-        if not is_damage(error):
-            raise
-        notice = _restore(file)
-        opened = _open(file, wait_s)
-    damage_mark(file).unlink(missing_ok=True)
-    return opened, notice
 
 
 def _restore(file: Path) -> str:
@@ -198,6 +171,5 @@ def _copied_intact(backup: Path, new: Path) -> bool:
 
 
 def _free_name(file: Path) -> Path:
-    stamp = time.strftime("%Y-%m-%d")
-    names = (f"{file.stem}-damaged-{stamp}{suffix}{file.suffix}" for suffix in ("", *(f"-{n}" for n in range(2, 1000))))
-    return next(path for path in map(file.with_name, names) if not path.exists())
+    stamp = time.strftime("%Y-%m-%d-%H%M%S")
+    return file.with_name(f"{file.stem}-damaged-{stamp}{file.suffix}")

@@ -76,8 +76,7 @@ _SET_ASIDE = """
 """Discarded prompts, found in the prompt history; without a conversation where it was empty."""
 
 _INDEX = (
-    "CREATE VIRTUAL TABLE IF NOT EXISTS found "
-    "USING fts5(text, reasoning, content='messages', content_rowid='id', tokenize='trigram')"
+    "CREATE VIRTUAL TABLE found USING fts5(text, reasoning, content='messages', content_rowid='id', tokenize='trigram')"
 )
 _REMOVE_OLD = "INSERT INTO found(found, rowid, text, reasoning) VALUES ('delete', old.id, old.text, old.reasoning);"
 _ADD_NEW = "INSERT INTO found(rowid, text, reasoning) VALUES (new.id, new.text, new.reasoning);"
@@ -95,14 +94,24 @@ def prepare(db: sqlite3.Connection) -> None:
         StoreError: The file is from a newer Tandem or another program.
         sqlite3.Error: SQLite refuses; nothing was changed.
     """
-    if not _is_current(db):
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    if schema_version(db) < len(MIGRATIONS) or application != APPLICATION:
         with transaction(db):
-            _migrate(db)
+            for statements in MIGRATIONS[schema_version(db) :]:
+                for statement in statements:
+                    db.execute(statement)
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
+            db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     db.execute(_UNSENT)
     db.execute(_SET_ASIDE)
-    if not _has_index(db):
+    names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'found%'")}
+    if not names >= {"found", *_TRIGGERS}:
         with transaction(db):
-            _build_index(db)
+            drop_index(db)
+            db.execute(_INDEX)
+            db.execute("INSERT INTO found(found) VALUES ('rebuild')")
+            for name, definition in _TRIGGERS.items():
+                db.execute(f"CREATE TRIGGER {name} {definition}")
 
 
 def schema_version(db: sqlite3.Connection) -> int:
@@ -127,32 +136,3 @@ def drop_index(db: sqlite3.Connection) -> None:
     for name in _TRIGGERS:
         db.execute(f"DROP TRIGGER IF EXISTS {name}")
     db.execute("DROP TABLE IF EXISTS found")
-
-
-def _is_current(db: sqlite3.Connection) -> bool:
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    (application,) = db.execute("PRAGMA application_id").fetchone()
-    return (version, application) == (len(MIGRATIONS), APPLICATION)
-
-
-def _migrate(db: sqlite3.Connection) -> None:
-    version = schema_version(db)
-    db.execute(f"PRAGMA application_id = {APPLICATION}")
-    for statements in MIGRATIONS[version:]:
-        for statement in statements:
-            db.execute(statement)
-    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-
-
-def _has_index(db: sqlite3.Connection) -> bool:
-    names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'found%'")}
-    return names >= {"found", *_TRIGGERS}
-
-
-def _build_index(db: sqlite3.Connection) -> None:
-    for name in _TRIGGERS:
-        db.execute(f"DROP TRIGGER IF EXISTS {name}")
-    db.execute(_INDEX)
-    db.execute("INSERT INTO found(found) VALUES ('rebuild')")
-    for name, definition in _TRIGGERS.items():
-        db.execute(f"CREATE TRIGGER {name} {definition}")

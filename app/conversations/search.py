@@ -10,8 +10,7 @@ from typing import Any
 from app.conversations.database import Database
 from app.conversations.rows import to_text
 
-_MOST_TERMS = 16
-_LONGEST_TERM = 100
+_MOST_TERMS, _LONGEST_TERM = 16, 100
 _TRIGRAM = 3
 _WILDCARD = re.compile(r"[\\%_]")
 _ESCAPE = r"'\'"
@@ -22,12 +21,7 @@ _BEFORE = 24
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A piece of a message on one line.
-
-    Attributes:
-        text: The piece, with an ellipsis where it was cut.
-        marks: Start and end of every hit in it.
-    """
+    """A piece of a message on one line; `marks` are start and end of every hit in it."""
 
     text: str
     marks: tuple[tuple[int, int], ...]
@@ -38,9 +32,7 @@ class Hit:
     """A conversation with a message, or a title, that holds every term.
 
     Attributes:
-        conversation: Its id.
-        title: Its title.
-        message: The newest message with a hit; None where only the title has one.
+        message: The newest message with a hit; None if only the title has one.
         excerpt: Of that message, or the title.
         count: Messages with a hit.
     """

@@ -2,14 +2,13 @@
 
 A store belongs to the thread that opened it. Several processes may use one file: each sees what the others have
 committed. A committed write survives the end of the process; messages and ended answers also survive a power cut.
-Every method raises `StoreError` when the disk refuses: `continue_in_memory` then lets the chat go on without the disk,
-and `return_to_disk` writes the changes to the file.
+Every method raises `StoreError` when the disk refuses; nothing is written then.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +18,8 @@ from app.conversations.attached import question_of
 from app.conversations.database import ConversationGoneError, store_errors
 from app.conversations.duplicates import find_duplicates
 from app.conversations.journal import Journal, recover, with_pieces
-from app.conversations.memory_fallback import MemoryFallback
 from app.conversations.message import Role
-from app.conversations.opening import copy_to_memory, is_unused, open_file, open_memory
+from app.conversations.opening import is_unused, open_file, open_memory
 from app.conversations.rows import (
     NODE,
     SUMMARY,
@@ -32,7 +30,6 @@ from app.conversations.rows import (
     storable,
     to_document,
     to_node,
-    to_state,
     to_summary,
     to_text,
 )
@@ -53,12 +50,8 @@ from app.core.errors import StoreError
 
 UNDO_S = 24 * 3600.0
 """Seconds for which a deleted conversation can be restored."""
-UNTIL_SAVED = "Tandem saves them as soon as it can."
-"""Fix to show with messages that the disk refuses."""
 _MOST_SET_ASIDE = 100
 """Discarded prompts in the history."""
-_PURGED_AT_ONCE = 32
-"""Messages; removing one from the index takes as long as adding it, and the screen waits."""
 
 
 class Store:
@@ -69,12 +62,8 @@ class Store:
         notice: What the user should know about how it was opened; "" for nothing.
     """
 
-    def __init__(
-        self,
-        file: Path | None = None,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        # Before the file is opened here: unfinished answers in a file that no other Tandem uses were cut by a crash.
+    def __init__(self, file: Path | None = None, now: Callable[[], float] = time.time) -> None:
+        # Unfinished answers in a file that no other Tandem uses were cut by a crash.
         self._was_unused = file is None or is_unused(file)
         self.database, self.notice = (open_memory(), "") if file is None else open_file(file)
         self._rows = self.database.rows
@@ -82,10 +71,9 @@ class Store:
         self._writer = uuid4().hex
         """Tells this Tandem's unsent prompt from another one's."""
         self._journals: list[Journal] = []
-        self._fallback: MemoryFallback | None = None
         cut = self._rows("SELECT id FROM messages WHERE state = 'writing'") if self._was_unused else ()
         if cut:
-            # What cannot be marked now is marked at the next start.
+            # On a full disk, the next start marks them.
             with suppress(StoreError), self.database.write() as db:
                 recover(db, [number for (number,) in cut])
 
@@ -99,24 +87,11 @@ class Store:
         return cls(file, now)
 
     @classmethod
-    def open_anyway(cls, file: Path) -> Store:
-        """Open the file, or a store in memory with a notice why; `return_to_disk` then tries again."""
-        try:
-            return cls.open(file)
-        except StoreError as error:
-            store = cls.in_memory()
-            store.notice = f"{error.sentences} {UNTIL_SAVED}"
-            store._fallback = MemoryFallback(store.database, file)
-            return store
-
-    @classmethod
     def in_memory(cls, now: Callable[[], float] = time.time) -> Store:
         """Return an empty store that ends with the process."""
         store = cls(now=now)
         store.notice = "Conversations are kept in memory only, until Tandem ends."
         return store
-
-    # The file
 
     @property
     def file(self) -> Path | None:
@@ -128,71 +103,32 @@ class Store:
         """Return whether changes outlive this process."""
         return self.database.file is not None
 
-    def continue_in_memory(self) -> bool:
-        """Copy all conversations to memory and use them there until `return_to_disk`; every id stays valid.
-
-        Returns:
-            False for a damaged file, of which nothing was copied.
-        """
-        file = self.database.file
-        if file is None:
-            return True
-        is_whole = True
-        try:
-            copy = copy_to_memory(self.database)
-        except StoreError:
-            copy, is_whole = open_memory(), False
-        self.database.replace(copy)
-        self._fallback = MemoryFallback(self.database, file)
-        return is_whole
-
-    def return_to_disk(self) -> bool:
-        """Write the changes made in memory and use the file again; every id and journal stays valid.
-
-        Returns:
-            Whether the store is on the disk again; False if it already was.
-
-        Raises:
-            StoreError: The disk still refuses.
-        """
-        if self._fallback is None:
-            return False
-        self.notice = self._fallback.write_back()
-        self._fallback = None
-        return True
+    def retry(self) -> bool:
+        """Store ended answers that the disk has refused; return whether one was stored."""
+        stored = [journal.retry() for journal in self._journals]
+        return any(stored)
 
     def close(self) -> None:
-        """Write pending changes and close the file; unfinished answers count as cut. Idempotent.
+        """Write pending text, purge deleted conversations, and close the file; unfinished answers count as cut.
 
         Raises:
-            StoreError: The disk still refuses.
+            StoreError: The disk refuses.
         """
+        unfinished = [journal for journal in self._journals if not journal.ended]
+        self._journals.clear()
         try:
-            if self._journals and not self._end_journals() and self.on_disk:
-                self.continue_in_memory()
-                self._end_journals()
-            if self._fallback is not None and self._fallback.has_changes:
-                self._fallback.write_back()
+            for journal in unfinished:
+                journal.save()
+            if unfinished:
+                with self.database.write(durable=True) as db:
+                    recover(db, [journal.start.id for journal in unfinished])
+            # Here because removing messages from the index takes as long as adding them.
+            with suppress(StoreError), self.database.write() as db:
+                db.execute("DELETE FROM conversations WHERE deleted <= ?", (self._purge_time,))
         except StoreError as error:
             raise StoreError(f"{error.message} The latest messages are lost.", error.hint) from error
         finally:
-            self._fallback = None
-            self._journals.clear()
             self.database.close()
-
-    def _end_journals(self) -> bool:
-        """Mark the unfinished answers of this Tandem as cut; returns False if the disk refuses."""
-        unfinished = [journal for journal in self._journals if not journal.ended]
-        for journal in unfinished:
-            journal.flush()
-        if any(journal.has_pending for journal in unfinished):
-            return False
-        try:
-            with self.database.write(durable=True) as db:
-                recover(db, [journal.start.id for journal in unfinished])
-        except StoreError:
-            return False
-        return True
 
     # Conversations
 
@@ -219,15 +155,6 @@ class Store:
             nodes[node.id] = node if node.parent in nodes else replace(node, parent=None)
         tree = Tree(nodes, leaf if leaf in nodes else next(reversed(nodes), None))
         return Conversation(to_summary(summary), tree, to_document(settings), to_text(draft))
-
-    def standing(self, conversation: int) -> Mapping[int, State]:
-        """Return the state of every message of a conversation; cheaper than `load`."""
-        rows = self._rows("SELECT id, state FROM messages WHERE conversation = ?", (conversation,))
-        return {message: to_state(state) for message, state in rows}
-
-    def lists(self, conversation: int) -> bool:
-        """Return whether a conversation exists and is not deleted."""
-        return bool(self._rows("SELECT 1 FROM conversations WHERE id = ? AND deleted IS NULL", (conversation,)))
 
     def create(self, settings: Document | None = None) -> int:
         """Create an empty conversation; returns its id."""
@@ -266,21 +193,6 @@ class Store:
         rows = self._rows("SELECT id FROM conversations WHERE deleted > ? ORDER BY deleted, id", (self._purge_time,))
         return tuple(number for (number,) in rows)
 
-    def tidy(self) -> bool:
-        """Remove a few messages of conversations that were deleted a day ago; returns whether there are more."""
-        old, before = "SELECT id FROM conversations WHERE deleted <= ?", (self._purge_time,)
-        if not self._rows(f"{old} LIMIT 1", before):
-            return False
-        some = f"SELECT id FROM messages WHERE conversation IN ({old}) LIMIT {_PURGED_AT_ONCE}"
-        with self.database.write() as db:
-            db.execute(f"DELETE FROM messages WHERE id IN ({some})", before)
-            db.execute(
-                "DELETE FROM conversations WHERE deleted <= ? "
-                "AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation = conversations.id)",
-                before,
-            )
-        return bool(self._rows(f"{old} LIMIT 1", before))
-
     @property
     def _purge_time(self) -> float:
         return self._now() - UNDO_S
@@ -291,13 +203,7 @@ class Store:
     # Unsent text
 
     def set_draft(self, conversation: int, text: str, *, bring_back: bool = False) -> None:
-        """Store the unsent prompt of a conversation.
-
-        Args:
-            conversation: Id of the conversation.
-            text: The prompt.
-            bring_back: Whether to restore a conversation that another Tandem has deleted.
-        """
+        """Store the unsent prompt of a conversation; `bring_back` restores one that another Tandem has deleted."""
         self._change(conversation, "draft = ?" + ", deleted = NULL" * bring_back, storable(text))
 
     def keep_unsent(self, text: str) -> None:
@@ -332,9 +238,7 @@ class Store:
     def set_aside(self, text: str, conversation: int | None = None) -> None:
         """Store a discarded prompt for the history, and forget the oldest ones.
 
-        Args:
-            text: The prompt.
-            conversation: Where it was typed; None for an empty conversation.
+        It is deleted with its conversation; None stands for an empty one.
         """
         with self.database.write() as db:
             db.execute(
@@ -406,13 +310,9 @@ class Store:
         *,
         models: Document | None = None,
     ) -> Journal:
-        """Begin an answer to a message; it is the active leaf from here on.
+        """Begin an answer to a message; it becomes the active leaf.
 
-        Args:
-            conversation: Id of the conversation.
-            parent: Id of the message.
-            clock: Seconds, monotonic.
-            models: Names of the models by role, also kept with an answer that a crash cuts.
+        The names of the models by role are stored at once, for an answer that a crash cuts.
         """
         models = models or {}
         leaf = self._rows("SELECT leaf FROM conversations WHERE id = ?", (conversation,))

@@ -42,32 +42,13 @@ class TextFile:
 
 
 def text_size(path: Path, name: str) -> int:
-    """Return the bytes of a regular file, without opening it.
-
-    Args:
-        path: The file.
-        name: Its name in error messages.
-
-    Raises:
-        MissingFile: There is no such file.
-        FolderNamed: It is a folder.
-        AppError: It is a device or a pipe.
-    """
+    """Return the bytes of a regular file, called `name` in errors, without opening it. Raises AppError."""
     with file_errors(name):
         return regular_file.status(path).st_size
 
 
 def read_text(path: Path, name: str, most_bytes: int = MAX_BYTES) -> TextFile:
-    """Return the text of a file.
-
-    Args:
-        path: The file.
-        name: Its name in error messages.
-        most_bytes: Largest size.
-
-    Raises:
-        AppError: It is absent, not a regular file, too large, or not text, or cannot be read.
-    """
+    """Return the text of a file, called `name` in errors. Raises AppError."""
     # Before it is opened: opening a device may have an effect.
     text_size(path, name)
     with file_errors(name):

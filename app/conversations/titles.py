@@ -9,8 +9,6 @@ from app.core.printable import printable
 
 MAX_COLUMNS = 100
 """Of a title in a list."""
-WHOLE = 200
-"""Columns of a title in a file."""
 _LONGEST_PROMPT = 4000
 """Characters that a title is made from."""
 _LONGEST = 200

@@ -50,12 +50,8 @@ class Node:
     """One message of the tree.
 
     Attributes:
-        id: Id of the message; greater than its parent's.
+        id: Greater than the parent's.
         parent: Id of the message it replies to; None for the first one.
-        role: Its author.
-        text: The text without reasoning.
-        reasoning: The model's reasoning.
-        state: Whether it is complete.
         created: Seconds since 1970.
         ending: Why an answer is incomplete, or why a prompt has none, if known.
         model: Name of the target model that wrote an answer; "" if unknown.
@@ -119,7 +115,6 @@ class Tree:
         return self.nodes[parent] if parent is not None else None
 
     def has_replies(self, node_id: int) -> bool:
-        """Return whether a message has replies."""
         return node_id in self._children
 
     def replies(self, node_id: int) -> tuple[Node, ...]:
@@ -170,12 +165,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A prompt of the history.
-
-    Attributes:
-        text: The message, or the discarded text as typed.
-        said: Whether it was sent, not discarded.
-    """
+    """A prompt of the history; `said` if it was sent, not discarded."""
 
     text: str
     said: bool = True
@@ -186,10 +176,9 @@ class Summary:
     """One line in the list of conversations.
 
     Attributes:
-        id: Id of the conversation; 0 outside a store.
+        id: 0 outside a store.
         title: One line; "" without messages.
         named: Whether the user chose the title.
-        pinned: Whether it is at the top of the list.
         created: Seconds since 1970.
         updated: Time of the last message.
     """
@@ -204,14 +193,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation without the numbers of its answers.
-
-    Attributes:
-        summary: Its line in the list.
-        tree: Its messages.
-        settings: System prompt, sampling, pair; unchecked.
-        draft: The unsent prompt.
-    """
+    """A conversation without the numbers of its answers; `settings` are unchecked, `draft` is the unsent prompt."""
 
     summary: Summary
     tree: Tree = field(default_factory=Tree)
@@ -221,12 +203,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A conversation with the numbers of its answers, for files.
-
-    Attributes:
-        conversation: The conversation.
-        stats: Numbers by message id.
-    """
+    """A conversation with the numbers of its answers by message id, for files."""
 
     conversation: Conversation
     stats: Mapping[int, Document] = field(default_factory=dict)

@@ -9,15 +9,15 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from app.core import regular_file
 
-_PATIENCE_S, _LOOK_S = 0.5, 0.01
-"""Reading such a file takes milliseconds."""
-_LARGE_PATIENCE_S = 10.0
+_RETRY_S, _PAUSE_S = 0.5, 0.01
+"""Windows refuses to replace a file while any program reads it, which takes milliseconds."""
+_LARGE_RETRY_S = 10.0
 """Virus scanners hold large files longer."""
 _INVALID_ON_WINDOWS = re.compile(
     r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?"
@@ -47,27 +47,32 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
     exists = os.path.lexists(path)
     if exists:
         regular_file.status(path)
-    with _beside(path, data, durable=durable) as new:
+    with _temporary(path, data, durable=durable) as new:
         if exists:
             shutil.copymode(path, new)
-        _take_the_place(new, path, _PATIENCE_S)
+        _replace(new, path, _RETRY_S)
 
 
-@contextmanager
-def _beside(path: Path, data: bytes, *, durable: bool = True) -> Iterator[Path]:
-    """Yield a temporary file with the data in the same folder; the block moves it away."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-", suffix=".partial")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        yield Path(name)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
+def create(path: Path, data: bytes) -> None:
+    """Write a new file atomically, never over an existing one.
+
+    Raises:
+        FileExistsError: Something of that name exists.
+        OSError: It cannot be written; nothing is left behind.
+        ValueError: The name is invalid.
+    """
+    _check_name(path)
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    with _temporary(path, data) as new:
+        try:
+            path.hardlink_to(new)
+        except FileExistsError:
+            raise
+        except OSError:
+            # Not every file system has hard links.
+            path.touch(mode=0o600, exist_ok=False)
+            _replace(new, path, _RETRY_S)
 
 
 def move_large(new: Path, path: Path) -> None:
@@ -76,62 +81,35 @@ def move_large(new: Path, path: Path) -> None:
     Raises:
         OSError: The disk refuses, or on Windows another program holds one of them for long.
     """
-    _take_the_place(new, path, _LARGE_PATIENCE_S)
+    _replace(new, path, _LARGE_RETRY_S)
 
 
-def _take_the_place(new: Path, path: Path, patience_s: float) -> None:
-    """Rename a file over another."""
-    _patiently(lambda: new.replace(path), patience_s)
+@contextmanager
+def _temporary(path: Path, data: bytes, *, durable: bool = True) -> Iterator[Path]:
+    """Yield a temporary file with the data in the same folder; remove it unless the block renames it."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-", suffix=".partial")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        yield Path(name)
+    finally:
+        with suppress(OSError):
+            Path(name).unlink()
 
 
-def _patiently(change: Callable[[], object], patience_s: float) -> None:
-    """Retry a change; Windows refuses it while any program has the file open."""
-    until = time.monotonic() + patience_s
+def _replace(new: Path, path: Path, retry_s: float) -> None:
+    end = time.monotonic() + retry_s
     while True:
         try:
-            change()
+            new.replace(path)
             return
         except PermissionError:
-            if sys.platform != "win32" or time.monotonic() > until:
+            if sys.platform != "win32" or time.monotonic() > end:
                 raise
-        time.sleep(_LOOK_S)
-
-
-def create(path: Path, data: bytes) -> None:
-    """Write a new file atomically, never over an existing one.
-
-    Raises:
-        FileExistsError: There is something of that name already.
-        OSError: The disk refuses; nothing is left behind.
-        ValueError: The name cannot be that of a file.
-    """
-    _check_name(path)
-    if os.path.lexists(path):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-    with _beside(path, data) as new:
-        _take_a_free_place(new, path)
-
-
-def _take_a_free_place(new: Path, path: Path) -> None:
-    """Rename a file, never over another; of two programs only one gets the name."""
-    try:
-        # Whole from the first moment, also where the process ends in the next one.
-        path.hardlink_to(new)
-    except FileExistsError:
-        raise
-    except OSError:
-        # Not every disk has such links.
-        path.touch(mode=0o600, exist_ok=False)
-        try:
-            _take_the_place(new, path, _PATIENCE_S)
-        except BaseException:
-            with suppress(OSError):
-                path.unlink()
-            raise
-    else:
-        # The file is there; of a name too many nothing depends.
-        with suppress(OSError):
-            _patiently(new.unlink, _PATIENCE_S)
+        time.sleep(_PAUSE_S)
 
 
 def _check_name(path: Path) -> None:

@@ -15,8 +15,9 @@ from app.core.printable import printable
 from app.core.program import limited_run
 
 _LONGEST = 300
+_SIGKILL = 9
 _FOLDERS = re.compile(r"^\S*[/\\](?=[^/\\\s]+:\d+: )")
-"""Where the library was built, in front of the name of a source file."""
+"""Folder in which the library was built, in front of a source file."""
 _WINDOWS_CRASHES = {
     0xC0000005: "a memory access violation",
     0xC000001D: "an instruction that this processor does not have",
@@ -29,16 +30,12 @@ _WINDOWS_CRASHES = {
 
 
 def python_command(*what: str) -> tuple[str, ...]:
-    """A command for a fresh Python in `python_environment`.
-
-    Args:
-        *what: "-m" and a module of this program, or "-c" and code.
-    """
+    """Return a command for a fresh Python: "-m" and a module of this program, or "-c" and code."""
     return (sys.executable, "-P", *what)
 
 
 def python_environment() -> dict[str, str]:
-    """The environment in which it finds this very package, whatever the folder that the user works in holds."""
+    """Return an environment in which the child imports this package, whatever the working folder holds."""
     root = str(Path(__file__).resolve().parents[2])
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
     return {**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
@@ -50,7 +47,7 @@ def ask_python(
     """Run code in a fresh Python and return its output and exit code.
 
     Args:
-        code: Of this program.
+        code: Code that may import this program.
         seconds: Time limit.
         question: Standard input.
         cancelled: Polled while it runs.
@@ -65,11 +62,11 @@ def ask_python(
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The end of a process that was not asked to end.
+    """The unexpected end of a process.
 
     Attributes:
-        code: As `subprocess` has it: negative for a signal, and Windows' own numbers there.
-        last_words: What the native library said before; "" if nothing.
+        code: As in `subprocess`: negative for a signal, or a status of Windows.
+        last_words: Last message of the native library; "" without one.
     """
 
     code: int
@@ -77,12 +74,12 @@ class Ending:
 
     @property
     def was_killed(self) -> bool:
-        """It was killed, as by a system that runs out of memory."""
-        return self.code == -_signal("SIGKILL")
+        """It was killed, as by a system out of memory."""
+        return self.code == -_SIGKILL
 
     @property
     def how(self) -> str:
-        """Such as "by signal ABRT", with what the library said."""
+        """Such as "by signal ABRT", with the last message."""
         words = _FOLDERS.sub("", " ".join(printable(self.last_words).split()))[:_LONGEST].rstrip(". ")
         return f"{_how(self.code)}{f': {words}' if words else ''}"
 
@@ -99,7 +96,3 @@ def _how(code: int) -> str:
         except ValueError:
             return f"by signal {-code}"
     return f"by {_WINDOWS_CRASHES[code]}" if code in _WINDOWS_CRASHES else f"with code {code}"
-
-
-def _signal(name: str) -> int:
-    return int(getattr(signal, name, 0)) or 1 << 16

@@ -16,26 +16,26 @@ def exclusive(
     """Hold the lock of a file; its folder is created if needed.
 
     Args:
-        file: The lock is a file of the same name beside it.
-        failure: What is raised.
-        timeout_s: Longest wait for another program; a negative one has no end.
+        file: The lock is a file with the suffix .lock beside it.
+        failure: Error to raise.
+        timeout_s: Longest wait for another program; negative for no limit.
         waits: Called before a wait.
 
     Raises:
-        AppError: `failure`, where another program holds the file for longer, or where it cannot be written.
+        AppError: `failure`, if another program holds the lock for longer, or the file cannot be written.
     """
-    # Every command reads such files, and few write one.
+    # Few commands write.
     from filelock import FileLock, Timeout
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(file.with_suffix(".lock"))
         try:
-            held = lock.acquire(timeout=0)
+            acquired = lock.acquire(timeout=0)
         except Timeout:
             waits()
-            held = lock.acquire(timeout=timeout_s)
-        with held:
+            acquired = lock.acquire(timeout=timeout_s)
+        with acquired:
             yield
     except Timeout:
         raise failure(f"{file} is locked by another program.", "Wait until it is done.") from None

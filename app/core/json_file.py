@@ -13,27 +13,23 @@ from app.core import atomic, regular_file
 T = TypeVar("T")
 log = logging.getLogger("tandem.json_file")
 log.addHandler(logging.NullHandler())
-UNUSABLE = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
-"""Errors of reading such a file and building a value from it."""
+_UNUSABLE = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
 
 
 def read(path: Path, form: int, made: Callable[[Any], T]) -> T | None:
-    """Read a file; return None if it cannot be used.
+    """Read a file; return None if it is missing, broken or of another format.
 
     Args:
-        path: Written by `write`, an object with its "format"; it may be missing, or anybody's.
-        form: The format that is known.
-        made: Makes the value of the object; what `UNUSABLE` names may go wrong in it.
-
-    Returns:
-        None if there is no file of that format that can be used.
+        path: Written by `write`: an object with a "format".
+        form: The expected format.
+        made: Converts the object; its errors discard the file.
     """
     try:
         raw = json.loads(regular_file.read_text(path))
         return made(raw) if raw["format"] == form else None
     except FileNotFoundError:
         return None
-    except UNUSABLE as error:
+    except _UNUSABLE as error:
         log.warning("%s is discarded: %s", path, error)
         return None
 

@@ -12,56 +12,52 @@ _DIRS = PlatformDirs("tandem", appauthor=False)
 
 
 def config_dir() -> Path:
-    """The user's own settings and catalogue."""
+    """Return the folder of the user's settings and catalog."""
     return _folder("user_config_dir")
 
 
 def settings_file() -> Path:
-    """The settings of all conversations."""
+    """Return the file with the settings of all conversations."""
     return config_dir() / "settings.toml"
 
 
 def cache_dir() -> Path:
-    """Files that can be made again, such as the demo's draft model."""
+    """Return the folder of files that can be made again, such as the demo's draft model."""
     return _folder("user_cache_dir")
 
 
 def memory_dir() -> Path:
-    """Measurements of automatic drafting, one file per pair."""
+    """Return the folder with measurements of automatic drafting, one file per pair."""
     return _folder("user_data_dir") / "drafting"
 
 
 def benchmarks_dir() -> Path:
-    """Results of benchmarks and comparisons, a file per pair and suite."""
+    """Return the folder with results of benchmarks, one file per pair and suite."""
     return _folder("user_data_dir") / "benchmarks"
 
 
 def pairs_file() -> Path:
-    """The pairs that were set up, written by the program; the user's own catalogue is in `config_dir`."""
+    """Return the file with the pairs that were set up."""
     return _folder("user_data_dir") / "pairs.toml"
 
 
 def conversations_file() -> Path:
-    """Every conversation, in one SQLite database."""
+    """Return the SQLite database of all conversations."""
     return _folder("user_data_dir") / "conversations.db"
 
 
 def log_file() -> Path:
-    """Return where the full-screen program writes what would spoil the screen."""
+    """Return the log of the full-screen program."""
     return _folder("user_log_dir") / "tandem.log"
 
 
 def copied_file() -> Path:
-    """The last copied text, where the clipboard cannot be reached."""
+    """Return the file for copied text where there is no clipboard."""
     return _folder("user_data_dir") / "copied.txt"
 
 
 def _folder(kind: str) -> Path:
-    """A folder by platformdirs' name of its kind.
-
-    Raises:
-        AppError: The user has no home folder, as in some containers.
-    """
+    """Return a folder by its name in platformdirs; raise AppError for a user without a home folder."""
     try:
         return Path(getattr(_DIRS, kind))
     except RuntimeError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -18,19 +17,22 @@ class PipeOrDeviceError(OSError):
     """A pipe or a device in place of a file."""
 
 
+# The methods of Path raise where access is denied; those of os.path do not.
+
+
 def is_file(path: Path) -> bool:
-    """Return whether a file exists; False also for invalid names and missing disks."""
-    return _seen(path.is_file)
+    """Return whether a file exists; False on any error."""
+    return os.path.isfile(path)  # noqa: PTH113
 
 
 def is_folder(path: Path) -> bool:
     """Return whether a folder exists; False on any error."""
-    return _seen(path.is_dir)
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 def exists(path: Path) -> bool:
     """Return whether the path exists; False on any error."""
-    return _seen(path.exists)
+    return os.path.exists(path)  # noqa: PTH110
 
 
 def is_gone(path: Path, *, follow_links: bool = True) -> bool:
@@ -38,7 +40,7 @@ def is_gone(path: Path, *, follow_links: bool = True) -> bool:
 
     Args:
         path: Of a file or a folder.
-        follow_links: Whether a link that leads nowhere is nothing.
+        follow_links: A link that leads nowhere counts as gone.
     """
     try:
         path.stat(follow_symlinks=follow_links)
@@ -47,24 +49,6 @@ def is_gone(path: Path, *, follow_links: bool = True) -> bool:
     except (OSError, ValueError):
         pass
     return False
-
-
-def is_closed(path: Path) -> bool:
-    """Return whether access to the path is denied."""
-    try:
-        path.stat()
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        pass
-    return False
-
-
-def _seen(look: Callable[[], bool]) -> bool:
-    try:
-        return look()
-    except (OSError, ValueError):
-        return False
 
 
 def resolved(path: Path) -> Path:
@@ -79,9 +63,7 @@ def status(path: Path) -> os.stat_result:
     """Return the status of a regular file without opening it.
 
     Raises:
-        IsADirectoryError: It is a folder. What that says is the middle of a sentence, as in `PipeOrDeviceError`.
-        PipeOrDeviceError: It is no regular file either.
-        OSError: There is none.
+        OSError: There is none; a `PipeOrDeviceError` or IsADirectoryError for anything else of that name.
     """
     found = path.stat()
     _check(found, path)
@@ -92,11 +74,7 @@ def _check(found: os.stat_result, path: Path) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, "it is no regular file but a folder", str(path))
     if not stat.S_ISREG(found.st_mode):
-        raise _not_regular(path)
-
-
-def _not_regular(path: Path) -> PipeOrDeviceError:
-    return PipeOrDeviceError(errno.EINVAL, "it is no regular file but a pipe or a device", str(path))
+        raise PipeOrDeviceError(errno.EINVAL, "it is no regular file but a pipe or a device", str(path))
 
 
 def read_bytes(path: Path, most: int = -1) -> bytes:
@@ -108,7 +86,7 @@ def read_bytes(path: Path, most: int = -1) -> bytes:
     try:
         descriptor = os.open(path, os.O_RDONLY | AT_ONCE)
     except PermissionError:
-        # So Windows says that it is a folder.
+        # Windows says so of a folder.
         status(path)
         raise
     try:
@@ -117,18 +95,15 @@ def read_bytes(path: Path, most: int = -1) -> bytes:
         os.close(descriptor)
         raise
     with os.fdopen(descriptor, "rb") as file:
-        data: bytes | None = file.read(most)
-    if data is None:
-        # The kernel's own log says that it is a file, and lets its readers wait.
-        raise _not_regular(path)
-    return data
+        # None for a file of /proc that would wait.
+        return file.read(most) or b""
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
     """Read a text file with normalized line ends.
 
     Raises:
-        OSError: As `read_bytes` does; also for one that is longer than any of Tandem's.
+        OSError: As `read_bytes` does; also for a file above `MAX_BYTES`.
         UnicodeDecodeError: It is no text in this encoding.
     """
     data = read_bytes(path, MAX_BYTES + 1)

@@ -61,7 +61,7 @@ class TokenCache:
 
     @property
     def tokens(self) -> Sequence[int]:
-        """The evaluated tokens, first position first."""
+        """Return the evaluated tokens, first position first."""
         return self._tokens
 
     @property
@@ -74,7 +74,7 @@ class TokenCache:
 
     @property
     def n_rollback(self) -> int:
-        """The longest draft that can be rejected; see `TokenModel.n_rollback`."""
+        """Return the longest draft that can be rejected; see `TokenModel.n_rollback`."""
         return self._model.n_rollback
 
     @property
@@ -82,7 +82,7 @@ class TokenCache:
         return self._model.native_ns
 
     def logits(self, row: int) -> Logits:
-        """The logits of one output row of the last evaluation."""
+        """Return the logits of one output row of the last evaluation."""
         return self._model.logits(row)
 
     def reuse(self, prompt: Sequence[int]) -> int:

@@ -26,7 +26,7 @@ class FixedDrafting:
     Args:
         drafter: The draft model.
         params: The three numbers.
-        costs: What batches cost here, to tell what drafting gains. None where no one measured.
+        costs: Step costs, for the speedup; None without a calibration.
         clock: Monotonic nanoseconds.
     """
 
@@ -61,7 +61,7 @@ class FixedDrafting:
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         limit = min(limit, self.params.n_max)
-        # At the end of the context none may be long enough; the draft model is not asked for what would be dropped.
+        # At the end of the context no draft may be long enough.
         self._drafting = limit >= max(1, self.params.n_min) and not self._has_failed
         if not self._drafting:
             return NO_DRAFT
@@ -72,7 +72,6 @@ class FixedDrafting:
         self._drafting, self._has_failed = False, True
 
     def _judge(self, depth: int, probability: float) -> Verdict:
-        """Asked before a token is taken, so that an unlikely first one is not drafted either."""
         return Verdict.TAKE if probability >= self.params.p_min else Verdict.DROP
 
     def observe(self, result: StepResult) -> None:
@@ -95,7 +94,13 @@ class FixedDrafting:
         single_ns = batch_ns if rows == 1 else None
         n_tokens = len(result.tokens)
         self._speed.observe(
-            n_tokens, took, slower * predicted_ns, predicted_ns, drafted=self._drafting, single_ns=single_ns
+            n_tokens,
+            took,
+            slower * predicted_ns,
+            predicted_ns,
+            drafted=self._drafting,
+            single_ns=single_ns,
+            stretch=result.stretch,
         )
 
     @property

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from app.core.errors import AppError, ContextOverflowError, Interrupted
 from app.engine.cache import TokenCache
-from app.engine.inspection import inspect_step
 from app.engine.interfaces import UNCONTROLLED, AnswerStart, Clock, Controls, IsEnd, Sampler, Strategy
 from app.engine.no_draft import NoDrafting
+from app.engine.probability import probability_of
 from app.engine.stats import GenerationStats
 from app.engine.types import (
     NO_DRAFT,
@@ -22,6 +22,7 @@ from app.engine.types import (
     DraftLost,
     FinishReason,
     GenerationEvent,
+    Inspection,
     Origin,
     PromptProgress,
     Step,
@@ -121,7 +122,7 @@ class Generator:
         yield replace(first, stats=stats.snapshot())
 
     def _begin_strategy(self, strategy: Strategy, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Let the draft model read the prompt, after the first token. Its time is counted apart from the answer's."""
+        """Let the draft model read the prompt, after the first token; that time is counted apart."""
         self._strategy, self._waiting = strategy, None
         started = self._clock()
         most_tokens = self._target.n_ctx - len(sequence) + 1
@@ -177,7 +178,10 @@ class Generator:
             step_ns, step_started = ended - step_started, ended
             worked = self._work_clock()
             work_ns, work_started = worked - work_started, worked
-            self._strategy.observe(StepResult(n_past, draft, step.tokens, step.n_accepted, work_ns, draft_work_ns))
+            stretch = step_ns / max(work_ns, 1)
+            self._strategy.observe(
+                StepResult(n_past, draft, step.tokens, step.n_accepted, work_ns, draft_work_ns, stretch)
+            )
             stats.observe_step(len(draft), step.n_accepted, draft.n_model)
             stats.draft_ns += draft_ns
             stats.predicted_ns = self._clock() - started
@@ -219,8 +223,13 @@ class Generator:
     def _inspect(self, step: Step) -> tuple[Step, int]:
         """Add the target's probabilities; also return the nanoseconds that took, which are not the step's."""
         started = self._clock()
-        step = replace(step, inspection=inspect_step(self._target, step))
-        return step, self._clock() - started
+        target, draft, at = self._target, step.draft, step.n_accepted
+        mismatch = at < len(draft) and at < len(step.tokens)
+        inspection = Inspection(
+            chosen=tuple(probability_of(target.logits(row), token) for row, token in enumerate(step.tokens)),
+            declined=probability_of(target.logits(at), draft.tokens[at]) if mismatch else None,
+        )
+        return replace(step, inspection=inspection), self._clock() - started
 
     def _observer(self, request: Request) -> Observe:
         def observe(token: int, origin: Origin) -> FinishReason | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 FEWEST_READ = 16
-"""Prompt tokens of which a rate tells how fast prompts are read; fewer take about as long as one."""
+"""Fewest prompt tokens that give a rate; fewer take about as long as one."""
 
 
 def _rate(count: int, nanoseconds: int) -> float | None:
@@ -19,10 +19,8 @@ def _rate(count: int, nanoseconds: int) -> float | None:
 class GenerationStats:
     """Counters of one answer.
 
-    Prompt time is both models' prompt processing, up to the first token's logits for the target and up to the
-    first draft for the draft model; generation time is everything after the first token, apart from the draft's
-    prompt processing. llama-server counts the same way, so rates under the same names can be compared. A rate is None
-    where there was nothing to measure it by, such as that of an answer of one token, which the prompt gave.
+    Prompt time is both models' prompt processing; generation time is everything after the first token, apart from the
+    draft's prompt processing. llama-server counts the same way. A rate is None if there was nothing to measure.
     """
 
     cache_n: int = 0
@@ -73,46 +71,43 @@ class GenerationStats:
 
     @property
     def prompt_per_second(self) -> float | None:
-        """Prompt tokens that the target evaluated over both models' prompt time, as llama-server counts it."""
+        """Return prompt tokens of the target over both models' prompt time, as llama-server counts it."""
         return _rate(self.prompt_n, self.prompt_ns + self.draft_prompt_ns)
 
     @property
     def reading_per_second(self) -> float | None:
-        """Prompt tokens per second of the target alone; None where it read too few to tell.
+        """Return prompt tokens per second of the target alone; None if it read too few.
 
-        What its cache held already the draft model may have yet to read: the two do not read the same tokens.
+        The draft model may have to read tokens that the target had cached.
         """
         return _rate(self.prompt_n, self.prompt_ns) if self.prompt_n >= FEWEST_READ else None
 
     @property
     def answer_ns(self) -> int:
-        """Time of all tokens after the first, the draft model's reading of the prompt included."""
+        """Return the time of all tokens after the first, including the draft's reading of the prompt."""
         return self.predicted_ns + self.draft_prompt_ns
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Tokens per second after the first one, by that time; what drafting gains is told by it."""
+        """Return tokens per second after the first one, including the draft's reading; speedups are based on it."""
         return _rate(self.predicted_n - 1, self.answer_ns)
 
     @property
     def predicted_per_second(self) -> float | None:
-        """Tokens per second after the first one, which the prompt gave, as llama-server counts it."""
+        """Return tokens per second after the first one, as llama-server counts it."""
         return _rate(self.predicted_n - 1, self.predicted_ns)
 
     @property
     def acceptance_rate(self) -> float | None:
-        """Accepted drafted tokens over drafted ones; None before anything was drafted."""
+        """Return accepted over drafted tokens; None before anything was drafted."""
         return self.draft_n_accepted / self.draft_n if self.draft_n else None
 
     @property
     def mean_accepted_length(self) -> float | None:
-        """Tokens per step, the target's own included; None before the first step.
-
-        The first token of an answer comes from the prompt, not from a step.
-        """
+        """Return tokens per step, including the target's own; None before the first step."""
         return (self.predicted_n - 1) / self.verify_steps if self.verify_steps else None
 
     @property
     def overhead_ns(self) -> int:
-        """Generation time outside native calls."""
+        """Return the generation time outside native calls."""
         return max(0, self.predicted_ns - self.native_ns)

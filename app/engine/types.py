@@ -1,4 +1,4 @@
-"""The values that the engine takes and gives. Token ids are plain ints throughout."""
+"""Values of the engine. Token ids are plain ints."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from app.core.errors import UsageError
 from app.engine.stats import GenerationStats
 
 MAX_DRAFT = 64
-"""Longest draft of one round; every verify batch is prepared for it."""
+"""Longest draft of a step, in tokens; each verify batch has room for it."""
 MIN_MATCH = 2
-"""Tokens that must agree before an n-gram drafting says anything; one agrees by chance all the time."""
+"""Shortest n-gram match, in tokens; a single token matches by chance."""
 
 
 class Origin(Enum):
@@ -48,10 +48,9 @@ class DraftParams:
     """Fixed drafting parameters, in llama.cpp's terms.
 
     Attributes:
-        n_max: Most tokens drafted in one round; 0 drafts nothing.
-        n_min: A draft shorter than this is not submitted.
-        p_min: A candidate less probable than this is not drafted. What the probability is taken over
-            is defined in `app.engine.probability`.
+        n_max: Most tokens drafted in one step; 0 drafts nothing.
+        n_min: Shortest draft that is submitted.
+        p_min: Lowest probability of a drafted token, as in `app.engine.probability`.
     """
 
     n_max: int = 7
@@ -223,7 +222,7 @@ class Draft:
 
     @property
     def by_model(self) -> tuple[float | None, ...]:
-        """The draft model's probability of each token; None for n-gram tokens."""
+        """Return the draft model's probability of each token; None for n-gram tokens."""
         known = self.confidences or self.probabilities
         return tuple(p if n < self.n_model else None for n, p in enumerate(known))
 
@@ -242,6 +241,7 @@ class StepResult:
         n_accepted: Accepted tokens of the draft.
         total_ns: Nanoseconds since the end of the step before, by the work clock.
         draft_ns: The part of them spent on proposing.
+        stretch: Wall time over time by the work clock; above 1 while other programs compete.
     """
 
     n_past: int
@@ -250,6 +250,7 @@ class StepResult:
     n_accepted: int
     total_ns: int
     draft_ns: int
+    stretch: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

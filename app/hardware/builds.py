@@ -1,4 +1,4 @@
-"""The build of llama-cpp-python that a machine needs, why, and the command that installs it.
+"""The build of llama-cpp-python that a machine needs, and the command that installs it.
 
 Data: builds.toml.
 """
@@ -10,179 +10,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from app.hardware.devices import BuildInfo, Device
 from app.hardware.gpus import Gpu, version_key
 from app.hardware.machine import Machine
 
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A backend, ready-made as `wheel` or, without one, built here.
-
-    Attributes:
-        backend: As builds.toml names it.
-        wheel: Its entry there.
-        notes: What must be there before, as sentences.
-    """
-
-    backend: str
-    wheel: dict[str, Any] | None = None
-    notes: tuple[str, ...] = ()
-
-
-@cache
-def known_builds() -> dict[str, Any]:
-    """Read builds.toml: wheels, backends, and how to build them."""
-    return tomllib.loads(Path(__file__).with_name("builds.toml").read_text(encoding="utf-8"))
-
-
-def choices_for(gpu: Gpu, machine: Machine, python: str) -> list[Choice]:
-    """Return the builds that would use this GPU, best first."""
-    match gpu.vendor:
-        case "nvidia":
-            return _for_nvidia(gpu, machine, python)
-        case "amd":
-            return _for_amd(gpu, machine, python)
-        case "intel" if machine.system != "darwin" and gpu.driver:
-            return _vulkan(machine, python)
-        case "apple" if machine.arch == "arm64":
-            ready = ready_made("metal", machine, python)
-            return [*([Choice("metal", ready)] if ready else []), Choice("metal")]
-    return []
-
-
-def driver_cuda(gpu: Gpu) -> str:
-    """The newest CUDA version that a card's driver takes; empty if it cannot be told."""
-    if gpu.api:
-        return gpu.api
-    branch = version_key(gpu.driver)[:1]
-    known: dict[str, str] = known_builds()["cuda_of_driver"]
-    fitting = [cuda for least, cuda in known.items() if branch and int(least) <= branch[0]]
-    return fitting[-1] if fitting else ""
-
-
-def _for_nvidia(gpu: Gpu, machine: Machine, python: str) -> list[Choice]:
-    driver = driver_cuda(gpu)
-    if gpu.driver == "tegra":
-        return [Choice("cuda")]
-    if not driver or machine.system == "darwin":
-        return []
-    installed = {key[0] for part in gpu.toolkit.split(",") if (key := version_key(part))}
-    ready = _cuda_wheel(gpu, driver, installed, machine, python)
-    cuda = [*([Choice("cuda", ready)] if ready else []), Choice("cuda")]
-    if ready is not None and version_key(ready["version"])[0] not in installed:
-        major = version_key(ready["version"])[0]
-        note = f"It needs the libraries of the CUDA {major} toolkit. Install that first."
-        if machine.wsl:
-            note += " In WSL, install the toolkit without a driver: Windows provides it."
-        cuda[0] = Choice("cuda", ready, (note,))
-        if machine.vulkan and not machine.wsl:
-            # Vulkan comes with the driver: it works at once.
-            return [_vulkan(machine, python)[0], *cuda]
-    return cuda
-
-
-def _cuda_wheel(gpu: Gpu, driver: str, installed: set[int], machine: Machine, python: str) -> dict[str, Any] | None:
-    """The newest that the driver takes, of the installed toolkit's generation if there is one.
-
-    A driver runs what was built with any release of its own generation (NVIDIA calls it minor version
-    compatibility), so an old driver gets the oldest wheel of its generation rather than none.
-    """
-    wheels = [w for w in known_builds()["wheels"] if w["backend"] == "cuda" and _runs(w, machine, python)]
-    wheels = [w for w in wheels if _has_compute(w, gpu.target)]
-    newest = version_key(driver)
-    fitting = [w for w in wheels if version_key(w["version"]) <= newest]
-    fitting = fitting[::-1] + [w for w in wheels if w not in fitting and version_key(w["version"])[0] == newest[0]]
-    same = [w for w in fitting if version_key(w["version"])[0] in installed]
-    return next(iter(same or fitting), None)
-
-
-def _has_compute(wheel: dict[str, Any], target: str) -> bool:
-    least, most = (version_key(end) for end in wheel["targets"])
-    wanted = version_key(target)
-    return not wanted or (least <= wanted and (not most or wanted <= most))
-
-
-def _for_amd(gpu: Gpu, machine: Machine, python: str) -> list[Choice]:
-    if machine.system == "darwin" or not gpu.driver or gpu.driver.startswith("radeon"):
-        return []
-    vulkan, ready = _vulkan(machine, python), ready_made("rocm", machine, python)
-    if ready is None:
-        return vulkan
-    if not gpu.target:
-        note = f"It is only for {', '.join(ready['targets'])}."
-        return [vulkan[0], Choice("rocm", ready, (note,))]
-    wanted = version_key(ready.get("version", ""))[:1]
-    installed = not wanted or any(version_key(part)[:1] == wanted for part in gpu.toolkit.split(","))
-    return [Choice("rocm", ready), vulkan[0]] if installed and gpu.target in ready["targets"] else vulkan
-
-
-def _vulkan(machine: Machine, python: str) -> list[Choice]:
-    note = "It needs the Vulkan loader. On Debian and Ubuntu: apt install libvulkan1 mesa-vulkan-drivers."
-    notes = (note,) if machine.system == "linux" and not machine.vulkan else ()
-    ready = ready_made("vulkan", machine, python)
-    return [*([Choice("vulkan", ready, notes)] if ready else []), Choice("vulkan", notes=notes)]
-
-
-def ready_made(backend: str, machine: Machine, python: str) -> dict[str, Any] | None:
-    """The newest wheel with a backend that runs on a machine; None if there is none."""
-    wheels = reversed(known_builds()["wheels"])
-    return next((w for w in wheels if w["backend"] == backend and _runs(w, machine, python)), None)
-
-
-def _runs(wheel: dict[str, Any], machine: Machine, python: str) -> bool:
-    on = f"{machine.system}-{machine.arch}" in wheel["platforms"]
-    # A processor without them ends the program at the first batch. Where none is known, nothing is.
-    lacks = machine.arch == "x86_64" and machine.features and set(wheel.get("features", ())) - set(machine.features)
-    return on and not lacks and version_key(wheel["python"]) <= version_key(python)
-
-
-_VULKAN_WORDS = {
+_OWN_BACKEND = {"nvidia": "cuda", "amd": "rocm", "apple": "metal"}
+# Words in a device's description under Vulkan.
+_VENDOR_WORDS = {
     "nvidia": ("nvidia", "geforce", "quadro", "tesla"),
     "amd": ("amd", "radeon"),
     "intel": ("intel", "arc"),
     "apple": ("apple",),
 }
 _ON_WINDOWS = "Run it in PowerShell after closing Tandem: Windows cannot replace files in use."
-_OWN_BACKEND = {"nvidia": "cuda", "amd": "rocm", "apple": "metal"}
-
-
-class Built(Protocol):
-    """The installed build, as the library describes itself."""
-
-    @property
-    def backends(self) -> tuple[str, ...]: ...
-
-    @property
-    def features(self) -> tuple[str, ...]: ...
-
-
-class Usable(Protocol):
-    """A device that the installed build can use."""
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def backend(self) -> str: ...
-
-    @property
-    def description(self) -> str: ...
+_NO_LOADER = "It needs the Vulkan loader. On Debian and Ubuntu: apt install libvulkan1 mesa-vulkan-drivers."
+_NOT_LOADED = "The installed llama.cpp cannot be loaded."
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A better build, and how to get it.
+    """A better build, and how to install it.
 
     Attributes:
         backend: Its name, such as "CUDA".
         reason: What the installed build lacks, as a sentence.
-        command: What to type, whole.
-        notes: What must be there before, as sentences.
-        other: A second command, for where the first has no build; empty if there is none.
-        other_needs: What `other` needs or why one would take it, as the beginning of a sentence.
-        urgent: False where the gain is uncertain, as for graphics inside the processor.
+        command: The whole command.
+        notes: Requirements, as sentences.
+        other: A second command, in case the first does not work; "" without one.
+        other_needs: What `other` needs, as the beginning of a sentence.
+        urgent: False for integrated GPUs, whose gain is uncertain.
     """
 
     backend: str
@@ -194,21 +52,36 @@ class Advice:
     urgent: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A backend of builds.toml, as a wheel or, without one, built here; with its requirement as a sentence."""
+
+    backend: str
+    wheel: dict[str, Any] | None = None
+    note: str = ""
+
+
+@cache
+def known_builds() -> dict[str, Any]:
+    """Read builds.toml: wheels, backends, and how to build them."""
+    return tomllib.loads(Path(__file__).with_name("builds.toml").read_text(encoding="utf-8"))
+
+
 def advice(
     machine: Machine,
-    build: Built | None,
-    devices: Sequence[Usable],
-    python_version: str,
+    build: BuildInfo | None,
+    devices: Sequence[Device],
+    python: str,
     *,
     install: str = "python -m pip install",
 ) -> Advice | None:
     """Return a better build for this machine, or None.
 
     Args:
-        machine: What there is.
-        build: What is installed; None if it cannot be loaded.
-        devices: What it can use.
-        python_version: Such as "3.11".
+        machine: This machine.
+        build: The installed build; None if it cannot be loaded.
+        devices: Its devices.
+        python: Version such as "3.11".
         install: The beginning of a command that installs into the Python that Tandem runs in.
     """
     if machine.translated:
@@ -216,15 +89,15 @@ def advice(
     for gpu in sorted(machine.gpus, key=lambda g: (g.integrated and g.vendor != "apple", -(g.total_bytes or 0))):
         if build is not None and is_usable(gpu, devices, machine.gpus):
             return None
-        choices = choices_for(gpu, machine, python_version)
+        choices = _choices(gpu, machine, python)
         if choices:
             urgent = not gpu.integrated or gpu.vendor == "apple" or build is None
-            return _advise(choices, _lack(gpu, build, choices[0].backend), machine, install, urgent=urgent)
-    lack = _processor_lack(machine, build)
-    if not lack:
-        return None
-    ready = ready_made("cpu", machine, python_version)
-    return _advise([Choice("cpu"), *([Choice("cpu", ready)] if ready else [])], lack, machine, install, urgent=True)
+            return _advice(choices, _reason(gpu, build, choices[0].backend), machine, install, urgent=urgent)
+    if build is None:
+        return _advice(_with_source("cpu", machine, python), _NOT_LOADED, machine, install)
+    if build.features and "AVX2" in machine.features and "AVX2" not in build.features:
+        return _advice(_with_source("cpu", machine, python), "This llama.cpp does not use AVX2.", machine, install)
+    return None
 
 
 def rpc_command(backends: Sequence[str], system: str, install: str) -> str:
@@ -238,105 +111,175 @@ def rpc_command(backends: Sequence[str], system: str, install: str) -> str:
     data = known_builds()
     present = [name for name, known in data["backends"].items() if set(known["names"]) & set(backends)]
     flags = " ".join([*(data["source"][name]["cmake"] for name in present if name != "cpu"), data["rpc"]["cmake"]])
-    return _from_source(flags, system, install)
+    return _source_command(flags, system, install)
 
 
-def is_usable(gpu: Gpu, devices: Sequence[Usable], gpus: Sequence[Gpu] = ()) -> bool:
+def is_usable(gpu: Gpu, devices: Sequence[Device], gpus: Sequence[Gpu] = ()) -> bool:
     """Return whether the installed build can use a GPU.
 
     Args:
-        gpu: The one in question.
-        devices: What the installed build lists.
-        gpus: All of the machine. Where one of the same vendor is inside the processor, a device that shares the
-            processor's memory is that one and no card.
+        gpu: The GPU.
+        devices: Devices of the installed build.
+        gpus: All GPUs of the machine. Beside an integrated GPU of the same vendor, a device that shares RAM is not
+            the discrete one.
     """
     beside = not gpu.integrated and any(other.integrated and other.vendor == gpu.vendor for other in gpus)
+    kinds = ("gpu",) if beside else ("gpu", "igpu")
     own = known_builds()["backends"].get(_OWN_BACKEND.get(gpu.vendor, ""), {}).get("names", ())
     return any(
-        device.kind in (("gpu",) if beside else ("gpu", "igpu"))
-        and (device.backend in own or any(w in device.description.lower() for w in _VULKAN_WORDS[gpu.vendor]))
+        device.kind in kinds
+        and (device.backend in own or any(word in device.description.lower() for word in _VENDOR_WORDS[gpu.vendor]))
         for device in devices
     )
 
 
-def missed(gpus: Sequence[Gpu], devices: Sequence[Usable]) -> list[Gpu]:
+def missed(gpus: Sequence[Gpu], devices: Sequence[Device]) -> list[Gpu]:
     """Return the GPUs that the installed build cannot use, discrete ones first.
 
-    Beside graphics inside the processor that it uses, only a card is missed.
+    If it uses a discrete GPU, none is missed; if it uses an integrated one, only discrete ones are.
     """
     kinds = {device.kind for device in devices}
     if "gpu" in kinds:
         return []
-    wanted = [gpu for gpu in gpus if not (gpu.integrated and "igpu" in kinds)]
-    return sorted((g for g in wanted if not is_usable(g, devices, gpus)), key=lambda gpu: gpu.integrated)
+    candidates = [gpu for gpu in gpus if not (gpu.integrated and "igpu" in kinds)]
+    return sorted((g for g in candidates if not is_usable(g, devices, gpus)), key=lambda gpu: gpu.integrated)
 
 
-def _lack(gpu: Gpu, build: Built | None, backend: str) -> str:
+def _choices(gpu: Gpu, machine: Machine, python: str) -> list[_Choice]:
+    """Return the builds that would use this GPU, best first."""
+    if machine.system == "darwin":
+        return _with_source("metal", machine, python) if gpu.vendor == "apple" else []
+    if not gpu.driver or gpu.driver in ("nouveau", "radeon"):
+        return []
+    vulkan = _with_source("vulkan", machine, python, "" if machine.vulkan else _NO_LOADER)
+    if gpu.vendor == "nvidia" and gpu.api:
+        return _for_nvidia(gpu, machine, python, vulkan)
+    if gpu.vendor == "amd" and (rocm := _wheel("rocm", machine, python)) is not None:
+        return _for_amd(gpu, rocm, vulkan)
+    return vulkan
+
+
+def _for_amd(gpu: Gpu, rocm: dict[str, Any], vulkan: list[_Choice]) -> list[_Choice]:
+    choice = _Choice("rocm", rocm, f"It is only for {', '.join(rocm['targets'])}.")
+    # The wheel for Windows contains AMD's libraries.
+    needed = version_key(rocm.get("version", ""))[:1]
+    if not needed:
+        return [vulkan[0], choice]
+    return [choice, vulkan[0]] if needed == version_key(gpu.toolkit)[:1] else vulkan
+
+
+def _for_nvidia(gpu: Gpu, machine: Machine, python: str, vulkan: list[_Choice]) -> list[_Choice]:
+    source = _Choice("cuda")
+    installed = {key[0] for part in gpu.toolkit.split(",") if (key := version_key(part))}
+    wheel = _cuda_wheel(gpu, installed, machine, python)
+    if wheel is None:
+        return [source]
+    major = version_key(wheel["version"])[0]
+    if major in installed:
+        return [_Choice("cuda", wheel), source]
+    note = f"It needs the libraries of the CUDA {major} toolkit. Install that first."
+    if machine.wsl:
+        note += " In WSL, install the toolkit without a driver: Windows provides it."
+        return [_Choice("cuda", wheel, note), source]
+    cuda = [_Choice("cuda", wheel, note), source]
+    # Vulkan comes with the driver and works at once.
+    return [vulkan[0], *cuda] if machine.vulkan else cuda
+
+
+def _cuda_wheel(gpu: Gpu, installed: set[int], machine: Machine, python: str) -> dict[str, Any] | None:
+    """Return the newest wheel that the driver supports, for an installed toolkit if there is one.
+
+    A driver runs builds for any release of its major version (NVIDIA: minor version compatibility), so an old driver
+    gets the oldest wheel of its major version rather than none.
+    """
+    wheels = [w for w in known_builds()["wheels"] if w["backend"] == "cuda" and _runs(w, machine, python)]
+    wheels = [w for w in wheels if _has_compute(w, gpu.target)]
+    newest = version_key(gpu.api)
+    fitting = [w for w in reversed(wheels) if version_key(w["version"]) <= newest]
+    fitting += [w for w in wheels if w not in fitting and version_key(w["version"])[0] == newest[0]]
+    loadable = [w for w in fitting if version_key(w["version"])[0] in installed]
+    return next(iter(loadable or fitting), None)
+
+
+def _has_compute(wheel: dict[str, Any], target: str) -> bool:
+    least, most = (version_key(end) for end in wheel["targets"])
+    capability = version_key(target)
+    return not capability or (least <= capability and (not most or capability <= most))
+
+
+def _with_source(backend: str, machine: Machine, python: str, note: str = "") -> list[_Choice]:
+    """Return the wheel with a backend, if there is one, and the build from source."""
+    wheel = _wheel(backend, machine, python)
+    return [*([_Choice(backend, wheel, note)] if wheel else []), _Choice(backend, note=note)]
+
+
+def _wheel(backend: str, machine: Machine, python: str) -> dict[str, Any] | None:
+    """Return the newest wheel with a backend that runs on a machine; None without one."""
+    wheels = reversed(known_builds()["wheels"])
+    return next((w for w in wheels if w["backend"] == backend and _runs(w, machine, python)), None)
+
+
+def _runs(wheel: dict[str, Any], machine: Machine, python: str) -> bool:
+    on = f"{machine.system}-{machine.arch}" in wheel["platforms"]
+    # A CPU without a feature of the wheel crashes at the first batch.
+    missing = machine.features and set(wheel.get("features", ())) - set(machine.features)
+    return on and not missing and version_key(wheel["python"]) <= version_key(python)
+
+
+def _reason(gpu: Gpu, build: BuildInfo | None, backend: str) -> str:
     if build is None:
-        return "The installed llama.cpp cannot be loaded."
-    present = set(build.backends) & set(known_builds()["backends"][backend]["names"])
-    if present:
-        return f"This llama.cpp is built with {_title(backend)}, but {_title(backend)} finds no {gpu.name}."
-    return f"This llama.cpp is built without {_title(backend)} and cannot use the {gpu.name}."
-
-
-def _processor_lack(machine: Machine, build: Built | None) -> str:
-    if build is None:
-        return "The installed llama.cpp cannot be loaded."
-    if build.features and "AVX2" in machine.features and "AVX2" not in build.features:
-        return "This llama.cpp is built for any CPU and does not use AVX2 of this one."
-    return ""
+        return _NOT_LOADED
+    title = _title(backend)
+    if set(build.backends) & set(known_builds()["backends"][backend]["names"]):
+        return f"This llama.cpp is built with {title}, but {title} finds no {gpu.name}."
+    return f"This llama.cpp is built without {title} and cannot use the {gpu.name}."
 
 
 def _title(backend: str) -> str:
     return str(known_builds()["backends"][backend]["title"])
 
 
-def _advise(choices: list[Choice], lack: str, machine: Machine, install: str, *, urgent: bool) -> Advice:
+def _advice(choices: list[_Choice], reason: str, machine: Machine, install: str, *, urgent: bool = True) -> Advice:
     best, second = choices[0], choices[1] if len(choices) > 1 else None
-    notes = best.notes
+    notes = [best.note] if best.note else []
     if best.wheel is None:
-        notes = (*notes, f"Building it takes minutes and needs {_needs(best, machine)}.")
+        notes.append(f"Building it takes minutes and needs {_needs(best, machine)}.")
     if machine.system == "windows":
-        notes = (*notes, _ON_WINDOWS)
+        notes.append(_ON_WINDOWS)
+    other_needs = ""
+    if second is not None and second.wheel is None:
+        other_needs = f"If there is no such wheel, build it; that needs {_needs(second, machine)}"
+    elif second is not None:
+        other_needs = f"With {_title(second.backend)} instead. {second.note}".strip().removesuffix(".")
     return Advice(
         backend=_title(best.backend),
-        reason=lack,
+        reason=reason,
         command=_command(best, machine, install),
-        notes=notes,
-        other=_command(second, machine, install) if second else "",
-        other_needs=_when(best, second, machine) if second else "",
+        notes=tuple(notes),
+        other=_command(second, machine, install) if second is not None else "",
+        other_needs=other_needs,
         urgent=urgent,
     )
 
 
-def _needs(choice: Choice, machine: Machine) -> str:
+def _needs(choice: _Choice, machine: Machine) -> str:
     data = known_builds()
     compiler = data["compilers"].get(machine.system, data["compilers"]["other"])
     return str(data["source"][choice.backend]["needs"]).format(compiler=compiler)
 
 
-def _when(best: Choice, second: Choice, machine: Machine) -> str:
-    if second.wheel is None:
-        return f"If there is no such wheel, build it; that needs {_needs(second, machine)}"
-    if second.backend == best.backend:
-        return "Without a compiler, a build for any CPU"
-    return f"With {_title(second.backend)} instead. {' '.join(second.notes)}".strip().removesuffix(".")
-
-
-def _command(choice: Choice, machine: Machine, install: str) -> str:
+def _command(choice: _Choice, machine: Machine, install: str) -> str:
     data = known_builds()
     package = data["package"]
-    what = f"{package}=={data['version']}"
-    if choice.wheel is not None:
-        # Without --only-binary pip would build the CPU version from source where the index lacks this release.
-        source = f"--only-binary {package} --extra-index-url {data['index']}{choice.wheel['name']}"
-        return f"{install} --force-reinstall --no-deps {source} {what}"
-    return _from_source(data["source"][choice.backend]["cmake"], machine.system, install)
+    if choice.wheel is None:
+        return _source_command(data["source"][choice.backend]["cmake"], machine.system, install)
+    # Without --only-binary pip would build the CPU version from source where the index lacks this release.
+    source = f"--only-binary {package} --extra-index-url {data['index']}{choice.wheel['name']}"
+    return f"{install} --force-reinstall --no-deps {source} {package}=={data['version']}"
 
 
-def _from_source(cmake: str, system: str, install: str) -> str:
+def _source_command(cmake: str, system: str, install: str) -> str:
     package, version = known_builds()["package"], known_builds()["version"]
-    # pip keeps what it built before, whatever the CMAKE_ARGS were.
-    whole = f"{install} --force-reinstall --no-deps --no-cache-dir --no-binary {package} {package}=={version}"
-    return f'$env:CMAKE_ARGS = "{cmake}"; {whole}' if system == "windows" else f'CMAKE_ARGS="{cmake}" {whole}'
+    # pip reuses an earlier build, whatever its CMAKE_ARGS were.
+    command = f"{install} --force-reinstall --no-deps --no-cache-dir --no-binary {package} {package}=={version}"
+    return f'$env:CMAKE_ARGS = "{cmake}"; {command}' if system == "windows" else f'CMAKE_ARGS="{cmake}" {command}'

@@ -1,8 +1,10 @@
-"""CPU limits of containers, and how many threads to give llama.cpp."""
+"""The CPUs that this process may use: their model, quota, threads for llama.cpp, and their use by other programs."""
 
 from __future__ import annotations
 
 import math
+import os
+import platform
 import re
 import sys
 from collections.abc import Callable
@@ -10,24 +12,115 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from app.hardware.processors import usable_processors
-
-ROOT = "/sys/fs/cgroup"
+_CGROUP = "/sys/fs/cgroup"
+CPUINFO = Path("/proc/cpuinfo")
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
+_READ_BYTES = 8192
+"""Bytes that hold the first CPUs of the list; the kernel queries the clock of each one that is read."""
+_MODEL = re.compile(
+    rb"^(model name|cpu family|model|stepping|cpu model|cpu|CPU (?:implementer|variant|part)|uarch)[ \t]*:[ \t]*(.+)$",
+    re.MULTILINE,
+)
+_SYSCTL_S = 2.0
+_TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+_CAPACITY = "/sys/devices/system/cpu/cpu{}/cpu_capacity"
+_HYBRID = "/sys/devices/cpu_core/cpus"
+_PERFORMANCE_CAPACITY = 0.8
+"""Share of the highest capacity above which a core is a performance core."""
 Read = Callable[[str], str]
-"""The text of a file; empty if it cannot be read."""
+"""Return the text of a file; "" if it cannot be read."""
+
+
+def read_file(path: str) -> str:
+    """Return the text of a file; "" if it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def usable_processors() -> frozenset[int]:
+    """Return the numbers of the hardware threads that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
+
+@cache
+def processor_kind() -> str:
+    """Return a key that identifies the CPU model; not a display name."""
+    if sys.platform == "linux":
+        kind = _linux_kind()
+    elif sys.platform == "darwin":
+        kind = sysctl("machdep.cpu.brand_string")
+    else:
+        kind = platform.processor()
+    return kind or platform.machine()
+
+
+def _linux_kind() -> str:
+    try:
+        with CPUINFO.open("rb", buffering=0) as file:
+            lines = set(_MODEL.findall(file.read(_READ_BYTES) or b""))
+    except OSError:
+        return ""
+    return ", ".join(sorted(b" ".join(line).decode(errors="replace") for line in lines))
+
+
+@cache
+def sysctl(name: str) -> str:
+    """Return a value of macOS; "" if it is unknown or the tool fails."""
+    import subprocess
+
+    from app.core.program import limited_run
+
+    try:
+        done = limited_run(("/usr/sbin/sysctl", "-n", name), _SYSCTL_S, os.environ)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode(errors="replace").strip()
+
+
+def others_seconds() -> float:
+    """Return the CPU seconds of other programs on the usable CPUs since an arbitrary start.
+
+    Programs of lower priority do not count if they yield to this one; its ended child processes never count.
+    """
+    # Not needed for the first frame.
+    import psutil
+
+    usable = usable_processors()
+    try:
+        times = psutil.cpu_times(percpu=True)
+    except (OSError, RuntimeError, psutil.Error):
+        # Some sandboxes hide the counters.
+        return 0.0
+    rows = [row for index, row in enumerate(times) if index in usable] or times
+    # A process of lower priority competes with others like it.
+    lowered = sys.platform != "win32" and os.getpriority(os.PRIO_PROCESS, 0) > 0
+    nice = sum(getattr(row, "nice", 0.0) for row in rows) if lowered or _groups_ignore_priority() else 0.0
+    return sum(row.user + row.system for row in rows) + nice - sum(os.times()[:4])
+
+
+def _groups_ignore_priority() -> bool:
+    """Return whether Linux shares CPUs equally between sessions, so that `nice` works only within one."""
+    try:
+        return AUTOGROUP.read_text().strip() == "1"
+    except OSError:
+        return False
 
 
 def cgroup_folders(read: Read) -> list[str]:
-    """Folders of the groups that this process is in, inner ones first, the root last (version 2)."""
-    return _inside(ROOT, r"0::", read)
+    """Return the control groups (version 2) that this process is in, inner ones first, the root last."""
+    return _group_folders(_CGROUP, r"0::", read)
 
 
-def older_cgroup_folders(read: Read, controller: str) -> list[str]:
-    """The same for version 1, where each controller has groups of its own, such as "cpu" and "memory"."""
-    return _inside(f"{ROOT}/{controller}", rf"[0-9]+:(?:[^:\n]*,)?{controller}(?:,[^:\n]*)?:", read)
+def cgroup_v1_folders(read: Read, controller: str) -> list[str]:
+    """Return the groups of a controller of version 1, such as "cpu" or "memory"."""
+    return _group_folders(f"{_CGROUP}/{controller}", rf"[0-9]+:(?:[^:\n]*,)?{controller}(?:,[^:\n]*)?:", read)
 
 
-def _inside(root: str, hierarchy: str, read: Read) -> list[str]:
+def _group_folders(root: str, hierarchy: str, read: Read) -> list[str]:
     membership = re.search(rf"^{hierarchy}(/.*)$", read("/proc/self/cgroup"), re.MULTILINE)
     group = membership.group(1).rstrip("/") if membership else ""
     # Inside a container the path may be the host's and not exist here; the root is then the container's own group.
@@ -38,8 +131,8 @@ def _inside(root: str, hierarchy: str, read: Read) -> list[str]:
 def cpu_quota(read: Read) -> float | None:
     """Return the CPU limit of the tightest group in CPUs; None without one."""
     texts = [read(f"{folder}/cpu.max") for folder in cgroup_folders(read)]
-    # In the older layout -1 is no limit.
-    for folder in older_cgroup_folders(read, "cpu"):
+    # In version 1 a quota of -1 is no limit.
+    for folder in cgroup_v1_folders(read, "cpu"):
         texts.append(" ".join(read(f"{folder}/cpu.cfs_{name}_us").strip() for name in ("quota", "period")))
     found = [re.fullmatch(r"([1-9][0-9]{0,14}) ([1-9][0-9]{0,14})", text.strip()) for text in texts]
     return min((int(one[1]) / int(one[2]) for one in found if one is not None), default=None)
@@ -47,50 +140,29 @@ def cpu_quota(read: Read) -> float | None:
 
 def throttled_share(read: Read) -> float | None:
     """Return the share of periods throttled by the quota; None without one."""
-    for folder in (*cgroup_folders(read), *older_cgroup_folders(read, "cpu")):
+    for folder in (*cgroup_folders(read), *cgroup_v1_folders(read, "cpu")):
         counters = dict(re.findall(r"^(nr_\w+) ([0-9]{1,18})$", read(f"{folder}/cpu.stat"), re.MULTILINE))
         if periods := int(counters.get("nr_periods", 0)):
             return int(counters.get("nr_throttled", 0)) / periods
     return None
 
 
-_TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
-_CAPACITY = "/sys/devices/system/cpu/cpu{}/cpu_capacity"
-_HYBRID = "/sys/devices/cpu_core/cpus"
-_TOOL_S = 2.0
-_STRONG = 0.8
-"""Of the strongest core's capacity: a core above it is one of the strong ones."""
-
-
-def read_file(path: str) -> str:
-    """A `Read` of this machine."""
-    try:
-        return Path(path).read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""
-
-
-def affinity() -> int:
-    """Count the hardware threads that this process may use."""
-    return len(usable_processors())
-
-
 def default_threads(read: Read = read_file) -> int:
-    """Physical cores that this process may use; a second thread on one core slows token generation.
+    """Return the physical cores that this process may use; a second thread on one core slows token generation.
 
-    On an Apple processor only the strong ones, as llama.cpp itself has it: all threads would wait for those on weak
-    ones. A container's quota counts too: threads beyond it are stopped in the middle of a batch, and the others wait.
+    On Apple silicon only performance cores count, as in llama.cpp: all threads would wait for those on efficiency
+    cores. A container's quota counts too: threads beyond it are stopped within a batch, and the others wait.
     """
-    return _within_quota(_apple_strong() or _n_cores(usable_processors(), read), read)
+    return _within_quota(_apple_performance_cores() or _n_cores(usable_processors(), read), read)
 
 
 def thread_candidates(read: Read = read_file) -> tuple[int, ...]:
-    """Numbers of threads worth trying, increasing: half the cores, the strong ones, all, all hardware threads."""
+    """Return thread counts to try: half the cores, performance cores, all cores, all hardware threads."""
     allowed = usable_processors()
     cores = _n_cores(allowed, read)
-    strong = _apple_strong() or len(_cores(_strong(allowed, read), read))
-    wanted = {cores // 2, strong, cores, len(allowed)}
-    return tuple(sorted({_within_quota(n, read) for n in wanted if n > 0}))
+    performance = _apple_performance_cores() or len(_cores(_performance_cpus(allowed, read), read))
+    counts = {cores // 2, performance, cores, len(allowed)}
+    return tuple(sorted({_within_quota(n, read) for n in counts if n > 0}))
 
 
 def _within_quota(n: int, read: Read) -> int:
@@ -103,7 +175,7 @@ def _n_cores(cpus: frozenset[int], read: Read) -> int:
     found = len(_cores(cpus, read))
     if found < len(cpus) or sys.platform == "linux":
         return found
-    # Windows and macOS tell it by a call, and only of the whole machine. The first frame does not ask.
+    # Windows and macOS know it for the whole machine only. Not needed for the first frame.
     import psutil
 
     with suppress(OSError, RuntimeError):
@@ -115,33 +187,26 @@ def _cores(cpus: frozenset[int], read: Read) -> set[str]:
     return {read(_TOPOLOGY.format(cpu)).strip() or str(cpu) for cpu in cpus}
 
 
-def _strong(cpus: frozenset[int], read: Read) -> frozenset[int]:
-    """The performance cores, of a processor that has weaker ones besides; all where it does not tell."""
-    hybrid = _listed(read(_HYBRID))
+def _performance_cpus(cpus: frozenset[int], read: Read) -> frozenset[int]:
+    """Return the CPUs on performance cores; all where the system does not distinguish them."""
+    hybrid = _parse_cpu_list(read(_HYBRID))
     if hybrid:
         return cpus & hybrid or cpus
     capacities = {cpu: int(text) for cpu in cpus if (text := read(_CAPACITY.format(cpu)).strip()).isdecimal()}
     if len(capacities) < len(cpus):
         return cpus
-    least = _STRONG * max(capacities.values())
+    least = _PERFORMANCE_CAPACITY * max(capacities.values())
     return frozenset(cpu for cpu, capacity in capacities.items() if capacity >= least)
 
 
-@cache
-def _apple_strong() -> int:
-    """Performance cores of an Apple processor; 0 elsewhere."""
-    if sys.platform != "darwin":
-        return 0
-    from app.hardware.system import RealSystem, ToolError
-
-    with suppress(ToolError):
-        text = RealSystem().run("sysctl", "-n", "hw.perflevel0.physicalcpu", seconds=_TOOL_S).strip()
-        return int(text) if text.isdecimal() else 0
-    return 0
+def _apple_performance_cores() -> int:
+    """Return the number of performance cores of Apple silicon; 0 elsewhere."""
+    text = sysctl("hw.perflevel0.physicalcpu") if sys.platform == "darwin" else ""
+    return int(text) if text.isdecimal() else 0
 
 
-def _listed(text: str) -> frozenset[int]:
-    """The numbers of a list such as "0-7,16"; () of what is none."""
+def _parse_cpu_list(text: str) -> frozenset[int]:
+    """Parse a list such as "0-7,16"; empty if it is malformed."""
     if not re.fullmatch(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", text.strip()):
         return frozenset()
     ends = [part.partition("-") for part in text.strip().split(",")]

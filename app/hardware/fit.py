@@ -1,24 +1,89 @@
-"""Place the layers of a pair on devices, before loading.
+"""Place the layers of a pair on devices, before loading; sizes in, a plan out. All sizes are bytes.
 
 All layers of both models belong on the fastest device. The draft runs once per drafted token, so it is whole on one
-device: waiting between two would cost more than it saves. What does not fit is not loaded in part in silence; the ways
-out are counted and offered.
-
-Pure: sizes in, a plan out. All sizes are bytes.
+device: waiting between two would cost more than it saves.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Literal
 
 from app.core.errors import UsageError
 from app.core.units import counted
-from app.hardware.device_room import MAIN, DeviceRoom, fast_devices
 from app.models.memory_estimate import ModelMemory
-from app.settings.placement import ALL_LAYERS
+from app.settings.placement import ALL_LAYERS, CPU
+
+MAIN = CPU
+"""RAM and the CPU, among the names of devices."""
+_GPU_RESERVE = 768 << 20
+"""Left free on a GPU: the driver's context and kernels take some hundred MiB when the first model is loaded."""
+_RAM_SHARE = 0.9
+"""Share of free RAM for models."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRoom:
+    """Memory of one device.
+
+    Attributes:
+        name: llama.cpp's name, or `MAIN`.
+        kind: "gpu" has memory of its own, "igpu" shares RAM, "software" is the CPU and is used only if named.
+        backend: Such as "CUDA"; a model is only split over devices of one backend.
+        free_bytes: Free now.
+        description: Such as "NVIDIA GeForce RTX 4090"; "" if unknown.
+        total_bytes: Its memory; 0 if unknown.
+        in_main: A "gpu" whose memory is RAM: Apple's are as fast as discrete ones.
+    """
+
+    name: str
+    kind: Literal["cpu", "gpu", "igpu", "software"]
+    backend: str
+    free_bytes: int
+    description: str = ""
+    total_bytes: int = 0
+    in_main: bool = False
+
+    @property
+    def has_own_memory(self) -> bool:
+        return self.kind == "gpu" and not self.in_main
+
+    @property
+    def room_bytes(self) -> int:
+        """Memory for models, after the reserve."""
+        if self.has_own_memory:
+            return max(0, self.free_bytes - _GPU_RESERVE)
+        return int(_RAM_SHARE * self.free_bytes)
+
+    def with_room(self, room_bytes: int) -> DeviceRoom:
+        """Return the device with that much memory for models."""
+        free = room_bytes + _GPU_RESERVE if self.has_own_memory else int(room_bytes / _RAM_SHARE)
+        return replace(self, free_bytes=free)
+
+
+Rooms = tuple[DeviceRoom, ...]
+"""Every device in llama.cpp's order, RAM last."""
+
+
+def main_memory_room(free_bytes: int) -> DeviceRoom:
+    """Return RAM with so much of it free."""
+    return DeviceRoom(MAIN, "cpu", "CPU", free_bytes)
+
+
+def fast_devices(rooms: Rooms) -> Rooms:
+    """Return the devices that get layers by default: GPUs of one backend, else integrated ones; () without any.
+
+    One GPU may be listed under two backends; the backend with the most memory counts.
+    """
+    gpus = [room for room in rooms if room.kind == "gpu"] or [room for room in rooms if room.kind == "igpu"]
+    backends = dict.fromkeys(room.backend for room in gpus)
+    if not backends:
+        return ()
+    most = max(backends, key=lambda backend: sum(room.free_bytes for room in gpus if room.backend == backend))
+    return tuple(room for room in gpus if room.backend == most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +93,9 @@ class Wishes:
     Attributes:
         devices: For the target; () plans them.
         draft_device: "" plans it.
-        gpu_layers: Of the target; `ALL_LAYERS` or how many.
+        gpu_layers: Of the target; `ALL_LAYERS` or a number.
         draft_gpu_layers: Of the draft.
-        tensor_split: Share of each device; () goes by the room that they have.
+        tensor_split: Share of each device; () goes by their room.
     """
 
     devices: tuple[str, ...] = ()
@@ -64,12 +129,12 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A placement of both models.
+    """Placement of both models.
 
     Attributes:
-        target: Where the target goes.
-        draft: Where the draft goes; None without one.
-        loads: What each device that is used would hold.
+        target: Placement of the target.
+        draft: Placement of the draft; None without one.
+        loads: Memory of each device that is used.
     """
 
     target: Placed
@@ -82,28 +147,25 @@ class Plan:
 
     @property
     def lacking(self) -> int:
-        """Bytes that are missing, on all devices together."""
+        """Missing bytes on all devices together."""
         return sum(load.lacking for load in self.loads)
 
     @property
     def fullness(self) -> float:
-        """Need against room where it is tightest; above 1 it does not fit."""
+        """The highest share of a device's room that is needed; above 1 it does not fit."""
         return max(load.need_bytes / max(1, load.room_bytes) for load in self.loads)
 
 
-def plan(
-    target: ModelMemory, draft: ModelMemory | None, rooms: tuple[DeviceRoom, ...], wishes: Wishes | None = None
-) -> Plan:
-    """Place both models: the first placement in which everything fits, or else the one that lacks least.
+def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, wishes: Wishes | None = None) -> Plan:
+    """Place both models: the first placement that fits, else the one that lacks least.
 
-    The target goes whole on the fastest device, or over all that are of one kind; the draft whole on the fastest that
-    has room. A discrete card counts as faster than an integrated one, and among cards llama.cpp's own order holds.
+    The target goes whole on the fastest device, or over all of one backend; the draft whole on the fastest with room.
 
     Args:
-        target: Of the model that answers.
-        draft: Of the one that drafts, or None.
-        rooms: Of every device, RAM among them, in llama.cpp's order.
-        wishes: What is not to be planned.
+        target: Memory of the target.
+        draft: Memory of the draft, or None.
+        rooms: Every device.
+        wishes: Fixed parts of the placement.
 
     Raises:
         UsageError: A wish names a device that is not there.
@@ -120,19 +182,20 @@ def plan(
     return best
 
 
-def _check(wishes: Wishes, rooms: tuple[DeviceRoom, ...]) -> None:
+def _check(wishes: Wishes, rooms: Rooms) -> None:
     known = {room.name.lower(): room.name for room in rooms}
     for name in (*wishes.devices, *filter(None, (wishes.draft_device,))):
         if name.lower() not in known:
             raise UsageError(f"There is no device {name} here.", f"There are: {', '.join(known.values())}; or auto.")
-    if wishes.tensor_split and not wishes.devices and len(wishes.tensor_split) != len(fast_devices(rooms)):
-        numbers = f"{counted(len(wishes.tensor_split), 'share')} for {counted(len(fast_devices(rooms)), 'device')}"
-        raise UsageError(f"The tensor split has {numbers}.", "Name the devices with --device, and give each a share.")
+    n_shares, n_devices = len(wishes.tensor_split), len(fast_devices(rooms))
+    if wishes.tensor_split and not wishes.devices and n_shares != n_devices:
+        raise UsageError(
+            f"The tensor split has {counted(n_shares, 'share')} for {counted(n_devices, 'device')}.",
+            "Name the devices with --device, and give each a share.",
+        )
 
 
-def _placements(
-    target: ModelMemory, draft: ModelMemory | None, rooms: tuple[DeviceRoom, ...], wishes: Wishes
-) -> Iterator[Plan]:
+def _placements(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, wishes: Wishes) -> Iterator[Plan]:
     by_name = {room.name.lower(): room for room in rooms}
     fast = fast_devices(rooms) or (by_name[MAIN],)
     if wishes.devices:
@@ -159,9 +222,9 @@ def _placements(
 
 
 def _place(
-    need: ModelMemory, devices: tuple[DeviceRoom, ...], loads: Mapping[str, int], wishes: Wishes
+    need: ModelMemory, devices: Rooms, loads: Mapping[str, int], wishes: Wishes
 ) -> tuple[Placed, tuple[float, ...]]:
-    """The target on these devices; several get layers by the room that the draft leaves them."""
+    """Place the target; several devices get layers by the room that the draft leaves them."""
     names = tuple(room.name for room in devices)
     if len(devices) == 1:
         return Placed(names, gpu_layers=wishes.gpu_layers), (1.0,)
@@ -173,7 +236,7 @@ def _place(
 
 
 def _shares(need: ModelMemory, left: Sequence[int], gpu_layers: int) -> tuple[float, ...]:
-    """What part of the layers goes to each device: blocks by the room that is left beside the output, on the last."""
+    """Return the share of layers on each device by its room; the output lies on the last one."""
     *others, last = (max(0, n) for n in left)
     for_blocks = (*others, max(0, last - need.output))
     if not any(for_blocks):
@@ -191,7 +254,7 @@ def _add(
     shares: tuple[float, ...],
     by_name: Mapping[str, DeviceRoom],
 ) -> None:
-    """Put a model's bytes onto the devices."""
+    """Add a model's bytes to its devices."""
     layers = need.layers
     moved = offloaded(need, placed.gpu_layers) if placed.devices != (MAIN,) else 0
     main = layers - moved + need.always_ram
@@ -207,7 +270,7 @@ def _add(
 
 
 def _spread(need: ModelMemory, gpu_layers: int, shares: Sequence[float]) -> list[int]:
-    """Bytes of the layers on each device, whole ones as llama.cpp gives them out: the output behind all blocks."""
+    """Return the bytes of the layers on each device, in whole layers as llama.cpp assigns them: the output last."""
     if len(shares) == 1:
         return [offloaded(need, gpu_layers)]
     blocks = _blocks(need, gpu_layers)
@@ -222,7 +285,7 @@ def _spread(need: ModelMemory, gpu_layers: int, shares: Sequence[float]) -> list
 
 
 def offloaded(need: ModelMemory, gpu_layers: int) -> int:
-    """Bytes of weights and KV cache that so many layers are: for llama.cpp the output is the first, then the blocks."""
+    """Return the bytes of weights and KV cache in so many layers; llama.cpp offloads the output first."""
     if gpu_layers == 0:
         return 0
     blocks = _blocks(need, gpu_layers)
@@ -230,5 +293,4 @@ def offloaded(need: ModelMemory, gpu_layers: int) -> int:
 
 
 def _blocks(need: ModelMemory, gpu_layers: int) -> int:
-    """Return how many of its blocks are on devices."""
     return need.n_layers if gpu_layers == ALL_LAYERS else min(max(0, gpu_layers - 1), need.n_layers)

@@ -1,18 +1,16 @@
-"""CPU, RAM and GPUs of this machine, from the system and vendor tools."""
+"""CPU, RAM and GPUs of this machine."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from app.hardware.cpu import cgroup_folders, older_cgroup_folders
-from app.hardware.gpus import Gpu, Reader, apple_gpus, clean, linux_gpus, whole, windows_gpus
-from app.hardware.system import RealSystem, System
+from app.hardware.cpu import cgroup_folders, cgroup_v1_folders
+from app.hardware.gpus import Gpu, clean, list_gpus, parse_bytes
+from app.hardware.system import System
 
-PROCESSOR_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor"
-# The kernel's words for what llama.cpp's processor code is built with or without, and llama.cpp's own.
 _FEATURES = {"pni": "SSE3", "avx2": "AVX2", "fma": "FMA", "f16c": "F16C", "avx512f": "AVX512", "amx_int8": "AMX_INT8"}
-_READERS = {"linux": linux_gpus, "darwin": apple_gpus, "windows": windows_gpus}
+"""llama.cpp's names of CPU features by those of Linux."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +19,14 @@ class Machine:
 
     Attributes:
         system: "linux", "darwin" or "windows".
-        cpu: The processor's name.
-        physical_cores: Cores.
-        logical_cores: Hardware threads.
         ram_total: Bytes of RAM that this process may use; a container's limit counts.
-        ram_available: Bytes of it that can be had without swapping.
-        gpus: Graphics processors of NVIDIA, AMD, Intel and Apple.
-        arch: What the interpreter was built for, "x86_64" or "arm64" or other.
-        features: Instructions of the processor that matter here, under llama.cpp's names; () where not known.
-        vulkan: Whether the Vulkan loader is installed.
-        wsl: Whether this Linux runs inside Windows (WSL), which passes on CUDA and no Vulkan driver of a card.
-        translated: Whether this interpreter runs through a translation for another processor (Rosetta).
-        troubles: Sentences about tools that are there and did not answer.
+        ram_available: Bytes of it that are available without swapping.
+        arch: Of the interpreter, such as "x86_64" or "arm64".
+        features: Instruction sets of the CPU by llama.cpp's names; () if unknown.
+        vulkan: The Vulkan loader is installed.
+        wsl: This Linux runs in WSL, which supports CUDA but not Vulkan.
+        translated: This interpreter runs under Rosetta.
+        troubles: Sentences about tools that failed.
     """
 
     system: str
@@ -50,52 +44,48 @@ class Machine:
     troubles: tuple[str, ...] = ()
 
 
-def look(system: System | None = None) -> Machine:
+def detect(system: System | None = None) -> Machine:
     """Detect this machine; takes seconds where a vendor tool is slow."""
-    reader = Reader(system or RealSystem())
-    system = reader.system
+    system = system or System()
     total, available = _memory(system)
     physical, logical = system.cores()
-    read = _READERS.get(system.name)
     return Machine(
         system=system.name,
-        cpu=_processor(reader),
+        cpu=_cpu_name(system),
         physical_cores=physical,
         logical_cores=logical,
         ram_total=total,
         ram_available=available,
-        gpus=tuple(read(reader)) if read else (),
+        gpus=tuple(list_gpus(system)),
         arch=system.arch,
         features=_features(system),
-        vulkan=_vulkan(reader),
+        vulkan=system.name == "windows" or "libvulkan.so.1 " in system.run("ldconfig", "-p"),
         wsl="microsoft" in system.read("/proc/sys/kernel/osrelease").lower(),
-        translated=_translated(reader),
-        troubles=tuple(reader.troubles),
+        translated=system.name == "darwin" and system.sysctl("sysctl.proc_translated") == "1",
+        troubles=tuple(dict.fromkeys(system.troubles)),
     )
 
 
 def main_memory() -> tuple[int, int]:
-    """RAM alone, `ram_total` and `ram_available` of `Machine`: a moment's work, without the vendors' tools."""
-    return _memory(RealSystem())
+    """Return `ram_total` and `ram_available` of `Machine` without detecting the rest."""
+    return _memory(System())
 
 
 def processor_name() -> str:
-    """Return the name of the CPU, without running vendor tools."""
-    return _processor(Reader(RealSystem()))
+    """Return the name of the CPU without detecting the rest."""
+    return _cpu_name(System())
 
 
-def _processor(reader: Reader) -> str:
-    system = reader.system
+def _cpu_name(system: System) -> str:
     name = ""
     if system.name == "linux":
-        # On ARM the kernel does not know the name; some boards say theirs.
+        # On ARM the kernel does not know the name; some boards do.
         found = re.search(r"^model name\s*:\s*(.+)$", system.read("/proc/cpuinfo"), re.MULTILINE)
         name = found.group(1) if found else system.read("/proc/device-tree/model")
     elif system.name == "darwin":
-        name = reader.ask("sysctl", "-n", "machdep.cpu.brand_string")
+        name = system.sysctl("machdep.cpu.brand_string")
     elif system.name == "windows":
-        processors = system.registry(PROCESSOR_KEY)
-        name = str(processors[0].get("ProcessorNameString", "")) if processors else ""
+        name = system.windows_cpu()
     return clean(name) or f"{system.arch or 'unknown'} CPU"
 
 
@@ -107,37 +97,29 @@ def _features(system: System) -> tuple[str, ...]:
     return tuple(name for flag, name in _FEATURES.items() if flag in flags)
 
 
-def _vulkan(reader: Reader) -> bool:
-    if reader.system.name == "windows":
-        return reader.system.exists(r"C:\Windows\System32\vulkan-1.dll")
-    return reader.system.name == "linux" and reader.has_library("libvulkan.so.1")
-
-
-def _translated(reader: Reader) -> bool:
-    return reader.system.name == "darwin" and reader.ask("sysctl", "-in", "sysctl.proc_translated").strip() == "1"
-
-
 def _memory(system: System) -> tuple[int, int]:
-    """All and available memory; in a container its limit, which the kernel enforces and /proc/meminfo does not show."""
+    """Return total and available RAM; in a container its limit, which /proc/meminfo does not show."""
     total, available = system.memory()
-    if system.name != "linux":
-        return total, available
-    limits = [(limit, left) for limit, left in _limits(system) if limit > 0]
-    return min([total, *(limit for limit, _ in limits)]), min([available, *(left for _, left in limits)])
+    if system.name == "linux":
+        for limit, left in _memory_limits(system):
+            total, available = min(total, limit), min(available, left)
+    return total, available
 
 
-def _limits(system: System) -> list[tuple[int, int]]:
-    """Limit and what is left of it, in bytes, for each control group that this process is in, inner ones first."""
+def _memory_limits(system: System) -> list[tuple[int, int]]:
+    """Return limit and remaining bytes of each control group that this process is in."""
     found = []
-    new = ("memory.max", "memory.current", "inactive_file")
-    old = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-    files = [(folder, *new) for folder in cgroup_folders(system.read)]
-    files += [(folder, *old) for folder in older_cgroup_folders(system.read, "memory")]
-    for folder, most, now, reclaimable in files:
-        limit, used = whole(system.read(f"{folder}/{most}")), whole(system.read(f"{folder}/{now}"))
-        if limit is None:
+    v2 = ("memory.max", "memory.current", "inactive_file")
+    v1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+    groups = [(folder, v2) for folder in cgroup_folders(system.read)]
+    groups += [(folder, v1) for folder in cgroup_v1_folders(system.read, "memory")]
+    for folder, (limit_file, usage_file, cache_key) in groups:
+        limit = parse_bytes(system.read(f"{folder}/{limit_file}"))
+        if not limit:
             continue
-        cached = re.search(rf"^{reclaimable} ([0-9]{{1,18}})$", system.read(f"{folder}/memory.stat"), re.MULTILINE)
-        left = limit - (used or 0) + (int(cached.group(1)) if cached else 0)
+        used = parse_bytes(system.read(f"{folder}/{usage_file}")) or 0
+        stat = system.read(f"{folder}/memory.stat")
+        cached = re.search(rf"^{cache_key} ([0-9]{{1,18}})$", stat, re.MULTILINE)
+        left = limit - used + (int(cached.group(1)) if cached else 0)
         found.append((limit, max(0, min(limit, left))))
     return found

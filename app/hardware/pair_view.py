@@ -1,4 +1,4 @@
-"""A pair and where it goes on this machine, as `tandem doctor` shows it: values in, lines out."""
+"""A pair and its place on this machine, as `tandem doctor` shows it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 from app.core.errors import AppError
 from app.core.units import memory_size
-from app.hardware.checks import Line, Section, State
-from app.hardware.device_room import MAIN, DeviceRoom
-from app.hardware.fit import Placed, Plan
+from app.hardware.checks import Check, Section
+from app.hardware.fit import MAIN, DeviceRoom, Placed, Plan
 from app.models.memory_estimate import ModelMemory
 from app.settings.model_file import Recommended
 from app.settings.placement import ALL_LAYERS
@@ -18,19 +17,14 @@ TARGET, DRAFT = "target", "draft"
 
 @dataclass(frozen=True, slots=True)
 class ModelPlace:
-    """One model where it would be loaded.
+    """One model where it would be loaded; sizes in bytes.
 
     Attributes:
         role: "target" or "draft".
-        name: Its own name.
+        name: Name of the model.
         device: llama.cpp's names, or `MAIN`.
-        layers_offloaded: Layers on the devices, the output counted as one, as llama.cpp counts them.
-        layers: All of them.
-        weights: Bytes.
-        kv: Bytes of the KV cache.
-        compute: Bytes of the buffers of the graph, and of what is in RAM wherever the layers are.
-        n_ctx: Tokens that the KV cache holds.
-        kv_type: Its type.
+        layers_offloaded: Layers on the devices; as in llama.cpp, the output counts as one.
+        compute: Compute buffers, and what is always in RAM.
     """
 
     role: str
@@ -56,35 +50,31 @@ class ModelPlace:
 
 @dataclass(frozen=True, slots=True)
 class DeviceNeed:
-    """Bytes that the pair needs of a device, that models may use, and that are free."""
+    """Bytes of a device: needed by the pair, available to models, free."""
 
     device: str
     need_bytes: int
     room_bytes: int
     free_bytes: int
 
-    @property
-    def fits(self) -> bool:
-        return self.need_bytes <= self.room_bytes
-
 
 @dataclass(frozen=True, slots=True)
 class PairView:
-    """A pair held against this machine.
+    """A pair on this machine.
 
     Attributes:
-        name: What `--pair` takes.
-        title: For people.
-        why: Why it is this one, as a clause.
-        models: Target and, if there is one, draft; () where they cannot be looked at.
+        name: As `--pair` takes it.
+        title: Display name.
+        why: Why it is this pair, as a clause.
+        models: Target and draft; () if they cannot be read.
         needs: Of each device that is used.
-        measured: Whether llama.cpp itself estimated the figures; the headers' arithmetic otherwise.
-        trouble: Why it cannot be loaded, or None.
-        offers: What to do where it does not fit, a line each.
-        target_source: What `--target` takes for its target.
-        chosen: Whether somebody chose it; nothing is broken where a stand-in is not installed.
-        recommended: The sampling values that the makers of its target recommend.
-        notices: What else is to be known of that.
+        measured: llama.cpp estimated the sizes; otherwise they come from the headers.
+        trouble: Why it cannot be loaded.
+        offers: Alternatives where it does not fit, one line each.
+        target_source: As `--target` takes it.
+        chosen: The user chose this pair, so that a missing one is a problem.
+        recommended: Sampling values that the target's file recommends.
+        notices: Other remarks.
     """
 
     name: str
@@ -110,15 +100,15 @@ class PairView:
 
 
 def model_place(role: str, need: ModelMemory, placed: Placed) -> ModelPlace:
-    """A model of a plan."""
+    """Return a model of a plan."""
     layers = need.n_layers + 1
     on_cpu = placed.devices == (MAIN,) or placed.gpu_layers == 0
-    wanted = layers if placed.gpu_layers == ALL_LAYERS else min(placed.gpu_layers, layers)
+    offloaded = layers if placed.gpu_layers == ALL_LAYERS else min(placed.gpu_layers, layers)
     return ModelPlace(
         role=role,
         name=need.name,
         device=MAIN if on_cpu else ", ".join(placed.devices),
-        layers_offloaded=0 if on_cpu else wanted,
+        layers_offloaded=0 if on_cpu else offloaded,
         layers=layers,
         weights=need.weights,
         kv=need.kv + need.states + need.snapshots,
@@ -136,48 +126,38 @@ def device_needs(plan: Plan, rooms: tuple[DeviceRoom, ...]) -> tuple[DeviceNeed,
 
 
 def pair_section(view: PairView) -> Section:
-    """Return where the layers of a pair go, and what they take there."""
-    lines = [Line("ok", "pair", f"{view.name}: {view.title}" if view.title != view.name else view.name, view.why)]
+    """Check whether a pair can be loaded, and list its place and memory."""
+    title = f"{view.name}: {view.title}" if view.title != view.name else view.name
+    checks = [Check("ok", "pair", f"{title} ({view.why})")]
     if view.trouble is not None:
-        state: State = "problem" if view.chosen else "warning"
-        lines.append(Line(state, "trouble", view.trouble.message, hint=_hints(view.trouble)))
-    lines += [Line("ok", model.role, f"{model.name}, {_where(model)}", _takes(model)) for model in view.models]
-    lines += [Line("warning", "note", notice) for notice in view.notices]
-    lines += _recommended(view.recommended)
-    lines += [_room(need, view) for need in view.needs]
-    return Section("the pair", tuple(lines), other="what it takes")
+        hint = (view.trouble.hint,) if view.trouble.hint else ()
+        checks.append(Check("problem" if view.chosen else "warning", "trouble", view.trouble.message, hint))
+    checks += [Check("ok", model.role, _model_text(model)) for model in view.models]
+    checks += [Check("warning", "note", notice) for notice in view.notices]
+    if view.recommended.line:
+        checks.append(Check("ok", "sampling", f"{view.recommended.line}, recommended by the model file"))
+    if view.recommended.notice:
+        checks.append(Check("warning", "sampling", view.recommended.notice))
+    return Section("the pair", (*checks, *(_room(need, view) for need in view.needs)))
 
 
-def _hints(error: AppError) -> tuple[str, ...]:
-    return (error.hint,) if error.hint else ()
-
-
-def _where(model: ModelPlace) -> str:
-    if model.on_cpu:
-        return f"all {model.layers} layers on the CPU"
+def _model_text(model: ModelPlace) -> str:
+    where = f"all {model.layers} layers on {'the CPU' if model.on_cpu else model.device}"
     if model.in_part:
         left = model.layers - model.layers_offloaded
-        return f"{model.layers_offloaded} of {model.layers} layers on {model.device}, {left} on the CPU"
-    return f"all {model.layers} layers on {model.device}"
-
-
-def _takes(model: ModelPlace) -> str:
+        where = f"{model.layers_offloaded} of {model.layers} layers on {model.device}, {left} on the CPU"
     return (
-        f"weights {memory_size(model.weights)}, KV cache {memory_size(model.kv)} ({model.n_ctx:,} tokens, "
-        f"{model.kv_type}), buffers {memory_size(model.compute)}"
+        f"{model.name}, {where}: weights {memory_size(model.weights)}, KV cache {memory_size(model.kv)} "
+        f"({model.n_ctx:,} tokens, {model.kv_type}), buffers {memory_size(model.compute)}"
     )
 
 
-def _recommended(found: Recommended) -> list[Line]:
-    lines = [Line("ok", "sampling", found.line, "recommended by the model file")] if found.line else []
-    return [*lines, Line("warning", "sampling", found.notice)] if found.notice else lines
-
-
-def _room(need: DeviceNeed, view: PairView) -> Line:
+def _room(need: DeviceNeed, view: PairView) -> Check:
     label = "RAM" if need.device == MAIN else need.device
-    free, room = memory_size(need.free_bytes), memory_size(need.room_bytes)
-    text = f"{memory_size(need.need_bytes)} needed, {free} free, {room} of it for models"
-    how = "estimated by llama.cpp" if view.measured else "estimated from the headers, within a few percent"
-    if need.fits:
-        return Line("ok", label, text, how)
-    return Line("problem", label, text, how, ("It does not fit. Choose one:", *view.offers))
+    source = "by llama.cpp" if view.measured else "from the headers"
+    needed = memory_size(need.need_bytes)
+    text = f"{needed} needed (estimated {source}), {memory_size(need.room_bytes)} free for models"
+    if need.need_bytes <= need.room_bytes:
+        return Check("ok", label, text)
+    problem = f"the pair needs {needed} of {label}, {memory_size(need.room_bytes)} are free"
+    return Check("problem", label, text, ("It does not fit. Choose one:", *view.offers), problem)

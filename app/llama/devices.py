@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import ctypes
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from functools import cache
 from typing import Any
 
 import psutil
 
 from app.core.errors import ModelLoadError
 from app.core.printable import one_line
+from app.hardware.devices import BuildInfo, Device, Kind
 from app.llama import library
-from app.llama.library import function
-from app.llama.probe import BuildInfo, Device, Kind
 
-_LAID_OUT = "0.3.36"
-"""The release of llama-cpp-python whose ggml-backend.h the numbers in `_KINDS` were read from."""
 _KINDS: dict[int, Kind] = {0: "cpu", 1: "gpu", 2: "igpu", 3: "accel", 4: "accel"}
+"""`ggml_backend_dev_type`."""
 
 
 def devices(ram_available: int | None = None) -> tuple[Device, ...]:
     """Return every device of every backend, in llama.cpp's order.
 
-    Asking a GPU for its memory makes a context on it, which costs time and some hundred MiB there; a driver that
-    refuses that ends the process in some backends. `app.llama.probe` is the careful way.
+    Asking a GPU for its memory makes a context on it, which takes time and memory and aborts with some broken drivers;
+    `app.llama.probe` asks in a child process.
 
     Args:
-        ram_available: Bytes of RAM that can be had, where the caller knows of a limit; None asks the system.
+        ram_available: Available RAM in bytes; None asks the system.
     """
     library.start()
     return tuple(_device(handle, ram_available) for handle in each_device())
@@ -40,7 +35,7 @@ def graphics(*, software: bool = True) -> dict[str, int]:
     """Return native pointers of all devices but the CPU, by name, without asking a driver for memory.
 
     Args:
-        software: Whether cards count that the processor plays.
+        software: Include software renderers.
     """
     library.start()
     found: dict[str, int] = {}
@@ -51,7 +46,7 @@ def graphics(*, software: bool = True) -> dict[str, int]:
 
 
 def fastest() -> int | None:
-    """The native pointer of the device that layers go to first; None if the library lists none."""
+    """Return the native pointer of the device that layers go to first; None without devices."""
     first: dict[Kind, int] = {}
     for handle in each_device():
         first.setdefault(_kind_of(handle), handle)
@@ -92,7 +87,7 @@ def build() -> BuildInfo:
 
 
 def parse_features(text: str) -> tuple[str, ...]:
-    """The names that are on in "CPU : SSE3 = 1 | AVX2 = 1 | CUDA : ARCHS = 890 | ", each once."""
+    """Return the enabled names in "CPU : SSE3 = 1 | AVX2 = 1 | CUDA : ARCHS = 890 | ", each once."""
     names: dict[str, None] = {}
     for part in text.split("|"):
         name, _, value = part.rpartition(":")[2].partition("=")
@@ -107,7 +102,7 @@ def _device(handle: int, ram_available: int | None) -> Device:
     free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)
     library_call("ggml_backend_dev_memory", handle, ctypes.byref(free), ctypes.byref(total))
     if kind == "cpu":
-        # ggml takes all of the machine's memory for free.
+        # ggml reports all RAM as free.
         free.value = min(psutil.virtual_memory().available if ram_available is None else ram_available, total.value)
     return Device(
         name=library_text("ggml_backend_dev_name", handle),
@@ -120,7 +115,7 @@ def _device(handle: int, ram_available: int | None) -> Device:
 
 
 def _kind_of(handle: int) -> Kind:
-    kind = _kind(int(library_call("ggml_backend_dev_type", handle)))
+    kind = _KINDS.get(int(library_call("ggml_backend_dev_type", handle)), "accel")
     if kind not in ("gpu", "igpu"):
         return kind
     description = library_text("ggml_backend_dev_description", handle)
@@ -129,17 +124,11 @@ def _kind_of(handle: int) -> Kind:
     return "igpu" if shares_memory(library_text("ggml_backend_dev_name", handle), description) else kind
 
 
-def _kind(number: int) -> Kind:
-    # 0 and 1 never moved; a number was put between the others once.
-    return _KINDS.get(number, "accel") if number < 2 or library.binding_version == _LAID_OUT else "accel"
-
-
 _SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
-"""Words of drivers that compute on the processor what a card would; llama.cpp takes those devices for cards."""
+"""Words of drivers that render on the CPU; llama.cpp lists their devices as GPUs."""
 _METAL = ("MTL", "Metal")
 _IN_PROCESSORS = ("Apple", "Intel")
-"""Makers of graphics that share the processor's memory. To llama.cpp all that Metal lists is a card of its own; it
-tells as free what its own process has not taken, whatever others have."""
+"""Vendors of GPUs that share RAM. llama.cpp lists every Metal device as a GPU with memory of its own."""
 
 
 def is_software(description: str) -> bool:
@@ -151,9 +140,6 @@ def shares_memory(name: str, description: str) -> bool:
     """Return whether a device shares the CPU's memory although llama.cpp lists it as a GPU."""
     return name.startswith(_METAL) and description.startswith(_IN_PROCESSORS)
 
-
-_MAX_DEVICES = 256
-"""Devices that are looked at; a registry that claims more is not believed."""
 
 POINTER, _TEXT, _SIZE = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
 _SIZE_OUT = ctypes.POINTER(ctypes.c_size_t)
@@ -189,29 +175,19 @@ def each_registry() -> Iterator[int]:
 
 
 def _each(count: str, get: str) -> Iterator[int]:
-    for index in range(min(int(library_call(count) or 0), _MAX_DEVICES)):
-        if handle := library_call(get, index):
-            yield handle
+    for index in range(library_call(count)):
+        yield library_call(get, index)
 
 
 def library_text(name: str, *arguments: Any) -> str:
-    """The words that a function of the library gives; "" for none."""
+    """Return the text that a function of the library returns; "" for none."""
     raw = library_call(name, *arguments)
     return one_line(raw.decode("utf-8", errors="replace")) if raw else ""
 
 
 def library_call(name: str, *arguments: Any) -> Any:
-    """Call a function of the library; None where this release has no such function."""
-    found = _function(name)
-    return found(*arguments) if found is not None else None
-
-
-@cache
-def _function(name: str) -> Any:
-    try:
-        return function(name, *_PROTOTYPES[name])
-    except AttributeError:
-        return None
+    """Call a function of the library."""
+    return library.function(name, *_PROTOTYPES[name])(*arguments)
 
 
 _RPC = b"RPC"
@@ -224,10 +200,10 @@ def can_use_rpc() -> bool:
 
 
 def add_servers(addresses: Sequence[str]) -> None:
-    """Add all devices of these servers, in their order, as RPC0, RPC1 and so on; one that is there already stays.
+    """Add the devices of remote servers as RPC0, RPC1 and so on.
 
-    llama.cpp waits for a server without a limit, and ends the process where one does not answer or goes away later:
-    ask it by `app.hardware.rpc` first, and call this in a process that may die.
+    llama.cpp waits for a server without a limit, and aborts if one goes away: check it with `app.hardware.rpc` first,
+    and call this in a process that may die.
 
     Args:
         addresses: Such as "192.168.1.20:50052".
@@ -238,7 +214,7 @@ def add_servers(addresses: Sequence[str]) -> None:
     if not addresses:
         return
     library.start()
-    # Asking a registry that is not there for a function would end the process.
+    # A NULL registry would abort.
     registry = library_call("ggml_backend_reg_by_name", _RPC)
     function = library_call("ggml_backend_reg_get_proc_address", registry, _ADD_SERVER) if registry else None
     if not function:
@@ -251,10 +227,6 @@ def add_servers(addresses: Sequence[str]) -> None:
         library_call("ggml_backend_register", server)
 
 
-def print_devices(ram_available: int | None) -> None:
-    """Print the build and its devices as JSON: the child's side of `app.llama.probe`."""
-    try:
-        found = {"build": asdict(build()), "devices": [asdict(device) for device in devices(ram_available)]}
-    except ModelLoadError as error:
-        found = {"message": error.message, "hint": error.hint}
-    sys.stdout.write(json.dumps(found) + "\n")
+def report(ram_available: int | None) -> dict[str, Any]:
+    """Describe the build and its devices: the child's side of `app.llama.probe.probe`."""
+    return {"build": asdict(build()), "devices": [asdict(device) for device in devices(ram_available)]}

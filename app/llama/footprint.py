@@ -7,23 +7,22 @@ in a child process, because a model file or a driver may end the process.
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import re
-import subprocess
-import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from app.core.child import ask_python
+from app.core.errors import AppError
 from app.llama import library
+from app.llama.child import ChildError, ask
 from app.llama.context import native_params
 from app.llama.library import native
 from app.llama.params import ContextParams, ModelParams
 from app.llama.placement import place
+from app.models.memory_estimate import N_SNAPSHOTS
+from app.settings.placement import CPU
 
-_SECONDS = 60.0
 _READ = 0
 _MIB = 1 << 20
 _CACHE = re.compile(r"^\w+: size =\s*([\d.]+) MiB \(", re.MULTILINE)
@@ -52,11 +51,9 @@ def measure(path: Path, model: ModelParams, context: ContextParams) -> Footprint
 
     Takes a quarter of a second and reads no weights.
     """
-    question = json.dumps({"path": str(path), "model": asdict(model), "context": asdict(context)})
     try:
-        done = ask_python("from app.llama.footprint import _tell; _tell()", _SECONDS, question.encode())
-        return read_log(json.loads(done.stdout.splitlines()[-1])) if done.returncode == 0 else None
-    except (OSError, subprocess.TimeoutExpired, ValueError, TypeError, IndexError):
+        return read_log(ask("footprint.log_of_load", str(path), asdict(model), asdict(context)))
+    except (AppError, ChildError):
         return None
 
 
@@ -72,27 +69,28 @@ def read_log(log: str) -> Footprint | None:
     return Footprint(*(round(size * _MIB) for size in (sum(caches), compute, host)))
 
 
-def _tell() -> None:
-    """Answer `measure`, in the child."""
-    question = json.load(sys.stdin)
-    tuples = {name: tuple(question["model"][name]) for name in ("devices", "tensor_split")}
-    model = ModelParams(**{**question["model"], **tuples})
+def log_of_load(path: str, model: dict[str, Any], context: dict[str, Any]) -> str:
+    """Return llama.cpp's log of a load without memory, "" if it refuses; the child's side of `measure`."""
+    tuples = {name: tuple(model[name]) for name in ("devices", "tensor_split")}
     lines: list[bytes] = []
     library.start()
     callback = native.llama_log_callback(lambda level, text, _: lines.append(text))
     native.llama_log_set(callback, ctypes.c_void_p(0))
-    load_nothing(Path(question["path"]), model, ContextParams(**question["context"]))
-    sys.stdout.write(json.dumps(b"".join(lines).decode("utf-8", errors="replace")) + "\n")
-    sys.stdout.flush()
-    # Nothing to free; a driver that crashes on exit has answered already.
-    os._exit(0)
+    is_loaded = load_nothing(Path(path), ModelParams(**{**model, **tuples}), ContextParams(**context))
+    return b"".join(lines).decode("utf-8", errors="replace") if is_loaded else ""
 
 
-def load_nothing(path: Path, model: ModelParams, context: ContextParams) -> None:
-    """Load a model and make its context without memory, in a process that does nothing else.
+def try_load(path: str) -> bool:
+    """Return whether llama.cpp loads a file; the child's side of `app.llama.canary`."""
+    context = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1, n_snapshots=N_SNAPSHOTS)
+    return load_nothing(Path(path), ModelParams(devices=(CPU,)), context)
 
-    Raises:
-        SystemExit: llama.cpp refuses one of them.
+
+def load_nothing(path: Path, model: ModelParams, context: ContextParams) -> bool:
+    """Load a model and make its context without memory, in a process that does nothing else; free neither.
+
+    Returns:
+        Whether llama.cpp accepts both.
     """
     library.start()
     raw: Any = native.llama_model_default_params()
@@ -101,5 +99,4 @@ def load_nothing(path: Path, model: ModelParams, context: ContextParams) -> None
     raw.load_mode = _READ
     handle = native.llama_model_load_from_file(os.fsencode(path), raw)
     del kept
-    if not handle or not native.llama_init_from_model(handle, native_params(context)):
-        raise SystemExit(1)
+    return bool(handle and native.llama_init_from_model(handle, native_params(context)))

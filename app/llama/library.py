@@ -1,4 +1,4 @@
-"""The llama.cpp library itself: loaded once, its log caught, its backends started."""
+"""Load llama.cpp, capture its log and start its backends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from typing import Any, cast
 
 from app.core.errors import ModelLoadError
 from app.core.printable import one_line
-from app.llama.installed import installed_libraries, load_hint
 
 # gdb attaches to the dying process and holds it for seconds otherwise.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
@@ -24,10 +23,13 @@ try:
     import llama_cpp.llama_cpp as native
     from llama_cpp import __version__ as binding_version
 except (ImportError, OSError, RuntimeError) as error:
-    _hint = load_hint(str(error), installed_libraries(), os.environ.get("LLAMA_CPP_LIB_PATH", ""))
-    raise ModelLoadError(f"llama.cpp cannot be loaded: {one_line(str(error))}.", _hint) from error
+    raise ModelLoadError(
+        f"llama.cpp cannot be loaded: {one_line(str(error))}.",
+        "Install the library that it names (on Windows a GPU driver or Microsoft's Visual C++ Redistributable may be "
+        "missing), or another build: tandem doctor.",
+    ) from error
 
-__all__ = ["binding_version", "last_errors", "native", "start"]
+__all__ = ["binding_version", "native"]  # what other modules import from here although it is imported itself
 
 log = logging.getLogger("tandem.llama")
 log.addHandler(logging.NullHandler())
@@ -41,7 +43,7 @@ _start_lock = threading.Lock()
 
 
 def _on_log(level: int, text: bytes, _: ctypes.c_void_p) -> None:
-    """Keep error lines for messages, hand warnings and errors to `logging`; nothing may escape into C."""
+    """Keep error lines for messages, and pass warnings and errors to `logging`."""
     global _previous_level
     level = _previous_level if level == _CONTINUED else level
     _previous_level = level
@@ -77,15 +79,12 @@ def clear_errors() -> None:
 
 
 def n_errors() -> int:
-    """Return the number of error lines since `clear_errors`, at most those that are kept."""
+    """Return the number of error lines since `clear_errors`, up to 32."""
     return len(_errors)
 
 
 def last_errors(limit: int = 1) -> str:
-    """The reasons that llama.cpp logged since `clear_errors`, most telling first.
-
-    llama.cpp logs the cause first and then each caller's "failed to load"; the first lines say the most.
-    """
+    """Return the errors that llama.cpp logged since `clear_errors`; the first names the cause."""
     return "; ".join(list(_errors)[:limit])
 
 
@@ -108,7 +107,7 @@ def function(name: str, result: Any, arguments: list[Any]) -> Any:
     """
     for handle in _handles():
         try:
-            # By index, which makes an object of its own.
+            # Access by index returns a new object, whose prototype may be set.
             found = handle[name]
         except AttributeError:
             continue
@@ -121,10 +120,10 @@ def function(name: str, result: Any, arguments: list[Any]) -> Any:
 def _handles() -> tuple[Any, ...]:
     handle = native._lib
     if sys.platform != "win32":
-        # Looking a name up in a library also searches what it is linked with.
+        # A symbol lookup also searches linked libraries.
         return (handle,)
     llama = Path(cast("str", handle._name))
-    # Beside llama.dll; MinGW writes "lib" in front of all of them. Where one library holds everything there are none.
+    # MinGW prefixes them with "lib".
     others = (llama.with_name(llama.name.replace("llama", name)) for name in ("ggml", "ggml-base"))
     return (handle, *(ctypes.CDLL(str(file)) for file in others if file.is_file()))
 
@@ -138,14 +137,9 @@ def on_abort(say: Callable[[str], None]) -> None:
     """Register a callback for the message before the library aborts the process.
 
     Args:
-        say: Called once, on whatever thread died; it replaces the one given before.
+        say: Called once, on the thread that aborts; it replaces the one given before.
     """
     global _abort_callback
-    try:
-        set_callback = function("ggml_set_abort_callback", ctypes.c_void_p, [_Callback])
-    except AttributeError:
-        # A release without it; there the exit code must do.
-        return
     callback = _Callback(lambda message: say(message.decode("utf-8", errors="replace")))
-    set_callback(callback)
+    function("ggml_set_abort_callback", ctypes.c_void_p, [_Callback])(callback)
     _abort_callback = callback

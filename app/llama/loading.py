@@ -23,31 +23,26 @@ from app.settings.placement import CPU
 _MMAP, _READ = 1, 0
 _REASONS = 8
 _READ_SHARE, _READ_SHARE_BESIDE_DEVICE = 0.9, 0.5
-"""Share of the progress that stands for reading the file; the rest stands for placing it in memory or on a device."""
-
-
-def _part(told: Callable[[float], bool], start: float, end: float) -> Callable[[float], bool]:
-    """Report a part of the work as a part of the whole."""
-    return lambda share: told(start + (end - start) * share)
+"""Share of the progress for reading the file; the rest is for placing it in memory or on a device."""
 
 
 class _Progress:
-    """Tells how far a load is, and stops it.
+    """llama.cpp's progress callback.
 
     Args:
-        told: Told the share loaded, 0 to 1; False cancels.
+        on_progress: Called with the share loaded, 0 to 1; False cancels.
     """
 
-    def __init__(self, told: Callable[[float], bool] | None) -> None:
-        self._told = told
+    def __init__(self, on_progress: Callable[[float], bool]) -> None:
+        self._on_progress = on_progress
         self.cancelled = False
         self.failure: BaseException | None = None
 
     def __call__(self, share: float, _: object) -> bool:
         try:
-            self.cancelled = self._told is not None and not self._told(share)
+            self.cancelled = not self._on_progress(share)
         except BaseException as error:
-            # It would vanish in C; the load is given up, and it is raised behind that.
+            # C has no exceptions; `load` raises it.
             self.cancelled, self.failure = True, error
         return not self.cancelled
 
@@ -60,17 +55,17 @@ class Loaded(NamedTuple):
     callback: Any
 
 
-def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool] | None) -> Loaded:
+def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) -> Loaded:
     """Load weights; see `app.llama.model.Model` for arguments and errors."""
     raw = native.llama_model_default_params()
     placement = place(raw, params)
-    raw.load_mode = _MMAP if params.use_mmap and native.llama_supports_mmap() else _READ
+    raw.load_mode = _MMAP if native.llama_supports_mmap() else _READ
     read = 0.0
-    if on_progress is not None and raw.load_mode == _MMAP:
+    if raw.load_mode == _MMAP:
         read = _READ_SHARE if label(params) == CPU_LABEL else _READ_SHARE_BESIDE_DEVICE
-        if not read_ahead(path, _part(on_progress, 0.0, read)):
+        if not read_ahead(path, lambda share: on_progress(read * share)):
             raise Interrupted
-    progress = _Progress(_part(on_progress, read, 1.0) if on_progress is not None else None)
+    progress = _Progress(lambda share: on_progress(read + (1 - read) * share))
     callback = native.llama_progress_callback(progress)
     raw.progress_callback = callback
     library.clear_errors()
@@ -101,27 +96,26 @@ def _refusal(path: Path) -> ModelLoadError:
 _CHUNK = 8 << 20
 
 
-def read_ahead(path: Path, told: Callable[[float], bool]) -> bool:
-    """Read the parts of a model's files that the page cache lacks.
+def read_ahead(path: Path, on_progress: Callable[[float], bool]) -> bool:
+    """Read a model's files into the page cache with progress; on Linux only.
 
-    Files larger than the available memory are skipped: the system would drop their beginning again. So is every file
-    where the system cannot say what it has cached: to read that again takes time.
+    Files larger than the available memory are skipped: the system would drop their beginning again.
 
     Args:
         path: The model file; the first part of a split model.
-        told: Called with the share of bytes read; returns False to stop.
+        on_progress: Called with the share of bytes read; returns False to stop.
 
     Returns:
         Whether it was not stopped.
     """
     try:
-        return _read_files(parts_here(path), told)
+        return _read_files(parts_here(path), on_progress)
     except OSError:
         # llama.cpp reports the problem with the file.
         return True
 
 
-def _read_files(files: Sequence[Path], told: Callable[[float], bool]) -> bool:
+def _read_files(files: Sequence[Path], on_progress: Callable[[float], bool]) -> bool:
     sizes = [file.stat().st_size for file in files]
     total, done = sum(sizes), 0
     if sys.platform != "linux" or total > psutil.virtual_memory().available:
@@ -135,13 +129,13 @@ def _read_files(files: Sequence[Path], told: Callable[[float], bool]) -> bool:
                     stream.seek(start)
                     stream.readinto(buffer)
                 done += end - start
-                if not told(done / total):
+                if not on_progress(done / total):
                     return False
     return True
 
 
 def _is_cached(descriptor: int, start: int, end: int) -> bool:
-    """Return whether the first and the last page of a range are in the page cache; False if the system cannot say."""
+    """Return whether the first and last page of a range are in the page cache; False if unknown."""
     if sys.platform != "linux":
         return False
     try:
@@ -172,11 +166,11 @@ def scarce_device(log: str) -> str | None:
 
 
 def no_memory(device: str, what: str) -> NoMemoryError:
-    """The failure as a sentence.
+    """Return the error for memory that ran out while loading.
 
     Args:
         device: From `scarce_device`.
-        what: What was to be put there.
+        what: Model or context that did not fit.
     """
     where = {"": "There is", CPU: "There is"}.get(device, f"On {device} there is")
     kind = "RAM" if device == CPU else "memory"
@@ -191,7 +185,7 @@ class PairProgress:
     """Combine the progress of several models into one share, by bytes.
 
     Args:
-        told: Called with the model being loaded and the share of the pair that is done; returns False to stop.
+        on_progress: Called with the model being loaded and the share of the pair that is done; returns False to stop.
         models: File of each model, by its name; None where there is none.
     """
 

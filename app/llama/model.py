@@ -31,17 +31,15 @@ _MAX_TEXT_BYTES = 1 << 26
 
 
 class Model:
-    """Owns one native model.
-
-    Its contexts are always freed before it; llama.cpp aborts in the other order.
+    """Own one native model. Its contexts are freed before it; llama.cpp aborts in the other order.
 
     Args:
-        file: From `open_model_file`; of a split model the first part.
-        params: How to load it.
-        on_progress: Told the share loaded, 0 to 1; False cancels.
+        file: From `open_model_file`; the first part of a split model.
+        params: Placement of the layers.
+        on_progress: Called with the share loaded, 0 to 1; False cancels.
 
     Attributes:
-        on_processor: Whether the processor computes all of its layers.
+        on_processor: Whether the CPU computes all layers.
 
     Raises:
         ModelLoadError: llama.cpp refused it.
@@ -53,7 +51,7 @@ class Model:
         self,
         file: ModelFile,
         params: ModelParams | None = None,
-        on_progress: Callable[[float], bool] | None = None,
+        on_progress: Callable[[float], bool] = lambda share: True,
     ) -> None:
         self.path = file.path
         self.header = file.header
@@ -66,20 +64,20 @@ class Model:
         self.on_processor = label(params) == CPU_LABEL
         loaded = load(file.path, params, on_progress)
         self._handle: Any = loaded.handle
-        # Both kept on the object: llama.cpp holds bare pointers.
+        # llama.cpp holds bare pointers to both.
         self._placement, self._progress_callback = loaded.placement, loaded.callback
         self._native_vocab: Any = native.llama_model_get_vocab(self._handle)
         self.n_vocab: int = native.llama_vocab_n_tokens(self._native_vocab)
         if native.llama_model_has_encoder(self._handle) or not native.llama_model_has_decoder(self._handle):
             self.close()
             raise ModelLoadError(
-                f"{self.path} cannot be run: it reads all of a text before it writes, and does not chat.",
+                f"{self.path} cannot be run: it is an encoder model, which cannot chat.",
                 "Choose a chat model.",
             )
 
     @property
     def handle(self) -> Any:
-        """The native pointer, for this package only.
+        """Return the native pointer, for this package only.
 
         Raises:
             UsageError: The model was closed.
@@ -109,7 +107,7 @@ class Model:
 
     @cached_property
     def name(self) -> str:
-        """Display name; see `known_as`."""
+        """Return the display name; see `known_as`."""
         value = self.header.metadata.get("general.name")
         return known_as(one_line(self.path.name), one_line(value) if isinstance(value, str) else "")
 
@@ -121,12 +119,8 @@ class Model:
 
     @cached_property
     def size_bytes(self) -> int:
-        """Bytes of all tensors."""
+        """Return the bytes of all tensors."""
         return int(native.llama_model_size(self.handle))
-
-    @cached_property
-    def n_params(self) -> int:
-        return int(native.llama_model_n_params(self.handle))
 
     @cached_property
     def n_ctx_train(self) -> int:
@@ -140,7 +134,7 @@ class Model:
 
     @cached_property
     def chat_template(self) -> str | None:
-        """The Jinja source of the model's chat template."""
+        """Return the Jinja source of the chat template; None without one."""
         value = self.header.metadata.get("tokenizer.chat_template")
         return value if isinstance(value, str) and value.strip() else None
 
@@ -155,7 +149,7 @@ class Model:
 
     @cached_property
     def vocab(self) -> VocabInfo:
-        """Vocabulary facts that decide which drafts are compatible."""
+        """Return the vocabulary, which decides which drafts are compatible."""
         kind = self.header.metadata.get("tokenizer.ggml.model")
         return VocabInfo(
             kind=kind if isinstance(kind, str) else "",
@@ -184,25 +178,23 @@ class Model:
         vocab = self._vocab
         ends = self._ends.get(token)
         if ends is None:
-            # Every token of every draft is asked about.
+            # Asked for every drafted token.
             ends = self._ends[token] = bool(native.llama_vocab_is_eog(vocab, token))
         return ends
 
     @cached_property
     def suppressed(self) -> tuple[int, ...]:
-        """The ids that its makers forbid in any text."""
+        """Return the tokens that the file forbids in any text."""
         n = ctypes.c_int32(0)
         found = native.llama_vocab_get_suppress_tokens(self._vocab, ctypes.byref(n))
         return tuple(found[: n.value])
 
     @cached_property
     def control_tokens(self) -> dict[str, int]:
-        """The tokens that steer the model, by the text that could forge them.
+        """Return the tokens that steer the model, by the text that could forge them.
 
-        These are the special ones, by the file or by llama.cpp's own opinion, and those "user-defined" ones that the
-        chat template writes: llama.cpp makes tokens of them wherever their text stands.
-        It is asked only about those that the file calls special or that look the part: asking about a whole
-        vocabulary takes a tenth of a second.
+        These are special tokens, by the file or by llama.cpp, and user-defined tokens in the chat template. llama.cpp
+        is asked only about likely ones: a whole vocabulary takes a tenth of a second.
         """
         vocab, template = self._vocab, self.chat_template or ""
         types = self.header.token_types[: self.n_vocab]
@@ -222,35 +214,35 @@ class Model:
         return found
 
     def text_of(self, token: int) -> str:
-        """The vocabulary's own text of a token, special ones included."""
-        return bytes(native.llama_vocab_get_text(self._vocab, self._checked(token))).decode("utf-8", errors="replace")
+        """Return the vocabulary's text of a token, also of a special one."""
+        vocab = self._vocab
+        self.check_tokens((token,))
+        return bytes(native.llama_vocab_get_text(vocab, token)).decode("utf-8", errors="replace")
 
-    def piece(self, token: int, *, special: bool = False) -> bytes:
-        """The bytes that a token stands for; control tokens are empty unless `special`."""
-        if special:
-            return self._piece(token, special=True)
+    def piece(self, token: int) -> bytes:
+        """Return the bytes of a token; empty for a control token."""
         piece = self._pieces.get(token)
         if piece is None:
-            piece = self._pieces[token] = self._piece(token, special=False)
+            piece = self._pieces[token] = self._piece(token)
         return piece
 
-    def _piece(self, token: int, *, special: bool) -> bytes:
+    def _piece(self, token: int) -> bytes:
         vocab = self._vocab
         self.check_tokens((token,))
         size = _PIECE_BYTES
         while True:
             buffer = ctypes.create_string_buffer(size)
-            n = native.llama_token_to_piece(vocab, token, buffer, size, 0, special)
+            n = native.llama_token_to_piece(vocab, token, buffer, size, 0, False)
             if n >= 0:
                 return buffer.raw[:n]
             size = -n
 
     def tokenize(self, text: str, *, parse_special: bool) -> list[int]:
-        """Token ids of a text, with nothing added in front or behind.
+        """Return the tokens of a text, without BOS or EOS.
 
         Args:
             text: Any text; lone surrogates become "?".
-            parse_special: Whether the texts of special tokens mean those tokens or just their characters.
+            parse_special: Whether texts of special tokens become those tokens.
         """
         data = text.encode("utf-8", errors="replace")
         if len(data) > _MAX_TEXT_BYTES:
@@ -284,28 +276,22 @@ class Model:
             wrong = next(t for t in tokens if not 0 <= t < self.n_vocab)
             raise UsageError(f"Token {wrong} is not in the vocabulary of {self.n_vocab:,}.")
 
-    def _checked(self, token: int) -> int:
-        self.check_tokens((token,))
-        return token
-
 
 def _token(value: int) -> int | None:
     return None if value == _NO_TOKEN else int(value)
 
 
 MAX_RUN = 2_000
-"""Characters without or of white space that are read in one go; a pattern takes in a few such runs at most."""
-# Tried only where a run begins, or a run that is almost too long would be walked from each of its characters.
+"""Longest run of characters without white space, or of white space, that llama.cpp's patterns survive."""
+# Matches only at the beginning of a run, so that a long run is scanned once.
 _RUN = re.compile(rf"(?<!\S)\S{{{MAX_RUN + 1},}}|(?<!\s)\s{{{MAX_RUN + 1},}}")
 
 
 def tokenizer_parts(text: str, kept: Iterable[str]) -> Iterator[str]:
-    """Yield a text in parts that can be tokenized one by one; nearly always it is one.
-
-    A cut falls behind a word where there is one, for there a token ends anyway.
+    """Yield a text in parts that can be tokenized one by one, cut after words where possible; usually one part.
 
     Args:
-        text: What is to be tokenized.
+        text: Any text.
         kept: Texts of control tokens, which are never cut.
     """
     whole: re.Pattern[str] | None = None
@@ -326,5 +312,5 @@ def tokenizer_parts(text: str, kept: Iterable[str]) -> Iterator[str]:
 
 
 def _word_end(text: str, first: int, last: int) -> int:
-    """The last place between two at which a word ends, or the last one."""
+    """Return the last end of a word between two places; without one, `last`."""
     return next((at for at in range(last, first, -1) if text[at - 1].isalnum() and not text[at].isalnum()), last)

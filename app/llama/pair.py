@@ -11,17 +11,17 @@ from functools import partial
 from app.conversations.message import Begun, Message
 from app.core.errors import DamagedFileError, Interrupted, ModelLoadError
 from app.engine.auto.calibrate import calibrate
-from app.engine.auto.cpu_yield import CpuYield
+from app.engine.auto.cpu_yield import CpuYield, WorkClock
 from app.engine.auto.curve import MAX_ROWS, CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import Threads, ThreadTimes, measure_threads
-from app.engine.auto.work_clock import WorkClock
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter, NgramIndex
 from app.engine.interfaces import Cancelled, Clock
+from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility, known_to
-from app.hardware.processors import others_seconds, usable_processors
+from app.hardware.cpu import others_seconds, usable_processors
 from app.llama import stored_measurements
 from app.llama.canary import send_ahead
 from app.llama.cancel import CancelFlag
@@ -33,9 +33,9 @@ from app.llama.model import Model
 from app.llama.pair_params import PairParams
 from app.llama.params import CPU_LABEL, ContextParams
 from app.llama.placement import label
-from app.llama.prompt import Prompt, PromptBuilder
+from app.llama.prompt import PromptBuilder
 from app.llama.sampler import SamplerChain
-from app.llama.stored_measurements import fingerprints, memory_file, processor_model, thread_file
+from app.llama.stored_measurements import memory_file, processor_model, thread_file
 from app.models.compatibility import NO_ROLLBACK
 from app.models.memory_estimate import rounding
 from app.models.model_facts import keeps_snapshots
@@ -45,28 +45,28 @@ from app.models.pair_names import without_draft
 from app.settings.thinking import AS_TRAINED, Thinking
 
 CALIBRATION_NS = 4_000_000_000
-"""Time limit of the first calibration of a pair. With a slow target the required minimum takes longer, six
-tokens' time or more; what it leaves open is learned while answering."""
+"""Time limit of the first calibration; a slow target takes longer. The rest is learned while answering."""
 
 _TEXT = (
     "The keeper of the lighthouse counted the steps again, as he did every evening, and wrote the number down. "
     "def total(items): return sum(item.price * item.count for item in items if item.count > 0)\n"
 )
-"""Text and code, so that a mixture of experts is measured on rows that choose different ones."""
+"""Text and code, so that tokens of a mixture of experts choose different experts."""
 
 
 class NativePair:
     """Own a loaded pair; implements `app.worker.request.LoadedPair`. Close it to free both models.
 
+    A draft that is damaged or cannot be loaded is left out, with a notice.
+
     Args:
         params: What to load.
         cancel: Stops a decode in the middle.
-        on_progress: Told "target" or "draft" and the share loaded; False cancels.
-        others: CPU seconds of other programs so far; None asks the system.
+        on_progress: Called with "target" or "draft" and the share loaded; False cancels.
+        others: Returns the CPU seconds of other programs so far.
 
     Raises:
-        ModelFileError: A file is missing or is no model. This holds for the draft too, unless that is a model and
-            damaged: then the target answers alone.
+        ModelFileError: A file is missing or is no model.
         ModelLoadError: The target could not be loaded.
         Interrupted: `on_progress` said False.
     """
@@ -89,9 +89,7 @@ class NativePair:
         self._cancel = cancel
         self._others = others or others_seconds
         self._cpu_yield = self._new_cpu_yield()
-        # Both files are looked at before either is loaded, so that a wrong one is told at once; what another program
-        # puts in their place meanwhile is not what is loaded.
-        self._files = fingerprints(params)
+        # Both files are checked before either is loaded, so that a wrong one is reported at once.
         on_progress = PairProgress(on_progress, target=params.target, draft=params.draft)
         target_file = open_model_file(params.target)
         draft_file = self._draft_file(params, on_progress)
@@ -101,17 +99,16 @@ class NativePair:
             self._model = Model(target_file, params.model, lambda share: on_progress("target", share))
             stack.callback(self._model.close)
             context_params = self._context_params(params if draft_file is not None else replace(params, draft=None))
-            self._open_target(context_params)
+            self._context = Context(self._model, context_params, self._cancel)
+            self._contexts = [self._context]
+            self.target = TokenCache(self._context)
             self._prompts = PromptBuilder(self._model)
             if self._model.chat_template is None:
                 self.notices.append(
-                    f"{self._model.name} has no chat template, so prompts are written as ChatML, which it may not "
-                    "know: it may be a base model, which does not chat."
+                    f"{self._model.name} has no chat template, so Tandem uses ChatML; a base model may not answer well."
                 )
-            draft = self._load_draft(draft_file, params, cancel, on_progress, stack) if draft_file is not None else None
+            draft = self._load_draft(draft_file, params, on_progress, stack) if draft_file is not None else None
             self._draft = draft
-            if draft is None:
-                self._keep_no_snapshots()
             self.info = PairInfo(
                 target=_info(self._model),
                 draft=_info(draft) if draft is not None else None,
@@ -122,14 +119,14 @@ class NativePair:
                 n_ctx_room=params.n_ctx_room,
                 most_drafted=self._most_drafted,
                 wants_draft_model=self._wants_draft_model,
-                hears=self._prompts.hears,
+                thinking_support=self._prompts.thinking_support,
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
             self.memory = self._remembered()
             self._stack = stack.pop_all()
 
     def _draft_file(self, params: PairParams, on_progress: Callable[[str, float], bool]) -> ModelFile | None:
-        """The draft's file, looked at; None, with a notice, where it is damaged."""
+        """Return the checked draft file; None, with a notice, if it is damaged."""
         if params.draft is None:
             return None
         try:
@@ -139,17 +136,6 @@ class NativePair:
             self.notices.append(without_draft(error))
             return None
         return found
-
-    def _open_target(self, params: ContextParams) -> None:
-        self._context = Context(self._model, params, self._cancel)
-        self._contexts = [self._context]
-        self.target = TokenCache(self._context)
-
-    def _keep_no_snapshots(self) -> None:
-        """Reopen the target without the snapshots that only a draft model needs; clears the cache."""
-        if 0 < self._context.n_rollback < self._context.n_ctx:
-            self._context.close()
-            self._open_target(replace(self._params, draft=None).target_context(self._model.n_ctx_train))
 
     @property
     def _most_drafted(self) -> int | None:
@@ -164,8 +150,8 @@ class NativePair:
         trained = self._model.n_ctx_train or chosen.n_ctx
         if params.n_ctx is not None and min(trained, chosen.n_ctx) < params.n_ctx:
             self.notices.append(
-                f"{self._model.name} was trained for {trained:,} tokens of context; {params.n_ctx:,} were asked for, "
-                f"{chosen.n_ctx:,} are used."
+                f"{self._model.name} was trained for {trained:,} tokens of context: {chosen.n_ctx:,} are used instead "
+                f"of {params.n_ctx:,}."
             )
         elif params.n_ctx is not None and (longer := rounding(params.n_ctx)):
             self.notices.append(longer)
@@ -175,14 +161,13 @@ class NativePair:
         self,
         file: ModelFile,
         params: PairParams,
-        cancel: CancelFlag,
         on_progress: Callable[[str, float], bool],
         stack: ExitStack,
     ) -> Model | None:
         """Load the draft model; None, with a notice, when it does not fit the target."""
         if not self.can_draft:
             self.notices.append(
-                f"Running without a draft: {self._model.name} keeps a running state that cannot be taken back, "
+                f"Running without a draft: the recurrent state of {self._model.name} cannot be rolled back, "
                 "so a rejected draft could not be undone."
             )
             return None
@@ -197,7 +182,7 @@ class NativePair:
             reason = f"{draft.name} cannot be used as a draft: {NO_ROLLBACK}."
         if reason is None:
             try:
-                context = Context(draft, params.draft_context(self._context.n_ctx), cancel)
+                context = Context(draft, params.draft_context(self._context.n_ctx), self._cancel)
             except ModelLoadError as error:
                 reason = error.message
         if reason is not None:
@@ -218,8 +203,6 @@ class NativePair:
         self._draft.close()
         self._draft = None
         self._params = replace(self._params, draft=None)
-        self._keep_no_snapshots()
-        # Only the processor's layers of what is left have to make room.
         self._cpu_yield = self._new_cpu_yield()
         self._compute_with(self._most_threads)
         self.info = replace(
@@ -233,13 +216,13 @@ class NativePair:
             draft_failed=True,
         )
         self.notices.append(
-            f"Running without a draft. {name} keeps failing, so it is left out until the models are loaded again."
+            f"Running without a draft. {name} failed and is left out until the models are loaded again."
         )
         self.memory = self._remembered()
 
     def _remembered(self) -> PairStatistics | None:
         """Load the measurements of earlier runs."""
-        file = memory_file(self._params, self._files)
+        file = memory_file(self._params)
         return stored_measurements.load_statistics(file) if file is not None else None
 
     @property
@@ -250,11 +233,11 @@ class NativePair:
     def calibrate(
         self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1
     ) -> Generator[float, None, None]:
-        """Measure the cost curves, as far as the budget allows, or look at them again; clears both caches."""
+        """Measure the cost curves within the time limit; clears both caches."""
         if budget_ns is None:
             budget_ns = CALIBRATION_NS
             if self.memory is not None and not self.memory.was_slowed:
-                budget_ns = min(budget_ns, self.memory.look_ns)
+                budget_ns = min(budget_ns, self.memory.recalibration_ns)
         text = self._model.tokenize(_TEXT * 4, parse_special=False)[: MAX_ROWS - 1]
         draft = self.drafter.cache if self.drafter is not None else None
         clock = self.work_clock(time.perf_counter_ns, time.process_time_ns)
@@ -275,7 +258,7 @@ class NativePair:
 
     @property
     def n_threads(self) -> int:
-        """CPU threads for single tokens, in force now."""
+        """Return the CPU threads for single tokens."""
         return self._params.n_threads
 
     @property
@@ -284,7 +267,7 @@ class NativePair:
         return processor_model(self._params) is not None
 
     def measure_threads(self, candidates: Sequence[int], cancelled: Cancelled) -> Generator[float, None, ThreadTimes]:
-        """Time the model that the processor computes with so many threads each, then take the fastest, and keep it."""
+        """Measure the model on the CPU with each number of threads; use and save the fastest."""
         cache = self.target
         if processor_model(self._params) != self._params.target and self.drafter is not None:
             cache = self.drafter.cache
@@ -293,7 +276,7 @@ class NativePair:
             cache, text, lambda n: self._use(Threads(n, n)), candidates, time.perf_counter_ns, cancelled=cancelled
         )
         self._use(times.best)
-        file = thread_file(self._params, candidates, self._files)
+        file = thread_file(self._params, candidates)
         if file is not None:
             self.unkept = stored_measurements.save_threads(file, times) or self.unkept
         return times
@@ -343,16 +326,16 @@ class NativePair:
         return min(self.n_threads, self._cpu_yield.n_threads) if self._cpu_yield is not None else self.n_threads
 
     def remember(self) -> None:
-        """Keep what was learned for the next run."""
-        file = memory_file(self._params, self._files)
+        """Save the learned statistics."""
+        file = memory_file(self._params)
         if file is not None and self.memory is not None:
             self.memory.keep_least()
             self.unkept = stored_measurements.save_statistics(file, self.memory) or self.unkept
 
     def build_prompt(
         self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
-    ) -> Prompt:
-        return self._prompts.build(messages, begun, self.target.tokens, thinking)
+    ) -> RenderedPrompt:
+        return self._prompts.build(messages, begun, thinking)
 
     def new_sampler(self, params: SamplingParams) -> SamplerChain:
         return SamplerChain(self._context, params)

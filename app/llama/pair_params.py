@@ -23,21 +23,19 @@ class PairParams:
         n_threads: CPU threads, for single tokens and drafts.
         n_ctx: Context in tokens for both models; None chooses `DEFAULT_CONTEXT`.
         model: How to load the target's weights, and where to.
-        memory_dir: Folder for what automatic drafting learns; None keeps it for this process only.
-        draft_model: The same for the draft. It is never split: what it saves would be lost between two devices.
-        kv_type: Type of the target's KV cache, a key of `app.settings.placement.KV_TYPES`.
-        draft_kv_type: Of the draft's.
+        memory_dir: Folder for learned statistics; None saves nothing.
+        draft_model: The same for the draft, which is never split.
+        kv_type: KV cache type of the target, a key of `app.settings.placement.KV_TYPES`.
+        draft_kv_type: KV cache type of the draft.
         flash_attention: "auto", "on" or "off", for both.
-        rpc: Addresses of servers whose devices take part; only in a process that may die.
-        n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models get the same numbers: a team of
-            threads that changes its size between draft and target is created again every time.
-        gives_way: Whether fewer threads compute while other programs need the processors.
-        notices: What the user should know about these settings.
+        rpc: Addresses of servers of remote devices; only in a process that may die.
+        n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models use the same numbers, because
+            llama.cpp creates its threads again when the number changes.
+        gives_way: Whether fewer threads compute while other programs need the CPU.
+        notices: Notices about these settings.
         memory: Estimated memory of both models on each device; () without an estimate.
-        n_ctx_room: The longest context, up to what the target was trained for, that memory has room for; 0 without an
-            estimate.
-        n_snapshots: Earlier states that a target with a running state keeps where there is a draft model; they bound
-            its drafts.
+        n_ctx_room: Longest context that fits into memory; 0 without an estimate.
+        n_snapshots: Earlier states that a recurrent target with a draft model keeps; they bound its drafts.
     """
 
     target: Path
@@ -72,16 +70,16 @@ class PairParams:
         return self.memory_dir.parent / "survived.json" if self.memory_dir is not None else None
 
     def target_context(self, n_ctx_train: int) -> ContextParams:
-        """The target's context, for a model that was trained for so many tokens."""
+        """Return the target's context parameters for its trained context length."""
         wanted = self.n_ctx if self.n_ctx is not None else DEFAULT_CONTEXT
-        # As long as llama.cpp makes it anyway, so that batches may be as wide.
+        # llama.cpp rounds up too; batches may then be as wide.
         n_ctx = min(round_up(wanted), longest_trained(n_ctx_train))
-        # Snapshots cost every token a little; n-gram drafting alone seldom gains as much.
+        # Snapshots cost every token a little, which n-gram drafting alone seldom gains.
         n_snapshots = self.n_snapshots if self.draft is not None else 0
         return self._context(n_ctx, MAX_ROWS, self.kv_type, n_snapshots)
 
     def draft_context(self, n_ctx: int) -> ContextParams:
-        """The draft's, as long as the target's: a shorter one would end drafting in the middle of a conversation."""
+        """Return the draft's context parameters; a context shorter than the target's would end drafting early."""
         return self._context(n_ctx, 1, self.draft_kv_type)
 
     def _context(self, n_ctx: int, n_outputs: int, kv_type: str, n_snapshots: int = 0) -> ContextParams:

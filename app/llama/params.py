@@ -32,14 +32,12 @@ class ModelParams:
 
     Attributes:
         n_gpu_layers: Layers to put on the devices; -1 is all of them.
-        use_mmap: Map the file instead of reading it.
-        devices: llama.cpp's names such as "CUDA0"; ("cpu",) is the processor alone, () leaves the choice to llama.cpp.
-        tensor_split: Share of the layers for each device, in their order; () goes by their free memory.
-        split: Whether several devices may share the layers; a model that is whole answers without waiting between them.
+        devices: llama.cpp's names such as "CUDA0"; ("cpu",) is the CPU alone, () leaves the choice to llama.cpp.
+        tensor_split: Share of the layers for each device; () goes by their free memory.
+        split: Whether several devices may share the layers.
     """
 
     n_gpu_layers: int = ALL_LAYERS
-    use_mmap: bool = True
     devices: tuple[str, ...] = ()
     tensor_split: tuple[float, ...] = ()
     split: bool = True
@@ -50,7 +48,7 @@ class ModelParams:
         _check_shares(self.tensor_split, len(self.devices))
         if not self.split and (len(self.devices) > 1 or self.tensor_split):
             raise UsageError(
-                "A model that stays whole goes on one device.", "Name one, and leave the shares of several out."
+                "A model that is not split goes on one device.", "Name one device, without a tensor split."
             )
 
     @property
@@ -71,10 +69,9 @@ class ContextParams:
         n_threads_batch: CPU threads for batches.
         flash_attention: "auto", "on" or "off".
         kv_type: A key of `app.settings.placement.KV_TYPES`, for keys and values alike.
-        n_snapshots: Earlier states to keep of a model with a running state, so that as many tokens can be taken back.
-            Each takes what the state takes. Other models, and those whose states llama.cpp cannot keep, have none.
-        waits: Whether batches without logits are waited for too. A device of another machine takes those on account,
-            so that a whole prompt would be one wait at its end, which cannot be stopped.
+        n_snapshots: Earlier states of a recurrent model to keep, so that as many tokens can be rolled back.
+        waits: Whether to wait for batches without logits too. A remote device queues those, so that a whole prompt
+            would be one wait at its end, which cannot be stopped.
     """
 
     n_ctx: int
@@ -98,7 +95,7 @@ class ContextParams:
 
 
 def check_threads(generation: int, prompt: int) -> None:
-    """Refuse numbers of threads that llama.cpp does not survive.
+    """Refuse thread counts that llama.cpp does not survive.
 
     Raises:
         UsageError: Naming the first wrong one.
@@ -108,27 +105,24 @@ def check_threads(generation: int, prompt: int) -> None:
 
 
 def _check_devices(names: tuple[str, ...]) -> None:
-    if not isinstance(names, tuple) or len(names) > MAX_DEVICES:
-        raise UsageError(f"The devices are {names!r}; they must be at most {MAX_DEVICES} names.")
-    for name in names:
-        if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
-            raise UsageError(f"{name!r} is not the name of a device.", "tandem doctor lists them.")
+    if len(names) > MAX_DEVICES or not all(0 < len(name) <= _LONGEST_NAME and name.isprintable() for name in names):
+        raise UsageError(f"The devices are {names!r}; at most {MAX_DEVICES} names are possible.", "See tandem doctor.")
     if len({name.lower() for name in names}) != len(names):
         raise UsageError(f"A device is named twice: {', '.join(names)}.")
     if len(names) > 1 and CPU in names:
         raise UsageError(
-            'The device "cpu" stands alone.', "Layers that find no room on the others are left to it by --gpu-layers."
+            'The device "cpu" cannot be combined with others.', "--gpu-layers leaves layers to it that do not fit."
         )
 
 
 def _check_shares(shares: tuple[float, ...], n_devices: int) -> None:
-    if not isinstance(shares, tuple) or len(shares) > MAX_DEVICES:
-        raise UsageError(f"The tensor split is {shares!r}; it must be at most {MAX_DEVICES} shares.")
-    if not all(isinstance(share, int | float) and math.isfinite(share) and share >= 0 for share in shares):
-        raise UsageError("The shares of the tensor split must be numbers that are not negative.")
-    if shares and not sum(shares) > 0:
+    if not shares:
+        return
+    if len(shares) > MAX_DEVICES or not all(math.isfinite(share) and share >= 0 for share in shares):
+        raise UsageError(f"The tensor split is {shares!r}; at most {MAX_DEVICES} numbers from 0 up are possible.")
+    if not sum(shares) > 0:
         raise UsageError("The shares of the tensor split are all 0.")
-    if shares and n_devices and len(shares) != n_devices:
+    if n_devices and len(shares) != n_devices:
         numbers = f"{counted(len(shares), 'share')} for {counted(n_devices, 'device')}"
         raise UsageError(f"The tensor split has {numbers}.", "Give one for each.")
 

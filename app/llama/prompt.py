@@ -1,62 +1,38 @@
-"""From a conversation to token ids, such that no message can forge a control token."""
+"""Turn a conversation into token ids; no message can forge a control token."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, pairwise
 
 from app.conversations.message import Begun, Message, Role
 from app.core.errors import TemplateError
-from app.engine.text.reasoning import Place, ReasoningMarkup
-from app.engine.text.stream import TextStream
-from app.engine.types import Origin
+from app.engine.text.reasoning import Place, RenderedPrompt
 from app.llama.model import Model
 from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate, TemplateBudgetError
-from app.settings.thinking import AS_TRAINED, EFFORTS, Heard, Thinking
+from app.settings.thinking import AS_TRAINED, EFFORTS, Thinking, ThinkingSupport
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
-"""Private-use characters around the number of a taken text while the template is rendered."""
+"""Private-use characters around the number of a hidden text while the template is rendered."""
 _MARK = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
 _LEDGE = "\x01"
 """Character that no vocabulary merges with others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """Rendered conversation.
-
-    Attributes:
-        tokens: Token ids, ready for the target.
-        place: Where in an answer it ends.
-        markup: What the model writes around its thinking.
-        stops: Texts that end the answer. Markup that a model was not trained on has no end token in its vocabulary,
-            and what it writes of it is text.
-        marked: Whether the last mark in it, of those that the model writes, begins the answer.
-    """
-
-    tokens: tuple[int, ...]
-    place: Place
-    markup: ReasoningMarkup
-    stops: tuple[str, ...] = ()
-    marked: bool = False
-
-
 class PromptBuilder:
-    """Renders and tokenizes conversations for one model.
+    """Render and tokenize conversations for one model.
 
-    The whole rendered text is tokenized with special tokens recognized, as the model was trained. A message that
-    contains the text of a control token would end its own turn or speak for somebody else; such texts are taken out
-    before rendering and come back as ordinary characters.
+    The rendered text is tokenized with special tokens, as in training. A message with the text of a control token could
+    end its own turn; such texts are hidden before rendering and come back as ordinary characters.
 
     Attributes:
-        hears: Thinking settings that change the model's prompt.
+        thinking_support: Thinking settings that change the model's prompt.
 
     Raises:
-        TemplateError: The model's template is no valid Jinja, its prompts would not say what was asked, or it spent
-            the budget that all renderings in here share.
+        TemplateError: The template is invalid, leaves out the user's words, or spent its budget.
     """
 
     def __init__(self, model: Model) -> None:
@@ -64,57 +40,54 @@ class PromptBuilder:
         self._template = ChatTemplate(model.chat_template, self._text(model.bos), self._text(model.eos))
         if self._template.leaves_out:
             raise TemplateError(
-                "The model's chat template leaves out what is asked.", "The model file may be faulty; try another."
+                "The model's chat template leaves out the prompt.", "The model file may be faulty; try another."
             )
         self._stops = CHATML_MARKS if self._template.is_chatml else ()
-        # A message's own marks would be read as ours, so they are taken out as well.
+        # Such characters in a message would be read as marks, so they are hidden too.
         self._forgeries = _Forgeries([*model.control_tokens, _OPEN, _CLOSE])
         self._control = frozenset(model.control_tokens.values())
         self._written = markup_of(model.chat_template)
         self._markup = self._written.with_tokens(model.control_tokens)
-        self.hears = self._hears()
+        self.thinking_support = self._thinking_support()
 
     def build(
         self,
         messages: Sequence[Message],
         begun: Begun | None = None,
-        known: Sequence[int] = (),
         thinking: Thinking = AS_TRAINED,
-    ) -> Prompt:
-        """The prompt for the next answer, or for the rest of one.
+    ) -> RenderedPrompt:
+        """Return the prompt for the next answer, or for the rest of one.
 
-        The begun answer follows what the template writes in front of any answer, as llama-server does it: templates
-        trim finished answers, drop their thinking and end their turn.
+        The text of a begun answer follows the beginning of its turn, as in llama-server: as a complete message,
+        the template would trim it, drop its reasoning and end its turn.
 
         Args:
             messages: The conversation, ending with the user.
-            begun: The answer to go on with; None for a new one.
-            known: Tokens that the cache holds.
-            thinking: Whether the model is to think; to an answer that was thought about already it does not matter.
+            begun: The answer to continue; None for a new one.
+            thinking: Reasoning settings; ignored if the begun answer has reasoning.
 
         Raises:
             TemplateError: The model's template cannot render the conversation.
             UsageError: It is longer than any context.
         """
         self._template.renew_budget()
-        return self._build(messages, begun, known, thinking)
+        return self._build(messages, begun, thinking)
 
     def _build(
         self,
         messages: Sequence[Message],
         begun: Begun | None = None,
-        known: Sequence[int] = (),
         thinking: Thinking = AS_TRAINED,
-    ) -> Prompt:
+    ) -> RenderedPrompt:
         if begun is not None and begun.reasoning.strip() and thinking.wanted is False:
             thinking = replace(thinking, wanted=None)
         prompt = self._render(messages, thinking)
         if thinking.wanted is False:
-            # Where the template knows no such wish, or leaves the choice to the model.
+            # The template may ignore the setting, or leave the choice to the model.
             prompt = self._spoken(prompt)
-        return prompt if begun is None else self._go_on(prompt, begun, known)
+        return prompt if begun is None else self._go_on(prompt, begun)
 
-    def _hears(self) -> Heard:
+    def _thinking_support(self) -> ThinkingSupport:
         def asked(wanted: bool | None = None, effort: str | None = None) -> tuple[int, ...] | None:
             try:
                 return self._build([Message(Role.USER, "a")], thinking=Thinking(wanted, effort)).tokens
@@ -128,12 +101,12 @@ class PromptBuilder:
 
         if asked() is None:
             # The error is reported when a prompt is built.
-            return Heard()
-        # Some templates leave thinking off, and what is said of it out, unless they are told that it is wanted.
+            return ThinkingSupport()
+        # Some templates use the effort only if reasoning is requested.
         effort = weighs()
-        return Heard(asked(wanted=True) != asked(wanted=False), effort, effort or weighs(wanted=True))
+        return ThinkingSupport(asked(wanted=True) != asked(wanted=False), effort, effort or weighs(wanted=True))
 
-    def _render(self, messages: Sequence[Message], thinking: Thinking) -> Prompt:
+    def _render(self, messages: Sequence[Message], thinking: Thinking) -> RenderedPrompt:
         taken: list[str] = []
 
         def hide(text: str) -> str:
@@ -149,7 +122,7 @@ class PromptBuilder:
         text = self._template.render(hidden, thinking)
         tokens: list[int] = []
         for index, part in enumerate(_MARK.split(text)):
-            # The template may have marks of its own; they stand for nothing.
+            # Marks of the template itself are dropped.
             if index % 2 == 1 and int(part) < len(taken):
                 tokens += self._literally(taken[int(part)])
             elif index % 2 == 0 and part:
@@ -158,11 +131,10 @@ class PromptBuilder:
             tokens.insert(0, self._model.bos)
         if not tokens:
             raise TemplateError(
-                "The model's chat template leaves nothing of this conversation.",
+                "The model's chat template renders this conversation as nothing.",
                 "The model file may be faulty; try another.",
             )
-        place = self._place_behind(text)
-        return Prompt(tuple(tokens), place, self._markup, self._stops, marked=place is Place.ANSWER)
+        return RenderedPrompt(tuple(tokens), self._place_behind(text), self._markup, self._stops)
 
     def _place_behind(self, text: str) -> Place:
         """Return the place in an answer where a rendered prompt ends."""
@@ -171,23 +143,17 @@ class PromptBuilder:
             return Place.THINKING
         return Place.ANSWER if marks.answer and behind.endswith(marks.answer) else Place.START
 
-    def _go_on(self, prompt: Prompt, begun: Begun, known: Sequence[int]) -> Prompt:
-        begun = replace(begun, text=begun.text.lstrip())
-        length, asked = len(prompt.tokens), prompt.tokens
-        behind = known[length:] if tuple(known[:length]) == asked else ()
-        own = spelled(behind, self._model.piece, begun, markup=self._markup, place=prompt.place, marked=prompt.marked)
-        prompt = replace(prompt, tokens=(*asked, *behind[: own.n_tokens]), place=own.place, marked=own.marked)
-        rest = own.rest
-        if rest.reasoning:
+    def _go_on(self, prompt: RenderedPrompt, begun: Begun) -> RenderedPrompt:
+        if begun.reasoning:
             if prompt.place is not Place.THINKING:
                 think = self._model.tokenize(self._written.think, parse_special=True)
-                prompt = replace(prompt, tokens=(*prompt.tokens, *think), place=Place.THINKING, marked=False)
-            prompt = self._with(prompt, rest.reasoning)
-        if rest.text:
-            prompt = replace(self._with(self._spoken(prompt), rest.text), place=Place.ANSWER)
+                prompt = replace(prompt, tokens=(*prompt.tokens, *think), place=Place.THINKING)
+            prompt = self._with(prompt, begun.reasoning)
+        if text := begun.text.lstrip():
+            prompt = replace(self._with(self._spoken(prompt), text), place=Place.ANSWER)
         return prompt
 
-    def _spoken(self, prompt: Prompt) -> Prompt:
+    def _spoken(self, prompt: RenderedPrompt) -> RenderedPrompt:
         """Return the prompt with the markup that leads the model to its answer."""
         marks = self._written
         said = {Place.START: marks.speak, Place.THINKING: marks.conclude, Place.ANSWER: ""}[prompt.place]
@@ -195,25 +161,21 @@ class PromptBuilder:
             return prompt
         tokens = (*prompt.tokens, *self._model.tokenize(said, parse_special=True))
         # Some models think even after an empty thought.
-        return replace(prompt, tokens=tokens, place=Place.ANSWER if marks.answer else Place.START, marked=True)
+        return replace(prompt, tokens=tokens, place=Place.ANSWER if marks.answer else Place.START)
 
-    def _with(self, prompt: Prompt, text: str) -> Prompt:
+    def _with(self, prompt: RenderedPrompt, text: str) -> RenderedPrompt:
         """Return the prompt with a text appended as ordinary characters."""
-        return replace(prompt, tokens=(*prompt.tokens, *self._behind(prompt.tokens, text)))
-
-    def _behind(self, tokens: Sequence[int], text: str) -> list[int]:
-        """The ids of a text that follows tokens, as ordinary characters."""
-        return self._literally(text, begins=bool(self._control.intersection(tokens[-1:])))
+        begins = bool(self._control.intersection(prompt.tokens[-1:]))
+        return replace(prompt, tokens=(*prompt.tokens, *self._literally(text, begins=begins)))
 
     def _literally(self, text: str, *, begins: bool = True) -> list[int]:
-        """The ids of a text as ordinary characters.
+        """Return the tokens of a text as ordinary characters.
 
-        llama.cpp makes some control tokens also when it is told not to (the "user-defined" ones); no part of such a
-        text is long enough for that. What stands between them is read in one go, as the model has learned to.
+        llama.cpp always makes "user-defined" control tokens; their texts are tokenized in parts.
 
         Args:
             text: Any text.
-            begins: Whether nothing stands in front of it, or a control token.
+            begins: Whether it begins the prompt or follows a control token.
         """
         tokens = self._plainly(text, begins=begins)
         if not self._control.intersection(tokens):
@@ -232,7 +194,7 @@ class PromptBuilder:
         """Tokenize a text without special tokens."""
         if begins or not text or self._model.vocab.kind != "llama":
             return self._model.tokenize(text, parse_special=False)
-        # SentencePiece puts a space in front of what begins a text, and this does not.
+        # SentencePiece would put a space in front of the text.
         ledge = self._model.tokenize(_LEDGE, parse_special=False)
         return self._model.tokenize(_LEDGE + text, parse_special=False)[len(ledge) :]
 
@@ -241,7 +203,7 @@ class PromptBuilder:
 
 
 class _Forgeries:
-    """Finds any of thousands of texts in a long one, in about one look at each place where one could begin."""
+    """Find any of thousands of texts in a long one."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = {text for text in texts if text}
@@ -250,7 +212,7 @@ class _Forgeries:
             self._lengths.setdefault(text[:2], []).append(len(text))
         self._lengths = {start: sorted(set(lengths), reverse=True) for start, lengths in self._lengths.items()}
         starts = sorted(self._lengths, key=len, reverse=True)
-        # Looking ahead, because places may overlap.
+        # A lookahead, because places may overlap.
         self._starts = re.compile(f"(?=({'|'.join(map(re.escape, starts))}))") if starts else re.compile(r"(?!)")
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
@@ -265,63 +227,3 @@ class _Forgeries:
                     end = start + length
                     yield start, end
                     break
-
-
-@dataclass(frozen=True, slots=True)
-class Spelled:
-    """Part of an answer that cached tokens spell.
-
-    Attributes:
-        n_tokens: How many of them belong to it.
-        rest: What they leave of it.
-        place: Where in the answer they end.
-        marked: Whether the last mark in front of that begins the answer.
-    """
-
-    n_tokens: int
-    rest: Begun
-    place: Place
-    marked: bool = False
-
-
-def spelled(
-    tokens: Sequence[int],
-    piece: Callable[[int], bytes],
-    begun: Begun,
-    *,
-    markup: ReasoningMarkup,
-    place: Place,
-    marked: bool = False,
-) -> Spelled:
-    """Count the cached tokens that spell the beginning of an answer and nothing else.
-
-    Args:
-        tokens: What the cache holds behind the prompt.
-        piece: The bytes that a token shows as; empty for control tokens.
-        begun: The answer.
-        markup: What the model writes around its thinking.
-        place: Where the prompt ends.
-        marked: Whether the last mark in it begins the answer.
-    """
-    stream = TextStream(markup=markup, place=place, marked=marked)
-    found = Spelled(0, begun, place, marked)
-    text = thought = ""
-    for n, token in enumerate(tokens, 1):
-        shown = piece(token)
-        if not shown and token not in markup.marks:
-            break
-        for segment in stream.push(shown, Origin.TARGET, token):
-            if segment.reasoning:
-                thought += segment.text
-            else:
-                text = (text + segment.text).lstrip()
-        if stream.holds:
-            continue
-        whole = thought.rstrip() == begun.reasoning.rstrip()
-        if not (whole or (stream.place is Place.THINKING and begun.reasoning.startswith(thought))):
-            break
-        if not begun.text.startswith(text):
-            break
-        rest = Begun(begun.text[len(text) :], "" if whole else begun.reasoning[len(thought) :])
-        found = Spelled(n, rest, stream.place, stream.marked)
-    return found

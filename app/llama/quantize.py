@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from app.core import atomic
 from app.core.errors import ModelLoadError, UsageError
 from app.core.printable import one_line
 from app.llama import library
@@ -19,8 +17,6 @@ from app.llama.library import native
 
 FILE_TYPES = {"q2_k": 10, "q4_0": 2, "q4_k_m": 15, "q8_0": 7}
 """llama.cpp's numbers of the file types that are made here."""
-_FULL = 1 << 20
-"""Bytes that a full disk may have left; llama.cpp writes a tensor at a time."""
 
 
 def quantize(source: Path, result: Path, file_type: str) -> None:
@@ -54,16 +50,12 @@ def quantize(source: Path, result: Path, file_type: str) -> None:
         library.clear_errors()
         code = native.llama_model_quantize(os.fsencode(source), _for_stream(partial), ctypes.byref(params))
         if code != 0:
-            if shutil.disk_usage(result.parent).free < _FULL:
-                raise ModelLoadError(
-                    f"{result.name} could not be made: the disk of {result.parent} is full.", "Free some space."
-                )
             reason = one_line(library.last_errors()) or f"code {code}"
             raise ModelLoadError(
                 f"{result.name} could not be made from {source.name}: {reason}.",
                 f"Is there room in {result.parent}?",
             )
-        _put(partial, result)
+        partial.replace(result)
     except OSError as error:
         raise ModelLoadError(
             f"{result} cannot be written: {error.strerror or error}.", "Free some disk space, or check permissions."
@@ -73,20 +65,8 @@ def quantize(source: Path, result: Path, file_type: str) -> None:
             partial.unlink(missing_ok=True)
 
 
-def _put(made: Path, result: Path) -> None:
-    """Give it its name. On Windows another process that was quicker keeps it by using its own: that one is as good."""
-    try:
-        made.replace(result)
-    except PermissionError:
-        if not result.is_file():
-            atomic.move_large(made, result)
-
-
 def _for_stream(path: Path) -> bytes:
-    """Encode a path for the C++ stream that llama.cpp writes to; on Windows it takes the system code page.
-
-    All that it reads it opens by UTF-8. A name that the code page does not have is refused by the stream.
-    """
+    """Encode a path for the C++ stream that llama.cpp writes to; on Windows it takes the system code page."""
     if sys.platform == "win32":
         with suppress(UnicodeEncodeError):
             return str(path).encode("mbcs")

@@ -1,7 +1,4 @@
-"""The marks of each family of reasoning models, and which family a chat template is of.
-
-What they are is written down in llama.cpp's `common/chat.cpp` and `common/parsers`, and in the templates themselves.
-"""
+"""Marks of each family of reasoning models, from llama.cpp's `common/chat.cpp` and the chat templates."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ _CHANNELS = ReasoningMarkup(
     conclude="<|end|><|start|>assistant<|channel|>final<|message|>",
     speak="<|channel|>final<|message|>",
 )
-# Muse: messages to somebody, which are thoughts where they are to itself.
+# Muse: messages with a recipient; those to itself are reasoning.
 _RECIPIENTS = ReasoningMarkup(
     open="to=self<|message|>",
     close="<|eom|>",
@@ -31,7 +28,7 @@ _RECIPIENTS = ReasoningMarkup(
     conclude="<|eom|><|start|>assistant to=user<|message|>",
     speak=" to=user<|message|>",
 )
-# Solar Open: a message of thoughts and one of content.
+# Solar Open: a message of reasoning and one of content.
 _MESSAGES = ReasoningMarkup(
     open="<|think|>",
     close="<|end|>",
@@ -46,21 +43,21 @@ _MESSAGES = ReasoningMarkup(
 
 
 def _sections(
-    open: str,  # noqa: A002 - the same words
+    open: str,  # noqa: A002 - named like the field
     close: str,
     answer: str,
     end: str,
     headers: tuple[str, ...] = (),
     header_words: tuple[str, ...] = (),
 ) -> ReasoningMarkup:
-    """Thinking and answer in marks of their own, one behind the other."""
+    """Return the markup of a family that marks both reasoning and answer."""
     return ReasoningMarkup(
         open, close, answer, end, headers, header_words, think=open, conclude=close + answer, speak=answer
     )
 
 
 def _tags(open: str, close: str, think: str = "") -> ReasoningMarkup:  # noqa: A002
-    """Thinking in marks, behind which the answer follows."""
+    """Return the markup of a family that marks reasoning only."""
     return ReasoningMarkup(open, close, think=think or open, conclude=close)
 
 
@@ -98,7 +95,7 @@ _FAMILIES: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
     (("◁think▷", "◁/think▷"), _tags("◁think▷", "◁/think▷")),
     (("<thought>", "</thought>"), _tags("<thought>", "</thought>", "<thought>\n")),
     (("<think{}>", ":opensource"), _tags("<think:opensource>", "</think:opensource>")),
-    # Apriel, which begins its thinking with a sentence
+    # Apriel, whose reasoning begins with a sentence
     (
         ("[BEGIN FINAL RESPONSE]",),
         ReasoningMarkup(
@@ -116,7 +113,7 @@ _FAMILIES: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
             "<think>", "</think>", "<response>", "</response>", think="<think>", conclude="</think>\n<response>"
         ),
     ),
-    # Hunyuan, but for the third
+    # Hunyuan 1 and 2
     (
         ("<answer>", "</answer>"),
         ReasoningMarkup(
@@ -127,6 +124,6 @@ _FAMILIES: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
 
 
 def markup_of(template: str | None) -> ReasoningMarkup:
-    """The marks that a model of this chat template writes: those that it names, else the most common ones."""
+    """Return the marks that a chat template names; without any, the most common ones."""
     source = template or ""
     return next((markup for signs, markup in _FAMILIES if all(sign in source for sign in signs)), THINK)

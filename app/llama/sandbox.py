@@ -5,7 +5,7 @@ Jinja keeps a template away from Python, but not from looping without end or fro
 - a timer raises an exception in the rendering thread, which ends every loop;
 - the size of every value that an expression makes is checked, because a single call into C cannot be interrupted.
 
-Filters and methods that chat templates do not use and that are hard to bound are removed.
+Only the filters and the methods of texts that chat templates use are allowed.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 MAX_SECONDS = 2.0
-"""For all renderings while a model is loaded, and for each prompt; 10,000 messages take a tenth of a second."""
+"""Time limit for all renderings while a model is loaded, and for each prompt; 10,000 messages take 0.1 s."""
 MAX_SOURCE = 100_000
-"""Characters of a template; the longest in use have thirty thousand. Compiling this many takes seconds."""
+"""Longest template in characters; known ones have up to 30,000."""
 MAX_CHARACTERS = 8_000_000
-"""Longest value, and thereby longest prompt: twice what the longest context holds."""
+"""Longest value, and thereby longest prompt: twice the longest context."""
 MAX_MADE = 128 * MAX_CHARACTERS
-"""Characters of all values that are made within one budget: a template may keep all of them in memory."""
+"""Characters of all values within one budget: a template may keep all of them in memory."""
 _MAX_GROWTH = 100_000_000
 _MAX_SCAN = 1_000_000_000
-"""Characters that one operation may write, or compare: a quarter of a second."""
+"""Characters that one operation may write, and compare, in a quarter of a second."""
 _MAX_WIDTH = 10_000
 _MAX_DEPTH = 64
 _AGAIN_S = 0.1
@@ -47,13 +47,17 @@ _MAX_COMPARED = 100
 _ELEMENT = 16
 """Size of one place in a list, in characters."""
 
-_WIDTHS = ("batch", "center", "indent", "ljust", "rjust", "round", "slice", "tojson", "zfill")
+_FILTERS = """
+abs attr capitalize count d default dictsort e escape first float groupby indent int items join last length list lower
+map max min reject rejectattr replace reverse round safe select selectattr sort string title tojson trim unique upper
+"""
+_TEXT_METHODS = """
+capitalize count endswith find index isalnum isalpha isdigit islower isnumeric isspace isupper join lower lstrip
+partition removeprefix removesuffix replace rfind rpartition rsplit rstrip split splitlines startswith strip title upper
+"""
 _GROWING = ("indent", "replace", "tojson")
-_REMOVED_FILTERS = ("pprint", "urlize", "wordwrap", "xmlattr")
-_REMOVED_METHODS = ("translate", "expandtabs", "encode", "maketrans", "to_bytes", "from_bytes")
-_WIDE_PERCENT = re.compile(r"\d{5}|%[-#0 +.\d]*\*")
-_WIDE_FIELD = re.compile(r"\{[^{}]*(\d{5}|\{)")
-_REACHING_FIELD = re.compile(r"\{[^{}:!]*[.\[]")
+_SIMPLE_LAYOUT = re.compile(r"(?:[^{}]|\{\{|\}\}|\{\w*\})*")
+"""Layout of `str.format` whose fields have neither a width nor attributes."""
 
 _Result = TypeVar("_Result")
 
@@ -73,7 +77,7 @@ class _Namespace(Namespace):
 
 
 class _GenerationTag(Extension):
-    """`{% generation %}` marks the assistant's words for training and prints its body."""
+    """`{% generation %}` marks answers for training and prints its body."""
 
     tags = {"generation"}  # noqa: RUF012 - Jinja declares it so
 
@@ -117,9 +121,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.renew_budget()
         self.globals.update(functions, namespace=_Namespace)
         del self.globals["lipsum"]
-        self.filters = {
-            name: self._guarded(name, f) for name, f in self.filters.items() if name not in _REMOVED_FILTERS
-        }
+        allowed = _FILTERS.split()
+        self.filters = {n: self._guarded(n, f) if n in allowed else _refused(n) for n, f in self.filters.items()}
         # Blocks, macros and {% set %}...{% endset %} gather their text with this.
         self.concat = self._concat  # type: ignore[method-assign] # Jinja takes any function there
 
@@ -209,7 +212,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return tree.set_environment(self)  # type: ignore[return-value] # the same tree, though Jinja says any node
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        return super().is_safe_attribute(obj, attr, value) and attr not in _REMOVED_METHODS
+        if isinstance(obj, int | float | bytes) or (isinstance(obj, str) and attr not in _TEXT_METHODS.split()):
+            return False
+        return super().is_safe_attribute(obj, attr, value)
 
     def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805 - as in Jinja
         owner, method = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
@@ -226,13 +231,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return None
 
         def checked(*args: Any, **kwargs: Any) -> str:
-            layout = value.__self__.replace("{{", "")
-            if _WIDE_FIELD.search(layout):
-                raise SecurityError("a width is too large")
-            # Values that are reached through others have no known size.
-            if _REACHING_FIELD.search(layout):
-                raise SecurityError("a format looks into a value")
-            _refuse_over(len(layout) + layout.count("{") * (_size([args, kwargs]) + _MAX_WIDTH), _MAX_GROWTH)
+            layout = value.__self__
+            if not _SIMPLE_LAYOUT.fullmatch(layout):
+                raise SecurityError("a format is not a simple one")
+            _refuse_over(len(layout) + layout.count("{") * _size([args, kwargs]), _MAX_GROWTH)
             return wrapped(*args, **kwargs)
 
         return checked
@@ -242,7 +244,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             if not (isinstance(left, int | float) and isinstance(right, int | float)) or abs(left) > 1e6 or right > 64:
                 raise SecurityError("a power is too large")
         elif operator == "%" and isinstance(left, str):
-            _check_percent(left, right)
+            raise SecurityError("texts cannot be formatted")
         elif operator == "*":
             for value, times in ((left, right), (right, left)):
                 if isinstance(times, int) and not isinstance(value, int | float):
@@ -263,16 +265,19 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 if attribute is not None:
                     value = map(make_attrgetter(self, attribute), value)
                 value = _joinable(str(rest[0] if rest else kwargs.get("d", "")), value)
-            elif name == "format":
-                _check_percent(str(value), [rest, kwargs])
-            elif name == "sum" and not all(isinstance(a, int | float | str) for a in [*rest, *kwargs.values()]):
-                # Adding lists one by one copies each of them again and again.
-                raise SecurityError("only numbers can be summed")
             else:
                 _check_arguments(name, value, [*rest, *kwargs.values()])
             return self.checked(function(*extra, value, *rest, **kwargs))
 
         return guarded
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    # A filter that is missing would fail when the template is compiled, even if it is never used.
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise SecurityError(f"the filter {name} is not allowed")
+
+    return refuse
 
 
 def _size(value: Any) -> int:
@@ -309,9 +314,9 @@ def _refuse_over(size: int, limit: int) -> None:
 
 
 def _check_arguments(name: str, value: Any, arguments: list[Any]) -> None:
-    """Refuse a filter or method that would fill the memory, or take long, with these arguments."""
-    if name in _WIDTHS and any(isinstance(a, int) and abs(a) > _MAX_WIDTH for a in arguments):
-        raise SecurityError("a width is too large")
+    """Refuse arguments with which a filter or method would take long or fill the memory."""
+    if any(isinstance(a, int) and abs(a) > _MAX_WIDTH for a in arguments):
+        raise SecurityError("a number becomes too large")
     if name in _GROWING:
         reach = max((abs(a) if isinstance(a, int) else len(str(a)) for a in arguments), default=1)
         _refuse_over(_size(value) * max(1, reach), _MAX_GROWTH)
@@ -319,12 +324,6 @@ def _check_arguments(name: str, value: Any, arguments: list[Any]) -> None:
         longest = max((len(a) for a in arguments if isinstance(a, str)), default=0)
         if len(value) * longest > _MAX_SCAN:
             raise SecurityError("a search takes too long")
-
-
-def _check_percent(layout: str, values: Any) -> None:
-    if _WIDE_PERCENT.search(layout):
-        raise SecurityError("a width is too large")
-    _refuse_over(len(layout) + layout.count("%") * (_size(values) + _MAX_WIDTH), _MAX_GROWTH)
 
 
 def _joinable(separator: str, items: Iterable[Any]) -> list[Any]:

@@ -1,11 +1,11 @@
-"""Render a model's own chat template: Jinja from an untrusted file, in a sandbox."""
+"""Render a model's chat template: Jinja from an untrusted file, in a sandbox."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
 from datetime import datetime
 from itertools import product
 from typing import Any, NoReturn
@@ -20,19 +20,12 @@ CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""For models without a template; llama.cpp assumes the same."""
+"""For models without a template, as in llama.cpp."""
 CHATML_MARKS = ("<|im_end|>", "<|im_start|>")
 """Marks that end or begin a turn."""
-_RWKV_WORLD = (
-    "{% for message in messages %}{{ message.role|capitalize }}: {{ message.content|trim }}{{ '\n\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}Assistant:{% endif %}"
-)
-_NAMED = {"chatml": CHATML, "rwkv-world": _RWKV_WORLD}
-"""Files of earlier conversions hold llama.cpp's name of a template in its place."""
-
 _BLOCKS = re.compile(r"""\[\s*['"]type['"]\s*\]\s*==\s*['"]thinking['"]""")
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
-"""Fields in which templates look for the reasoning of a message."""
+"""Fields in which templates read the reasoning of a message."""
 _EFFORTS = ("reasoning_effort", "reasoning_strength", "thinking_effort")
 _ON = {"enable_thinking": True, "thinking": True, "reasoning": True, "thinking_mode": "enabled"}
 _OFF = {
@@ -43,144 +36,114 @@ _OFF = {
     "thinking_budget": 0,
 }
 _LONGEST_LAYOUT = 200
-"""Python gives what a date becomes 256 times as much room, and a layout can fill it."""
+"""Python allows a date 256 times the length of its layout."""
+_NO_TOOLS: dict[str, None] = {"tools": None, "documents": None}
 _SYSTEM, _USER = "8120394756", "4975038621"
-"""Probe texts that no template contains: digits stay what they are where a template writes in capitals, or as JSON."""
+"""Probe texts that no template contains; capitals or JSON do not change digits."""
 
 
 class TemplateBudgetError(TemplateError):
     """The template spent its budget of time, steps or memory."""
 
 
-class _TemplateRefusal(Exception):  # noqa: N818 - a template's own raise_exception, told apart from ours
+class _TemplateRefusal(Exception):  # noqa: N818 - raised by the template itself
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Manner:
-    """Format in which a template shows a whole conversation.
-
-    Attributes:
-        parts: Whether the content of a message is a list of parts, as with models that also see.
-        says_none: Whether tools and documents that are not there are None, as in the library that most templates are
-            written for. Templates for tools alone loop over them unasked, which the undefined allows.
-        system: Whether it has a place for system messages.
-    """
-
-    parts: bool = False
-    says_none: bool = True
-    system: bool = True
-
-
 class ChatTemplate:
-    """Renders conversations the way a model was trained on them.
+    """Render conversations the way a model was trained on them.
 
-    A template that leaves out what it is told is told it in another manner: what a manner loses is found out with
-    words that cannot come from anywhere else.
+    Content is a text or a list of parts; tools that are not there are None, as in Hugging Face's library, or undefined,
+    as in llama.cpp; and some templates ignore system messages. Renderings of probe texts tell.
 
     Args:
-        source: Jinja source from the model file, or llama.cpp's name of a template; None for ChatML.
+        source: Jinja source from the model file; None for ChatML.
         bos: Text of the token that begins a sequence, "" without one.
         eos: Text of the token that ends one.
 
     Attributes:
-        is_chatml: Whether it is ours, written for models whose file holds none.
-        leaves_out: Whether the user's words are lost whatever the manner.
+        is_chatml: Whether it is the built-in one, for models whose file has none.
+        leaves_out: Whether the user's words are lost in any case.
 
     Raises:
         TemplateError: It is no valid Jinja, or it spent its budget.
     """
 
     def __init__(self, source: str | None, bos: str = "", eos: str = "") -> None:
-        source = CHATML if source is None else _NAMED.get(source.strip(), source)
-        self.is_chatml = source is CHATML
+        self.is_chatml = source is None
+        source = CHATML if source is None else source
         self._specials = {"bos_token": bos, "eos_token": eos}
-        self._in_blocks = _takes_blocks(source or "")
+        self._in_blocks = _BLOCKS.search(source) is not None
         self._sandbox = Sandbox(raise_exception=_refuse, strftime_now=_now)
         # Jinja's own tojson escapes for HTML, which would put \u003c into prompts.
         self._sandbox.add_filter("tojson", _to_json)
         try:
             self._template = self._sandbox.within_time(lambda: self._sandbox.from_string(source))
         except Exception as error:
-            # Python's own compiler has limits too, with exceptions of its own.
+            # Python's compiler has limits too, with other exceptions.
             raise _failure(error) from error
-        self.leaves_out = False
         # Python compiles a long template for longer than any template is rendered.
         self.renew_budget()
-        self._manner = self._suited()
+        self.leaves_out = False
+        self._find_manner()
+
+    def _find_manner(self) -> None:
+        """Find out how the template takes content, tools and system messages."""
+        asked = Message(Role.USER, _USER)
+        self._has_system = True
+        for self._in_parts, self._no_tools in product((False, True), (_NO_TOOLS, {})):
+            said = self._tried([asked])
+            if said is not None and _USER in said:
+                both = self._tried([Message(Role.SYSTEM, _SYSTEM), asked])
+                self._has_system = both is None or _SYSTEM in both
+                self.leaves_out = False
+                return
+            # A template that fails in any case reports the reason when it is used.
+            self.leaves_out = self.leaves_out or said is not None
+        self._in_parts, self._no_tools = False, _NO_TOOLS
 
     def renew_budget(self) -> None:
         """Reset the time, steps and memory that all renderings share until the next reset."""
         self._sandbox.renew_budget()
 
     def render(self, messages: Sequence[Message], thinking: Thinking = AS_TRAINED) -> str:
-        """The conversation as one prompt that ends where the assistant is to speak.
+        """Return the conversation as one prompt that ends with the beginning of an answer.
 
-        A template that refuses a system message, or leaves it out, gets it in front of the first user message instead.
+        If the template refuses or ignores system messages, their text precedes the first user message.
 
         Args:
             messages: The conversation.
-            thinking: Whether the model is to think, where the template can say so.
+            thinking: Reasoning settings, for templates that know them.
 
         Raises:
             TemplateError: The template failed, refused the conversation, or asked for too much.
         """
         try:
-            return self._rendered(messages, thinking)
+            return self._render(messages, thinking, with_system=self._has_system)
         except _TemplateRefusal as refusal:
-            if thinking.effort is None or self._refuses(messages, replace(thinking, effort=None)):
-                raise _refusal(refusal) from None
+            if self._has_system and any(m.role is Role.SYSTEM for m in messages):
+                with suppress(_TemplateRefusal):
+                    return self._render(messages, thinking, with_system=False)
+            reason = one_line(str(refusal)).rstrip(".") or "no reason was given"
             raise TemplateError(
-                f"The model's chat template refuses this effort of thinking{_reason(refusal)}",
-                "Choose another reasoning effort, or auto.",
+                f"The model's chat template refuses this conversation: {reason}.",
+                "Start a new conversation, choose another reasoning effort, or try another model.",
             ) from None
 
-    def _rendered(self, messages: Sequence[Message], thinking: Thinking) -> str:
+    def _tried(self, messages: Sequence[Message]) -> str | None:
         try:
-            return self._render(messages, self._manner, thinking)
-        except _TemplateRefusal as refusal:
-            if not self._manner.system or all(m.role is not Role.SYSTEM for m in messages):
-                raise
-            try:
-                return self._render(messages, replace(self._manner, system=False), thinking)
-            except _TemplateRefusal:
-                raise refusal from None
-
-    def _refuses(self, messages: Sequence[Message], thinking: Thinking) -> bool:
-        try:
-            self._rendered(messages, thinking)
-        except (_TemplateRefusal, TemplateError):
-            return True
-        return False
-
-    def _suited(self) -> _Manner:
-        """The first manner in which the user's words are in the prompt; the ordinary one if there is none."""
-        answered = False
-        for parts, says_none in product((False, True), (True, False)):
-            manner = _Manner(parts, says_none)
-            said = self._tried([Message(Role.USER, _USER)], manner)
-            if said is not None and _USER in said:
-                both = self._tried([Message(Role.SYSTEM, _SYSTEM), Message(Role.USER, _USER)], manner)
-                return replace(manner, system=both is None or _SYSTEM in both)
-            answered = answered or said is not None
-        # One that fails with every manner says why when it is asked for a prompt.
-        self.leaves_out = answered
-        return _Manner()
-
-    def _tried(self, messages: Sequence[Message], manner: _Manner) -> str | None:
-        try:
-            return self._render(messages, manner, AS_TRAINED)
+            return self._render(messages, AS_TRAINED, with_system=True)
         except TemplateBudgetError:
             raise
         except (_TemplateRefusal, TemplateError):
             return None
 
-    def _render(self, messages: Sequence[Message], manner: _Manner, thinking: Thinking) -> str:
-        said = messages if manner.system else _without_system(messages)
+    def _render(self, messages: Sequence[Message], thinking: Thinking, *, with_system: bool) -> str:
+        said = messages if with_system else _without_system(messages)
         values = {
-            "messages": [_told(message, in_blocks=self._in_blocks, in_parts=manner.parts) for message in said],
+            "messages": [_told(message, in_blocks=self._in_blocks, in_parts=self._in_parts) for message in said],
             "add_generation_prompt": True,
-            **({"tools": None, "documents": None} if manner.says_none else {}),
+            **self._no_tools,
             **self._specials,
             **_switches(thinking),
         }
@@ -189,7 +152,7 @@ class ChatTemplate:
         except _TemplateRefusal:
             raise
         except Exception as error:
-            # A template is a program of its own: there is nothing that it cannot raise.
+            # A template is a program that can raise anything.
             raise _failure(error) from error
 
 
@@ -197,18 +160,6 @@ def _failure(error: Exception) -> TemplateError:
     reason = one_line(str(error)) or type(error).__name__
     kind = TemplateBudgetError if isinstance(error, BudgetError) else TemplateError
     return kind(f"The model's chat template fails: {reason}.", "The model file may be faulty; try another.")
-
-
-def _refusal(refusal: _TemplateRefusal) -> TemplateError:
-    return TemplateError(
-        f"The model's chat template refuses this conversation{_reason(refusal)}",
-        "Start a new conversation, or try another model.",
-    )
-
-
-def _reason(refusal: _TemplateRefusal) -> str:
-    """Return the reason as the end of a sentence."""
-    return f": {one_line(str(refusal)).rstrip('.') or 'no reason was given'}."
 
 
 def _without_system(messages: Sequence[Message]) -> list[Message]:
@@ -238,16 +189,11 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """With the arguments that templates know from the library which most of them are written for."""
+    """Serialize with the arguments of Hugging Face's own filter."""
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
-def _takes_blocks(source: str) -> bool:
-    """Return whether a template takes reasoning as one part of a message, as those of Mistral do."""
-    return _BLOCKS.search(source) is not None
-
-
-def _told(message: Message, *, in_blocks: bool, in_parts: bool = False) -> dict[str, Any]:
+def _told(message: Message, *, in_blocks: bool, in_parts: bool) -> dict[str, Any]:
     """Return a message as a template reads it.
 
     Args:

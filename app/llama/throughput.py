@@ -1,37 +1,31 @@
-"""Measure how fast this machine computes with weights, which bounds the speed without drafts.
+"""Measure how fast this machine multiplies 4-bit weights, which bounds the speed without drafts.
 
-One token takes every weight of a dense model once, in products of a matrix with a vector. One such product of 4-bit
-weights, too large for any cache, on the device that the layers would go to, tells bytes per second; it counts memory
-and kernels together, whichever is the slower here. Decoding itself came within 15% of it for models of 1 GB.
-
-Whatever else the machine does makes it slower, never faster: the best of many short products counts, and how much of
-the processor they had tells whether even that one was disturbed.
+A token of a dense model uses every weight once. So one matrix-vector product that exceeds all caches, on the device
+that layers go to, gives bytes per second; decoding came within 15% of it for models of 1 GB. Other programs only make
+it slower, so the best of many products counts, and the share of CPU time tells whether it was disturbed.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
-import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from app.core.errors import ModelLoadError
 from app.llama import devices, library
 from app.llama.library import function
-from app.llama.probe import Throughput
 
 _F32, _Q4_K = 0, 12
-"""ggml's numbers of these types, which stand in model files and never change."""
+"""`ggml_type`."""
 _INPUTS, _OUTPUTS = 4096, 65536
-"""150 MB of weights: a token of a small model, and beyond the caches of all but servers."""
+"""150 MB of weights, which exceeds the caches of all but servers."""
 _WARM_UP, _FEWEST, _MOST = 1, 6, 64
 _LONG_ENOUGH_S = 1.5
 """Longer than most bursts of other programs."""
 _ALONE = 0.85
-"""Share of CPU time that a product has when nothing else runs; threads wait for each other a little."""
+"""Share of CPU time without other programs; threads wait for each other a little."""
 _CONTEXT_BYTES = 1 << 20
 
 _POINTER, _SIZE, _INT64 = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64
@@ -60,62 +54,54 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-def throughput(n_threads: int) -> Throughput | None:
-    """The throughput of the device that layers go to first; see `app.llama.probe`."""
+def throughput(n_threads: int) -> tuple[float, bool] | None:
+    """Measure the device that layers go to first: the child's side of `app.llama.probe.probe_throughput`.
+
+    Returns:
+        Bytes per second, and whether nothing else took the CPU meanwhile; None if the device has no room.
+    """
     library.start()
+    device = devices.fastest()
     try:
-        device = devices.fastest()
         return _measured(device, n_threads) if device is not None else None
-    except (AttributeError, MemoryError):
+    except MemoryError:
         return None
 
 
-def _tell(n_threads: int) -> None:
-    """The child's side of `app.llama.probe`."""
-    try:
-        found = throughput(n_threads)
-    except ModelLoadError:
-        found = None
-    sys.stdout.write(json.dumps([found.bytes_per_s, found.alone] if found is not None else None))
-
-
-def _measured(device: int, n_threads: int) -> Throughput | None:
+def _measured(device: int, n_threads: int) -> tuple[float, bool] | None:
     """Measure on one device.
 
     Raises:
-        AttributeError: This release of ggml lacks a function.
         MemoryError: The device has no room.
     """
     ggml = {name: function(name, *prototype) for name, prototype in _PROTOTYPES.items()}
-    backend = _there(ggml["ggml_backend_dev_init"](device, None))
-    try:
+    with ExitStack() as stack:
+
+        def owned(make: str, free: str, *arguments: Any) -> int:
+            pointer = _checked(ggml[make](*arguments))
+            stack.callback(ggml[free], pointer)
+            return pointer
+
+        backend = owned("ggml_backend_dev_init", "ggml_backend_free", device, None)
         devices.set_threads(device, backend, n_threads)
-        context = _there(ggml["ggml_init"](_InitParams(_CONTEXT_BYTES, None, True)))
-        try:
-            weights = _there(ggml["ggml_new_tensor_2d"](context, _Q4_K, _INPUTS, _OUTPUTS))
-            token = _there(ggml["ggml_new_tensor_2d"](context, _F32, _INPUTS, 1))
-            graph = _there(ggml["ggml_new_graph"](context))
-            ggml["ggml_build_forward_expand"](graph, ggml["ggml_mul_mat"](context, weights, token))
-            buffer = _there(ggml["ggml_backend_alloc_ctx_tensors"](context, backend))
-            try:
-                # Memory that was never written is no memory yet, and is read from one page of zeros.
-                ggml["ggml_backend_buffer_clear"](buffer, 0)
-                rounds = _rounds(lambda: int(ggml["ggml_backend_graph_compute"](backend, graph)) == 0)
-            finally:
-                ggml["ggml_backend_buffer_free"](buffer)
-            if rounds is None:
-                return None
-            n_here = n_threads if devices.is_processor(device) else 0
-            return Throughput(int(ggml["ggml_nbytes"](weights)) / rounds.best_s, rounds.share(n_here) >= _ALONE)
-        finally:
-            ggml["ggml_free"](context)
-    finally:
-        ggml["ggml_backend_free"](backend)
+        context = owned("ggml_init", "ggml_free", _InitParams(_CONTEXT_BYTES, None, True))
+        weights = _checked(ggml["ggml_new_tensor_2d"](context, _Q4_K, _INPUTS, _OUTPUTS))
+        token = _checked(ggml["ggml_new_tensor_2d"](context, _F32, _INPUTS, 1))
+        graph = _checked(ggml["ggml_new_graph"](context))
+        ggml["ggml_build_forward_expand"](graph, ggml["ggml_mul_mat"](context, weights, token))
+        buffer = owned("ggml_backend_alloc_ctx_tensors", "ggml_backend_buffer_free", context, backend)
+        # Memory that was never written is mapped to one page of zeros.
+        ggml["ggml_backend_buffer_clear"](buffer, 0)
+        rounds = _rounds(lambda: int(ggml["ggml_backend_graph_compute"](backend, graph)) == 0)
+        if rounds is None:
+            return None
+        n_cpu_threads = n_threads if devices.is_processor(device) else 0
+        return int(ggml["ggml_nbytes"](weights)) / rounds.best_s, rounds.share(n_cpu_threads) >= _ALONE
 
 
 @dataclass(frozen=True, slots=True)
 class _Rounds:
-    """Times of the same product, again and again: of the fastest, of all, and what all had of the processor."""
+    """Times of repeated products: the fastest, the sum, and the CPU time of all."""
 
     best_s: float
     whole_s: float
@@ -127,7 +113,7 @@ class _Rounds:
 
 
 def _rounds(compute: Callable[[], bool]) -> _Rounds | None:
-    """Compute until it is clear how fast that can be; None if it fails."""
+    """Compute for long enough; None if it fails."""
     times: list[float] = []
     for _ in range(_WARM_UP):
         if not compute():
@@ -141,7 +127,7 @@ def _rounds(compute: Callable[[], bool]) -> _Rounds | None:
     return _Rounds(min(times), time.perf_counter() - begun, time.process_time() - processor)
 
 
-def _there(pointer: int | None) -> int:
+def _checked(pointer: int | None) -> int:
     if not pointer:
         raise MemoryError
     return pointer

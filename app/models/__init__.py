@@ -7,6 +7,7 @@ memory_estimate          bytes for weights, KV cache and buffers
 compatibility            vocabularies, recurrent states, warnings
 recommend, pair_size     pairs that fit this machine, and their order
 find_drafts              drafts for a target, from the catalog and by search
-resolve, setup, remove   find the files, download, verify, remember, delete
+resolve, setup, remove   find the files, download, verify, register, delete
+progress                 progress of header requests and downloads
 hub                      Hugging Face: search, headers, downloads; the only importer of its client
 """

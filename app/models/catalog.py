@@ -1,4 +1,4 @@
-"""Pairs by name: the catalogue that ships with Tandem, and the user's own over it."""
+"""Pairs by name: the catalog that ships with Tandem, and the user's entries over it."""
 
 from __future__ import annotations
 
@@ -50,25 +50,19 @@ _SHA256_DIGITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One entry of a catalogue.
+    """One entry of a catalog; models.toml describes the keys.
 
     Attributes:
-        name: What `--pair` takes.
+        name: Argument of `--pair`.
         title: One line for people.
-        target: Where the target comes from.
-        draft: The same for the draft; None if there is none.
+        target: Source of the target.
+        draft: Source of the draft, or None.
         sampling: The authors' sampling parameters.
-        kept: Those in which it says the default itself, so that the target's file has no say.
+        kept: Sampling parameters that the entry sets to their default, over the target's file.
         drafting: Fixed drafting parameters; None for automatic drafting.
-        family: Tokenizer family; "" where it is not said.
-        good_at: What to take it for.
-        memory_gb: The smallest card, or free memory, it is meant for; 0 where it is not said.
-        bytes_per_token: Bytes that the target reads for one token, if not all of its weights; 0 for all.
-        working: What both models take of memory besides their weights; None where that is not known.
-        context: Tokens that the target was made for; 0 where it is not said.
-        license: Identifier on the hub.
-        tested_with: Figures that others have published, and where.
-        shipped: Whether Tandem itself says so, and not the user.
+        bytes_per_token: Bytes that the target reads for one token; 0 for all of its weights.
+        working: Memory besides the weights; None if unknown.
+        shipped: The entry comes with Tandem.
     """
 
     name: str
@@ -90,7 +84,7 @@ class Pair:
 
     @property
     def is_demo(self) -> bool:
-        """Return whether this is the tiny pair for trying Tandem; it never replaces another default pair by itself."""
+        """It is the tiny pair for trying Tandem; it never replaces another default pair by itself."""
         return isinstance(self.target, DemoModel)
 
     @property
@@ -103,19 +97,18 @@ class Catalog:
     """The known pairs, later files over earlier ones.
 
     Args:
-        files: models.toml files; the first must be there and can be read, the others may.
+        files: models.toml files; only the first must exist.
 
     Raises:
-        CatalogError: The first file is not TOML, or holds something else than pairs.
+        CatalogError: The first file cannot be read.
     """
 
     def __init__(self, files: Sequence[Path]) -> None:
         self.pairs: dict[str, Pair] = {}
         self.problems: dict[str, CatalogError] = {}
-        """What is wrong with an entry, by its name: which file, which key, and the nearest known one. No other entry of
-        that name stands in for it."""
+        """Invalid entries by name; an earlier file's entry of that name is not used instead."""
         self.unread: CatalogError | None = None
-        """Why a file behind the first cannot be read, or not all of it; what can be is there still."""
+        """Why another file cannot be read completely."""
         for index, file in enumerate(files):
             if index == 0:
                 self._take(file, shipped=True)
@@ -134,24 +127,24 @@ class Catalog:
             except CatalogError as error:
                 self.problems[name] = error
                 self.pairs.pop(name, None)
-        # A table that is written wrongly beside the pairs may hold others.
+        # A misspelled table may hold pairs, too.
         refuse_unknown(table, ("pairs",), f"{file}")
 
     @property
     def trouble(self) -> CatalogError | None:
-        """The first problem, and how many more there are; None without any."""
+        """The first problem and the number of others; None without any."""
         return self.unread if self.unread is not None else first_of(self.problems)
 
     def get(self, name: str, set_up: Iterable[str] = ()) -> Pair:
-        """The pair of that name.
+        """Return a pair by name.
 
         Args:
-            name: Of the pair.
-            set_up: Names that the user may mean as well, for the sentence that tells what there is.
+            name: Its name.
+            set_up: Other known names, for the suggestion.
 
         Raises:
-            UsageError: There is none; it names the nearest.
-            CatalogError: Its entry is wrong, or it may be in a file that cannot be read.
+            UsageError: There is none; it suggests the nearest.
+            CatalogError: Its entry is invalid, or its file cannot be read.
         """
         if name in self.pairs:
             return self.pairs[name]
@@ -164,7 +157,7 @@ class Catalog:
 
 
 def first_of(problems: Mapping[str, CatalogError]) -> CatalogError | None:
-    """The first of several, and how many more there are; None without any."""
+    """Return the first problem and the number of others; None without any."""
     first, n_more = next(iter(problems.values()), None), len(problems) - 1
     if first is None or not n_more:
         return first
@@ -172,7 +165,7 @@ def first_of(problems: Mapping[str, CatalogError]) -> CatalogError | None:
 
 
 def shipped_file() -> Path:
-    """The catalogue that comes with Tandem: inside an installed package, beside it in a checkout."""
+    """Return the catalog that comes with Tandem: inside an installed package, beside it in a checkout."""
     here = Path(__file__).parents[1]
     inside = here / "models.toml"
     return inside if inside.exists() else here.parent / "models.toml"
@@ -180,7 +173,7 @@ def shipped_file() -> Path:
 
 def _table(file: Path) -> dict[str, Any]:
     try:
-        # Editors of Windows mark UTF-8.
+        # Windows editors write a byte order mark.
         return read_toml(regular_file.read_text(file, "utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise CatalogError(
@@ -196,10 +189,10 @@ def _entries(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
 
 
 def read_pair(name: str, entry: Any, file: Path) -> Pair:
-    """One entry of a catalogue file.
+    """Read one entry of a catalog file.
 
     Raises:
-        CatalogError: It is wrong; the sentence names file, entry and key.
+        CatalogError: It is invalid; the message names file, entry and key.
     """
     where = f"{file}: pairs.{name}"
     if not isinstance(entry, dict):
@@ -235,7 +228,7 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
 
 
 def write_pair(pair: Pair) -> dict[str, Any]:
-    """The entry that `read_pair` would make this pair of; paths are absolute."""
+    """Return the entry that `read_pair` reads as this pair; paths are absolute."""
     entry: dict[str, Any] = {
         key: value
         for key in ("title", "family", "good_at", "memory_gb", "bytes_per_token", "context", "licence", "tested_with")
@@ -261,7 +254,7 @@ def _write_source(source: ModelSource) -> Any:
 
 
 def _source(entry: Any, where: str, file: Path) -> ModelSource:
-    """A model as written in a file: a path, a `demo:` name, or a table that names a repository."""
+    """Read a model: a path, a `demo:` name, or a table that names a repository."""
     if isinstance(entry, str):
         if entry.startswith(DEMO_PREFIX):
             return DemoModel(entry.removeprefix(DEMO_PREFIX))
@@ -288,7 +281,6 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
 
 
 def _working(table: Any, where: str) -> PairOverhead:
-    """Return what is left out is nothing."""
     if not isinstance(table, dict):
         raise CatalogError(f"{where} must be a table.", "Write { per_token = bytes, fixed = bytes, main = bytes }.")
     refuse_unknown(table, _WORKING_KEYS, where)
@@ -299,7 +291,7 @@ T = TypeVar("T", SamplingParams, DraftParams)
 
 
 def whole(entry: Mapping[str, Any], key: str, where: str) -> int | None:
-    """A whole number above 0; None where there is none."""
+    """Return a whole number above 0, or None."""
     value = entry.get(key)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise CatalogError(f"{where}.{key} must be a whole number above 0.")
@@ -309,7 +301,7 @@ def whole(entry: Mapping[str, Any], key: str, where: str) -> int | None:
 
 
 def text(entry: Mapping[str, Any], key: str, where: str) -> str | None:
-    """A text; None where there is none."""
+    """Return a text, or None."""
     value = entry.get(key)
     if value is not None and not isinstance(value, str):
         raise CatalogError(f"{where}.{key} must be a text in quotes.")
@@ -317,7 +309,7 @@ def text(entry: Mapping[str, Any], key: str, where: str) -> str | None:
 
 
 def params(default: T, table: Any, keys: Sequence[str], where: str) -> T:
-    """The default with the numbers that a table says."""
+    """Return the default with the numbers of a table."""
     if not isinstance(table, dict):
         raise CatalogError(f"{where} must be a table.", "Write it as { name = value, ... }.")
     refuse_unknown(table, keys, where)
@@ -333,7 +325,7 @@ def params(default: T, table: Any, keys: Sequence[str], where: str) -> T:
 
 
 def refuse_unknown(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
-    """Refuse a key that is none of these, with the nearest one that is."""
+    """Raise CatalogError for an unknown key; it suggests the nearest."""
     for key in table:
         if key not in keys:
             meant = nearest(key, keys)
@@ -342,6 +334,6 @@ def refuse_unknown(table: Mapping[str, Any], keys: Sequence[str], where: str) ->
 
 
 def nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """A sentence that asks whether the nearest of these was meant; "" where none is near."""
+    """Return a question that suggests the nearest word; "" without one."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f' Did you mean "{close[0]}"?' if close else ""

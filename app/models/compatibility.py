@@ -77,11 +77,14 @@ class PairCheck:
         return PairOverhead(per_token, fixed, sum(model.always_ram for model in near))
 
 
-def check_pair(target: ModelFacts, draft: ModelFacts | None) -> PairCheck:
+def check_pair(target: ModelFacts, draft: ModelFacts | None = None) -> PairCheck:
     """Check a target and its draft."""
     problem, remedy = check_target(target, drafted=draft is not None)
     if draft is not None and remedy is None:
-        problem, remedy = _check_draft(target, draft)
+        problem = incompatibility(target.vocab, draft.vocab) or ""
+        if not draft.can_rollback:
+            problem = f"{draft.name} cannot be used as a draft: {NO_ROLLBACK}."
+        remedy = Remedy.OTHER_DRAFT if problem else None
     return PairCheck(target, draft, (problem,) if problem else (), tuple(_warnings(target, draft)), remedy)
 
 
@@ -96,14 +99,6 @@ def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str, Remedy | No
         return f"{target.name} has no vocabulary: it is not a chat model.", Remedy.OTHER_TARGET
     if drafted and not target.can_verify_drafts:
         return f"{target.name} cannot use a draft model: {NO_ROLLBACK}.", Remedy.NO_DRAFT
-    return "", None
-
-
-def _check_draft(target: ModelFacts, draft: ModelFacts) -> tuple[str, Remedy | None]:
-    if not draft.can_rollback:
-        return f"{draft.name} cannot be used as a draft: {NO_ROLLBACK}.", Remedy.OTHER_DRAFT
-    if reason := incompatibility(target.vocab, draft.vocab):
-        return reason, Remedy.OTHER_DRAFT
     return "", None
 
 

@@ -11,7 +11,7 @@ _STEP = 1024
 _LEAST_ROOM = 1024
 """Tokens for an answer."""
 _SHARE_OF_ROOM = 4
-"""A quarter of what is read already is left for what follows: an answer, and the next prompts."""
+"""A quarter of the prompt is added for the answer and the next prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class ContextLimit:
 
 
 def context_limit(pair: PairInfo) -> ContextLimit:
-    """The longest context that a pair can have, as far as is known of its target and of the memory here."""
+    """Return the longest context of a pair by its training context and by memory."""
     target = pair.target
     trained = max(pair.n_ctx, longest_trained(target.n_ctx_train))
     if 0 < pair.n_ctx_room < trained:
-        # It is there, whatever was counted.
+        # The loaded context fits, whatever the estimate says.
         room = max(pair.n_ctx, pair.n_ctx_room)
         return ContextLimit(room, f"memory had room for {room:,} tokens at the last loading")
     if not target.n_ctx_train:
@@ -41,30 +41,30 @@ def context_limit(pair: PairInfo) -> ContextLimit:
 
 
 def meant(pair: PairInfo, n_ctx: int | None) -> int:
-    """The context that the pair is loaded with if so many tokens are asked for, or the usual number (None)."""
+    """Return the context that the pair gets for `n_ctx` tokens, or by default (None)."""
     asked = round_up(n_ctx if n_ctx is not None else DEFAULT_CONTEXT)
     return min(asked, longest_trained(pair.target.n_ctx_train))
 
 
 def enough_for(pair: PairInfo, n_tokens: int) -> int:
-    """A context that would hold so many tokens and an answer to them; 0 where none can be had."""
+    """Return a context for so many tokens and an answer; 0 if the limit is too short."""
     limit = context_limit(pair).n_ctx
     return min(limit, roomy(n_tokens)) if n_tokens < limit else 0
 
 
 def roomy(n_tokens: int) -> int:
-    """A context, in round numbers, for so many tokens and an answer to them."""
+    """Return a round context length for so many tokens and an answer."""
     return -(-(n_tokens + max(_LEAST_ROOM, n_tokens // _SHARE_OF_ROOM)) // _STEP) * _STEP
 
 
 def remark(pair: PairInfo, n_ctx: int) -> str:
-    """Return what is to be said of so many tokens of context before the models are loaded with them; "" for nothing."""
+    """Return a note about a context of `n_ctx` tokens before the models are loaded with it; "" without one."""
     limit, trained = context_limit(pair), longest_trained(pair.target.n_ctx_train)
     asked = meant(pair, n_ctx)
     if asked > limit.n_ctx:
         return f"{_capital(limit.reason)}; more may not be loaded."
     if round_up(n_ctx) > trained:
-        # The name of a model is written as it is.
+        # A model name keeps its spelling.
         why = limit.reason if pair.target.n_ctx_train else _capital(limit.reason)
         return f"{why}; {trained:,} are used."
     draft = pair.draft
@@ -74,7 +74,7 @@ def remark(pair: PairInfo, n_ctx: int) -> str:
 
 
 def here(pair: PairInfo) -> str:
-    """Return how long the context is and could be, in a sentence."""
+    """Return the current and the longest context in a sentence."""
     limit = context_limit(pair)
     most = f"at most {limit.n_ctx:,}" if limit.n_ctx > pair.n_ctx else "and no more"
     return f"Now {pair.n_ctx:,}, {most} here: {limit.reason}."

@@ -1,4 +1,4 @@
-"""Reads the header of a GGUF file: what a model is, without loading it.
+"""Read the header of a GGUF file without loading the model.
 
 Written by hand because the header must be readable from a part of a file and from hostile ones, in a fraction of the
 load time. The format is described in ggml's docs/gguf.md; versions 2 and 3, little-endian.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import mmap
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
@@ -17,11 +18,12 @@ from pathlib import Path
 
 from app.core import regular_file
 from app.core.errors import DamagedFileError, ModelFileError
+from app.core.printable import printable
 from app.models.split_model import missing_part
 
 Scalar = int | float | bool | str
 Value = Scalar | list[bytes] | list[int] | None
-"""A metadata value. Of arrays the token texts and types and short ones of whole numbers are kept; the rest is None."""
+"""A metadata value. Only tokens, token types and short arrays of integers are kept; other arrays are None."""
 
 MAGIC = b"GGUF"
 TOKENS_KEY = "tokenizer.ggml.tokens"
@@ -32,7 +34,7 @@ _MAX_TENSORS = 65_536
 _MAX_DIMENSIONS = 4
 _TYPE_AND_OFFSET_BYTES = 12
 _MAX_ELEMENTS = 1 << 22
-_AGAIN = "Download it again; tandem setup does that for a pair from the hub."
+_AGAIN = "Download it again; tandem setup does that for a pair from Hugging Face."
 _MAX_HEADER_BYTES = 1 << 28
 """A sparse file of terabytes costs nothing to make, so its end alone bounds neither time nor memory. The largest
 vocabularies have a quarter of a million tokens, as many merges, and headers of 16 MB."""
@@ -46,15 +48,15 @@ _U32 = struct.Struct("<I")
 
 
 class HeaderError(Exception):
-    """The bytes are not a GGUF header; the message says where it stops making sense."""
+    """The bytes are not a valid GGUF header; the message says why."""
 
 
 class ForeignHeaderError(HeaderError):
-    """They are of no GGUF file, or of a version of it that llama.cpp does not read."""
+    """Another format, or a version of GGUF that llama.cpp does not read."""
 
 
 class HeaderIncompleteError(HeaderError):
-    """The header goes on after the bytes that are there."""
+    """More bytes are needed."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,10 @@ class GgufHeader:
 
     Attributes:
         version: Of the format.
-        n_tensors: Tensors the file claims to hold.
-        metadata: Key to value, in the file's order.
-        n_parameters: Elements of all tensors listed in this file; None where the list was not read.
-        n_bytes: Of the header itself, that list included, but for its padding; 0 where it was not read.
+        n_tensors: Number of tensors.
+        metadata: Values by key, in the file's order.
+        n_parameters: Elements of all tensors in this file; None if their list was not read.
+        n_bytes: Length of the header with that list, without padding; 0 if it was not read.
     """
 
     version: int
@@ -77,16 +79,16 @@ class GgufHeader:
 
     @property
     def architecture(self) -> str:
-        """llama.cpp's name of the architecture, or "" where it is missing."""
+        """llama.cpp's name of the architecture, or ""."""
         value = self.metadata.get("general.architecture")
         return value if isinstance(value, str) else ""
 
     def of_architecture(self, key: str) -> Value:
-        """The value of `<architecture>.<key>`, or None."""
+        """Return the value of `<architecture>.<key>`, or None."""
         return self.metadata.get(f"{self.architecture}.{key}")
 
     def number(self, key: str) -> int:
-        """The same as a positive number, the largest where every layer has its own; 0 for anything else."""
+        """Return that value as a positive number, the largest of an array; 0 for anything else."""
         value = self.of_architecture(key)
         if isinstance(value, list):
             value = max((n for n in value if isinstance(n, int)), default=0)
@@ -94,13 +96,13 @@ class GgufHeader:
 
     @cached_property
     def tokens(self) -> list[bytes]:
-        """The vocabulary's texts by id; empty in a file without a tokenizer."""
+        """Texts of the vocabulary by id; empty without a tokenizer."""
         value = self.metadata.get(TOKENS_KEY)
         return [token for token in value if isinstance(token, bytes)] if isinstance(value, list) else []
 
     @cached_property
     def token_types(self) -> list[int]:
-        """llama.cpp's type of every token by id; empty in a file that does not say."""
+        """llama.cpp's token types by id; empty if the file has none."""
         value = self.metadata.get(TYPES_KEY)
         return [kind for kind in value if isinstance(kind, int)] if isinstance(value, list) else []
 
@@ -152,7 +154,7 @@ class _Reader:
         return list(layout.unpack(self.take(layout.size)))
 
     def strings(self, count: int, *, keep: bool) -> list[bytes] | None:
-        """`count` length-prefixed strings; the inner loops of every load, so they are written out."""
+        """Read `count` strings; the two inner loops are written out for speed."""
         if count > (self._end - self.at) // 8:
             raise self._too_short()
         self._strings_left -= count
@@ -245,7 +247,7 @@ def _key(reader: _Reader) -> str:
     if not 0 < length <= _MAX_KEY_BYTES:
         raise HeaderError("a key is empty, or longer than the format allows")
     key = reader.take(length)
-    # llama.cpp compares keys as C strings: what follows a zero byte would name another key here than there.
+    # llama.cpp compares keys as C strings, which end at a zero byte.
     if b"\0" in key:
         raise HeaderError("a key has a zero byte")
     return key.decode("utf-8", errors="replace")
@@ -268,15 +270,6 @@ def _value(reader: _Reader, key: str, *, vocabulary: bool) -> Value:
     return None
 
 
-def _check_parts(path: Path, header: GgufHeader) -> None:
-    n_parts = header.metadata.get("split.count")
-    if isinstance(n_parts, int) and n_parts > 1 and (missing := missing_part(path)):
-        raise DamagedFileError(
-            f"{path} is one of {n_parts} parts, and {missing} is not beside it.",
-            "Get all parts; tandem setup does that for a pair from the hub.",
-        )
-
-
 def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -> GgufHeader:
     """Read the header of a file on disk; see `parse_header`.
 
@@ -284,14 +277,26 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
         ModelFileError: It is missing, not a regular file, or not GGUF.
         DamagedFileError: It is empty, cut short or damaged, or lacks a part.
     """
-    try:
-        # Before it is opened: opening a pipe waits for anyone who writes into it.
+    with file_errors(path):
+        # Before it is opened: opening a pipe waits for a writer.
         if regular_file.status(path).st_size == 0:
             raise DamagedFileError(f"{path} is empty.", _AGAIN)
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             header = parse_header(data, tensors=tensors, vocabulary=vocabulary)
-        _check_parts(path, header)
-        return header
+    n_parts = header.metadata.get("split.count")
+    if isinstance(n_parts, int) and n_parts > 1 and (missing := missing_part(path)):
+        raise DamagedFileError(
+            f"{path} is one of {n_parts} parts, and {missing} is not beside it.",
+            "Get all parts; tandem setup does that for a pair from Hugging Face.",
+        )
+    return header
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Turn errors of a model file into `ModelFileError`s."""
+    try:
+        yield
     except FileNotFoundError:
         raise ModelFileError(f"There is no file {path}.", "Check the path, or choose a pair with --pair.") from None
     except IsADirectoryError:
@@ -304,17 +309,14 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
         raise ModelFileError(f"{path} is not a GGUF model: {error}.", "llama.cpp runs GGUF files only.") from None
     except HeaderError as error:
         raise DamagedFileError(f"{path} is damaged: {error}.", _AGAIN) from None
-    except OSError as error:
-        raise ModelFileError(
-            f"{path} cannot be read: {error.strerror or error}.", "Check the path and its permissions."
-        ) from None
-    except ValueError as error:
-        # Such as a zero byte in the name.
-        raise ModelFileError(f"{str(path)!r} cannot be read: {error}.", "Check the path.") from None
+    except (OSError, ValueError) as error:
+        # A name with a zero byte is a ValueError.
+        reason = getattr(error, "strerror", None) or error
+        raise ModelFileError(f"{printable(str(path))} cannot be read: {reason}.", "Check the path.") from None
 
 
 FOREIGN_BYTES = 64
-"""Bytes of a beginning that are enough to tell."""
+"""Bytes that identify another format."""
 _BEGINNINGS = {
     b"version https://git-lfs": "Git put a pointer in its place, and git lfs pull brings the file",
     b"<!doctype html": "it is a web page",
@@ -324,6 +326,6 @@ _BEGINNINGS = {
 
 
 def foreign_format(beginning: bytes) -> str:
-    """Return what it is, as the end of a sentence; empty where that is not known."""
+    """Return the name of a known other format, as the end of a sentence; "" for others."""
     text = beginning.lstrip().lower()
     return next((what for start, what in _BEGINNINGS.items() if text.startswith(start)), "")

@@ -70,8 +70,6 @@ class ModelMemory:
         n_ctx: Context in tokens.
         kv_type: A key of `KV_TYPES`.
         n_parameters: None if unknown.
-        repo: Hugging Face repository with other quantizations; "" if unknown.
-        source: Argument of `--target` or `--draft`; "" if unknown.
         n_ctx_train: Training context in tokens; 0 if unknown.
         output: Part of the weights that llama.cpp offloads first; it has no KV cache.
         vocabulary: Tokenizer tables, always in RAM.
@@ -90,8 +88,6 @@ class ModelMemory:
     n_ctx: int
     kv_type: str = "f16"
     n_parameters: int | None = None
-    repo: str = ""
-    source: str = ""
     n_ctx_train: int = 0
     output: int = 0
     vocabulary: int = 0
@@ -131,8 +127,6 @@ def estimate_memory(
     n_snapshots: int = 0,
     n_batch: int = 512,
     flash_attention: bool = True,
-    repo: str = "",
-    source: str = "",
 ) -> ModelMemory:
     """Estimate the memory of a model.
 
@@ -144,8 +138,6 @@ def estimate_memory(
         n_snapshots: Earlier recurrent states to keep, where llama.cpp can.
         n_batch: Tokens in one batch.
         flash_attention: False stores every head's scores over the whole cache.
-        repo: Hugging Face repository, for offers of other quantizations.
-        source: Argument of `--target` or `--draft`, for offers.
     """
     graph, weights = facts.graph, max(0, facts.weight_bytes - facts.header_bytes)
     output = weights * graph.embedding * graph.vocabulary
@@ -159,8 +151,6 @@ def estimate_memory(
         n_ctx=n_ctx,
         kv_type=kv_type,
         n_parameters=facts.n_parameters,
-        repo=repo,
-        source=source,
         n_ctx_train=facts.n_ctx_train,
         output=output // facts.n_parameters if facts.n_parameters else 0,
         vocabulary=_TOKEN_BYTES * graph.vocabulary,

@@ -13,27 +13,27 @@ _TOLD = re.compile(
     r"|NVFP4|BF16|F16|FP16|F32|FP32))(?![A-Za-z0-9]|_\d+_\d+)",
     re.IGNORECASE,
 )
-"""Q4_0_4_4 and its like, which llama.cpp runs no more, are no Q4_0."""
+"""Q4_0_4_4 and similar types, which llama.cpp has dropped, are not Q4_0."""
 _SHARD = re.compile(r"-\d{5}-of-\d{5}$")
 _NAMELESS = re.compile(r"^(?:sha256-)?[0-9a-f]{16,}$|^(?:ggml-)?model$", re.IGNORECASE)
 _SIZES = {"Small": "_S", "Medium": "_M", "Large": "_L"}
 
 
 def known_as(file: str, own: str) -> str:
-    """The model without its quantization: by its file, which tells what people know it by.
+    """Return the name of a model without its quantization, by its file name.
 
-    The name inside a file is often that of a training run; it counts where the file's says nothing.
+    The name inside a file is often that of a training run; it is used if the file name says nothing.
 
     Args:
-        file: The file's name; of a split model that of any part.
-        own: The name inside, or "".
+        file: File name; of a split model any part's.
+        own: Name inside the file, or "".
     """
     stem = _QUANTISATION.sub("", _SHARD.sub("", PurePath(file).name.removesuffix(".gguf")))
     return stem if stem and not _NAMELESS.match(stem) else own or stem
 
 
 def apart(target: str, draft: str) -> str:
-    """Return what tells a draft's name from its target's, both as `known_as` has them; "" where they are the same."""
+    """Return the part of a draft's name that differs from its target's; "" if they are equal."""
     theirs, ours = target.split("-"), draft.split("-")
     while theirs and ours and theirs[0].lower() == ours[0].lower():
         del theirs[0], ours[0]
@@ -43,18 +43,18 @@ def apart(target: str, draft: str) -> str:
 
 
 def file_type(name: str) -> str:
-    """llama.cpp's name of a file type as files spell it: "Q4_K - Medium" is Q4_K_M."""
+    """Return llama.cpp's name of a file type as in file names: "Q4_K - Medium" is Q4_K_M."""
     head, _, size = name.partition(" - ")
-    # The one type without a size in its file name.
+    # The only type without a size in its file name.
     return head if head == "Q2_K" and size == "Medium" else head + _SIZES.get(size, "")
 
 
 def quantization(name: str) -> str:
-    """The quantization that a file name tells, upper case; "" if it tells none."""
+    """Return the quantization in a file name, in upper case; "" without one."""
     found = _TOLD.findall(name.rsplit("/", 1)[-1]) or _TOLD.findall(name)
     return found[-1].upper() if found else ""
 
 
 def plain(quant: str) -> str:
-    """A quantization without what people write in more than one way."""
+    """Return a quantization in a normalized spelling."""
     return re.sub(r"[^a-z0-9]", "", quant.lower()).replace("fp", "f")

@@ -11,20 +11,20 @@ from app.engine.types import (
     Source,
     taking_part,
 )
-from app.settings.thinking import Heard
+from app.settings.thinking import ThinkingSupport
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """A loaded model, as people and scripts want it named.
+    """A loaded model.
 
     Attributes:
-        name: What it is called; see `app.models.model_names.known_as`.
+        name: Display name; see `app.models.model_names.known_as`.
         file: File name.
         quantization: The file type as files spell it, such as "Q4_K_M".
         size_bytes: Bytes of its tensors.
         n_vocab: Tokens of its vocabulary.
-        n_ctx_train: Context that it was trained for, tokens; 0 where its file does not say.
+        n_ctx_train: Training context in tokens; 0 if unknown.
     """
 
     name: str
@@ -41,9 +41,9 @@ class DeviceMemory:
 
     Attributes:
         device: llama.cpp's name.
-        n_bytes: What is taken.
-        description: What the device is, such as "NVIDIA GeForce RTX 4090"; "" where that is not known.
-        total_bytes: All memory that it has; 0 the same.
+        n_bytes: Estimated bytes.
+        description: Such as "NVIDIA GeForce RTX 4090"; "" if unknown.
+        total_bytes: Its memory; 0 if unknown.
     """
 
     device: str
@@ -57,16 +57,16 @@ class PairInfo:
     """The loaded pair.
 
     Attributes:
-        target: The big model.
-        draft: The small one, or None.
+        target: The target model.
+        draft: The draft model, or None.
         n_ctx: Context length in tokens.
         device: Where the layers are, as a short phrase.
-        memory: Of each device that is used; () where it was not counted.
-        n_ctx_room: The longest context that memory had room for when it was loaded, tokens; 0 where it was not counted.
-        most_drafted: Drafted tokens that the target can take back at once; None for as many as there are.
-        wants_draft_model: Whether some could be, if there was a draft model: what that takes is kept for one only.
-        hears: Which wishes about its thinking the target hears.
-        draft_failed: Whether there was a draft model that kept failing, and is left out until both are loaded again.
+        memory: Estimate for each device that is used; () if not estimated.
+        n_ctx_room: Longest context that fitted at loading, in tokens; 0 if not estimated.
+        most_drafted: Drafted tokens that the target can roll back; None for any number.
+        wants_draft_model: Whether a recurrent target could roll back if it was loaded with a draft model.
+        thinking_support: Thinking settings that change the prompt of the target.
+        draft_failed: Whether the draft model failed and is left out until both are loaded again.
     """
 
     target: ModelInfo
@@ -77,23 +77,23 @@ class PairInfo:
     n_ctx_room: int = 0
     most_drafted: int | None = None
     wants_draft_model: bool = False
-    hears: Heard = field(default_factory=Heard)
+    thinking_support: ThinkingSupport = field(default_factory=ThinkingSupport)
     draft_failed: bool = False
 
     @property
     def can_draft(self) -> bool:
-        """Return whether a rejected draft can be undone in the target."""
+        """Rejected drafts can be rolled back."""
         return self.most_drafted != 0
 
     def sources(self, drafting: Drafting) -> tuple[Source, ...]:
-        """Return who may draft: the sources that are wanted, as far as they are there."""
+        """Return the draft sources of these settings that are available."""
         if drafting is None or not self.can_draft or self._wants_more(drafting):
             return ()
         model, lookup = (drafting.model, drafting.lookup) if isinstance(drafting, AutoDraft) else (True, False)
         return taking_part(model=model and self.draft is not None, ngram=lookup)
 
     def why_plain(self, drafting: Drafting) -> str:
-        """Why no one can draft as it is wanted, as a clause; "" where somebody can, or nothing is wanted."""
+        """Return why no source can draft, as a clause; "" if one can, or drafting is off."""
         if drafting is None or self.sources(drafting):
             return ""
         if self.wants_draft_model:
@@ -105,10 +105,10 @@ class PairInfo:
                 f"no draft is as long as n_min {drafting.n_min}, for at most {self.most_drafted} tokens could be taken "
                 "back here"
             )
-        without_lookup = ", and n-gram drafting was left out" if isinstance(drafting, AutoDraft) else ""
+        without_lookup = ", and n-gram drafting is off" if isinstance(drafting, AutoDraft) else ""
         return f"there is no draft model{without_lookup}"
 
     def _wants_more(self, drafting: Drafting) -> bool:
-        """Return whether no draft of fixed drafting can be long enough to be submitted."""
+        """Return whether n_min exceeds the tokens that can be rolled back."""
         most = self.most_drafted
         return isinstance(drafting, DraftParams) and most is not None and drafting.n_min > most

@@ -13,19 +13,25 @@ from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.models.split_model import parts_here
 
 UNKNOWN, OVER, NO_FILE = "?", ">", "no file"
-"""In place of a size, or before what is known of it."""
+"""Text in place of a size, or before a lower bound."""
 _DEMO_BYTES = {"target": 98_000_000, "draft": 88_000_000}
-"""What the demo extra brings, and what is made of it."""
 _CLASS_WEIGHTS, _CLASS_NEED = 0.85, 0.95
-"""Weights that a memory class holds, and what a pair for it takes, where sizes are not known."""
+"""Shares of a memory class that the weights and the pair take, if sizes are unknown."""
 _USUAL_DRAFT = 600_000_000
-_WORKING_MOST, _WORKING_SHARE = 2_000_000_000, 0.08
-"""Caches and buffers before a header is read: as much again as the weights, up to so much, and a share of them besides,
-for small models have large caches. What the catalogue's pairs take is guessed to be 0.6 to 1.5 times what it is."""
+_MAX_CACHES, _BUFFER_SHARE = 2_000_000_000, 0.08
+"""Caches and buffers before a header is read: as large as the weights up to a maximum, and a share of the weights. For
+the catalog's pairs the guess is 0.6 to 1.5 times the true size."""
+_KEEP_FREE = 200_000_000
+"""Bytes of the disk that downloads leave free."""
+
+
+def has_room(download_bytes: int, free_bytes: int) -> bool:
+    """Return whether a disk with so many free bytes has room for a download."""
+    return not download_bytes or download_bytes + _KEEP_FREE <= free_bytes
 
 
 def model_bytes(source: ModelSource) -> int | None:
-    """Bytes of all parts; None where a file is gone, or only the hub knows."""
+    """Return the bytes of all parts; None if the file is gone or only Hugging Face knows."""
     match source:
         case HubModel(size=size):
             return size
@@ -39,7 +45,7 @@ def model_bytes(source: ModelSource) -> int | None:
 
 
 def weights(pair: Pair) -> int:
-    """Bytes of both models, guessed where the catalogue does not know; 0 without grounds for a guess."""
+    """Return the bytes of both models, guessed if the catalog does not know; 0 without a basis for a guess."""
     target, draft = model_bytes(pair.target), model_bytes(pair.draft) if pair.draft is not None else 0
     if target is None:
         return int(_CLASS_WEIGHTS * pair.memory_gb * GB)
@@ -47,12 +53,12 @@ def weights(pair: Pair) -> int:
 
 
 def needed(pair: Pair, n_ctx: int, *, on_card: bool = False) -> int:
-    """Bytes of memory that both models take with a context of so many tokens; a guess unless `is_known`.
+    """Return the memory of both models with a context of `n_ctx` tokens, in bytes; a guess unless `is_known`.
 
     Args:
-        pair: The pair; one that was made for a shorter context has that.
+        pair: The pair; its context may be shorter.
         n_ctx: Tokens.
-        on_card: Whether of a card's own memory; what stays in RAM does not count then.
+        on_card: Count GPU memory; what stays in RAM does not count then.
     """
     n_ctx = min(n_ctx, pair.context or n_ctx)
     working = pair.working
@@ -62,35 +68,28 @@ def needed(pair: Pair, n_ctx: int, *, on_card: bool = False) -> int:
     both = weights(pair)
     if working is not None:
         return both + working.at(n_ctx, on_gpu=on_card)
-    return both + int((min(both, _WORKING_MOST) + _WORKING_SHARE * both) * n_ctx / DEFAULT_CONTEXT)
+    return both + int((min(both, _MAX_CACHES) + _BUFFER_SHARE * both) * n_ctx / DEFAULT_CONTEXT)
 
 
 def is_known(pair: Pair) -> bool:
-    """Return whether what a pair takes is estimated, not guessed; only the size of its draft may be."""
+    """Return whether the memory of a pair is estimated, not guessed."""
     return model_bytes(pair.target) is not None and pair.working is not None
 
 
 def pair_bytes(pair: Pair, files: SetUp | None = None) -> int | None:
-    """Bytes of both models; None unless both are known.
+    """Return the bytes of both models; None unless both are known.
 
     Args:
         pair: The pair.
-        files: What was set up for it, if that is still here.
+        files: Its files, if they are here.
     """
-    if files is not None and not any(isinstance(source, LocalModel) for source in pair.sources):
-        return sum(model.size for model in files.models)
-    # A file of the user's own may have been replaced since it was set up: it tells its size itself.
+    # A file of the user may have been replaced since its setup, so local sources are measured again.
     sizes = [model_bytes(source) for source in with_files(pair, files).sources]
     return sum(size for size in sizes if size is not None) if None not in sizes else None
 
 
 def size_text(pair: Pair, files: SetUp | None = None) -> str:
-    """Bytes of both models for people: ">14.3 GB" where only the target's are known, "?" where not even these are.
-
-    Args:
-        pair: The pair.
-        files: What was set up for it, if that is still here.
-    """
+    """Format the size of both models: ">14.3 GB" if only the target's is known, "?" if none is."""
     if (size := pair_bytes(pair, files)) is not None:
         return gigabytes(size)
     if any(isinstance(source, LocalModel) and not is_file(source.path) for source in pair.sources):
@@ -100,7 +99,7 @@ def size_text(pair: Pair, files: SetUp | None = None) -> str:
 
 
 def with_files(pair: Pair, files: SetUp | None) -> Pair:
-    """The pair with what the files that were set up for it say, if any were."""
+    """Return the pair with the sizes of its files, if they are here."""
     if files is None:
         return pair
     draft = with_size(pair.draft, files.draft.size) if pair.draft is not None and files.draft is not None else None
@@ -109,5 +108,5 @@ def with_files(pair: Pair, files: SetUp | None) -> Pair:
 
 
 def with_size(source: ModelSource, size: int) -> ModelSource:
-    """The source with the bytes that its files have; those of this machine tell it themselves."""
+    """Return the source with the size of its files; local ones know it themselves."""
     return replace(source, size=size) if isinstance(source, HubModel) else source

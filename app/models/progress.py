@@ -1,21 +1,54 @@
-"""Progress of two downloads, shared between threads."""
+"""Progress of header requests and downloads; loads no client."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from app.models.resolve import Resolved
 
 _SPEED_S = 5.0
 
 
+class Watcher:
+    """Receiver of the progress of a request or a download; this one ignores it."""
+
+    def received(self, n_bytes: int) -> None:
+        """Count bytes that arrived."""
+
+    def found(self, n_bytes: int) -> None:
+        """Count bytes that were here already; negative when they turn out to be wrong."""
+
+    def waiting(self, reason: str, seconds: float) -> None:
+        """Show why no bytes arrive and for how long; "" when they do again."""
+
+
+class HeaderWatcher(Watcher):
+    """Describes in one line how a header is read.
+
+    Args:
+        name: The file or repository.
+        tell: Receives each line.
+    """
+
+    def __init__(self, name: str, tell: Callable[[str], None]) -> None:
+        self._name = name
+        self._tell = tell
+        self._n_bytes = 0
+        tell(f"Looking at {name}")
+
+    def received(self, n_bytes: int) -> None:
+        self._n_bytes += n_bytes
+        self._tell(f"Looking at {self._name}: {self._n_bytes / 1e6:.1f} MB of its header")
+
+    def waiting(self, reason: str, seconds: float) -> None:
+        if reason:
+            again = f", again in {seconds:.0f} s" if seconds else ""
+            self._tell(f"{reason.rstrip('.')}{again}: {self._name}")
+
+
 @dataclass(frozen=True, slots=True)
 class FileProgress:
-    """One of the two downloads.
+    """One of two downloads.
 
     Attributes:
         role: "target" or "draft".
@@ -23,8 +56,8 @@ class FileProgress:
         done: Bytes on disk.
         total: Bytes in all.
         waiting: Why nothing happens at the moment; "" while it does.
-        wait_s: For how many seconds more.
-        came: Of those that are here, bytes that have come since it was begun.
+        wait_s: Remaining seconds of the wait.
+        came: Bytes of this run among those on disk.
     """
 
     role: str
@@ -51,85 +84,22 @@ class Progress:
     left_s: float | None
 
 
-class Tracked:
-    """One model's download, counted; implements `app.models.hub.request.Watcher`. Written by one thread, read by
-    another.
-    """
+class DownloadWatcher(Watcher):
+    """Counts one model's download; written by one thread, `now` is read by another."""
 
-    def __init__(self, role: str, model: Resolved) -> None:
-        self.role = role
-        self.model = model
-        self.came = 0
-        self._here = 0
-        self._waiting: tuple[str, float] = ("", 0.0)
+    def __init__(self, role: str, name: str, total: int) -> None:
+        self.now = FileProgress(role, name, 0, total)
 
     def received(self, n_bytes: int) -> None:
-        self.came += n_bytes
         if n_bytes:
-            self._waiting = ("", 0.0)
+            done, came = self.now.done + n_bytes, self.now.came + n_bytes
+            self.now = replace(self.now, done=done, came=came, waiting="", wait_s=0.0)
 
     def found(self, n_bytes: int) -> None:
-        self._here += n_bytes
+        self.now = replace(self.now, done=self.now.done + n_bytes)
 
     def waiting(self, reason: str, seconds: float) -> None:
-        self._waiting = (reason, seconds)
-
-    def progress(self) -> FileProgress:
-        reason, seconds = self._waiting
-        came = self.came
-        return FileProgress(self.role, self.model.name, self._here + came, self.model.size, reason, seconds, came)
-
-
-@dataclass(frozen=True, slots=True)
-class Looking:
-    """The header of a model is read.
-
-    Attributes:
-        name: The file.
-        n_bytes: What is here of it.
-        waiting: Why nothing comes at the moment; "" while it does.
-        wait_s: For how many seconds more.
-    """
-
-    name: str
-    n_bytes: int = 0
-    waiting: str = ""
-    wait_s: float = 0.0
-
-    @property
-    def line(self) -> str:
-        """The same in words."""
-        if self.waiting:
-            again = f", again in {self.wait_s:.0f} s" if self.wait_s else ""
-            return f"{self.waiting.rstrip('.')}{again}: {self.name}"
-        return f"Looking at {self.name}" + (f": {self.n_bytes / 1e6:.1f} MB of its header" if self.n_bytes else "")
-
-
-class Look:
-    """Tells how a header comes; implements `app.models.hub.request.Watcher`.
-
-    Args:
-        name: The file.
-        tell: Whom.
-    """
-
-    def __init__(self, name: str, tell: Callable[[Looking], None]) -> None:
-        self._now = Looking(name)
-        self._tell = tell
-        tell(self._now)
-
-    def received(self, n_bytes: int) -> None:
-        self._change(replace(self._now, n_bytes=self._now.n_bytes + n_bytes, waiting=""))
-
-    def found(self, n_bytes: int) -> None:
-        self.received(n_bytes)
-
-    def waiting(self, reason: str, seconds: float) -> None:
-        self._change(replace(self._now, waiting=reason, wait_s=seconds))
-
-    def _change(self, now: Looking) -> None:
-        self._now = now
-        self._tell(now)
+        self.now = replace(self.now, waiting=reason, wait_s=seconds)
 
 
 class Meter:
@@ -139,27 +109,27 @@ class Meter:
         self._clock = clock
         self._seen: deque[tuple[float, int]] = deque()
 
-    def read(self, downloads: list[Tracked]) -> Progress:
-        files = [one.progress() for one in downloads]
-        left = sum(f.total - f.done for f in files)
-        at, came = self._clock(), sum(one.came for one in downloads)
+    def read(self, downloads: Sequence[DownloadWatcher]) -> Progress:
+        files = tuple(one.now for one in downloads)
+        left = sum(one.total - one.done for one in files)
+        at, came = self._clock(), sum(one.came for one in files)
         self._seen.append((at, came))
         while len(self._seen) > 2 and at - self._seen[0][0] > _SPEED_S:
             self._seen.popleft()
         started, had = self._seen[0]
         speed = (came - had) / (at - started) if at > started else 0.0
-        return Progress(tuple(files), speed, left / speed if speed > 0 else None)
+        return Progress(files, speed, left / speed if speed > 0 else None)
 
 
 def speed(bytes_per_s: float) -> str:
-    """A download's speed for people; "" while it has none."""
+    """Format a download's speed; "" while it has none."""
     if bytes_per_s < 1000:
         return ""
     return f"{bytes_per_s / 1e6:.0f} MB/s" if bytes_per_s >= 1e6 else f"{bytes_per_s / 1e3:.0f} kB/s"
 
 
 def duration(seconds: float) -> str:
-    """A time for people."""
+    """Format a duration such as "1 h 5 min"."""
     minutes, rest = divmod(round(seconds), 60)
     if minutes >= 60:
         return f"{minutes // 60} h {minutes % 60} min"

@@ -1,6 +1,6 @@
-"""The pairs that were set up on this machine: their files, and which one is taken by default.
+"""The pairs set up on this machine: their files, and the default pair.
 
-The program writes this file; what a person writes stands in their own models.toml.
+The program writes this file; users write their own models.toml.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import tomli_w
 
@@ -23,9 +23,8 @@ from app.models.model_names import plain, quantization
 from app.models.source import HubModel, ModelSource
 
 _LOCK_S = 10.0
-_NOT_MEANT = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What making values of a table may raise, anyone who wrote it."""
-_T = TypeVar("_T")
+_INVALID = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+"""Raised by reading a table that has another shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +34,10 @@ class ModelOnDisk:
     Attributes:
         path: The file to load, of a split model the first part.
         size: Bytes of all parts.
-        repo: Repository it came from; "" for a file of the user's own.
+        repo: Repository it came from; "" for a file of the user.
         commit: Its revision.
         files: Names in the repository, first part first.
-        ours: Whether this program downloaded it; only then may it be deleted without asking.
+        ours: Tandem downloaded it; other files are not deleted without asking.
     """
 
     path: Path
@@ -50,7 +49,7 @@ class ModelOnDisk:
 
     @property
     def parts(self) -> tuple[Path, ...]:
-        """Return where all of its files lie, first part first."""
+        """All of its files, first part first."""
         if len(self.files) < 2:
             return (self.path,)
         return tuple(self.path.parent / name.rsplit("/", 1)[-1] for name in self.files)
@@ -61,7 +60,7 @@ class SetUp:
     """A pair whose files are here.
 
     Attributes:
-        pair: What it is.
+        pair: The pair.
         target: The target's file.
         draft: The draft's file, or None.
     """
@@ -76,12 +75,12 @@ class SetUp:
 
     def is_of(self, pair: Pair) -> bool:
         """Return whether an entry means these files, however it is written."""
-        mine = zip(pair.sources, self.pair.sources, (self.target, self.draft), strict=False)
+        mine = zip(pair.sources, self.pair.sources, self.models, strict=False)
         return len(pair.sources) == len(self.pair.sources) and all(_means(*one) for one in mine)
 
     @property
     def is_here(self) -> bool:
-        """Return whether the files still exist."""
+        """The files still exist."""
         return self._missing is None
 
     @property
@@ -91,13 +90,8 @@ class SetUp:
 
     @property
     def gone(self) -> PairError:
-        """Return what to say where a file does not exist any more, or may not be looked at."""
+        """The error for a file that is missing or not accessible."""
         missing = self._missing or self.target.path
-        if regular_file.is_closed(missing):
-            return PairError(
-                f"{missing.name} of the pair {self.pair.name} cannot be looked at in {missing.parent}.",
-                "Check who may open that folder, and what lies there.",
-            )
         again = f"Bring it back: tandem setup {quoted(self.pair.name)}"
         other = "Put it back, or choose another pair: tandem pairs list"
         return PairError(
@@ -112,46 +106,41 @@ class Registered:
 
     Attributes:
         pairs: By name, in the order they were set up.
-        default: Name of the pair that is taken when none is named, or None.
-        downloaded: Files that this program has brought, whether or not their pair was finished.
-        problems: Why an entry cannot be read, by its name: a hand or a newer Tandem may have written it. It stays as it
-            is, and the other pairs go on.
-        held: The models that such entries name, as far as can be told.
+        default: Name of the default pair, or None.
+        downloaded: Files that Tandem has downloaded, also of unfinished setups.
+        problems: Why an entry cannot be read, by its name; a newer Tandem may have written it, so it is kept.
     """
 
     pairs: Mapping[str, SetUp] = field(default_factory=dict)
     default: str | None = None
     downloaded: frozenset[Path] = frozenset()
     problems: Mapping[str, CatalogError] = field(default_factory=dict)
-    held: tuple[ModelOnDisk, ...] = ()
 
     @property
     def trouble(self) -> CatalogError | None:
-        """The first problem, and how many more there are; None without any."""
+        """The first problem and the number of others; None without any."""
         return first_of(self.problems)
 
     @property
     def unused(self) -> Mapping[Path, int]:
-        """Return what this program has brought and no pair has, in bytes.
-
-        Its pair was set up again with other files, forgotten without them, or never finished.
-        """
-        models = [*(model for one in self.pairs.values() for model in one.models), *self.held]
-        # Two revisions of a repository may have the same file, under a name each.
-        used = {regular_file.resolved(part) for model in models for part in model.parts}
+        """Downloaded files that no pair uses, in bytes; none while an entry cannot be read."""
+        if self.problems:
+            return {}
+        # Two revisions of a repository may have a name each for the same file.
+        parts = (part for one in self.pairs.values() for model in one.models for part in model.parts)
+        used = set(map(regular_file.resolved, parts))
         left = sorted(path for path in self.downloaded if regular_file.resolved(path) not in used)
         return {path: path.stat().st_size for path in left if regular_file.is_file(path)}
 
     def usable(self, pair: Pair) -> SetUp | None:
-        """What was set up for a pair, if that is still here; an entry that was changed since then means other files."""
+        """Return the files of a pair if they are here; a changed entry means other files."""
         one = self.pairs.get(pair.name)
         return one if one is not None and one.is_here and one.is_of(pair) else None
 
     def in_place_of(self, pair: Pair) -> SetUp | None:
-        """Return what was set up under the name of a pair that another release of Tandem makes of other files.
+        """Return a pair that was set up under a shipped name whose catalog entry names other files by now.
 
-        It goes on being that pair: no one has asked for the other files, and those that are here work. An entry that
-        the user changes asks for them.
+        It is used until the user sets the pair up again; an entry that the user changed asks for other files.
         """
         one = self.pairs.get(pair.name)
         return one if pair.shipped and one is not None and one.is_here and not one.is_of(pair) else None
@@ -160,32 +149,28 @@ class Registered:
 class Registry:
     """The file with the pairs that were set up.
 
-    Every change reads it again, so that two programs do not undo each other.
-
-    Args:
-        file: Where it is, or will be.
+    Every change reads it again under a lock, so that two programs do not undo each other.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def read(self) -> Registered:
-        """Return what is set up.
+        """Return the pairs that are set up.
 
         Raises:
             CatalogError: The file is damaged.
         """
-        known, _ = self._read()
-        return known
+        return self._read()[0]
 
     def _read(self) -> tuple[Registered, Mapping[str, Any]]:
-        """Return what is set up, and the table that says so."""
+        """Return the content, and the table that it was read from."""
         try:
             table = read_toml(regular_file.read_text(self._file))
             return self._registered(table), table
         except (FileNotFoundError, NotADirectoryError):
             return Registered(), {}
-        except (OSError, *_NOT_MEANT) as error:
+        except (OSError, *_INVALID) as error:
             raise CatalogError(
                 f"{self._file} cannot be read: {_why(error)}.",
                 "Move it away; tandem setup writes it again and downloads nothing that is here.",
@@ -194,63 +179,61 @@ class Registry:
     def _registered(self, table: Mapping[str, Any]) -> Registered:
         pairs: dict[str, SetUp] = {}
         problems: dict[str, CatalogError] = {}
-        held: list[ModelOnDisk] = []
         for name, entry in table.get("pairs", {}).items():
+            hint = f"Set it up again, or forget it: tandem pairs remove {quoted(name)}"
             try:
-                pairs[name] = self._set_up(name, entry)
-            except (CatalogError, *_NOT_MEANT) as error:
-                said = error.message if isinstance(error, CatalogError) else self._unlike_a_pair(name, error)
-                problems[name] = CatalogError(
-                    said, f"Set it up again, or forget it: tandem pairs remove {quoted(name)}"
-                )
-                held += _named_in(entry)
+                draft = _model(entry["draft"]) if "draft" in entry else None
+                pairs[name] = SetUp(read_pair(name, entry["entry"], self._file), _model(entry["target"]), draft)
+            except CatalogError as error:
+                problems[name] = CatalogError(error.message, hint)
+            except _INVALID as error:
+                problems[name] = CatalogError(f"{self._file}: pairs.{name} cannot be read: {_why(error)}.", hint)
         default = table.get("default")
         downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))
-        known = default if default in pairs or default in problems else None
-        return Registered(pairs, known, downloaded, problems, tuple(held))
-
-    def _unlike_a_pair(self, name: str, error: Exception) -> str:
-        return f"{self._file}: pairs.{name} cannot be read: {_why(error)}."
+        return Registered(pairs, default if default in {*pairs, *problems} else None, downloaded, problems)
 
     def add(self, pair: SetUp, *, default: bool, first: bool = True) -> None:
-        """Remember a pair, in place of one of the same name.
+        """Register a pair, in place of one of the same name.
 
         Args:
             pair: The pair.
-            default: Whether it becomes the default pair; the demo does not if another pair is set up.
-            first: Whether it becomes the default pair if no other pair but the demo is set up.
+            default: It becomes the default pair; the demo does not if another pair is set up.
+            first: It becomes the default pair if no other pair but the demo is set up.
         """
 
         def change(now: Registered) -> Registered:
             name = pair.pair.name
-            pairs, problems = {**now.pairs, name: pair}, _without(now.problems, name)
-            has_others = bool(problems) or any(not one.pair.is_demo for key, one in now.pairs.items() if key != name)
+            others = {key: one for key, one in now.pairs.items() if key != name}
+            problems = {key: one for key, one in now.problems.items() if key != name}
+            has_others = bool(problems) or any(not one.pair.is_demo for one in others.values())
             was = now.pairs.get(now.default or "")
             if pair.pair.is_demo:
                 becomes = (default or first) and now.default is None and not has_others
             else:
                 # The first real pair replaces a demo that is the default only because it came first.
-                was_trial = was is not None and was.pair.is_demo and not has_others
-                becomes = default or (first and (now.default is None or was_trial))
+                was_demo = was is not None and was.pair.is_demo and not has_others
+                becomes = default or (first and (now.default is None or was_demo))
+            pairs = {**now.pairs, name: pair}
             return replace(now, pairs=pairs, problems=problems, default=name if becomes else now.default)
 
         self._change(change)
 
     def set_default(self, name: str) -> None:
-        """Take this pair when none is named."""
+        """Make a pair the default."""
         self._change(lambda now: replace(now, default=name))
 
     def remove(self, name: str) -> None:
         """Forget a pair; its files stay."""
 
         def change(now: Registered) -> Registered:
-            left, problems = _without(now.pairs, name), _without(now.problems, name)
-            return replace(now, pairs=left, problems=problems, default=now.default if now.default != name else None)
+            pairs = {key: one for key, one in now.pairs.items() if key != name}
+            problems = {key: one for key, one in now.problems.items() if key != name}
+            return replace(now, pairs=pairs, problems=problems, default=now.default if now.default != name else None)
 
         self._change(change)
 
     def claim(self, path: Path) -> None:
-        """Remember that this program has downloaded a file."""
+        """Remember that Tandem has downloaded a file."""
         self._change(lambda now: replace(now, downloaded=now.downloaded | {path}))
 
     def release(self, paths: Sequence[Path]) -> None:
@@ -258,31 +241,23 @@ class Registry:
         self._change(lambda now: replace(now, downloaded=now.downloaded - set(paths)))
 
     def _change(self, change: Callable[[Registered], Registered]) -> None:
+        """Change the file; values and entries that this version does not know stay."""
         with exclusive(self._file, CatalogError, timeout_s=_LOCK_S):
             before, table = self._read()
-            self._write(change(before), before, table)
-
-    def _write(self, content: Registered, before: Registered, table: Mapping[str, Any]) -> None:
-        """Write what has changed into the table that said what was before; what is not known of it stays."""
-        default = {"default": content.default} if content.default else {}
-        downloaded = {"downloaded": sorted(map(str, content.downloaded))} if content.downloaded else {}
-        more = {key: value for key, value in table.items() if key not in ("default", "downloaded", "pairs")}
-        old = table.get("pairs", {})
-        pairs = {name: entry for name, entry in old.items() if name in content.pairs or name in content.problems}
-        pairs |= {name: _entry(pair) for name, pair in content.pairs.items() if pair != before.pairs.get(name)}
-        atomic.write(self._file, tomli_w.dumps({**default, **downloaded, **more, "pairs": pairs}).encode())
-
-    def _set_up(self, name: str, entry: Mapping[str, Any]) -> SetUp:
-        return SetUp(
-            read_pair(name, entry["entry"], self._file),
-            _model(entry["target"]),
-            _model(entry["draft"]) if "draft" in entry else None,
-        )
+            now = change(before)
+            old = table.get("pairs", {})
+            pairs = {name: entry for name, entry in old.items() if name in now.pairs or name in now.problems}
+            pairs |= {name: _entry(pair) for name, pair in now.pairs.items() if pair != before.pairs.get(name)}
+            known: dict[str, Any] = {"default": now.default} if now.default else {}
+            if now.downloaded:
+                known["downloaded"] = sorted(map(str, now.downloaded))
+            more = {key: value for key, value in table.items() if key not in ("default", "downloaded", "pairs")}
+            atomic.write(self._file, tomli_w.dumps({**known, **more, "pairs": pairs}).encode())
 
 
-def _means(source: ModelSource, was: ModelSource, model: ModelOnDisk | None) -> bool:
-    """Whether a source means the model that was set up for another one, or for the same one written otherwise."""
-    if not (isinstance(source, HubModel) and isinstance(was, HubModel)) or model is None:
+def _means(source: ModelSource, was: ModelSource, model: ModelOnDisk) -> bool:
+    """Return whether a source means the model that was set up for another source."""
+    if not (isinstance(source, HubModel) and isinstance(was, HubModel)):
         return source == was
     if source.sha256 is not None and was.sha256 is not None:
         return source.sha256 == was.sha256
@@ -291,30 +266,15 @@ def _means(source: ModelSource, was: ModelSource, model: ModelOnDisk | None) -> 
     if source.file is not None:
         return source.file in model.files
     if source.quant is None:
-        # Then the choice is the program's; it has made it only where nothing was named before either.
+        # The choice is Tandem's, which it made only if nothing was named before either.
         return was.file is None and was.quant is None
-    told = (was.quant or "", quantization(model.files[0] if model.files else model.path.name))
+    told = was.quant or "", quantization(model.files[0] if model.files else model.path.name)
     return plain(source.quant) in map(plain, told)
 
 
 def _why(error: Exception) -> str:
     is_malformed = isinstance(error, KeyError | TypeError | AttributeError)
     return "its structure is wrong" if is_malformed else reason(error)
-
-
-def _without(table: Mapping[str, _T], name: str) -> dict[str, _T]:
-    return {key: value for key, value in table.items() if key != name}
-
-
-def _named_in(entry: Any) -> list[ModelOnDisk]:
-    """The models that an entry names which is not one, for they may be needed."""
-    models = [part for part in entry.values() if isinstance(part, dict)] if isinstance(entry, dict) else []
-    named = [model for model in models if isinstance(model.get("path"), str)]
-    lists = [files if isinstance(files := model.get("files"), list) else [] for model in named]
-    return [
-        ModelOnDisk(Path(model["path"]), 0, files=tuple(map(str, files)))
-        for model, files in zip(named, lists, strict=True)
-    ]
 
 
 def _entry(pair: SetUp) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Setting a pair up: find it, check it, bring both files at once, remember it, try it.
+"""Set a pair up: find and check both models, download, register and try them.
 
-The command line and the screen use the same steps; both only show the events.
+The command line and the screen use the same steps and show the same events.
 """
 
 from __future__ import annotations
@@ -10,38 +10,77 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from app.core.errors import CacheError, CatalogError, Interrupted, ModelLoadError, PairError
-from app.core.units import gigabytes
+from app.core.printable import printable
+from app.core.units import MAX_SIZE, gigabytes
 from app.models.catalog import Pair
-from app.models.compatibility import check_pair, remedy_text
+from app.models.compatibility import PairCheck, check_pair, remedy_text
 from app.models.hub import cache
-from app.models.hub.download import DownloadRequest, fetch, is_damaged
+from app.models.hub.download import DownloadRequest, delete_if_damaged, fetch
 from app.models.hub.request import RetryPolicy, in_background
+from app.models.memory_estimate import longest_trained
 from app.models.pair_names import without_draft
-from app.models.prepared import DRAFT, TARGET, Prepared, Underway, completed, has_room, missing_bytes
-from app.models.progress import Look, Looking, Meter, Progress, Tracked
+from app.models.pair_size import has_room, with_size
+from app.models.progress import DownloadWatcher, HeaderWatcher, Meter, Progress
 from app.models.registry import ModelOnDisk, Registry, SetUp
-from app.models.resolve import DemoFile, Resolved, facts_of, resolve
+from app.models.resolve import DemoFile, Resolved, damaged_offline, facts_of, resolve
 from app.models.source import ModelSource
 
-_LOOK_S = 0.2
-_POLITE_S = 0.5
+TARGET, DRAFT = "target", "draft"
+_POLL_S = 0.2
+_STOP_S = 0.5
 
 Trial = Callable[[SetUp, Callable[[], bool]], str]
 """Loads a pair and answers a few words; returns a line about it. Raises AppError if the pair does not work."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trying:
-    """The files are here and right; the pair is loaded and asked something, which may fail.
+class Prepared:
+    """A pair whose files are known and whose headers have been read.
 
     Attributes:
-        pair: As it is remembered.
-        unkept: Why it cannot be; None where it is.
+        pair: What was asked for.
+        target: Its files.
+        draft: The draft's files, or None.
+        check: Result of the compatibility check.
+        download_bytes: Bytes to download.
+        free_bytes: Free space on the disk of the cache.
+        notes: Further sentences for the user.
+    """
+
+    pair: Pair
+    target: Resolved
+    draft: Resolved | None
+    check: PairCheck
+    download_bytes: int
+    free_bytes: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def models(self) -> tuple[tuple[str, Resolved], ...]:
+        """Role and files of each model."""
+        return ((TARGET, self.target),) if self.draft is None else ((TARGET, self.target), (DRAFT, self.draft))
+
+    @property
+    def sized(self) -> Pair:
+        """The pair with the sizes of its files."""
+        draft = self.pair.draft
+        if draft is not None and self.draft is not None:
+            draft = with_size(draft, self.draft.size)
+        return replace(self.pair, target=with_size(self.pair.target, self.target.size), draft=draft)
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """The files are complete; the pair is loaded and answers once, which may fail.
+
+    Attributes:
+        pair: As it is registered.
+        unkept: Why it could not be registered, or None.
     """
 
     pair: SetUp
@@ -53,35 +92,41 @@ class Ready:
     """The pair is set up.
 
     Attributes:
-        pair: As it is remembered.
-        line: What the trial showed; "" if there was none.
-        unkept: Why it will not be known any more when the program is started again; None where it is remembered.
-        fixed: Files that were here and damaged, and have been downloaded again.
+        pair: As it is registered.
+        line: Result of the trial; "" without one.
+        unkept: Why it could not be registered, or None.
     """
 
     pair: SetUp
     line: str
     unkept: CatalogError | None = None
-    mended: tuple[str, ...] = ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Return what was not as it seemed, in sentences."""
-        return tuple(f"{name} was damaged here, and has been downloaded again." for name in self.mended)
 
 
 SetupEvent = Progress | Trying | Ready
 
 
+def completed(pair: Pair, target: Resolved, check: PairCheck) -> Pair:
+    """Return the pair with what the catalog leaves out and the listing and the headers say."""
+    facts, overhead = check.target, check.overhead
+    mixture = facts.bytes_per_token if facts.expert_share < 1 else 0
+    return replace(
+        pair,
+        licence=pair.licence or printable(target.licence),
+        bytes_per_token=pair.bytes_per_token or mixture,
+        context=pair.context or (longest_trained(facts.n_ctx_train) if facts.n_ctx_train else 0),
+        # A hostile header may have sizes that the registry could not hold.
+        working=overhead if max(astuple(overhead)) <= MAX_SIZE else pair.working,
+    )
+
+
 class Setup:
-    """The steps from a pair to one that works.
+    """The steps of one setup.
 
     Args:
-        registry: Where pairs are remembered.
-        demo_file: Where the demo's files are.
-        trial: Tries a pair; None leaves that to the first chat with it.
+        registry: Where pairs are stored.
+        demo_file: Finds the demo's files.
+        trial: Tries a pair; None leaves that to the first chat.
         clock: Seconds, for speeds.
-        underway: Other downloads of this process.
     """
 
     def __init__(
@@ -90,122 +135,111 @@ class Setup:
         demo_file: DemoFile,
         trial: Trial | None = None,
         clock: Callable[[], float] = time.monotonic,
-        underway: Underway | None = None,
     ) -> None:
         self._registry = registry
         self._demo_file = demo_file
         self._trial = trial
         self._clock = clock
-        self._underway = underway or Underway()
         self._stop = threading.Event()
-        self._brought: set[Path] = set()
-        self._mended: list[str] = []
+        self._downloaded: set[Path] = set()
+        self._notes: list[str] = []
         self.retry = RetryPolicy(self._stop.wait, cancelled=self._stop.is_set)
         self.current_role = ""
         """Role of the model that `prepare` reads, or failed to read."""
 
     def cancel(self) -> None:
-        """Stop at once; what was downloaded stays. May be called from any thread."""
+        """Stop at once; downloaded bytes stay. May be called from any thread."""
         self._stop.set()
 
     @property
     def cancelled(self) -> bool:
         return self._stop.is_set()
 
-    def prepare(self, pair: Pair, tell: Callable[[Looking], None] = lambda _: None) -> Prepared:
-        """Find both models and read their headers; a few megabytes move.
+    def prepare(self, pair: Pair, tell: Callable[[str], None] = lambda _: None) -> Prepared:
+        """Find both models and read their headers; a few megabytes are downloaded.
 
-        What is here already is read from its first byte to its last, and is what counts as here only if it is right.
+        Files that are here are hashed; damaged ones are deleted, to be downloaded again.
 
         Args:
             pair: What is asked for.
-            tell: Told how that goes, as bytes come.
+            tell: Receives the status text.
 
         Raises:
-            AppError: One cannot be had or is no model.
-            Interrupted: Cancelled.
+            AppError: A model is not available or invalid.
+            Interrupted: Canceled.
         """
         self.current_role = TARGET
-        target = self._looked_at(self._resolved(pair.target, tell), tell)
-        draft: Resolved | None = None
-        notes: tuple[str, ...] = ()
+        models = [self._found(pair.target, tell)]
+        warnings: tuple[str, ...] = ()
         try:
             if pair.draft is not None:
                 self.current_role = DRAFT
-                draft = self._looked_at(self._resolved(pair.draft, tell, draft=True), tell)
+                models.append(self._found(pair.draft, tell, draft=True))
         except ModelLoadError as error:
-            notes = (without_draft(error),)
-        self._stop_if_cancelled()
-        models = [target] if draft is None else [target, draft]
+            warnings = (without_draft(error),)
         facts = []
         for self.current_role, model in zip((TARGET, DRAFT), models, strict=False):
-            facts.append(facts_of(model, self.retry, Look(model.name, tell)))
+            self.retry.stop_if_cancelled()
+            facts.append(facts_of(model, self.retry, HeaderWatcher(model.name, tell)))
         self.current_role = ""
-        check = check_pair(facts[0], facts[1] if draft is not None else None)
+        check = check_pair(*facts)
         return Prepared(
-            pair=completed(pair, target, check),
-            target=target,
-            draft=draft,
-            check=replace(check, warnings=(*check.warnings, *notes)),
-            download_bytes=missing_bytes(models),
-            free_bytes=max(0, cache.free_bytes() - self._underway.promised(models)),
+            pair=completed(pair, models[0], check),
+            target=models[0],
+            draft=models[1] if len(models) > 1 else None,
+            check=replace(check, warnings=(*check.warnings, *warnings)),
+            download_bytes=_missing_bytes(models),
+            free_bytes=cache.free_bytes(),
+            notes=tuple(self._notes),
         )
 
-    def _resolved(self, source: ModelSource, tell: Callable[[Looking], None], *, draft: bool = False) -> Resolved:
-        look = Look(str(source), tell)
-        return resolve(source, self._demo_file, draft=draft, retry=self.retry, watcher=look)
-
-    def _looked_at(self, model: Resolved, tell: Callable[[Looking], None]) -> Resolved:
-        """The same, with what is here of it and damaged."""
-        look = Look(model.name, tell)
-        requests = [
-            DownloadRequest(model.repo, model.commit, file, look, self._stop.is_set, self.retry) for file in model.files
-        ]
-        return model.with_damaged(tuple(one.file for one in requests if is_damaged(one)))
+    def _found(self, source: ModelSource, tell: Callable[[str], None], *, draft: bool = False) -> Resolved:
+        """Resolve a source, and delete damaged files of it."""
+        watcher = HeaderWatcher(str(source), tell)
+        model = resolve(source, self._demo_file, self.retry, watcher, draft=draft)
+        for file in model.files:
+            if delete_if_damaged(DownloadRequest(model.repo, model.commit, file, watcher, self.retry)):
+                if model.away is not None:
+                    raise damaged_offline(model) from model.away
+                self._notes.append(f"{file.path.rsplit('/', 1)[-1]} was damaged here; it is downloaded again.")
+                model = replace(model, path=None)
+        return model
 
     def bring(self, prepared: Prepared, *, default: bool = True, first: bool = True) -> Iterator[SetupEvent]:
-        """Download what is missing, remember the pair and try it.
+        """Download what is missing, register the pair and try it.
 
-        It is remembered before it is tried: what has come is not to be asked for again because the pair, such as it is
-        meant by the settings, does not fit. Only a pair that works becomes the default.
+        It is registered before the trial, so that its files are found again if it does not fit. Only a pair that works
+        becomes the default.
 
         Args:
             prepared: The pair, from `prepare`.
-            default: Whether it is taken when none is named, in place of another one.
-            first: Whether it is where there is no other one.
-
-        Yields:
-            How it goes, several times a second; `Ready` at the end, also where the pair cannot be remembered.
+            default: It becomes the default pair.
+            first: It becomes the default pair if there is none.
 
         Raises:
             PairError: The models are not compatible.
             CacheError: The disk is too small or refuses.
-            HubError: A file cannot be had.
+            HubError: A file is not available.
             AppError: The pair does not work.
-            Interrupted: Cancelled.
+            Interrupted: Canceled.
         """
         models = [model for _, model in prepared.models]
-
-        def refuse(promised: int) -> None:
-            # Since it was prepared the user may have taken their time, and others the disk.
-            missing, free = missing_bytes(models), cache.free_bytes()
-            self.refuse(replace(prepared, download_bytes=missing, free_bytes=max(0, free - promised)))
-
-        with self._underway.bringing(models, refuse):
-            paths = yield from self._download(prepared)
+        # Since `prepare` the disk may have filled up.
+        self.refuse(replace(prepared, download_bytes=_missing_bytes(models), free_bytes=cache.free_bytes()))
+        paths = yield from self._download(prepared)
         for model in models:
             model.keep_revision()
         pair = self._set_up(prepared, paths)
-        self._stop_if_cancelled()
+        self.retry.stop_if_cancelled()
         line = ""
         if self._trial is not None:
-            yield Trying(pair, self._remembered(pair, default=False, first=False))
+            yield Trying(pair, self._register(pair, default=False, first=False))
             line = self._trial(pair, self._stop.is_set)
-            self._stop_if_cancelled()
-        yield Ready(pair, line, self._remembered(pair, default=default, first=first), tuple(self._mended))
+            self.retry.stop_if_cancelled()
+        yield Ready(pair, line, self._register(pair, default=default, first=first))
 
-    def _remembered(self, pair: SetUp, *, default: bool, first: bool) -> CatalogError | None:
-        """Remember a pair; returns why that cannot be done."""
+    def _register(self, pair: SetUp, *, default: bool, first: bool) -> CatalogError | None:
+        """Register a pair; return why that failed, or None."""
         try:
             self._registry.add(pair, default=default, first=first)
         except CatalogError as error:
@@ -213,7 +247,7 @@ class Setup:
         return None
 
     def refuse(self, prepared: Prepared) -> None:
-        """Say what stands against bringing a pair, before anybody is asked about it; see `bring`.
+        """Raise if a pair cannot be set up, before the user is asked.
 
         Raises:
             PairError: The models are not compatible.
@@ -222,18 +256,19 @@ class Setup:
         if prepared.check.remedy is not None:
             raise PairError(prepared.check.problems[0], remedy_text(prepared.check.remedy, prepared.pair.target))
         if not has_room(prepared.download_bytes, prepared.free_bytes):
-            beside = " beside what other downloads have still to bring" if self._underway.promised() else ""
             raise CacheError(
                 f"{gigabytes(prepared.download_bytes)} are to be downloaded to {cache.folder()}, "
-                f"and {gigabytes(prepared.free_bytes)} are free there{beside}.",
+                f"and {gigabytes(prepared.free_bytes)} are free there.",
                 "Make room, choose a smaller pair, or set HF_HUB_CACHE to a folder on another disk.",
             )
 
     def _download(self, prepared: Prepared) -> Generator[Progress, None, dict[str, Path]]:
-        """Bring what is missing of both models side by side; returns the path to load for each role."""
+        """Download both models side by side; return the path to load for each role."""
         paths = {role: model.path for role, model in prepared.models if model.path is not None}
-        wanted = [Tracked(role, model) for role, model in prepared.models if model.path is None]
-        if not wanted:
+        missing = {
+            DownloadWatcher(role, model.name, model.size): model for role, model in prepared.models if not model.path
+        }
+        if not missing:
             return paths
         meter = Meter(self._clock)
         failed = threading.Event()
@@ -241,55 +276,44 @@ class Setup:
         def stopped() -> bool:
             return self._stop.is_set() or failed.is_set()
 
-        running = {in_background(partial(self._fetch, one, stopped), f"download {one.role}"): one for one in wanted}
+        # A pause also ends when the other download fails.
+        retry = replace(self.retry, pause=lambda seconds: self._stop.wait(seconds) or stopped(), cancelled=stopped)
+        running = {
+            in_background(partial(self._fetch, model, watcher, retry), "download"): watcher
+            for watcher, model in missing.items()
+        }
         try:
             while not self._stop.is_set():
-                done, pending = wait(running, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
-                yield meter.read(wanted)
+                done, pending = wait(running, timeout=_POLL_S, return_when=FIRST_EXCEPTION)
+                yield meter.read(list(missing))
                 if not pending or any(future.exception() is not None for future in done):
                     break
         finally:
-            # Also when anyone who reads these events has lost interest: a thread must not go on by itself.
+            # Also when the reader of these events has gone: a thread must not continue alone.
             failed.set()
-        # A thread may sit in a silent connection until its time limit; no one who stopped should wait for that.
-        _, left = wait(running, timeout=_POLITE_S if self._stop.is_set() else None)
+        # A thread may wait for a silent connection until its time limit.
+        _, left = wait(running, timeout=_STOP_S if self._stop.is_set() else None)
         if left:
             raise Interrupted
-        self._raise_first(list(running))
-        return paths | {one.role: future.result() for future, one in running.items()}
+        _raise_first(list(running))
+        return paths | {watcher.now.role: future.result() for future, watcher in running.items()}
 
-    def _raise_first(self, futures: list[Future[Path]]) -> None:
-        """Tell what went wrong, not what was stopped because of it."""
-        errors = [error for future in futures if (error := future.exception()) is not None]
-        for error in errors:
-            if not isinstance(error, Interrupted):
-                raise error
-        if errors:
-            raise Interrupted
-
-    def _fetch(self, one: Tracked, stopped: Callable[[], bool]) -> Path:
-        model = one.model
-        # A pause also ends when the other download fails.
-        retry = replace(self.retry, pause=lambda seconds: self._stop.wait(seconds) or stopped())
-        found = []
+    def _fetch(self, model: Resolved, watcher: DownloadWatcher, retry: RetryPolicy) -> Path:
+        paths = []
         for file in model.files:
-            was_here, came = cache.cached(model.repo, model.commit, file.path, file.size) is not None, one.came
-            doubted = file in model.damaged
-            found.append(fetch(DownloadRequest(model.repo, model.commit, file, one, stopped, retry, doubted)))
-            if doubted and one.came > came:
-                self._mended.append(found[-1].name)
-            if not was_here or one.came > came:
-                self._claim(found[-1])
-        return found[0]
-
-    def _claim(self, path: Path) -> None:
-        """Remember at once who brought it: the other model may be stopped, and this one is found here the next time."""
-        self._brought.add(path)
-        # Where that cannot be written down, neither can the pair: that is told once all is here.
-        with suppress(CatalogError):
-            self._registry.claim(path)
+            came = watcher.now.came
+            paths.append(fetch(DownloadRequest(model.repo, model.commit, file, watcher, retry)))
+            if watcher.now.came > came:
+                # Stored at once: the other download may fail.
+                self._downloaded.add(paths[-1])
+                with suppress(CatalogError):
+                    self._registry.claim(paths[-1])
+        return paths[0]
 
     def _set_up(self, prepared: Prepared, paths: dict[str, Path]) -> SetUp:
+        ours = set(self._downloaded)
+        with suppress(CatalogError):
+            ours |= self._registry.read().downloaded
         models = {
             role: ModelOnDisk(
                 path=paths[role],
@@ -297,15 +321,20 @@ class Setup:
                 repo=model.repo,
                 commit=model.commit,
                 files=tuple(file.path for file in model.files),
+                ours=paths[role] in ours,
             )
             for role, model in prepared.models
         }
-        ours = set(self._brought)
-        with suppress(CatalogError):
-            ours |= self._registry.read().downloaded
-        models = {role: replace(m, ours=m.path in ours) for role, m in models.items()}
         return SetUp(prepared.pair, models[TARGET], models.get(DRAFT))
 
-    def _stop_if_cancelled(self) -> None:
-        if self._stop.is_set():
-            raise Interrupted
+
+def _missing_bytes(models: list[Resolved]) -> int:
+    """Return the bytes to download; a file that is target and draft counts once."""
+    return sum({(model.repo, model.files): model.missing_bytes for model in models}.values())
+
+
+def _raise_first(futures: list[Future[Path]]) -> None:
+    """Raise the first failure; one that another failure stopped comes last."""
+    errors = [error for future in futures if (error := future.exception()) is not None]
+    for error in sorted(errors, key=lambda error: isinstance(error, Interrupted)):
+        raise error

@@ -25,12 +25,11 @@ _GGUF = ".gguf"
 class HubModel:
     """A model in a repository on the hub.
 
-    What is known of its file does not say which one is meant, nor does the spelling of its quantization: two that only
-    differ in these are the same model.
+    Two that only differ in the spelling of the quantization, the size or the checksum are equal.
 
     Attributes:
         repo: `owner/name`.
-        quant: Quantization as people write it ("Q4_K_M"); None leaves the choice to `app.models.hub.choose`.
+        quant: Quantization ("Q4_K_M"); None leaves the choice to `app.models.hub.choose`.
         file: File in the repository, of a split model the first part; None finds it by `quant`.
         revision: Branch, tag or commit.
         size: Bytes of all parts, where known.
@@ -86,9 +85,8 @@ ModelSource = HubModel | LocalModel | DemoModel
 def parse_source(text: str) -> ModelSource:
     """Read a model as people write it.
 
-    `owner/repo`, `owner/repo:Q4_K_M`, `owner/repo:file.gguf`, `owner/repo/file.gguf`, `owner/repo@revision:...`, a
-    page or file address on the hub, `hf.co/owner/repo:Q4_K_M`, or a path. A file that exists is that file, and one
-    that would lie in a folder that exists is meant to be there.
+    `owner/repo`, `owner/repo:Q4_K_M`, `owner/repo:file.gguf`, `owner/repo/file.gguf`, `owner/repo@revision:...`, an
+    address on Hugging Face, `hf.co/owner/repo:Q4_K_M`, or a path. A path in an existing folder is a path.
 
     Raises:
         UsageError: It is none of these.
@@ -117,12 +115,12 @@ def parse_source(text: str) -> ModelSource:
 
 
 def is_repository(name: str) -> bool:
-    """Return whether a repository on the hub can be called that."""
+    """Return whether this is a valid name of a repository."""
     return re.fullmatch(_REPOSITORY, name) is not None
 
 
 def home_expanded(text: str) -> Path:
-    """A path as people write it: `~` is the home folder; a user that no one knows is the name of a folder."""
+    """Expand `~`; an unknown user stays the name of a folder."""
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -141,7 +139,7 @@ def _from_address(text: str) -> HubModel:
         address = urlsplit(text if "://" in text else f"https://{text}")
         is_hub = address.scheme in ("http", "https") and address.hostname in _HOSTS
     except ValueError:
-        # A bracket, for one, begins an address of numbers.
+        # A bracket begins an IPv6 address.
         is_hub = False
     if not is_hub:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Models in several files: what llama.cpp calls the parts, and which of them are there."""
+"""Models split into several files: names of the parts, and which are present."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Part(NamedTuple):
     """Position of a file in a split model.
 
     Attributes:
-        stem: What all parts have in common, with the folder if the name has one.
-        number: Which part it is; the first is 1.
-        n_parts: How many the name claims, up to 99,999.
+        stem: Common beginning of the names, with the folder.
+        number: Number of the part, from 1.
+        n_parts: Number of parts, up to 99,999.
     """
 
     stem: str
@@ -26,13 +26,13 @@ class Part(NamedTuple):
 
 
 def part_of(name: str) -> Part | None:
-    """Return which part of a split model a file is, by its name; None of a whole one."""
+    """Return the position of a file by its name; None for a whole model."""
     found = _PART.fullmatch(name)
     return Part(found["stem"], int(found["number"]), int(found["count"])) if found else None
 
 
 def part_names(name: str) -> list[str]:
-    """The names of all parts, by the name of one of them; of a whole model its own."""
+    """Return the names of all parts by the name of one; a whole model is its only part."""
     found = part_of(name)
     if found is None:
         return [name]
@@ -41,12 +41,12 @@ def part_names(name: str) -> list[str]:
 
 
 def missing_part(path: Path) -> str:
-    """The name of the first part that is not beside the others, by the name of any part; "" where none is missing."""
+    """Return the name of the first missing part; "" without one."""
     return next((name for name in part_names(path.name) if not is_file(path.with_name(name))), "")
 
 
 def parts_here(path: Path) -> list[Path]:
-    """The files of a model that are there, by the name of any part; of a whole one the file, there or not."""
+    """Return the present parts of a model by any part; of a whole model its path."""
     if part_of(path.name) is None:
         return [path]
     return [file for file in map(path.with_name, part_names(path.name)) if is_file(file)]

@@ -20,14 +20,8 @@ class ChatSettings:
 
     Attributes:
         title: Name of the pair, shown until it is loaded.
-        sampling: The target's sampler chain.
         drafting: Automatic, fixed parameters, or None for no draft.
         automatic: Automatic drafting in a comparison, whatever `drafting` is.
-        system: System message, or None.
-        max_tokens: Answer length limit in tokens; None without one.
-        stops: Strings that end an answer.
-        stop_on_repeat: Whether a repetition loop ends an answer.
-        thinking: Whether the model reasons before it answers.
         system_yields: Whether a system message in the conversation replaces `system`.
     """
 

@@ -20,17 +20,13 @@ class Comparable:
 
     Attributes:
         request: The conversation with the prompt at its end; it has a seed if it needs one.
-        automatic: Settings of automatic drafting.
-        fixed: The fixed draft parameters in force; None otherwise.
-        pair: The loaded pair.
-        context_after_reload: Context in tokens after the next load; 0 where it stays.
+        fixed: The fixed draft parameters in force, if any.
     """
 
     request: AnswerRequest
     automatic: AutoDraft
     fixed: DraftParams | None
     pair: PairInfo
-    context_after_reload: int = 0
 
 
 def comparable(session: Session, typed: str) -> Comparable:
@@ -50,4 +46,4 @@ def comparable(session: Session, typed: str) -> Comparable:
     most = min(request.max_tokens or MAX_TOKENS, MAX_TOKENS)
     request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)
     fixed = settings.drafting if isinstance(settings.drafting, DraftParams) else None
-    return Comparable(request, settings.automatic, fixed, session.pair, session.context_after_reload)
+    return Comparable(request, settings.automatic, fixed, session.pair)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from app.conversations.disk import SAVED
 from app.conversations.ending import Ending, ending_in, numbers_of, numbers_of_failure
 from app.conversations.message import Begun, Message, Role
 from app.conversations.tree import Document, Node, State, Tree, said
@@ -53,7 +52,6 @@ class Conversation:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        library.on_lost = self._forget_draft
         self.tree = Tree()
         self.settings: Document = {}
         """Settings of this conversation alone."""
@@ -142,7 +140,7 @@ class Conversation:
         number, tree = store.create(self.settings), Tree()
         for node in self.tree.path_to(parent):
             tree = tree.with_node(store.add(number, node.role, node.text, node.reasoning, parent=tree.leaf))
-        self._library.conversation, self.tree = number, tree
+        self._library.conversation, self.tree, self.draft = number, tree, ""
         return number
 
     def regenerate(self, prompt: int) -> bool:
@@ -155,28 +153,21 @@ class Conversation:
 
     def _begin(self, store: Store, number: int, prompt: int, fallback: int | None) -> Node:
         journal = store.answer(number, prompt, models=self.models)
-        self._library.mark_restored(number)
         self.tree = self.tree.with_node(journal.node)
         self._running, self._save_failed = _Running(journal, fallback), False
         return journal.node
 
     def resume(self, answer: int) -> Begun | None:
         """Continue an answer that ended early; return what it holds, None if it cannot."""
-        number = self._library.conversation
-        if number is None or answer not in self.tree.nodes:
+        node = self.tree.nodes.get(answer)
+        if node is None or not node.state.can_continue or node.parent is None:
             return None
-        return self._library.do(lambda store: self._resume(store, number, answer))
-
-    def _resume(self, store: Store, number: int, answer: int) -> Begun | None:
-        # Another Tandem may have continued it.
-        now = store.load(number).tree.nodes.get(answer)
-        if now is None or not now.state.can_continue or now.parent is None:
+        journal = self._library.do(lambda store: store.resume(answer))
+        if journal is None:
             return None
-        journal = store.resume(answer)
         self._running, self._save_failed = _Running(journal, answer), False
-        self._library.mark_restored(number)
         self.tree = replace(self.tree.with_node(journal.node), leaf=answer)
-        return Begun(now.text, now.reasoning)
+        return Begun(node.text, node.reasoning)
 
     def add(self, segments: Iterable[Segment]) -> None:
         """Append shown text to the running answer."""
@@ -265,12 +256,10 @@ class Conversation:
         return {"earlier": parts} if parts else {}
 
     def _report_saving(self, journal: Journal) -> None:
-        """Report once that the answer cannot be saved, and once that it is saved again."""
+        """Report once that the answer cannot be saved."""
         failed_before, self._save_failed = self._save_failed, journal.trouble is not None
         if journal.trouble is not None and not failed_before:
-            self._library.disk.tell(journal.trouble)
-        elif failed_before and not self._save_failed and self._library.is_on_disk:
-            self._library.say(SAVED)
+            self._library.disk.report(journal.trouble)
 
     # Branches
 
@@ -295,12 +284,9 @@ class Conversation:
         node = self._library.with_conversation(
             lambda store, number: store.add(number, Role.ASSISTANT, text, parent=old.parent, state=old.state)
         )
-        if node is None:
-            return False
-        self.tree = self.tree.with_node(node)
-        if self._library.conversation is not None:
-            self._library.mark_restored(self._library.conversation)
-        return True
+        if node is not None:
+            self.tree = self.tree.with_node(node)
+        return node is not None
 
     # Going from one conversation to another
 
@@ -321,25 +307,9 @@ class Conversation:
         if found is None:
             return False
         self.leave(draft)
-        self._library.mark_restored(conversation)
         self._library.conversation = conversation
         self.tree, self.settings, self.draft = found.tree, found.settings, found.draft
         return True
-
-    def refresh(self) -> bool:
-        """Read what another Tandem wrote; return whether the active branch changed."""
-        before = self.tree
-        states = self._library.with_conversation(lambda store, number: store.standing(number))
-        if not states or states == {node.id: node.state for node in before.nodes.values()}:
-            return False
-        found = self._library.with_conversation(lambda store, number: store.load(number))
-        if found is None:
-            return False
-        tree = found.tree
-        if before.leaf is not None and before.leaf in tree.nodes:
-            tree = replace(tree, leaf=tree.newest_leaf(before.leaf))
-        self.tree = tree
-        return len(tree.path) != len(before.path) or not all(map(Node.says_as, tree.path, before.path))
 
     # What is kept with it
 
@@ -347,11 +317,9 @@ class Conversation:
         """Store the text of the input line."""
         library, number = self._library, self._library.conversation
         if number is not None and text != self.draft:
-            restores = bool(text) and not library.is_deleted
-            library.do(lambda store: store.set_draft(number, text, bring_back=restores))
+            library.do(lambda store: store.set_draft(number, text))
             self.draft = text
-            if restores:
-                library.mark_restored(number)
+        # The store may have lost the conversation just now.
         if library.conversation is None and text != self._new_draft:
             self._new_draft = self.draft = text
             library.with_store(lambda store: store.keep_unsent(text))
@@ -377,7 +345,3 @@ class Conversation:
             self.set_draft(draft)
         self._running = None
         self._library.disk.close()
-
-    def _forget_draft(self) -> None:
-        """The store no longer has the conversation: the next prompt stores the active branch again."""
-        self.draft = ""

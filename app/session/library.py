@@ -19,8 +19,7 @@ _T = TypeVar("_T")
 class Library:
     """List, search, rename, pin and delete conversations.
 
-    No method raises for a disk error: it is reported through `say`, and the
-    chat goes on in memory.
+    No method raises for a disk error: it is reported through `say`.
 
     Args:
         open_store: Opens the store; None keeps conversations in memory only.
@@ -32,10 +31,7 @@ class Library:
         self.disk = Disk(open_store or _in_memory, self._lose)
         self.conversation: int | None = None
         """Id of the open conversation; None until its first prompt."""
-        self.on_lost: Callable[[], None] = lambda: None
-        """Called when the open conversation is no longer in the store."""
         self._deleted: list[int] = []
-        self._deleted_here: set[int] = set()
 
     @property
     def say(self) -> Callable[[str], object]:
@@ -51,11 +47,6 @@ class Library:
         return self.disk.store is not None and self.has_history
 
     @property
-    def is_on_disk(self) -> bool:
-        """Return whether messages outlive this process."""
-        return self.disk.store is not None and self.disk.store.on_disk
-
-    @property
     def unwritten(self) -> StoreError | None:
         """Why the last messages were not saved, known after closing."""
         return self.disk.unwritten
@@ -63,17 +54,11 @@ class Library:
     def open_store(self) -> None:
         """Open the store in about a millisecond; fall back to memory."""
         self.disk.open()
-        self._read_deleted()
+        self._deleted = list(self.with_store(lambda store: store.deleted()) or ())
 
     def maintain(self) -> None:
         """Retry a failed disk and back up the file; call every few seconds."""
         self.disk.maintain()
-
-    def purge(self) -> bool:
-        """Remove a few long-deleted conversations; return whether more remain."""
-        more = self.disk.tidy()
-        self._read_deleted()
-        return more
 
     def summaries(self) -> tuple[Summary, ...]:
         """Return all conversations, pinned first, then by last message."""
@@ -101,21 +86,14 @@ class Library:
         """Delete a conversation; `undelete` restores it."""
         self.do(lambda store: store.delete(conversation), conversation)
         self._deleted.append(conversation)
-        self._deleted_here.add(conversation)
 
     def undelete(self) -> int | None:
         """Restore the last deleted conversation, also of an earlier run; return its id."""
         if not self._deleted:
             return None
-        conversation = self._deleted[-1]
+        conversation = self._deleted.pop()
         self.do(lambda store: store.undelete(conversation), conversation)
-        self.mark_restored(conversation)
         return conversation
-
-    def mark_restored(self, conversation: int) -> None:
-        """Record that a conversation is listed again, for example because it was used."""
-        self._deleted = [each for each in self._deleted if each != conversation]
-        self._deleted_here.discard(conversation)
 
     @property
     def can_undelete(self) -> bool:
@@ -123,8 +101,8 @@ class Library:
 
     @property
     def is_deleted(self) -> bool:
-        """Return whether the open conversation was deleted in this run; another Tandem's deletion does not count."""
-        return self.conversation in self._deleted_here
+        """Return whether the open conversation was deleted."""
+        return self.conversation in self._deleted
 
     def set_aside(self, text: str) -> None:
         """Store typed text that was replaced, to be found among past prompts."""
@@ -143,13 +121,9 @@ class Library:
         """Run a store action on a conversation, by default the open one; None on a disk error."""
         return self.disk.do(action, self.conversation if conversation is None else conversation)
 
-    def _read_deleted(self) -> None:
-        self._deleted = list(self.with_store(lambda store: store.deleted()) or ())
-
     def _lose(self, conversation: int | None) -> None:
         if conversation is None or conversation == self.conversation:
             self.conversation = None
-            self.on_lost()
 
 
 def _in_memory() -> Store:

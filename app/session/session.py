@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from app.conversations.disk import StoreOpener
 from app.conversations.message import Begun, Role
 from app.conversations.tree import Node, State
 from app.engine.text.segments import Segment
-from app.models.context_limit import context_limit, meant
 from app.models.model_names import file_type, known_as
 from app.models.pair_info import PairInfo
 from app.session.chat_settings import ChatSettings, answer_request, applied
@@ -21,9 +20,7 @@ from app.session.snapshot import Blocked, DraftState, Phase, Snapshot
 from app.session.turn import Outcome
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
-from app.settings.table import BY_NAME
-from app.worker.counting import CountJob
-from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
+from app.worker.events import Event, Failed, Finished, Loaded, PairChanged
 from app.worker.request import AnswerRequest
 
 if TYPE_CHECKING:
@@ -31,15 +28,6 @@ if TYPE_CHECKING:
 
 _WAITING_PROMPT, _WAITING_ANSWER = -1, -2
 """Ids of messages that are in no conversation yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Count:
-    """A running count of a text's tokens."""
-
-    request: int
-    text: str
-    pair: PairInfo | None
 
 
 class Session:
@@ -72,10 +60,6 @@ class Session:
         self.pair: PairInfo | None = None
         self.waiting: str | None = None
         """A prompt sent while the models load."""
-        self.preparing: str | None = None
-        """Typed text whose files are being read; "" if it still stands in the input line."""
-        self.on_counted: Callable[[str, PairInfo, int], object] = lambda text, pair, n_tokens: None
-        """Receives the tokens of a text; see `count_tokens`."""
         self._live = live
         self._base = settings
         self._mode = settings.drafting
@@ -85,7 +69,6 @@ class Session:
         self._loads = self._n_loading = int(is_loading)
         self._switches = 0
         self._next: tuple[Loader, ChatSettings] | None = None
-        self._count: _Count | None = None
 
     # What readers see
 
@@ -131,7 +114,7 @@ class Session:
     @property
     def is_busy(self) -> bool:
         """Return whether a prompt was sent that has no answer yet."""
-        return self.phase is Phase.ANSWERING or self.waiting is not None or self.preparing is not None
+        return self.phase is Phase.ANSWERING or self.waiting is not None
 
     @property
     def blocked(self) -> Blocked | None:
@@ -139,23 +122,11 @@ class Session:
             return Blocked.ANSWERING
         if self.phase is Phase.UNLOADED:
             return Blocked.UNLOADED
-        if self.waiting is not None:
-            return Blocked.WAITING
-        return Blocked.PREPARING if self.preparing is not None else None
+        return Blocked.WAITING if self.waiting is not None else None
 
     @property
     def can_regenerate(self) -> bool:
-        has_prompt = self.conversation.turn.prompt is not None
-        return self.phase is Phase.READY and self.preparing is None and has_prompt
-
-    @property
-    def context_after_reload(self) -> int:
-        """The context in tokens that a set length brings with the next load; 0 where nothing changes."""
-        live, pair = self._live, self.pair
-        if live is None or pair is None or BY_NAME["model.ctx"] not in live.waiting:
-            return 0
-        n_ctx = meant(pair, cast("int | None", live.resolved()["model.ctx"]))
-        return n_ctx if n_ctx <= context_limit(pair).n_ctx else 0
+        return self.phase is Phase.READY and self.conversation.turn.prompt is not None
 
     @property
     def lacks_draft(self) -> bool:
@@ -234,11 +205,6 @@ class Session:
             return None
         return answer_request(self.settings, turn.prompt.text, self.conversation.messages_before(turn.prompt))
 
-    def count_tokens(self, text: str) -> None:
-        """Count a text's tokens and call `on_counted`; ignored while the engine is busy."""
-        if self.phase is Phase.READY and (self._count is None or self._count.pair is not self.pair):
-            self._count = _Count(self.engine.run(CountJob(text)), text, self.pair)
-
     # Commands: conversations and branches
 
     def switch(self, message: int) -> bool:
@@ -264,7 +230,7 @@ class Session:
     def _enter(self) -> None:
         self._switches += 1
         self.stop()
-        self._request = self.waiting = self.preparing = None
+        self._request = self.waiting = None
         if self.phase is Phase.ANSWERING:
             self.phase = Phase.READY
         if self._live is not None:
@@ -272,10 +238,6 @@ class Session:
                 self.library.say(f"This conversation's settings: {problem.text}")
             self._apply_settings()
         self._load_next()
-
-    def refresh(self) -> bool:
-        """Read what another Tandem wrote here; return whether the active branch changed."""
-        return not self.is_busy and self.conversation.refresh()
 
     # Commands: settings and models
 
@@ -329,10 +291,7 @@ class Session:
 
     def expects(self, event: Event) -> bool:
         """Return whether an event belongs to this chat as it is now."""
-        request = getattr(event, "request", None)
-        return (
-            request is None or request == self._request or (self._count is not None and request == self._count.request)
-        )
+        return getattr(event, "request", None) in (None, self._request)
 
     @property
     def expects_events(self) -> bool:
@@ -362,8 +321,6 @@ class Session:
                 self._loaded(pair)
             case Failed(request=None):
                 self.phase = Phase.UNLOADED
-            case JobEnded() | Failed() if self._count is not None and event.request == self._count.request:
-                self._counted(event)
             case Finished():
                 return self._end(self.conversation.finish(event))
             case Failed():
@@ -392,16 +349,6 @@ class Session:
         self.phase, self._request = Phase.READY, None
         self._load_next()
         return outcome
-
-    def _counted(self, event: JobEnded | Failed) -> None:
-        count, self._count = self._count, None
-        if (
-            count is not None
-            and count.pair is not None
-            and isinstance(event, JobEnded)
-            and isinstance(event.result, int)
-        ):
-            self.on_counted(count.text, count.pair, event.result)
 
     def close(self, draft: str | None = None) -> None:
         """Stop the answer and close the store; `draft` is the text of the input line."""

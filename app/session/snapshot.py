@@ -27,8 +27,6 @@ class Blocked(Enum):
     UNLOADED = auto()
     WAITING = auto()
     """A prompt already waits for the models."""
-    PREPARING = auto()
-    """The files of a prompt are being read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +34,6 @@ class DraftState:
     """Drafting of the next answer.
 
     Attributes:
-        is_on: Whether it is drafted at all.
-        is_available: Whether drafting can be turned on.
         source: Where drafts come from, in a word or two.
         n_max: Fixed draft length; 0 where it is not fixed.
         reason: Why drafting is not available, as a sentence.
@@ -70,19 +66,14 @@ class Snapshot:
     """Everything that a reader shows of a chat.
 
     Attributes:
-        phase: What the engine does.
         title: Name of the pair that is loaded, or is being loaded.
         loads: How many pairs were loaded or are being loaded.
-        pair: The loaded pair; None without one.
         switches: How often a conversation was begun or opened.
         conversation: Its id; None until its first prompt.
-        tree: Its messages with every branch.
         messages: The active branch; a prompt that waits for the models stands at its end with negative ids.
-        running: Id of the answer being written; None without one.
-        waiting: The prompt that waits for the models; None without one.
+        running: Id of the answer being written.
+        waiting: The prompt that waits for the models.
         drafting: How the next answer is drafted.
-        blocked: Why no prompt can be sent; None if one can.
-        can_regenerate: Whether the last prompt can be answered again.
     """
 
     phase: Phase

@@ -13,13 +13,7 @@ _COUNTING = (State.COMPLETE, State.STOPPED, State.CUT)
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The last prompt of the active branch.
-
-    Attributes:
-        prompt: None without any.
-        is_answered: Whether the branch ends with its answer.
-        parent: Id of the message that the next prompt replies to.
-    """
+    """The last prompt of the active branch; the next prompt replies to the message `parent`."""
 
     prompt: Node | None = None
     is_answered: bool = False
@@ -43,7 +37,6 @@ class Outcome:
     """Outcome of an answer.
 
     Attributes:
-        ending: Why it ended.
         prompt: What it was to answer.
         thought: Whether it holds reasoning.
         counts: Whether the conversation continues from it.

@@ -47,7 +47,7 @@ def check(
             try:
                 values[name] = setting.kind.read(raw)
             except (ValueError, OverflowError):
-                problems.append(_problem(name, setting.wrong(name, _said(raw))))
+                problems.append(_problem(name, setting.error(name, _value_text(raw))))
     return values, problems
 
 
@@ -72,7 +72,7 @@ def is_preset_name(name: str) -> bool:
 
 
 def check_keys(raw: object) -> tuple[dict[str, str], list[Problem]]:
-    """The keys of a table from binding ids to keys, as texts; which ids and keys there are is not known here."""
+    """Return the keys by binding id, and the ignored entries; ids and keys themselves are checked by the ui."""
     if not isinstance(raw, Mapping):
         return {}, [_problem("keys", 'keys must be a table; write [keys] and lines such as "chat.again" = "f8".')]
     keys: dict[str, str] = {}
@@ -111,7 +111,7 @@ def _entries(table: Mapping[str, object], problems: list[Problem]) -> Iterator[t
 
 
 def _flat(table: Mapping[str, object], head: str = "") -> Iterator[tuple[str, object]]:
-    """An id without quotes, as in chat.again = "f8", makes a table in TOML; it means the same."""
+    """Yield entries by binding id; an id without quotes, as in chat.again = "f8", is a table in TOML."""
     for key, value in table.items():
         if isinstance(value, Mapping) and not head:
             yield from _flat(value, f"{key}.")
@@ -120,19 +120,16 @@ def _flat(table: Mapping[str, object], head: str = "") -> Iterator[tuple[str, ob
 
 
 def _problem(name: str, text: str) -> Problem:
-    # A name may be as long as the file, and from JSON it may hold half a character.
+    # A name may be as long as the file, and from JSON it may hold half a surrogate pair.
     line = " ".join(printable(text).encode("utf-8", "replace").decode().split())
     return Problem(name, line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…")
 
 
-def _said(raw: object) -> str:
-    """A value in a sentence; whatever it is, it is short."""
-    if isinstance(raw, str):
-        return raw
+def _value_text(raw: object) -> str:
     if isinstance(raw, Mapping | list | tuple):
         return "a table" if isinstance(raw, Mapping) else "a list"
     try:
         return str(raw)
     except ValueError:
-        # Python does not write whole numbers of more than 4,300 digits.
+        # Python does not format integers of more than 4,300 digits.
         return "a very long number"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from app.settings.table import BY_NAME
 PRESETS = "presets"
 KEYS = "keys"
 _LOCK_S = 5.0
-_LARGEST = 1 << 20
 _FIX = "Fix it, or move it away."
 
 Table = dict[str, Any]
@@ -51,7 +51,7 @@ class Content:
 
 
 class SettingsFile:
-    """The settings of all conversations.
+    """The settings of all conversations; a `SettingsError` leaves the file unchanged.
 
     Args:
         path: The file, which need not exist; None keeps everything in memory.
@@ -77,62 +77,43 @@ class SettingsFile:
         return f"{self.path}: {problem.text}"
 
     def set(self, name: str, value: Value, preset: str = "") -> None:
-        """Store a setting, in a preset if one is named.
-
-        Raises:
-            SettingsError: The file cannot be read or written; it is unchanged.
-        """
-        self._change(lambda table: _put(table, _path(name, preset), BY_NAME[name].kind.write(value)))
+        """Store a setting, in a preset if one is named."""
+        with self._changed_table() as table:
+            _put(table, _path(name, preset), BY_NAME[name].kind.write(value))
 
     def unset(self, *names: str, preset: str = "") -> bool:
-        """Remove settings, also unknown ones; return whether any was there.
-
-        Raises:
-            SettingsError: As for `set`.
-        """
-        return self._remove_all(*(_path(name, preset) for name in names))
+        """Remove settings, also unknown ones; return whether any was there."""
+        with self._changed_table() as table:
+            removed = [_remove(table, _path(name, preset)) for name in names]
+        return any(removed)
 
     def clear(self) -> None:
         """Remove every setting; presets, keys and unknown entries stay."""
-
-        def change(table: Table) -> None:
-            for name in BY_NAME:
-                _remove(table, name.split("."))
-
-        self._change(change)
+        self.unset(*BY_NAME)
 
     def save_preset(self, name: str, values: Layer) -> None:
         """Store a preset, replacing one of the same name."""
-
-        def change(table: Table) -> None:
+        with self._changed_table() as table:
             _remove(table, [PRESETS, name])
             for setting, value in values.items():
                 _put(table, _path(setting, name), BY_NAME[setting].kind.write(value))
 
-        self._change(change)
-
     def remove_preset(self, name: str) -> bool:
         """Remove a preset, and the choice of it unless a built-in has its name; return whether it was there."""
-        found: list[bool] = []
-
-        def change(table: Table) -> None:
-            found.append(_remove(table, [PRESETS, name]))
-            if found[0] and name not in BUILT_IN and table.get("preset") == name:
+        with self._changed_table() as table:
+            found = _remove(table, [PRESETS, name])
+            if found and name not in BUILT_IN and table.get("preset") == name:
                 del table["preset"]
-
-        self._change(change)
-        return any(found)
+        return found
 
     def unset_key(self, binding: str) -> bool:
         """Remove the custom key of a binding; return whether there was one."""
-        return self._remove_all([KEYS, binding], [KEYS, *binding.split(".")])
+        with self._changed_table() as table:
+            removed = [_remove(table, path) for path in ([KEYS, binding], [KEYS, *binding.split(".")])]
+        return any(removed)
 
     def move_away(self) -> Path:
-        """Rename the file, so that a new one can be written; return its new path.
-
-        Raises:
-            SettingsError: It cannot be renamed.
-        """
+        """Rename the file, so that a new one can be written; return its new path."""
         number = 1
         try:
             while (away := self.path.with_name(f"{self.path.name}.broken-{number}")).exists():
@@ -142,28 +123,22 @@ class SettingsFile:
             raise SettingsError(f"{self.path} cannot be moved: {error.strerror or error}.") from error
         return away
 
-    def _remove_all(self, *paths: list[str]) -> bool:
-        found: list[bool] = []
-        self._change(lambda table: found.extend(_remove(table, path) for path in paths))
-        return any(found)
-
     def _table(self) -> Table:
         if self._memory is not None:
             return copy.deepcopy(self._memory)
         try:
-            text = regular_file.read_bytes(self.path, _LARGEST + 1)
-            if len(text) > _LARGEST:
-                raise SettingsError(f"{self.path} is larger than 1 MiB.")
-            return read_toml(regular_file.with_line_feeds(text.decode("utf-8-sig")))
+            return read_toml(regular_file.read_text(self.path, "utf-8-sig"))
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, RecursionError, ValueError) as error:
             said = printable(reason(error)).rstrip(".")
             raise SettingsError(f"{self.path} cannot be read: {said}.", _FIX) from error
 
-    def _change(self, change: Callable[[Table], object]) -> None:
+    @contextmanager
+    def _changed_table(self) -> Iterator[Table]:
+        """Yield the whole table under the file's lock, and write it if the block changes it."""
         if self._memory is not None:
-            change(self._memory)
+            yield self._memory
             return
         import tomli_w
 
@@ -172,7 +147,7 @@ class SettingsFile:
             table = self._table()
             try:
                 before = tomli_w.dumps(table)
-                change(table)
+                yield table
                 after = tomli_w.dumps(table)
             except RecursionError:
                 raise SettingsError(f"{self.path} has tables nested too deeply.", _FIX) from None

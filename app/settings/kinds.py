@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.core.printable import printable
@@ -14,13 +14,14 @@ from app.settings.placement import CPU
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...] | None
 """A checked value; None stands for the word of a kind, such as "auto"."""
 
+LONGEST_TEXT = 32_000
+"""Characters of a text."""
+_LONGEST_NAME = 64
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _WRITTEN = {"\\": "\\\\", "|": "\\|"} | {character: f"\\{letter}" for letter, character in _ESCAPES.items()}
 _SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
-LONGEST_TEXT = 32_000
-"""Characters of a text."""
 
 
 class Kind:
@@ -28,9 +29,11 @@ class Kind:
 
     Attributes:
         allowed: Its range, to follow "it must be".
+        word: Text for None; "" if None is not a value.
     """
 
     __slots__ = ()
+    word = ""
 
     @property
     def allowed(self) -> str:
@@ -41,16 +44,16 @@ class Kind:
         return self.parse(_text(raw))
 
     def parse(self, text: str) -> Value:
-        """Read a value as a person types it, in a field or behind a flag."""
+        """Read a value as a user types it, in a field or after a flag."""
         raise NotImplementedError
 
     def show(self, value: Value) -> str:
         """Format a value as `parse` reads it."""
-        return str(value)
+        return self.word if value is None else str(value)
 
     def write(self, value: Value) -> object:
         """Convert a value to what `read` takes from TOML."""
-        return value
+        return self.word if value is None else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Number(Kind):
     Attributes:
         low: Smallest.
         high: Largest.
-        whole: Whether it must be whole.
+        whole: It must be whole.
         word: Text for None; "" if a number is required.
         also: Other words for None.
         step: Change by one key press.
@@ -76,33 +79,32 @@ class Number(Kind):
     @property
     def allowed(self) -> str:
         number = "a whole number" if self.whole else "a number"
-        return f"{number} between {_plain(self.low)} and {_plain(self.high)}" + (f", or {self.word}" * bool(self.word))
+        return f"{number} between {self.low:,.10g} and {self.high:,.10g}" + (f", or {self.word}" * bool(self.word))
 
     def read(self, raw: object) -> Value:
-        if isinstance(raw, str) and self.word and raw.strip().lower() in (self.word, *self.also):
+        if isinstance(raw, str) and self._is_word(raw):
             return None
         if isinstance(raw, bool) or not isinstance(raw, int | float):
-            raise ValueError(raw)  # noqa: TRY004 - one exception for whatever is wrong with a value
-        # Checked before anything is made of it: a whole number of a thousand digits is no float.
+            raise ValueError(raw)  # noqa: TRY004 - one exception for every invalid value
+        # Compared before any conversion: an integer of a thousand digits is no float.
         if not self.low <= raw <= self.high or not math.isfinite(raw) or (self.whole and raw != int(raw)):
             raise ValueError(raw)
         return int(raw) if self.whole else float(raw)
 
     def parse(self, text: str) -> Value:
-        text = text.strip()
-        if self.word and text.lower() in (self.word, *self.also):
+        if self._is_word(text):
             return None
-        if self.whole and not _WHOLE.fullmatch(text):
+        if not self.whole:
+            return self.read(float(text))
+        if not _WHOLE.fullmatch(text.strip()):
             raise ValueError(text)
-        return self.read(int(text) if self.whole else float(text))
+        return self.read(int(text))
 
     def show(self, value: Value) -> str:
-        if value is None:
-            return self.word
-        return f"{value:.10g}" if isinstance(value, float) else str(value)
+        return f"{value:.10g}" if isinstance(value, float) else Kind.show(self, value)
 
-    def write(self, value: Value) -> object:
-        return self.word if value is None else value
+    def _is_word(self, text: str) -> bool:
+        return bool(self.word) and text.strip().lower() in (self.word, *self.also)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,18 +163,8 @@ class Name(Kind):
         return f"{self.what}, or {self.word}" if self.word else self.what
 
     def parse(self, text: str) -> Value:
-        name = text.strip()
-        if self.word and name.lower() == self.word:
-            return None
-        if not 0 < len(name) <= 64 or not name.isprintable():
-            raise ValueError(text)
-        return name
-
-    def show(self, value: Value) -> str:
-        return self.word if value is None else str(value)
-
-    def write(self, value: Value) -> object:
-        return self.show(value)
+        name = _name(text.strip())
+        return None if self.word and name.lower() == self.word else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,17 +175,8 @@ class Text(Kind):
     def allowed(self) -> str:
         return f"a text of at most {LONGEST_TEXT:,} characters"
 
-    def read(self, raw: object) -> Value:
-        return printable(with_line_feeds(_checked(_text(raw)))) or None
-
     def parse(self, text: str) -> Value:
-        return self.read(text)
-
-    def show(self, value: Value) -> str:
-        return "" if value is None else str(value)
-
-    def write(self, value: Value) -> object:
-        return self.show(value)
+        return printable(with_line_feeds(_text(text))) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,16 +196,16 @@ class Texts(Kind):
         items = [raw] if isinstance(raw, str) else raw
         if not isinstance(items, list | tuple) or len(items) > self.most:
             raise ValueError(raw)
-        return tuple(filter(None, (_checked(_text(item)) for item in items)))
+        return tuple(filter(None, map(_text, items)))
 
     def parse(self, text: str) -> Value:
-        # A bar counts unless a backslash stands before it; a backslash before anything else keeps it.
+        # A bar separates unless a backslash stands before it.
         parts = re.findall(r"(?:[^\\|]|\\.|\\$)+", text, re.DOTALL)
-        return self.read([_ESCAPED.sub(_meant, part) for part in parts])
+        return self.read([_ESCAPED.sub(_unescaped, part) for part in parts])
 
     def show(self, value: Value) -> str:
         assert isinstance(value, tuple)
-        return "|".join("".join(map(_legible, str(item))) for item in value)
+        return "|".join("".join(map(_escaped, str(item))) for item in value)
 
     def write(self, value: Value) -> object:
         assert isinstance(value, tuple)
@@ -242,16 +225,17 @@ class Several(Kind):
     what: str
     make: Callable[[str], str | float]
     most: int = 16
+    word: str = "auto"
 
     @property
     def allowed(self) -> str:
         return self.what
 
     def read(self, raw: object) -> Value:
-        return self.parse(raw if isinstance(raw, str) else ",".join(_items(raw)))
+        return self.parse(",".join(map(str, raw)) if isinstance(raw, list | tuple) else _text(raw))
 
     def parse(self, text: str) -> Value:
-        if text.strip().lower() == "auto":
+        if text.strip().lower() == self.word:
             return None
         items = tuple(self.make(part.strip()) for part in text.split(","))
         if len(items) > self.most:
@@ -260,7 +244,7 @@ class Several(Kind):
 
     def show(self, value: Value) -> str:
         if value is None:
-            return "auto"
+            return self.word
         assert isinstance(value, tuple)
         return ",".join(item if isinstance(item, str) else f"{item:.10g}" for item in value)
 
@@ -270,9 +254,7 @@ class Several(Kind):
 
 def device(text: str) -> str:
     """Check the name of a device; cpu is accepted in any case."""
-    if not 0 < len(text) <= 64 or not text.isprintable():
-        raise ValueError(text)
-    return CPU if text.lower() == CPU else text
+    return CPU if text.lower() == CPU else _name(text)
 
 
 def share(text: str) -> float:
@@ -283,38 +265,26 @@ def share(text: str) -> float:
     return number
 
 
-def _meant(escaped: re.Match[str]) -> str:
-    """The character that was written with a backslash."""
+def _name(text: str) -> str:
+    if not 0 < len(text) <= _LONGEST_NAME or not text.isprintable():
+        raise ValueError(text)
+    return text
+
+
+def _text(raw: object) -> str:
+    if not isinstance(raw, str) or len(raw) > LONGEST_TEXT or "\0" in raw:
+        raise ValueError(raw)
+    # JSON may hold half a surrogate pair; the encoder raises a ValueError for it.
+    raw.encode()
+    return raw
+
+
+def _unescaped(escaped: re.Match[str]) -> str:
     code, letter = escaped.groups()
     return chr(int(code, 16)) if code else _ESCAPES.get(letter, letter)
 
 
-def _legible(character: str) -> str:
-    """A character of one text among several as it is written."""
+def _escaped(character: str) -> str:
     if character in _WRITTEN:
         return _WRITTEN[character]
     return character if printable(character) == character else f"\\u{ord(character):04x}"
-
-
-def _items(raw: object) -> Sequence[str]:
-    if not isinstance(raw, list | tuple) or any(isinstance(item, bool) for item in raw):
-        raise ValueError(raw)
-    return [item if isinstance(item, str) else repr(item) for item in raw]
-
-
-def _text(raw: object) -> str:
-    if not isinstance(raw, str):
-        raise ValueError(raw)  # noqa: TRY004
-    return raw
-
-
-def _checked(text: str) -> str:
-    if len(text) > LONGEST_TEXT or "\0" in text:
-        raise ValueError(text)
-    # Half a character, as JSON may hold it, is refused by the encoder; that too is a ValueError.
-    text.encode()
-    return text
-
-
-def _plain(number: float) -> str:
-    return f"{number:,.10g}"

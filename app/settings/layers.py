@@ -65,7 +65,7 @@ class Resolved:
         return next(self._found(name))[1]
 
     def over(self, name: str) -> tuple[Value, Origin]:
-        """Return the value that the present one hides, and its origin."""
+        """Return the value of the next layer below, and its origin."""
         found = list(self._found(name))
         return found[min(1, len(found) - 1)]
 
@@ -78,7 +78,7 @@ class Resolved:
 
     @property
     def meaning_fixed(self) -> tuple[str, ...]:
-        """The numbers that imply fixed drafting without a mode; () where the pair's entry does."""
+        """The numbers that imply fixed drafting; () if a mode is set or the pair's entry implies it."""
         origin = self.origin("draft.mode")
         layer = self._given.get(origin, {})
         if "draft.mode" in layer or origin is Origin.PAIR:

@@ -28,8 +28,8 @@ class Scope(Enum):
 class LiveSettings:
     """The owner of the settings of a running program.
 
-    A change for all conversations goes into the file. The last change wins: it removes the flag and the conversation's
-    own value of the same setting.
+    A change for all conversations goes into the file; a `SettingsError` leaves everything unchanged. The last change
+    wins: it removes the flag and the conversation's own value of the same setting.
 
     Args:
         file: The settings file; None keeps changes in memory.
@@ -54,8 +54,6 @@ class LiveSettings:
         self.pair: Layer = pair or {}
         self.model = model or Recommended()
         self._flags: dict[str, Value] = dict(flags or {})
-        self._overruled: set[str] = set()
-        """Flags that changes in this conversation replace; they count again in the next one."""
         self._conversation: dict[str, Value] = {}
         self._loaded: dict[str, Value] | None = None
         self._placement_error = ""
@@ -80,7 +78,7 @@ class LiveSettings:
 
     def _merge(self, preset: Layer) -> Resolved:
         layers = {
-            Origin.FLAG: {name: value for name, value in self._flags.items() if name not in self._overruled},
+            Origin.FLAG: self._flags,
             Origin.CONVERSATION: self._conversation,
             Origin.PRESET: self._usable(preset),
             Origin.FILE: self._usable(self.content.values),
@@ -89,8 +87,10 @@ class LiveSettings:
         return Resolved({**layers, Origin.MODEL: self.model.under(Resolved(layers)).values})
 
     def _usable(self, layer: Layer) -> Layer:
-        """Leave out the stored placement of models where it was found to be contradictory."""
-        return {n: v for n, v in layer.items() if n not in _RELOADED} if self._placement_error else layer
+        """Leave out a stored placement of models that cannot be used."""
+        if not self._placement_error:
+            return layer
+        return {name: value for name, value in layer.items() if name not in _RELOADED}
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -138,7 +138,7 @@ class LiveSettings:
         """
         trial = LiveSettings(None, None, pair, model)
         trial.content, trial._conversation = self.content, self._conversation
-        trial._flags = {**{n: v for n, v in self._flags.items() if n not in self._overruled}, **flags}
+        trial._flags = {**self._flags, **flags}
         trial._check_flags()
         trial._placement_error = self._placement_error
         return trial.resolved()
@@ -151,7 +151,6 @@ class LiveSettings:
         """
         self.given(flags, self.pair, self.model)
         self._flags.update(flags)
-        self._overruled -= flags.keys()
         self._placement_error = ""
 
     # Loading
@@ -189,61 +188,45 @@ class LiveSettings:
         return contradiction(Resolved({Origin.FLAG: {name: value}, Origin.FILE: {n: now[n] for n in BY_NAME}}))
 
     def set(self, name: str, value: Value, scope: Scope = Scope.ALL) -> None:
-        """Change a setting.
-
-        Raises:
-            SettingsError: The file cannot be written; nothing has changed.
-        """
+        """Change a setting."""
         if scope is Scope.CONVERSATION:
             self._conversation[name] = value
-            self._overruled.update(_overruled_by(name))
         else:
             self.file.set(name, value)
             self._conversation.pop(name, None)
-            self._drop_flags(_overruled_by(name))
+        # A mode also replaces the numbers that imply one.
+        _drop(self._flags, (name, *NUMBERS) if name == "draft.mode" else (name,))
         self._changed()
 
     def set_own(self, name: str, value: Value) -> None:
         """Change a setting for this conversation; None removes the conversation's value."""
-        if value is None:
-            self._unset_own((name,))
-            self._changed()
-        else:
+        if value is not None:
             self.set(name, value, Scope.CONVERSATION)
+            return
+        _drop(self._conversation, (name,))
+        self._changed()
 
     def reset(self, name: str) -> None:
-        """Remove the present value, so that the next layer counts; a mode implied by numbers goes with them.
-
-        Raises:
-            SettingsError: The file cannot be written; nothing has changed.
-        """
+        """Remove the present value, so that the next layer counts; a mode implied by numbers goes with them."""
         now = self.resolved()
         names = now.meaning_fixed if name == "draft.mode" and now.meaning_fixed else (name,)
         match now.origin(name):
             case Origin.FLAG:
-                self._drop_flags(names)
+                _drop(self._flags, names)
             case Origin.CONVERSATION:
-                self._unset_own(names)
+                _drop(self._conversation, names)
             case Origin.FILE:
                 self.file.unset(*names)
         self._changed()
 
     def reset_all(self) -> None:
-        """Remove all flags and values of the conversation and the file; presets and keys stay.
-
-        Raises:
-            SettingsError: The file cannot be written; nothing has changed.
-        """
+        """Remove all flags and values of the conversation and the file; presets and keys stay."""
         self.file.clear()
-        self._flags, self._overruled, self._conversation = {}, set(), {}
+        self._flags, self._conversation = {}, {}
         self._changed()
 
     def save_preset(self, name: str) -> None:
-        """Save what differs from pair, model file and defaults under a name.
-
-        Raises:
-            SettingsError: The file cannot be written; nothing has changed.
-        """
+        """Save what differs from pair, model file and defaults under a name."""
         now = self.resolved()
         own = {
             setting.name: now[setting.name]
@@ -254,25 +237,15 @@ class LiveSettings:
         self._changed()
 
     def remove_preset(self, name: str) -> None:
-        """Remove a preset from the file; a built-in preset of the same name counts again.
-
-        Raises:
-            SettingsError: The file cannot be written; nothing has changed.
-        """
+        """Remove a preset from the file; a built-in preset of the same name counts again."""
         self.file.remove_preset(name)
         self._changed()
-        if name not in self.presets:
-            if self._conversation.get("preset") == name:
-                self._unset_own(("preset",))
-            if self._flags.get("preset") == name:
-                self._drop_flags(("preset",))
+        for layer in (self._conversation, self._flags):
+            if name not in self.presets and layer.get("preset") == name:
+                del layer["preset"]
 
     def move_file_away(self) -> str:
-        """Rename a file that cannot be read, and return its new name.
-
-        Raises:
-            SettingsError: It cannot be renamed.
-        """
+        """Rename a file that cannot be read, and return its new name."""
         away = self.file.move_away()
         self._changed()
         return str(away)
@@ -280,22 +253,12 @@ class LiveSettings:
     def _changed(self) -> None:
         self.content, self._placement_error = self.file.read(), ""
 
-    def _drop_flags(self, names: Iterable[str]) -> None:
-        for name in names:
-            self._flags.pop(name, None)
-            self._overruled.discard(name)
-
-    def _unset_own(self, names: Iterable[str]) -> None:
-        for name in names:
-            self._conversation.pop(name, None)
-        self._overruled &= {flag for name in self._conversation for flag in _overruled_by(name)}
-
     # The conversation
 
     def enter(self, document: Mapping[str, object]) -> Sequence[Problem]:
         """Switch to a conversation; return what its stored settings say that is ignored."""
         values, problems = check(document, lambda setting: setting.in_conversation)
-        self._conversation, self._overruled = values, set()
+        self._conversation = values
         if (name := values.get("preset")) is not None and name not in self.presets:
             problems.append(Problem("preset", unknown_preset(str(values.pop("preset")), self.presets).message))
         self._changed()
@@ -308,6 +271,6 @@ class LiveSettings:
         return nested({name: BY_NAME[name].kind.write(value) for name, value in self._conversation.items()})
 
 
-def _overruled_by(name: str) -> tuple[str, ...]:
-    """Return the flags that a change replaces: a mode also replaces the numbers that imply one."""
-    return (name, *NUMBERS) if name == "draft.mode" else (name,)
+def _drop(layer: dict[str, Value], names: Iterable[str]) -> None:
+    for name in names:
+        layer.pop(name, None)

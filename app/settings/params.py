@@ -29,7 +29,7 @@ def sampling(settings: Resolved) -> SamplingParams:
 
 
 def drafting(settings: Resolved) -> Drafting:
-    """Return automatic or fixed drafting, or None; n_min is at most n_max."""
+    """Return automatic or fixed drafting, or None; n_min is cut to n_max."""
     match settings["draft.mode"]:
         case "fixed":
             numbers = _numbers(settings)
@@ -40,7 +40,7 @@ def drafting(settings: Resolved) -> Drafting:
 
 
 def automatic(settings: Resolved) -> AutoDraft:
-    """Return the parameters of automatic drafting, whatever mode is set."""
+    """Return the parameters of automatic drafting in any mode."""
     source, match = settings["draft.source"], settings["draft.lookup_min_match"]
     assert isinstance(match, int)
     return AutoDraft(source != "lookup", source != "model", match)
@@ -48,12 +48,12 @@ def automatic(settings: Resolved) -> AutoDraft:
 
 def thinking(settings: Resolved) -> Thinking:
     """Return whether to think, and how hard; None leaves it to the model."""
-    wanted, effort = settings["answer.thinking"], settings["answer.reasoning_effort"]
-    return Thinking(None if wanted == "auto" else wanted == "on", None if effort == "auto" else str(effort))
+    mode, effort = settings["answer.thinking"], settings["answer.reasoning_effort"]
+    return Thinking(None if mode == "auto" else mode == "on", None if effort == "auto" else str(effort))
 
 
 def check_lengths(settings: Resolved) -> None:
-    """Raise UsageError for fixed draft lengths that contradict each other, whatever mode is set."""
+    """Raise UsageError for fixed draft lengths that contradict each other, in any mode."""
     DraftParams(**_numbers(settings))
 
 
@@ -76,7 +76,7 @@ def pair_layer(chain: SamplingParams, fixed: DraftParams | None, kept: Sequence[
     Args:
         chain: Its sampling parameters.
         fixed: Its drafting parameters, if it has any.
-        kept: Fields of `chain` that count although they equal the default.
+        kept: Fields of `chain` to include although they equal the default.
     """
     default = SamplingParams()
     layer: dict[str, Value] = {

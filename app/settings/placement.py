@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 CPU = "cpu"
-"""The CPU and RAM, among the names of devices; no layer is on any other."""
+"""Device name of the CPU and RAM."""
 ALL_LAYERS = -1
-"""In place of a number of layers."""
 _BLOCK = 32
 
 
@@ -17,9 +16,9 @@ class KvType:
     """A type of values in a KV cache.
 
     Attributes:
-        ggml_type: ggml's number for it; one that llama.cpp does not know is a crash there.
-        n_bytes: Of a value.
-        in_blocks: Whether it is quantized, in blocks of 32 values.
+        ggml_type: ggml's number; llama.cpp crashes on an unknown one.
+        n_bytes: Bytes of a value.
+        in_blocks: Quantized, in blocks of 32 values.
     """
 
     ggml_type: int
@@ -45,9 +44,5 @@ KV_TYPES: Mapping[str, KvType] = {
 
 
 def needs_flash_attention(name: str) -> bool:
-    """Return whether a KV cache type needs flash attention; blocks cannot be transposed.
-
-    What is no type needs nothing.
-    """
-    found = KV_TYPES.get(name)
-    return found is not None and found.in_blocks
+    """Return whether a KV cache type needs flash attention; blocks cannot be transposed."""
+    return name in KV_TYPES and KV_TYPES[name].in_blocks

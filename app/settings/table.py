@@ -32,6 +32,8 @@ _KV_TYPES = ("auto", *KV_TYPES)
 MAX_CONTEXT = 1 << 20
 MAX_THREADS = 512
 _MAX_LAYERS = 9999
+_SHOWN = 40
+"""Characters of an invalid value in its error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,6 @@ class Setting:
         kind: Type and range.
         default: The built-in value.
         text: Help in one line, a noun phrase.
-        besides: More help, shown only by the flag.
         unset: Words for a default that is not a value.
         metavar: Placeholder of the value in the help.
         flags: Its flags, the first one named after it; () for none.
@@ -57,7 +58,6 @@ class Setting:
     default: Value
     text: str
     unset: str = ""
-    besides: str = ""
     metavar: str = ""
     flags: tuple[str, ...] = ()
     needs_reload: bool = False
@@ -93,22 +93,18 @@ class Setting:
         """The default in words."""
         return self.unset or self.kind.show(self.default)
 
-    def said(self, value: Value) -> str:
+    def display(self, value: Value) -> str:
         """Format a value as the command line and the panel show it."""
         # True equals 1 in Python, but not for a reader.
-        if value == self.default and type(value) is type(self.default):
-            return self.shown_default or _NOTHING
-        return self.kind.show(value) or _NOTHING
+        is_default = value == self.default and type(value) is type(self.default)
+        return (self.shown_default if is_default else self.kind.show(value)) or "none"
 
-    def wrong(self, where: str, given: object) -> str:
+    def error(self, where: str, given: object) -> str:
         """Return the error for an invalid value."""
-        said = given if isinstance(given, str) else repr(given)
-        said = said if len(said) <= _SHOWN else said[: _SHOWN - 1] + "…"
-        return f'{where} is "{said}"; it must be {self.kind.allowed}.'
-
-
-_SHOWN = 40
-_NOTHING = "none"
+        text = given if isinstance(given, str) else repr(given)
+        if len(text) > _SHOWN:
+            text = f"{text[: _SHOWN - 1]}…"
+        return f'{where} is "{text}"; it must be {self.kind.allowed}.'
 
 
 def _setting(name: str, kind: Kind, default: Value, text: str, *more: str, **what: Any) -> Setting:
@@ -130,10 +126,8 @@ def _sampling(key: str, field: str, text: str, metavar: str, step: float = 1, wo
     return _setting(f"sampling.{key}", kind, default, text, metavar=metavar, **what)
 
 
-def _placed(
-    name: str, kind: Kind, default: Value, text: str, metavar: str, unset: str = "", besides: str = ""
-) -> Setting:
-    return _setting(name, kind, default, text, metavar=metavar, unset=unset, besides=besides, needs_reload=True)
+def _placed(name: str, kind: Kind, default: Value, text: str, metavar: str, unset: str = "") -> Setting:
+    return _setting(name, kind, default, text, metavar=metavar, unset=unset, needs_reload=True)
 
 
 _LAYERS = Number(0, _MAX_LAYERS, whole=True, word="auto", also=("all",))
@@ -229,7 +223,6 @@ SETTINGS: tuple[Setting, ...] = (
         "context size in tokens (rounded up to 256); longer needs more memory",
         "N",
         "8,192 at most",
-        "at most what the target was trained for",
     ),
     _placed(
         "model.threads",
@@ -271,11 +264,11 @@ SETTINGS: tuple[Setting, ...] = (
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 BY_DEST = {setting.dest: setting for setting in SETTINGS if setting.flags}
 NUMBERS = tuple(setting.name for setting in SETTINGS if setting.only_fixed)
-"""The parameters of fixed drafting: one without a mode implies fixed drafting."""
+"""Parameters of fixed drafting; without a mode they imply it."""
 LENGTHS = ("draft.n_max", "draft.n_min")
-"""Those that can contradict each other."""
+"""Parameters that can contradict each other."""
 OF_AUTOMATIC = tuple(setting.name for setting in SETTINGS if setting.only_auto)
-"""The parameters of automatic drafting only."""
+"""Parameters of automatic drafting only."""
 _OTHERS = {
     "temperature": "sampling.temp",
     "drafting.mode": "draft.mode",

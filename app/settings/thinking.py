@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 EFFORTS = ("low", "medium", "high", "max")
-NO_SWITCH = "has no switch for thinking"
-NO_EFFORT = "is not told how hard to think"
-EFFORT_IF_ON = "is told how hard to think only where it is asked to think"
+NO_SWITCH = "cannot turn thinking on or off"
+_NO_EFFORT = "has no reasoning effort"
+_EFFORT_IF_ON = "has a reasoning effort only with thinking on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +15,8 @@ class Thinking:
     """The requested reasoning; models without it ignore it.
 
     Attributes:
-        wanted: Whether it thinks; None as its template has it.
-        effort: One of `EFFORTS`, where the template knows how to ask for one; None as it has it.
+        wanted: Think or not; None follows the template.
+        effort: One of `EFFORTS`; None follows the template.
     """
 
     wanted: bool | None = None
@@ -24,47 +24,41 @@ class Thinking:
 
 
 AS_TRAINED = Thinking()
-"""As the template has it."""
+"""Follow the template."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ThinkingSupport:
     """Reasoning settings that a model supports.
 
     Attributes:
-        wanted: Whether it can be asked to think or not.
-        effort: Whether it can be asked how hard, where no one says whether it is to think.
-        effort_on: The same where it is asked to.
+        wanted: Thinking can be turned on or off.
+        effort: The effort can be set without turning thinking on.
+        effort_on: The effort can be set with thinking on.
     """
 
     wanted: bool = True
     effort: bool = True
     effort_on: bool = True
 
-    def in_vain(self, typed: Thinking, now: Thinking) -> tuple[str, ...]:
-        """Return which of these requests a model ignores, as sentences.
+    def ignored(self, typed: Thinking, now: Thinking) -> tuple[str, ...]:
+        """Return which requests a model ignores, as sentences.
 
         Args:
-            typed: What flags ask for.
-            now: What is asked for, by flags and settings.
+            typed: Requests by flags.
+            now: Requests by flags and settings.
         """
         told = []
         if typed.wanted is not None and not self.wanted:
-            other = " How hard it thinks is for --reasoning-effort." if self.effort and typed.effort is None else ""
-            told.append(f"This model {NO_SWITCH}: --thinking changes nothing.{other}")
+            told.append(f"This model {NO_SWITCH}: --thinking changes nothing.")
         if typed.effort is not None and now.wanted is False:
-            told.append("Thinking is asked to be off, so --reasoning-effort is not told to the model.")
-        elif typed.effort is not None and (why := self.no_effort(now.wanted)):
-            add = " Add --thinking on." if why == EFFORT_IF_ON else ""
-            told.append(f"This model {why}: --reasoning-effort changes nothing.{add}")
+            told.append("Thinking is off: --reasoning-effort changes nothing.")
+        elif typed.effort is not None and (reason := self.no_effort(now.wanted)):
+            told.append(f"This model {reason}: --reasoning-effort changes nothing.")
         return tuple(told)
 
     def no_effort(self, wanted: bool | None) -> str:
-        """Return why a model ignores the effort; "" if it does not.
-
-        Args:
-            wanted: Whether it is asked to think, if anybody says so.
-        """
+        """Return why a model ignores the effort with this request to think; "" if it does not."""
         if self.effort_on if wanted else self.effort:
             return ""
-        return EFFORT_IF_ON if self.effort_on else NO_EFFORT
+        return _EFFORT_IF_ON if self.effort_on else _NO_EFFORT

@@ -13,7 +13,7 @@ Imports run downward only (`tool.importlinter` in pyproject.toml enforces it):
     models         pairs, their setup, and options for a pair that does not fit
     sidebar        measurements and how they are shown
     settings       settings and their effect on the chat
-    look           colors and themes
+    themes         colors of Tandem and of other themes
     keys           key bindings and where they are shown
     event_queue, event_dispatcher  worker events at the screen's pace
     terminal       clipboard, signals, notifications

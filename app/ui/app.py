@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import on
-from textual.app import SystemCommand
+from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
 from textual.screen import Screen
 
 from app.conversations.disk import StoreOpener
@@ -26,14 +25,12 @@ from app.ui.event_queue import EventQueue
 from app.ui.garbage_collection import exclude_existing_objects
 from app.ui.key_names import key, name_by, shown
 from app.ui.keys.bindings import PROGRAM_KEYS
-from app.ui.keys.input_queue import QueuedInputApp
-from app.ui.look.chosen import keep_theme, wear
-from app.ui.look.themes import DARK, LIGHT, our_names
-from app.ui.models.state import LoadRequest, PairService, Tuning
+from app.ui.models.service import PairService
+from app.ui.models.state import Tuning
 from app.ui.screens.chat import ChatScreen
-from app.ui.screens.navigation import Navigation
 from app.ui.terminal.copying import copy_text
 from app.ui.terminal.signals import end_politely
+from app.ui.themes import DARK, LIGHT, apply_appearance, save_theme, theme_colors
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
@@ -48,7 +45,7 @@ _MAINTAIN_S = 5.0
 """Seconds between two checks of a failed disk and of the age of the backup."""
 
 
-class TandemApp(QueuedInputApp):
+class TandemApp(App[None]):
     """The chat; the one way to build it, for the command line and for tests.
 
     Args:
@@ -83,9 +80,9 @@ class TandemApp(QueuedInputApp):
         self._tuning = tuning
         self._loader = loader
         self._pairs = pairs
-        self._has_pair = not first_run or pairs is None
+        self._chooses_pair = first_run and pairs is not None
         live = tuning.live if tuning is not None else None
-        self.session = Session(self.engine, settings, store, live, is_loading=self._has_pair)
+        self.session = Session(self.engine, settings, store, live, is_loading=not self._chooses_pair)
         self._interrupted_at = -_QUIT_AGAIN_S
         # Animation takes CPU time from the models.
         self.animation_level = "none"
@@ -93,16 +90,15 @@ class TandemApp(QueuedInputApp):
         self.register_theme(LIGHT)
         self.theme = DARK.name
         if tuning is not None:
-            self._told = wear(self, tuning.live)
+            self._told = apply_appearance(self, tuning.live)
 
     def get_default_screen(self) -> ChatScreen:
-        self._chat = ChatScreen(self.session, self._events, self._pairs)
-        self._navigation = Navigation(self, self._chat)
+        self._chat = ChatScreen(self.session, self._events, self._pairs, self._tuning)
         return self._chat
 
     def get_css_variables(self) -> dict[str, str]:
         # After Textual's, as they replace some of a theme's own.
-        self.theme_variables = {**super().get_css_variables(), **our_names(self.current_theme)}
+        self.theme_variables = {**super().get_css_variables(), **theme_colors(self.current_theme)}
         return self.theme_variables
 
     def get_key_display(self, binding: Binding) -> str:
@@ -113,8 +109,8 @@ class TandemApp(QueuedInputApp):
             end_politely(self._leave)
         # A shell may have used the terminal meanwhile; Textual redraws only changes.
         self.app_resume_signal.subscribe(self, lambda _: self.screen.refresh())
-        if not self._has_pair:
-            self._open_pairs()
+        if self._chooses_pair:
+            self._chat.action_pairs()
         self.call_after_refresh(self._after_first_frame)
 
     def _after_first_frame(self) -> None:
@@ -127,7 +123,7 @@ class TandemApp(QueuedInputApp):
         if title := library.with_store(lambda store: store.left_typed()):
             library.say(f'What you typed last waits in "{fit(title, _BRIEF)}": {key("chat.open", "ctrl+o")} opens it.')
         self._chat.call_later(self._fill)
-        if self._has_pair:
+        if not self._chooses_pair:
             self.engine.load(self._loader)
         if not self.is_headless:
             exclude_existing_objects()
@@ -144,77 +140,47 @@ class TandemApp(QueuedInputApp):
         """Apply the user's keys; return the invalid ones as sentences. Imports every screen if there are any."""
         if not wishes:
             return []
-        from app.ui.screens.keymap import take_keys
+        from app.ui.screens.keymap import valid_keys
 
-        return take_keys(self, wishes)
+        keys, errors = valid_keys(wishes)
+        self.set_keymap(keys)
+        return errors
 
     @property
     def unwritten(self) -> AppError | None:
         """Why the last messages were not saved; None if they were."""
         return self.session.library.unwritten
 
-    @on(ChatScreen.PairsRequested)
-    def _open_pairs(self) -> None:
-        if self._pairs is not None:
-            self._navigation.pairs(self._pairs, self._take_pair, can_leave=self._has_pair)
-
-    async def _take_pair(self, choice: LoadRequest | None) -> None:
-        if choice is not None:
-            self._has_pair = True
-            await self._chat.load_pair(choice)
-            if choice.typed:
-                self._chat.prompt.insert(choice.typed)
-            if choice.note:
-                await self._chat.messages.notice(choice.note)
-        self._chat.watch_downloads()
-
-    @on(ChatScreen.ConversationsRequested)
-    def _open_conversations(self) -> None:
-        self._navigation.conversations(self.session.library)
-
-    @on(ChatScreen.ComparisonRequested)
-    def _open_comparison(self, event: ChatScreen.ComparisonRequested) -> None:
-        self._navigation.comparison(self.engine, event.comparable)
-
     def action_keys(self) -> None:
-        """Show every key of the screen."""
-        self._navigation.keys()
+        """Show the keys of the current screen."""
+        from app.ui.screens.key_list import KeyListScreen
 
-    @on(ChatScreen.SettingsRequested)
-    def _open_settings(self) -> None:
-        if self._tuning is not None:
-            self._navigation.settings(self._tuning.live, self._wear_settings, self._take_settings)
-
-    def _wear_settings(self) -> None:
-        """Apply changed settings at once, as the user may quit from there."""
-        if self._tuning is not None:
-            wear(self, self._tuning.live)
-            self._chat.settings.changed()
-
-    async def _take_settings(self, reload: bool | None) -> None:
-        self._chat.settings.changed()
-        if reload and self._tuning is not None:
-            try:
-                choice = self._tuning.reopen()
-            except AppError as error:
-                self.session.library.say(error.sentences)
-            else:
-                await self._chat.load_pair(choice)
+        if not self._has_screen(KeyListScreen):
+            self.push_screen(KeyListScreen(self.screen.active_bindings.values()))
 
     def watch_theme(self, theme: str) -> None:
         """Store a theme that was chosen in the palette."""
         if self._tuning is not None and self.is_running:
-            told = keep_theme(theme, self._tuning.live)
+            told = save_theme(theme, self._tuning.live)
             if told:
                 self.session.library.say(told)
 
     def action_command_palette(self) -> None:
         """Open the command palette."""
-        self._navigation.commands()
+        if not self._has_screen(CommandPalette):
+            from app.ui.screens.palette import Palette
+
+            self.push_screen(Palette(id="--command-palette", placeholder="search the commands"))
 
     def search_themes(self) -> None:
         """Open the list of themes."""
-        self._navigation.themes()
+        from app.ui.screens.palette import ThemePalette
+
+        self.push_screen(ThemePalette())
+
+    def _has_screen(self, kind: type[Screen[Any]]) -> bool:
+        """Return whether such a screen is open, perhaps below others."""
+        return any(isinstance(screen, kind) for screen in self.screen_stack)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         yield SystemCommand("Keys", "Show every key", self.action_keys)
@@ -255,14 +221,12 @@ class TandemApp(QueuedInputApp):
     def _leave(self, code: int = 0) -> None:
         self._events.close()
         self.session.close(self._chat.pending_text if self._chat.is_mounted else None)
-        self._chat.sender.give_up_reading()
         if self._pairs is not None:
             self._pairs.close(0.0)
         self.exit(return_code=code)
 
 
 def _preload_markdown() -> None:
-    import_module("app.ui.transcript.text_views")
     from app.ui.reading.document import preload
 
     preload()

@@ -22,28 +22,17 @@ class BaseScreen(Screen[_T]):
 
     VERTICAL_BREAKPOINTS = [(0, "-low"), (12, "-short"), (20, "-high")]  # noqa: RUF012 - of the instance, for Textual
 
-    _blurred: Widget | None = None
-    """Widget that had the focus when another window came to the front."""
-
     @on(events.Mount)
     def _watch_app_focus(self) -> None:
-        self.watch(self.app, "app_focus", self._on_app_focus, init=False)
+        self.watch(self.app, "app_focus", self._focus_soon, init=False)
 
-    def watch_focused(self, before: Widget | None, focused: Widget | None) -> None:
-        if focused is None and not self.app.app_focus:
-            self._blurred = before
+    def watch_focused(self) -> None:
         # Textual drops the focus when its widget is removed or the terminal shrinks below the mouse.
-        elif focused is None and self.is_running:
-            self.call_later(self._focus_default)
+        self._focus_soon()
 
-    def _on_app_focus(self, in_front: bool) -> None:
-        if not in_front:
-            return
-        blurred, self._blurred = self._blurred, None
-        # Widgets ignore a blur while another window is in front; repeat it if the focus went elsewhere.
-        if blurred is not None and blurred.is_attached and self.focused is not blurred:
-            blurred.post_message(events.Blur())
-        self.call_later(self._focus_default)
+    def _focus_soon(self) -> None:
+        if self.is_running:
+            self.call_later(self._focus_default)
 
     def _focus_default(self) -> None:
         if self.focused is not None or not self.app.app_focus or not self.AUTO_FOCUS:

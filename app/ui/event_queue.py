@@ -82,7 +82,7 @@ class EventQueue:
         Args:
             expects: Returns whether to yield an event; the others are dropped.
         """
-        # Before the first look: an event that arrives later may then wake once too often, never too seldom.
+        # First, so that an event that arrives meanwhile wakes the screen again.
         self._woken = False
         batch: Batch | None = None
         while self._events and not self.closed:

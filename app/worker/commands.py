@@ -1,10 +1,12 @@
-"""The commands of an engine and what they carry: loaders, answers and jobs."""
+"""The commands of an engine: load a pair, answer, run a job."""
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from app.engine.interfaces import Cancelled
 from app.worker.events import Event
@@ -64,3 +66,36 @@ class RunJob:
 
 
 Command = Load | Answer | RunJob
+
+
+class CommandQueue:
+    """Numbers commands in the order in which they are submitted.
+
+    Both engines share it: the thread of this process and the child process.
+    """
+
+    def __init__(self) -> None:
+        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._last_number = self._cancelled_through = 0
+
+    def load(self, loader: Loader) -> None:
+        """Load a pair, freeing the one before it first."""
+        self._number(Load, loader)
+
+    def answer(self, request: AnswerRequest) -> int:
+        """Answer a conversation; returns the number that its events carry as `request`."""
+        return self._number(Answer, request)
+
+    def run(self, job: Job) -> int:
+        """Run a job with the pair; returns the number that its events carry as `request`."""
+        return self._number(RunJob, job)
+
+    def _number(self, kind: Callable[[int, Any], Command], what: Any) -> int:
+        with self._lock:
+            self._last_number += 1
+            self._commands.put(kind(self._last_number, what))
+            return self._last_number
+
+    def _is_cancelled(self, command: Command) -> bool:
+        return command.number <= self._cancelled_through

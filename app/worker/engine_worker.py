@@ -7,23 +7,15 @@ one thread per object, and a thread that owns everything needs no other locks.
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from app.core.errors import AppError, Interrupted, StoppedError, UsageError
-from app.engine.cache import TokenCache
 from app.engine.interfaces import Controls
 from app.models.pair_info import PairInfo
-from app.worker.commands import Answer, CancelSwitch, Command, Job, Load, Loader, RunJob
+from app.worker.commands import Answer, CancelSwitch, Command, CommandQueue, Load, Loader, RunJob
 from app.worker.events import Event, Failed, JobEnded, Loaded, LoadProgress, Notice, PairChanged
 from app.worker.request import AnswerRequest, LoadedPair
-
-_MAX_FAILURES = 1
-"""Failures of a draft model after which the pair is loaded again; after one more the draft is left out."""
-_FORGET_AFTER = 8
-"""Successful uses of a draft model after which its failures no longer count."""
 
 log = logging.getLogger("tandem.worker")
 log.addHandler(logging.NullHandler())
@@ -45,29 +37,7 @@ class CancelEvent:
         self._event.clear()
 
 
-class _DraftFailures:
-    """Count recent failures of a draft model."""
-
-    def __init__(self) -> None:
-        self._n_failed = self._n_good = self._native_ns = 0
-
-    def keeps_failing(self, cache: TokenCache) -> bool:
-        """Record the end of a command; returns whether the draft is not worth loading again.
-
-        Args:
-            cache: The draft model's.
-        """
-        if cache.is_spent:
-            # The next cache starts its clock at 0.
-            self._n_failed, self._n_good, self._native_ns = self._n_failed + 1, 0, 0
-        elif cache.native_ns != self._native_ns:
-            self._n_good, self._native_ns = self._n_good + 1, cache.native_ns
-            if self._n_good == _FORGET_AFTER:
-                self._n_failed = 0
-        return self._n_failed > _MAX_FAILURES
-
-
-class EngineWorker:
+class EngineWorker(CommandQueue):
     """Loads pairs and answers, one thing at a time, on its own thread.
 
     Args:
@@ -76,40 +46,18 @@ class EngineWorker:
     """
 
     def __init__(self, emit: Callable[[Event], None], cancel: CancelSwitch | None = None) -> None:
+        super().__init__()
         self._emit = emit
         self._flag: CancelSwitch = cancel or CancelEvent()
-        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._pair: LoadedPair | None = None
         self._loader: Loader | None = None
         self._reported_notices: Sequence[str] = ()
         self._reported_pair: PairInfo | None = None
-        self._draft_failures = _DraftFailures()
-        self._lock = threading.Lock()
-        self._last_number = 0
         self._inspected = False
         self._drafts = True
-        self._cancelled_through = 0
         # A daemon: a native call that does not return must not keep the program from ending.
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
-
-    def load(self, loader: Loader) -> None:
-        """Load a pair, freeing the one before it first."""
-        self._number(Load, loader)
-
-    def answer(self, request: AnswerRequest) -> int:
-        """Answer a conversation; returns the number that its events carry as `request`."""
-        return self._number(Answer, request)
-
-    def run(self, job: Job) -> int:
-        """Run a job with the pair; returns the number that its events carry as `request`."""
-        return self._number(RunJob, job)
-
-    def _number(self, kind: Callable[[int, Any], Command], what: Any) -> int:
-        with self._lock:
-            self._last_number += 1
-            self._commands.put(kind(self._last_number, what))
-            return self._last_number
 
     def submit(self, command: Command) -> None:
         """Queue a command that was numbered by the parent process."""
@@ -148,7 +96,7 @@ class EngineWorker:
     def _run(self) -> None:
         while (command := self._commands.get()) is not None:
             with self._lock:
-                if command.number > self._cancelled_through:
+                if not self._is_cancelled(command):
                     self._flag.clear()
             request = None if isinstance(command, Load) else command.number
             try:
@@ -176,7 +124,6 @@ class EngineWorker:
         self._loader = None
         self._pair = loader(self._flag, self._load_progress)
         self._loader = loader
-        self._draft_failures = _DraftFailures()
         self._reported_notices, self._reported_pair = (), self._pair.info
         self._report(self._pair)
         self._emit(Loaded(self._pair.info))
@@ -218,28 +165,20 @@ class EngineWorker:
             self._free_spent()
 
     def _free_spent(self) -> None:
-        """Free a pair whose context failed, so that the next command loads it again.
-
-        A draft model that keeps failing is left out instead: loading a pair for every answer takes too long.
-        """
+        """Free a pair whose target failed, so that the next command loads it again; leave out a draft that failed."""
         pair = self._pair
         if pair is None:
             return
-        draft = pair.drafter.cache if pair.drafter is not None else None
-        keeps_failing = draft is not None and self._draft_failures.keeps_failing(draft)
-        if pair.target.is_spent or (draft is not None and draft.is_spent and not keeps_failing):
+        if pair.target.is_spent:
             self._free()
-        elif draft is not None and draft.is_spent:
-            self._leave_draft_out(pair)
-
-    def _leave_draft_out(self, pair: LoadedPair) -> None:
-        try:
-            pair.drop_draft()
-        except AppError:
-            # The next command loads the pair again, or reports why not.
-            self._free()
-        else:
-            self._report(pair)
+        elif pair.drafter is not None and pair.drafter.cache.is_spent:
+            try:
+                pair.drop_draft()
+            except AppError:
+                # The next command loads the pair again, or reports why not.
+                self._free()
+            else:
+                self._report(pair)
 
     def _free(self) -> None:
         pair, self._pair = self._pair, None

@@ -1,4 +1,4 @@
-"""Events of the worker: frozen values that leave its thread."""
+"""Events of the worker: frozen values that leave its thread. `request` is the number of an answer or a job."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class AnswerPlan:
 
     Attributes:
         mode: "auto", "fixed" or "off".
-        drafter: Who may draft, whether or not anybody did: "model", "ngram", "model+ngram" or "none".
-        draft_params: The parameters in force; None unless they are fixed.
-        seed: Of the random draw; None for a greedy answer.
+        drafter: Sources that may draft: "model", "ngram", "model+ngram" or "none".
+        draft_params: The fixed parameters; else None.
+        seed: Random seed; None for a greedy answer.
     """
 
     mode: str
@@ -50,12 +50,7 @@ class AnswerPlan:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """Report loading progress.
-
-    Attributes:
-        what: "target" or "draft".
-        share: Share of the whole pair that is loaded, by bytes.
-    """
+    """Report the share of the pair's bytes that is loaded, and the model being loaded ("target" or "draft")."""
 
     what: str
     share: float
@@ -84,14 +79,13 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class PromptProgress:
-    """Report prompt tokens evaluated so far.
+    """Report prompt tokens evaluated or reused so far.
 
     Attributes:
-        request: The answer that waits for it.
         drafting: True for the draft model, False for the target.
-        done: Tokens evaluated or reused so far.
+        done: Tokens so far.
         total: Tokens of the prompt.
-        left_s: Estimated seconds until the rest is evaluated; None before any speed is known.
+        left_s: Estimated seconds for the rest; None before any speed is known.
     """
 
     request: int
@@ -112,13 +106,7 @@ class PromptProgress:
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Report calibration of a pair before an automatic answer.
-
-    Attributes:
-        request: The answer that waits for it.
-        share: How far it is.
-        again: Whether they were measured before and left no hope for drafts: that verdict is checked now and then.
-    """
+    """Report calibration of a pair before an automatic answer; `again` if it was calibrated before."""
 
     request: int
     share: float
@@ -126,7 +114,7 @@ class Measuring:
 
     @property
     def what(self) -> str:
-        """Short text for the status line."""
+        """Return a short text for the status line."""
         return "measuring this pair once more" if self.again else "measuring this pair"
 
 
@@ -135,16 +123,16 @@ class StepDetails:
     """Describe the draft of one verify step and its outcome.
 
     Attributes:
-        number: Of the round in its answer, from 1.
-        drafted: The bytes of each drafted token; none for a control token.
-        n_model: How many of them a draft model wrote; those behind them were looked up.
-        confidences: The draft model's probability of each; None for one that was looked up.
-        written: The bytes of each token that came of it: the accepted ones, then the target's own.
-        n_accepted: How many of them were drafted.
-        chosen: The target's probability of each token written; empty unless inspected.
-        declined: The target's probability of the first drafted token that it did not choose; None if there was none.
-        total_ns: Nanoseconds of the round.
-        plain_ns: What one token of decoding without drafts takes there, by measurement; None where it was not measured.
+        number: Number of the step in its answer, from 1.
+        drafted: Bytes of each drafted token; empty for a control token.
+        n_model: Tokens of the draft model; n-gram tokens follow them.
+        confidences: The draft model's probability of each drafted token; None for n-gram tokens.
+        written: Bytes of each emitted token, accepted ones first.
+        n_accepted: Accepted tokens of the draft.
+        chosen: The target's probability of each emitted token; empty unless inspected.
+        declined: The target's probability of the rejected drafted token; None if there was none.
+        total_ns: Nanoseconds of the step.
+        plain_ns: Measured nanoseconds of a single-token step there; None if unknown.
     """
 
     number: int
@@ -164,11 +152,8 @@ class Step:
     """Report one verify step.
 
     Attributes:
-        request: The answer it belongs to.
-        segments: Text that can be shown now, in order, with its origin.
-        stats: The counters after this round.
-        drafting: What drafting is doing and whether it pays; None without.
-        details: What was drafted and what became of it; None for the first token, or if not requested.
+        stats: Counters after this step.
+        details: None for the first token, or if not requested.
     """
 
     request: int
@@ -183,16 +168,11 @@ class Finished:
     """Report the end of an answer, also after a stop.
 
     Attributes:
-        request: The answer.
-        reason: Why it ended.
-        text: The whole answer, without reasoning; with what it was continued from.
-        reasoning: The model's thinking.
-        stats: Final counters.
-        plan: How it was made.
-        drafting: What drafting made of it in the end; None without.
-        repeats: Consecutive occurrences of its last block, if they ended it; else 0.
-        at_limit: Whether a context ended it that cannot be made longer here.
-        lost: Why the draft model failed in the middle, as a sentence; "" if it did not.
+        text: The whole answer without reasoning, including what it continued.
+        reasoning: The model's reasoning.
+        repeats: Consecutive occurrences of the last block, if they ended the answer; else 0.
+        at_limit: Whether a full context ended it that cannot be made longer here.
+        lost: Why the draft model failed, as a sentence; "" if it did not.
     """
 
     request: int
@@ -231,12 +211,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class JobProgressed:
-    """Report progress of a job.
-
-    Attributes:
-        request: The job.
-        what: A frozen value of the job's own kind.
-    """
+    """Report progress of a job as a frozen value of its own kind."""
 
     request: int
     what: object
@@ -244,12 +219,7 @@ class JobProgressed:
 
 @dataclass(frozen=True, slots=True)
 class JobEnded:
-    """Report the end of a job, also after a stop.
-
-    Attributes:
-        request: The job.
-        result: A frozen value of the job's own kind.
-    """
+    """Report the end of a job, also after a stop, with a frozen value of its own kind."""
 
     request: int
     result: object

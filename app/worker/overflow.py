@@ -10,21 +10,22 @@ from app.models.context_limit import context_limit, enough_for
 from app.models.pair_info import PairInfo
 from app.worker.request import AnswerRequest, LoadedPair
 
-_SHORTER = {
-    "prompt": "Shorten it",
-    "system": "Shorten the system prompt (--system)",
-    "answer": "Shorten what comes before",
-    "conversation": "Start a new conversation",
+_TOLD = {
+    "prompt": ("The prompt has", "Shorten it"),
+    "system": ("The system prompt and this prompt have", "Shorten the system prompt (--system)"),
+    "answer": ("With the answer so far there are", "Shorten what comes before"),
+    "conversation": ("With this prompt the conversation has", "Start a new conversation"),
 }
+"""What is too long, and how to shorten it."""
 
 
 def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> None:
     """Refuse a prompt that does not fit into the context.
 
     Args:
-        pair: Who is to answer.
-        request: What was asked.
-        n_tokens: Tokens of all that the target would read.
+        pair: The loaded pair.
+        request: The request.
+        n_tokens: Tokens of its rendered prompt.
 
     Raises:
         ContextOverflowError: They are more than the context holds.
@@ -38,23 +39,18 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
     def count(*messages: Message) -> int:
         return len(pair.build_prompt(messages, None, request.thinking).tokens)
 
-    n_alone = count(*system, last) if len(before) > len(system) else n_tokens
+    n_alone = count(*system, last)
     if request.begun is not None:
-        whose, told = "answer", f"With the answer so far there are {n_tokens:,} tokens"
+        whose = "answer"
     elif n_alone <= n_ctx:
-        whose, told = "conversation", f"With this prompt the conversation has {n_tokens:,} tokens"
+        whose = "conversation"
     else:
         n_tokens = n_alone
-        n_bare = count(last) if system else n_alone
-        if n_bare <= n_ctx and n_alone - n_bare > n_bare:
-            whose, told = "system", f"The system prompt and this prompt have {n_alone:,} tokens"
-        else:
-            subject = "The system prompt and this prompt have" if system else "The prompt has"
-            whose, told = "prompt", f"{subject} {n_alone:,} tokens"
-    message = f"{told} and the context holds {n_ctx:,}."
+        whose = "system" if 2 * count(last) < n_alone else "prompt"
+    subject, shorter = _TOLD[whose]
     longer = or_longer(pair.info, n_tokens, lambda enough: f"ask for a longer context: --ctx {enough}")
-    hint = f"{_SHORTER[whose]}{longer}."
-    raise ContextOverflowError(message, hint, whose=whose, n_tokens=n_tokens)
+    message = f"{subject} {n_tokens:,} tokens and the context holds {n_ctx:,}."
+    raise ContextOverflowError(message, f"{shorter}{longer}.", whose=whose, n_tokens=n_tokens)
 
 
 def or_longer(pair: PairInfo, n_tokens: int, way: Callable[[int], str]) -> str:

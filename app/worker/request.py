@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.conversations.message import Begun, Message
 from app.engine.interfaces import Cancelled, Clock, Sampler
-from app.engine.text.reasoning import Place, ReasoningMarkup
+from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import Drafting, SamplingParams
 from app.models.pair_info import PairInfo
 from app.settings.thinking import AS_TRAINED, Thinking
@@ -27,16 +27,11 @@ class AnswerRequest:
 
     Attributes:
         messages: The conversation, ending with the user.
-        sampling: The target's sampler chain.
-        drafting: Automatic, fixed parameters, or None for decoding without drafts.
+        drafting: Automatic, fixed parameters, or None for no draft.
         max_tokens: Most tokens to generate; None for as many as fit.
-        stops: Strings that end the answer.
-        begun: An answer that ended early and is to go on where it did; None for a new one.
-        beside: What was answered to the same prompt before, or to those in whose place it stands, the newest first. No
-            model reads it, but much of it may come again, and n-gram drafts find it.
-        thinking: Whether the model is to think before it answers.
-        with_details: Whether every step says what was drafted in it and what became of it: that is for who looks, and
-            takes time.
+        begun: An answer to continue; None for a new one.
+        beside: Earlier answers to the same prompt, newest first, for n-gram drafting.
+        with_details: Whether every step carries `StepDetails`, which takes time.
         stop_on_repeat: Whether a loop ends the answer; see `app.engine.repetition`.
     """
 
@@ -52,29 +47,6 @@ class AnswerRequest:
     stop_on_repeat: bool = False
 
 
-class BuiltPrompt(Protocol):
-    """Conversation as token ids."""
-
-    @property
-    def tokens(self) -> Sequence[int]: ...
-
-    @property
-    def place(self) -> Place:
-        """Place in an answer where it ends."""
-
-    @property
-    def marked(self) -> bool:
-        """Return whether the last mark in it, of those that the model writes, begins the answer."""
-
-    @property
-    def markup(self) -> ReasoningMarkup:
-        """Markup that the model writes around its reasoning."""
-
-    @property
-    def stops(self) -> Sequence[str]:
-        """Texts that end the answer, whatever was asked for: markup that is not the model's own."""
-
-
 class SeededSampler(Sampler, Protocol):
     """A sampler that owns native state and knows its seed."""
 
@@ -85,7 +57,7 @@ class SeededSampler(Sampler, Protocol):
 
 
 class LoadedPair(Protocol):
-    """Two loaded models, or one, ready to answer. `app.llama.pair` provides it."""
+    """A target, perhaps with a draft model, ready to answer; `app.llama.pair` provides it."""
 
     @property
     def info(self) -> PairInfo: ...
@@ -99,7 +71,7 @@ class LoadedPair(Protocol):
 
     @property
     def drafter(self) -> ModelDrafter | None:
-        """The draft model, or None if there is none or it does not fit."""
+        """Return the draft model; None without a usable one."""
 
     @property
     def index(self) -> NgramIndex:
@@ -110,20 +82,20 @@ class LoadedPair(Protocol):
         """Learned statistics of the pair; None before the first calibration."""
 
     def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
-        """Measure what `memory` begins with. Yields the share done."""
+        """Measure step costs for `memory`. Yields the share done."""
 
     def remember(self) -> None:
-        """Keep `memory` for the next run."""
+        """Save `memory`."""
 
     def drop_draft(self) -> None:
-        """Free the draft model, which keeps failing, and all that was kept for it; a notice says so.
+        """Free the draft model, which failed; a notice says so.
 
         Raises:
             ModelLoadError: The target must be loaded again.
         """
 
     def yield_cpu(self) -> None:
-        """Yield CPUs to other programs, or take them back; called before an answer and in every step."""
+        """Use fewer threads while other programs need the CPU; called before an answer and in every step."""
 
     def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
         """Return a clock for the time that steps would take without other programs.
@@ -139,16 +111,16 @@ class LoadedPair(Protocol):
 
     def build_prompt(
         self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
-    ) -> BuiltPrompt:
-        """The prompt for the next answer, or for the rest of one; tokens of it that `target` holds are taken over."""
+    ) -> RenderedPrompt:
+        """Return the prompt for the next answer, or for the rest of one."""
 
     def new_sampler(self, params: SamplingParams) -> SeededSampler: ...
 
     def tokenize(self, text: str) -> Sequence[int]:
-        """The tokens of a text by itself, in which nothing is a control token."""
+        """Return the tokens of a text; control tokens in it are ordinary characters."""
 
     def piece(self, token: int) -> bytes:
-        """The bytes a token shows as; empty for control tokens."""
+        """Return the bytes of a token; empty for control tokens."""
 
     def is_end(self, token: int) -> bool: ...
 

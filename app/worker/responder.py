@@ -1,4 +1,4 @@
-"""Answers: from a conversation to text events, over whatever models stand behind the interfaces."""
+"""Answer a conversation: from messages to text events."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from app.engine.interfaces import UNCONTROLLED, Cancelled, Clock, Controls, Stra
 from app.engine.no_draft import NoDrafting
 from app.engine.repetition import RepetitionDetector
 from app.engine.stats import GenerationStats
+from app.engine.text.reasoning import RenderedPrompt
 from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
 from app.engine.types import (
@@ -32,13 +33,14 @@ from app.engine.types import (
 from app.models.context_limit import context_limit
 from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, Step, StepDetails
 from app.worker.overflow import refuse_overflow
-from app.worker.request import AnswerRequest, BuiltPrompt, LoadedPair, SeededSampler, prompt_progress
+from app.worker.request import AnswerRequest, LoadedPair, SeededSampler, prompt_progress
 
-_QUICKLY_READ = 1024
-"""Tokens that may be evaluated once more without anybody minding."""
+_SHORT_CONVERSATION = 1024
+"""Tokens that may be evaluated again after a recalibration, which clears the caches."""
 _MOST_BESIDE = 4096
+"""Tokens of earlier answers that are indexed for n-gram drafting."""
 _LONG_TOKEN = 16
-"""Tokens of earlier answers that are looked up beside the conversation, and characters that few of them exceed."""
+"""Characters that few tokens exceed."""
 
 
 def answer(
@@ -52,11 +54,11 @@ def answer(
     """Generate one answer.
 
     Args:
-        pair: Who answers.
-        request_id: What the events carry as `request`.
-        request: What is to be answered, and how.
-        controls: Settings that may change meanwhile.
-        clock: Monotonic nanoseconds; what it does not count costs nothing. None counts while this process runs.
+        pair: A loaded pair.
+        request_id: Number for the events.
+        request: The request.
+        controls: Switches that may change meanwhile.
+        clock: Monotonic nanoseconds; None takes a clock that stops while the machine sleeps.
         cpu_clock: Nanoseconds of CPU time of this process.
 
     Yields:
@@ -93,12 +95,11 @@ def _must_measure(pair: LoadedPair, drafting: Drafting) -> bool:
     if not isinstance(drafting, AutoDraft) or not pair.info.sources(drafting):
         return False
     memory = pair.memory
-    return memory is None or (memory.wants_second_look and len(pair.target) <= _QUICKLY_READ)
+    return memory is None or (memory.wants_recalibration and len(pair.target) <= _SHORT_CONVERSATION)
 
 
 def _measured(pair: LoadedPair, request_id: int, cancelled: Cancelled) -> Iterator[Event]:
-    """Measure what batches cost here."""
-    # A stop while measuring leaves no memory; the answer behind it then ends before it begins.
+    """Calibrate the pair; a stop ends the answer before its first token."""
     again = pair.memory is not None
     with suppress(Interrupted):
         for share in pair.calibrate(cancelled):
@@ -108,25 +109,14 @@ def _measured(pair: LoadedPair, request_id: int, cancelled: Cancelled) -> Iterat
 
 
 class _Answering:
-    """One answer while it is given: what the engine does, in text.
-
-    Args:
-        pair: Who answers; measured, if it must be.
-        request_id: What the events carry as `request`.
-        request: What is to be answered, and how.
-        prompt: The same in tokens.
-        sampler: Chooses what comes next.
-        clock: Monotonic nanoseconds.
-        work_clock: Nanoseconds without the time of other programs.
-        controls: What may change meanwhile.
-    """
+    """One running answer: translates the engine's token events into text events; for arguments see `answer`."""
 
     def __init__(
         self,
         pair: LoadedPair,
         request_id: int,
         request: AnswerRequest,
-        prompt: BuiltPrompt,
+        prompt: RenderedPrompt,
         sampler: SeededSampler,
         clock: Clock,
         work_clock: Clock,
@@ -137,7 +127,6 @@ class _Answering:
             ends=prompt.stops,
             markup=prompt.markup,
             place=prompt.place,
-            marked=prompt.marked,
             begun=request.begun is not None,
         )
         self._pair = pair
@@ -154,7 +143,7 @@ class _Answering:
 
     @property
     def stats(self) -> GenerationStats:
-        """The counters as they are now."""
+        """Return the current counters."""
         return self._generator.stats
 
     def steps(self) -> Iterator[Event]:
@@ -179,7 +168,7 @@ class _Answering:
                     yield Notice(f"The draft model failed, the answer goes on without it: {why}")
 
     def end(self) -> Iterator[Event]:
-        """The text that waited for what would follow it, and the answer as a whole."""
+        """Yield the text held back, and the end of the answer."""
         generator, collector, info = self._generator, self._collector, self._pair.info
         reason = generator.finish or FinishReason.STOP
         collector.flush(ended=reason is FinishReason.STOP)
@@ -236,7 +225,7 @@ def _details(pair: LoadedPair, step: engine.Step) -> StepDetails | None:
 
 
 def _strategy(pair: LoadedPair, drafting: Drafting, beside: Sequence[str], clock: Clock) -> Strategy:
-    """The strategy that was asked for, as far as the pair has what it needs."""
+    """Return the requested strategy, or no drafting if the pair lacks what it needs."""
     sources = pair.info.sources(drafting)
     drafter = pair.drafter if "model" in sources else None
     if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
@@ -253,7 +242,7 @@ def _strategy(pair: LoadedPair, drafting: Drafting, beside: Sequence[str], clock
 
 
 def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]]:
-    """The tokens of the first texts, as many as are indexed in no time."""
+    """Yield the tokens of the first texts, `_MOST_BESIDE` at most."""
     room = _MOST_BESIDE
     for text in texts:
         tokens = pair.tokenize(text[: room * _LONG_TOKEN])[:room]
@@ -273,7 +262,7 @@ def _plan(strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) ->
 
 
 class _Collector:
-    """Gathers the text of tokens as the engine emits them."""
+    """Collect the text of emitted tokens."""
 
     def __init__(
         self, piece: Callable[[int], bytes], stream: TextStream, begun: Begun | None, *, stop_on_repeat: bool
@@ -298,7 +287,7 @@ class _Collector:
         self._fresh += self._stream.flush(ended=ended)
 
     def take(self) -> tuple[Segment, ...]:
-        """The segments since the last call."""
+        """Return the segments since the last call."""
         fresh, self._fresh = self._fresh, []
         self._shown += fresh
         return tuple(fresh)

@@ -23,20 +23,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
-from app.compare.upper_bound import Curve, Trace, plain_cost
-from app.engine.auto import backlog, rule, run_length, strategy
+from app.engine.auto import acceptance, backlog, rule, strategy
+from app.engine.auto.acceptance import RunLength
 from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.guard import Ledger, Trial
 from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.auto.run_length import RunLength
 from app.engine.auto.stalls import Stalls, StepTime
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
 from app.engine.types import MAX_DRAFT
-from tests.recordings import curves, other_traces, texts, traces
+from tests.recordings import Curve, Trace, curves, other_traces, plain_cost, texts, traces
 from tests.replay import replay
 
 WORTH, LOSS = 0.005, 0.02
@@ -69,7 +68,7 @@ GUARDS: dict[str, list[Patch]] = {
     "ledger: refill": [(Ledger, "REFILL", 5.0)],
     "ledger: wealth": [(Ledger, "wealth", float("inf"))],
     "stalls": [(Stalls, "split", _all_counts)],
-    "draft length limit": [(run_length, "_FIRST_LIMIT", MAX_DRAFT)],
+    "draft length limit": [(acceptance, "_FIRST_LIMIT", MAX_DRAFT)],
     "expected advantage": [(strategy, "_EXPECTED_SHARE", 0.0)],
     "survival in this answer": [(RunLength, "survival", 0.85)],
     "backlog: worth reading": [(Backlog, "is_worth_reading", True)],
@@ -84,13 +83,13 @@ GUARDS: dict[str, list[Patch]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """What differs from a replay on the recorded machine.
+    """A difference from a replay on the recorded machine.
 
     Attributes:
         distort: Turns the true costs into what calibration found.
         disturb: Makes the factor by which each cost looks longer.
         pretend: Turns a trace into another.
-        gain: What drafts are believed to save at first; None for nothing learned.
+        gain: The learned saving of drafts at first; None for nothing learned.
     """
 
     distort: Callable[[CostProfile], CostProfile] = lambda profile: profile

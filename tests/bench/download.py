@@ -1,6 +1,6 @@
-"""How fast a file comes from the loopback hub, against curl: `python -m tests.bench.download --megabytes 1000`.
+"""Measure downloads from a loopback hub against curl: `python -m tests.bench.download --megabytes 1000`.
 
-The hub runs in a process of its own. Both write into the same folder, in turns, so that both meet the same disk.
+The hub runs in a process of its own. Both write into the same folder in turn, and so to the same disk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import pytest
 
 from app.models.hub.client import repository
 from app.models.hub.download import DownloadRequest, fetch
-from app.models.hub.request import UNWATCHED, RetryPolicy
+from app.models.hub.request import RetryPolicy
+from app.models.progress import Watcher
 from tests.models.hub.client import point_at
 from tests.models.hub.content import HubFile
 from tests.models.hub.loopback import LoopbackHub
@@ -27,13 +28,13 @@ from tests.models.hub.loopback import LoopbackHub
 REPO, NAME = "owner/big-GGUF", "big-Q4_K_M.gguf"
 
 
-def serve(content: Path, told: Connection) -> None:
-    """The hub's process: tells where it is and ends when the other side is closed."""
+def serve(content: Path, pipe: Connection) -> None:
+    """Run the hub until the other end of the pipe is closed; send its address first."""
     with LoopbackHub() as hub:
         hub.add(REPO, {NAME: HubFile(NAME, content)})
-        told.send(hub.endpoint)
+        pipe.send(hub.endpoint)
         try:
-            told.recv()
+            pipe.recv()
         except EOFError:
             return
 
@@ -46,9 +47,7 @@ def timed_curl(url: str, out: Path) -> float:
 
 def timed_fetch(cache: Path) -> float:
     listed = repository(REPO, "main")
-    request = DownloadRequest(
-        REPO, listed.commit, listed.files[0], UNWATCHED, lambda: False, RetryPolicy(lambda seconds: False)
-    )
+    request = DownloadRequest(REPO, listed.commit, listed.files[0], Watcher(), RetryPolicy(lambda seconds: False))
     started = time.perf_counter()
     fetch(request)
     took = time.perf_counter() - started

@@ -1,9 +1,8 @@
-"""How long a key takes to the screen: python -m tests.bench.keys [--only start|stream]
+"""Measure the latency of a key: python -m tests.bench.keys [--only start|stream]
 
-The program runs in a pseudo terminal of 120 x 40. Letters are typed one at a time, each of them once, and the time is
-taken until the terminal is told to show it: right after the first frame, while the demo pair is loaded; and while an
-engine that only sleeps speaks at 200 tokens a second, at the end of answers of several lengths and kinds, with
-everything kept on disk as it comes.
+The program runs in a pseudo terminal of 120 x 40. Letters are typed one at a time, and the time is measured until the
+program draws each one: right after the first frame, while the demo pair is loaded; and while an engine that only sleeps
+streams 200 tokens per second at the end of answers of several lengths and kinds, with the store on disk.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tests.bench.terminal import PseudoTerminal
 
 _SIZE = (120, 40)
 _LETTERS = [chr(code) for first, last in ((0x3B1, 0x3C9), (0x430, 0x44F)) for code in range(first, last)]
-"""Greek and Cyrillic: nothing else on the screen is written with them."""
+"""Greek and Cyrillic, which nothing else on the screen uses."""
 _AFTER_START_S = 2.0
 _STREAM_S = 60.0
 _LENGTHS = (0, 10_000, 50_000)
@@ -66,7 +65,7 @@ def _tell(what: str, waits: Sequence[float]) -> None:
 
 
 def _press(terminal: PseudoTerminal, letters: Sequence[str]) -> list[float]:
-    """Type letters at moments that no clock of the program knows; the seconds until each was shown."""
+    """Type letters at random times; return the seconds until each was drawn."""
     waits = []
     chance = random.Random(1)
     for letter in letters:
@@ -96,7 +95,7 @@ def _while_streaming(env: dict[str, str], kind: str, length: int, folder: str) -
     terminal = PseudoTerminal(command, _SIZE, env)
     terminal.until("ready")
     terminal.type("go\r")
-    # What was there from the beginning is on the screen by then.
+    # Until the first part of the answer is on the screen.
     time.sleep(3.0)
     waits = _press(terminal, _LETTERS)
     terminal.close()

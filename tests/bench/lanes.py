@@ -1,34 +1,65 @@
-"""Answers that take turns, a step each, so that whatever slows the machine for a second slows all of them alike."""
+"""Answers that take turns, a step each, so that a slow second of the machine slows all of them alike."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
 from app.conversations.message import Message, Role
+from app.engine.drafting_report import Speedup, speedup_of
 from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, SamplingParams
+from app.hardware.cpu import default_threads, others_seconds
+from app.llama.cancel import CancelFlag
+from app.llama.pair import NativePair
+from app.llama.pair_params import PairParams
 from app.worker.events import Event, Finished, PromptProgress, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
-from tests.bench.fixed import Ours
 from tests.bench.peer import LlamaServer
 from tests.bench.steady import StepTime
 
 _REST_S = 0.004
-"""Threads of the process that had the last turn go on waiting for work, at full speed, for about this long."""
+"""Seconds for which idle threads of the last process still spin."""
+
+
+def load(
+    target: Path, draft: Path | None, n_ctx: int = 4096, others: Callable[[], float] = others_seconds
+) -> NativePair:
+    """Load a pair as the chat does."""
+    params = PairParams(target, draft, n_threads=default_threads(), n_ctx=n_ctx, gives_way=True)
+    return NativePair(params, CancelFlag(), lambda what, share: True, others=others)
+
+
+def greedy(prompt: str, drafting: Drafting, n_tokens: int) -> AnswerRequest:
+    messages = (Message(Role.USER, prompt),)
+    return AnswerRequest(messages, SamplingParams(temperature=0), drafting, max_tokens=n_tokens)
+
+
+def draft_prompt_ns(pair: NativePair, prompt: Sequence[int]) -> int:
+    """Measure how long the draft model takes to read a prompt, in nanoseconds."""
+    assert pair.drafter is not None
+    cache = pair.drafter.cache
+    cache.rollback(0)
+    started = time.perf_counter_ns()
+    for _ in cache.process(prompt, lambda: False):
+        pass
+    spent = time.perf_counter_ns() - started
+    cache.rollback(0)
+    return spent
 
 
 class Lane(Protocol):
-    """One contender's answer on its way.
+    """One running answer.
 
     Attributes:
-        ns: Nanoseconds that it has had since its first token.
-        draft_prompt_ns: What a draft model's reading of the prompt took besides.
+        ns: Nanoseconds since its first token.
+        draft_prompt_ns: Nanoseconds in which the draft model read the prompt.
         n_tokens: Tokens so far.
         done: Whether the answer has ended.
     """
@@ -39,15 +70,14 @@ class Lane(Protocol):
     done: bool
 
     def step(self) -> None:
-        """Go on, until something has happened."""
+        """Run until something has happened."""
         ...
 
 
 def race(lanes: Mapping[str, Lane], order: Random) -> None:
-    """Let all go on to their ends, anyone who is behind first.
+    """Run all lanes to their ends; one with the fewest tokens makes the next step.
 
-    Whom a turn comes after matters by several percent, to what the processor's caches and threads are about, so that
-    is left to chance.
+    Ties are drawn: the order matters by several percent, as it decides what the CPU caches hold.
     """
     while left := [lane for lane in lanes.values() if not lane.done]:
         behind = min(lane.n_tokens for lane in left)
@@ -56,33 +86,27 @@ def race(lanes: Mapping[str, Lane], order: Random) -> None:
 
 
 class OwnLane:
-    """An answer of this process.
-
-    Args:
-        ours: Models with caches of their own.
-        prompt: What is asked, greedily and from an empty cache.
-        drafting: How.
-        n_tokens: Most tokens.
+    """An answer of this process, greedy and from an empty cache.
 
     Attributes:
-        steps: What every round after the first token took.
+        steps: The time of every step after the first token.
+        claim: The speedup that Tandem shows for this answer; None if it shows none.
     """
 
-    def __init__(self, ours: Ours, prompt: str, drafting: Drafting, n_tokens: int) -> None:
+    def __init__(self, pair: NativePair, prompt: str, drafting: Drafting, n_tokens: int) -> None:
         self.ns = self.draft_prompt_ns = self.n_tokens = 0
         self.done = False
+        self.claim: Speedup | None = None
         self.steps: list[StepTime] = []
-        self._pair = ours.pair
+        self._pair = pair
         self._told = GenerationStats()
         self._spent_ns = self._began_ns = self._computed_ns = self._cpu_began_ns = 0
-        ours.pair.target.rollback(0)
-        request = AnswerRequest(
-            (Message(Role.USER, prompt),), SamplingParams(temperature=0), drafting, max_tokens=n_tokens
-        )
-        self._events: Iterator[Event] = answer(ours.pair, 0, request, clock=self._clock, cpu_clock=self._cpu_clock)
+        pair.target.rollback(0)
+        request = greedy(prompt, drafting, n_tokens)
+        self._events: Iterator[Event] = answer(pair, 0, request, clock=self._clock, cpu_clock=self._cpu_clock)
 
     def _clock(self) -> int:
-        """Time that this lane has had; it stands still while others run."""
+        """Nanoseconds that this lane has run."""
         return self._spent_ns + time.perf_counter_ns() - self._began_ns
 
     def _cpu_clock(self) -> int:
@@ -100,7 +124,7 @@ class OwnLane:
         match event:
             case Step(stats=stats):
                 self.ns += spent if self.n_tokens else 0
-                # Text that was held back to the end comes without a round.
+                # Text that was held back to the end comes without a step.
                 if stats.verify_steps > self._told.verify_steps:
                     n_tokens, rows = stats.predicted_n - self.n_tokens, stats.draft_n - self._told.draft_n + 1
                     draft_ns = stats.draft_ns - self._told.draft_ns
@@ -108,21 +132,16 @@ class OwnLane:
                 self.n_tokens, self._told = stats.predicted_n, stats
             case PromptProgress(drafting=True):
                 self.draft_prompt_ns += spent
-            case Finished():
+            case Finished(stats=stats, drafting=status):
+                self.claim = speedup_of(stats, status)
                 self.done = True
 
 
 class ServerLane:
-    """An answer of a llama-server, which is stopped as a process while it is not its turn.
+    """An answer of a llama-server, whose process is stopped while others run.
 
-    All of its running time after the first token counts, also what it does of the next step before it is stopped.
-    Its draft model reads every batch of the prompt right after the target, before there is a token.
-
-    Args:
-        server: Running; it serves no one else.
-        prompt: Token ids.
-        n_tokens: Most tokens.
-        draft_prompt_ns: What its draft model takes to read the prompt.
+    All of its running time after the first token counts, also the part of the next step before it is stopped.
+    Its draft model reads the prompt before the first token.
     """
 
     def __init__(self, server: LlamaServer, prompt: Sequence[int], n_tokens: int, *, draft_prompt_ns: int) -> None:
@@ -142,7 +161,7 @@ class ServerLane:
         started = time.perf_counter_ns()
         self._server.resume()
         chunk = self._chunk()
-        # What is there already belongs to the same step.
+        # What has arrived already belongs to the same step.
         self._server.pause()
         spent = time.perf_counter_ns() - started
         self.ns += spent if self.n_tokens else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import subprocess
@@ -64,11 +63,11 @@ class LlamaServer:
         return times.user + times.system
 
     def pause(self) -> None:
-        """Stop every thread of it, wherever they are."""
+        """Stop the process."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Continue the process."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -77,7 +76,7 @@ class LlamaServer:
 
     @staticmethod
     def greedy(tokens: Sequence[int], n_predict: int) -> dict[str, Any]:
-        """The body of a request for a greedy completion of a prompt given as token ids, with no cached prefix."""
+        """Return the body of a request for a greedy completion without a cached prompt."""
         return {
             "prompt": list(tokens),
             "n_predict": n_predict,
@@ -86,11 +85,3 @@ class LlamaServer:
             "cache_prompt": False,
             "return_tokens": True,
         }
-
-    def complete(self, tokens: Sequence[int], n_predict: int) -> dict[str, Any]:
-        """Its whole answer to such a request."""
-        body = json.dumps(self.greedy(tokens, n_predict)).encode()
-        request = urllib.request.Request(f"{self._url}/completion", body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=900) as reply:
-            answer: dict[str, Any] = json.load(reply)
-        return answer

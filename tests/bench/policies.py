@@ -1,7 +1,4 @@
-"""Automatic drafting against fixed settings, decoding without drafts and two bounds, by replay of the shipped traces.
-
-Foresight knows every confidence and the odds that go with it, the oracle what the target will say; the former and
-"oracle model" make do without n-gram drafting.
+"""Automatic drafting against fixed settings, no draft and the upper bound, by replay of the recorded traces.
 
 python -m tests.bench.policies
 """
@@ -11,19 +8,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from app.compare.upper_bound import Curve, oracle_cost, plain_cost
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
-from tests.bench.foresight import Odds, foresight_cost
-from tests.recordings import curves, load_traces, traces
+from tests.recordings import Curve, curves, load_traces, oracle_cost, plain_cost, traces
 from tests.replay import StrategyFactory, best_fixed, fixed, replay
 
 
 def memory_for(curve: Curve) -> PairStatistics:
-    """What a first calibration of that machine would have found."""
+    """Return what a first calibration of that machine finds."""
     return PairStatistics(CostModel(curve.profile()))
 
 
@@ -39,7 +34,6 @@ def automatic(memory: PairStatistics, *, model: bool = True, lookup: bool = True
 def main() -> None:
     """Print a table a machine."""
     all_traces = load_traces(Path(sys.argv[1])) if len(sys.argv) > 1 else traces()
-    odds = Odds(all_traces)
     for name, curve in curves().items():
         plain = [plain_cost(t, curve) for t in all_traces]
         params, _ = best_fixed(all_traces, curve)
@@ -55,9 +49,8 @@ def main() -> None:
             memory = memory_for(curve)
             make = automatic(memory, model=model, lookup=lookup)
             rows[label] = [replay(t, curve, make).cost for t in all_traces]
-        rows["foresight"] = [foresight_cost(t, curve, odds) for t in all_traces]
-        rows["oracle model"] = [oracle_cost(t, curve) for t in all_traces]
-        rows["oracle"] = [oracle_cost(t, curve, lookup=True) for t in all_traces]
+        rows["bound, model"] = [oracle_cost(t, curve) for t in all_traces]
+        rows["bound"] = [oracle_cost(t, curve, lookup=True) for t in all_traces]
         print(f"\n{name}: {curve.name}; best fixed n_max {params.n_max}, p_min {params.p_min}")
         print(" " * 14 + "   all  " + " ".join(f"{t.name[:9]:>9}" for t in all_traces))
         for label, costs in rows.items():

@@ -53,13 +53,13 @@ def main() -> None:
 
 
 def _line(found: dict[str, dict[str, Any]]) -> str:
-    return "  ".join(f"{mode} {_told(run)}" for mode, run in sorted(found.items()))
+    return "  ".join(f"{mode} {_shown(run)}" for mode, run in sorted(found.items()))
 
 
-def _told(run: dict[str, Any]) -> str:
+def _shown(run: dict[str, Any]) -> str:
     timings, speculation = run["timings"], run.get("speculation") or {}
-    told = {key: speculation.get(key) for key in ("verdict", "speedup", "measured", "reason") if key in speculation}
-    return f"{timings['predicted_per_second']:.1f} tok/s {told or ''}"
+    shown = {key: speculation.get(key) for key in ("verdict", "speedup", "measured", "reason") if key in speculation}
+    return f"{timings['predicted_per_second']:.1f} tok/s {shown or ''}"
 
 
 def _run(args: argparse.Namespace, home: str, prompt: str, flags: Sequence[str]) -> dict[str, Any]:

@@ -126,5 +126,5 @@ PROMPTS: dict[str, tuple[str, ...]] = {
         "Translate into German: The meeting was moved to Thursday because two of the engineers are ill.",
         "Translate into French and Spanish: Please close the window before you leave the office.",
     ),
-    "summary": (f"Summarise in two sentences: {_ABOUT_DRAFTS}",),
+    "summary": (f"Summarize in two sentences: {_ABOUT_DRAFTS}",),
 }

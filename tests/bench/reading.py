@@ -1,7 +1,7 @@
-"""What showing a long answer costs the thread that draws: python -m tests.bench.reading
+"""Measure the cost of showing a long answer: python -m tests.bench.reading
 
-Processor milliseconds of that thread for one update of the screen, by how much of the answer is there already, over
-a fake engine. An update brings 20 tokens, as a fast pair does in a fifth of a second.
+CPU milliseconds of the drawing thread for one update of the screen, by the length of the answer, over a fake engine.
+An update brings 20 tokens, as a fast pair does in a fifth of a second.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _repeated(text: str) -> Iterator[str]:
         yield from (text[at : at + _LETTERS] for at in range(0, len(text), _LETTERS))
 
 
-KINDS = {
+_KINDS = {
     "mixed": ANSWER,
     "prose": ("A sentence of ordinary length stands here, with a *word* or two. " * 8 + "\n\n"),
     "one paragraph": "word and word and ",
@@ -47,7 +47,7 @@ async def _update(chat: Chat, tokens: list[str]) -> None:
 
 
 async def _measure(chat: Chat, pieces: Iterator[str]) -> float:
-    """Median milliseconds of one update, over those without text."""
+    """Return the median milliseconds of an update beyond those of one without text."""
     spent = []
     for n in range(2 * _UPDATES):
         tokens = [next(pieces) for _ in range(_UPDATE)] if n % 2 else []
@@ -62,19 +62,19 @@ async def _one(kind: str, *, tokens_shown: bool) -> None:
         await chat.send("go")
         if tokens_shown:
             await chat.pilot.press("f3")
-        pieces, there, told = _repeated(KINDS[kind]), 0, []
+        pieces, there, figures = _repeated(_KINDS[kind]), 0, []
         for mark in _MARKS:
             while there < mark:
                 await _update(chat, [next(pieces) for _ in range(min(2_000, mark - there))])
                 there += 2_000
-            told.append(f"{await _measure(chat, pieces):8.2f}")
+            figures.append(f"{await _measure(chat, pieces):8.2f}")
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{kind + (', f3' if tokens_shown else ''):18}{''.join(told)}   {memory:6.0f} MB", flush=True)
+        print(f"{kind + (', f3' if tokens_shown else ''):18}{''.join(figures)}   {memory:6.0f} MB", flush=True)
 
 
 async def _main() -> None:
     print(f"{'ms an update at':18}{''.join(f'{mark:8,}' for mark in _MARKS)} tokens")
-    for kind in KINDS:
+    for kind in _KINDS:
         await _one(kind, tokens_shown=False)
     await _one("mixed", tokens_shown=True)
 

@@ -1,7 +1,6 @@
-"""What a careful person would set by hand on a llama-server, to be raced.
+"""Parameters of llama-server that a careful person would set by hand.
 
-Its `--spec-type` is a list: n-grams are tried before the draft model, whatever their order there, and the first that
-proposes anything is what is checked.
+`--spec-type` is a list: n-grams are tried before the draft model, and the first proposal is verified.
 """
 
 from __future__ import annotations
@@ -10,20 +9,16 @@ from itertools import product
 from pathlib import Path
 
 DRAFT = ((3, 0.0), (7, 0.6), (15, 0.8))
-"""Longest draft of the model and the least probability of a token in it."""
+"""n_max and p_min of the draft model."""
 NGRAM = ((12, 48), (4, 7))
-"""Tokens that must match and tokens that are then proposed: the defaults, and sizes that did best, or within a
-hundredth of it, with and without the draft model, over the recorded traces on the curves of two processor cores."""
+"""Tokens that must match, and tokens proposed then: the defaults, and the best sizes over the recorded traces on the
+curves of two CPU cores."""
 
 Flags = list[object]
 
 
 def rivals(draft: Path | None) -> dict[str, Flags]:
-    """Flags by name: no draft, each source alone, and n-grams with the draft model behind them.
-
-    Args:
-        draft: Draft model; without one only n-gram drafts are left.
-    """
+    """Return flags by name: no draft, each source alone, and n-grams before the draft model, if there is one."""
     ngrams: dict[str, Flags] = {}
     for n, m in NGRAM:
         name = "ngram-simple" if (n, m) == NGRAM[0] else f"ngram-simple n{n} m{m}"

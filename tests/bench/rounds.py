@@ -1,9 +1,9 @@
-"""What automatic drafting itself takes a round, on recorded texts and without a model, in units of this machine.
+"""Measure the overhead of automatic drafting per step, on recorded texts and without a model.
 
 python -m tests.bench.rounds
 
-The unit is what Python takes for a fixed piece of work in between, so that two runs on a busy machine can be compared;
-microseconds are printed beside it. The last line changes with any decision.
+The unit is the time of a fixed piece of Python work, so that runs on a busy machine can be compared; microseconds are
+printed beside it. The last line changes with any decision.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from app.compare.upper_bound import Curve, Trace
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import AnswerStart, Cancelled, Strategy
 from app.engine.types import Draft, DraftingStatus, StepResult
-from tests.recordings import curves, texts, traces
+from tests.recordings import Curve, Trace, curves, texts, traces
 from tests.replay import replay
 
 _LENGTH = 300
@@ -29,7 +28,7 @@ _REPEATS = 7
 
 
 def unit_us() -> float:
-    """Microseconds of a fixed piece of work, mostly calls and floats as in a round."""
+    """Return the microseconds of a fixed piece of work, mostly calls and floats as in a step."""
     best = float("inf")
     for _ in range(5):
         started = time.perf_counter_ns()
@@ -41,7 +40,7 @@ def unit_us() -> float:
 
 
 class Timed:
-    """A strategy whose own time is counted; see `Strategy`."""
+    """A strategy with its time measured; implements `Strategy`."""
 
     def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
@@ -71,7 +70,7 @@ class Timed:
 
 
 def main() -> None:
-    """Print a line a kind of text."""
+    """Print a line per kind of text."""
     digest = hashlib.sha256()
     curve = curves()["cpu_q4_0"]
     words = random.Random(3)
@@ -90,12 +89,12 @@ def main() -> None:
         for n in range(_REPEATS):
             runs.append(_run(some, curve, with_model, digest if n == 0 else None))
             units.append(unit_us())
-        # Every run has the same rounds; what the machine did besides is in the slower ones.
+        # Every run has the same steps; the slower ones have the noise of the machine.
         rounds = [min(times) / 1e3 for times in zip(*runs, strict=True)]
         mean = statistics.mean(rounds)
         print(
             f"{name:14} median {statistics.median(rounds):6.1f} us, mean {mean:6.1f} us, "
-            f"{mean / min(units):6.2f} units a round"
+            f"{mean / min(units):6.2f} units per step"
         )
     print(f"decisions {digest.hexdigest()[:16]}")
 

@@ -1,10 +1,10 @@
-"""What the screen costs: the time to its first frame, and the tokens that drawing takes from the models.
+"""Measure the cost of the screen: the time to the first frame, and the tokens that drawing takes from the models.
 
 python -m tests.bench.screen [--runs 3] [--tokens 300] [--only first|pair|fake]
 
 The real program runs in pseudo terminals, with folders of its own. The demo pair answers one prompt greedily, without
-drafts, in turn without a screen (`tandem run`) and in chats of two sizes; ratios are of runs that follow each other. An
-engine that only sleeps tells what share of a core drawing takes at 200 tokens a second.
+drafts, in turn without a screen (`tandem run`) and in chats of two sizes; ratios are of consecutive runs. An engine
+that only sleeps shows the share of a core that drawing takes at 200 tokens per second.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The variables of a program that has folders of its own, and runs as an installed one does: compiled."""
+    """Return variables for a program with folders of its own that is compiled like an installed one."""
     given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     homes = {f"XDG_{name}_HOME": str(folder / name) for name in ("CONFIG", "CACHE", "DATA", "STATE")}
     return {**given, **homes, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
@@ -79,7 +79,7 @@ def _first_frames(env: dict[str, str], runs: int) -> None:
             terminal.close()
         print(
             f"first frame, {name:28} {statistics.median(times):7.0f} ms, {min(times):.0f} to {max(times):.0f}, "
-            f"{statistics.median(spent):.0f} of them the processor's",
+            f"{statistics.median(spent):.0f} of them CPU time",
             flush=True,
         )
 
@@ -95,7 +95,7 @@ def _headless(env: dict[str, str], tokens: int) -> float:
 
 
 def _find(document: object, name: str) -> float:
-    """A number wherever it stands in a JSON object."""
+    """Return a number from anywhere in a JSON object."""
     nested = document.values() if isinstance(document, dict) else ()
     if isinstance(document, dict) and name in document:
         return float(document[name])
@@ -121,14 +121,14 @@ def _pair(env: dict[str, str], folder: Path, runs: int, tokens: int) -> None:
     for name, own_speeds in speeds.items():
         ratios = [mine / theirs for mine, theirs in zip(own_speeds, speeds["no screen"], strict=True)]
         print(
-            f"{name:28} {statistics.median(own_speeds):7.1f} t/s, {statistics.median(ratios):.3f} of no screen, "
+            f"{name:28} {statistics.median(own_speeds):7.1f} tok/s, {statistics.median(ratios):.3f} of no screen, "
             f"{min(ratios):.3f} to {max(ratios):.3f}",
             flush=True,
         )
 
 
 def _answer(terminal: PseudoTerminal, data: Path) -> float:
-    """Put the prompt in a new conversation; the speed that the chat has measured and kept."""
+    """Send the prompt in a new conversation; return the speed that the chat measured."""
     before = len(_kept(data))
     terminal.type("\x0e")
     time.sleep(0.5)
@@ -141,7 +141,7 @@ def _answer(terminal: PseudoTerminal, data: Path) -> float:
 
 
 def _kept(data: Path) -> list[str]:
-    """The numbers of every answer that has ended."""
+    """Return the numbers of every ended answer."""
     found: list[str] = []
     for file in data.rglob("*.db"):
         with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as db:
@@ -160,7 +160,7 @@ def _fake(name: str, size: tuple[int, int], env: dict[str, str], result: Path) -
     terminal.wait()
     cost = json.loads(result.read_text())
     print(
-        f"{TOKENS_PER_SECOND} tokens/s, {name:28} {cost['share']:6.1%} of a core, {cost['looks']:.1f} frames/s",
+        f"{TOKENS_PER_SECOND} tok/s, {name:28} {cost['share']:6.1%} of a core, {cost['looks']:.1f} frames/s",
         flush=True,
     )
 

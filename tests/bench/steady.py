@@ -1,8 +1,8 @@
-"""Ratios without the machine's moods: every round counted with what rounds of its width took in the median.
+"""Ratios without the machine's noise: every step counts the median time of its batch size.
 
-Single rounds of one width differ by a third on a shared machine, and a copy of the weights by several percent with
-where it lies; over one answer that is more than what a decision to draft is worth. The decisions are what is to be
-compared, so the time of a batch is taken from all rounds of its width, told in plain steps of the same answers.
+On a shared machine, steps of one batch size differ by a third, and copies of the weights by several percent: more than
+a decision to draft is worth. To compare decisions alone, the time of a batch is the median of all steps of its size, in
+units of a step with no draft in the same answers.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """What one round took.
+    """The time of one step.
 
     Attributes:
-        n_tokens: What it gave.
-        rows: Width of its batch.
-        batch_ns: Checking, sampling and all else but drafting.
-        draft_ns: Drafting, and what the draft model read for it.
+        n_tokens: Emitted tokens.
+        rows: Batch size.
+        batch_ns: Verification, sampling and all else but drafting.
+        draft_ns: Drafting, with the tokens that the draft model read for it.
     """
 
     n_tokens: int
@@ -31,12 +31,12 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """One answer of everybody, at the same time.
+    """One answer of every contender, at the same time.
 
     Attributes:
-        prompt: What was asked.
-        steps: By contender, "plain" among them: every round after the first token.
-        reading_ns: By contender: what a draft model took for the prompt besides.
+        prompt: Name of the prompt.
+        steps: By contender, "plain" among them: every step after the first token.
+        reading_ns: By contender: time in which the draft model read the prompt.
     """
 
     prompt: str
@@ -45,17 +45,14 @@ class Race:
 
     @property
     def plain_ns(self) -> float:
-        """A plain step of this answer, in the median."""
+        """The median time of a step with no draft."""
         return statistics.median(step.batch_ns for step in self.steps["plain"])
 
 
 def steady(races: Sequence[Race]) -> dict[str, dict[str, float]]:
-    """By prompt and contender: that of no draft time over theirs.
+    """Return the time with no draft over that of each contender, by prompt; the median of several races.
 
-    Drafting is counted as it was, since what was drafted and not submitted is not told.
-
-    Args:
-        races: Several of one prompt count with the median of their ratios.
+    Drafting counts as it was measured, since drafted tokens that were not submitted are unknown.
     """
     widths = widths_of(races)
     ratios: dict[str, dict[str, list[float]]] = {}
@@ -64,13 +61,13 @@ def steady(races: Sequence[Race]) -> dict[str, dict[str, float]]:
         for name, steps in race.steps.items():
             drafting = sum(step.draft_ns for step in steps) + race.reading_ns[name]
             spent = sum(widths[step.rows] for step in steps) + drafting / plain
-            plainly = sum(step.n_tokens for step in steps) * widths[1]
-            ratios.setdefault(race.prompt, {}).setdefault(name, []).append(plainly / spent)
+            without = sum(step.n_tokens for step in steps) * widths[1]
+            ratios.setdefault(race.prompt, {}).setdefault(name, []).append(without / spent)
     return {prompt: {name: statistics.median(values) for name, values in of.items()} for prompt, of in ratios.items()}
 
 
 def widths_of(races: Iterable[Race]) -> dict[int, float]:
-    """What a batch of each width took in the median, in plain steps of the same answer."""
+    """Return the median time of each batch size, in steps with no draft of the same answer."""
     seen: dict[int, list[float]] = {}
     for race in races:
         plain = race.plain_ns

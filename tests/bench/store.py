@@ -1,4 +1,4 @@
-"""How long a conversation of 10,000 messages takes to open and to search, and what keeping an answer costs.
+"""Measure opening and searching a conversation of 10,000 messages, and storing an answer.
 
 python -m tests.bench.store
 """

@@ -1,4 +1,4 @@
-"""An engine that only sleeps: it says a fixed text at a fixed speed, so that all the processor time is the screen's."""
+"""An engine that only sleeps: it streams a fixed text at a fixed speed, so that all CPU time is the screen's."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _TEXT = (
 
 
 class Streamer:
-    """Satisfies `app.session.engine.Engine`.
+    """Implements `app.session.engine.Engine`.
 
     Args:
         emit: Receives its events.
-        seconds: How long it speaks.
-        text: What it says, over and over.
-        at_once: Tokens that are there from the beginning.
-        ended: Called on its thread when it has ended, with the share of a core that all other threads took.
+        seconds: Length of the answer.
+        text: The text that it repeats.
+        at_once: Tokens that are streamed at once.
+        ended: Called on its thread at the end with the share of a core that all other threads took.
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class Streamer:
         raise AssertionError
 
     def inspect(self, on: bool) -> None:
-        """Nothing is drafted that could be shown."""
+        """Do nothing."""
 
     def draft(self, on: bool) -> None:
-        """Nothing is drafted."""
+        """Do nothing."""
 
     def cancel(self) -> None:
-        """Nothing runs that would have to be stopped."""
+        """Do nothing."""
 
     def close(self, timeout: float | None = None) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""A program in a pseudo terminal: keys in, what it draws out. POSIX only."""
+"""A program in a pseudo terminal. POSIX only."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ from pathlib import Path
 
 
 class PseudoTerminal:
-    """A process that believes it is in a terminal; everything it draws is read at once and thrown away.
-
-    Args:
-        command: What to run.
-        size: Columns and rows.
-        environment: Of the process.
-    """
+    """A process in a pseudo terminal whose output is read at once; `size` is columns and rows."""
 
     def __init__(self, command: Sequence[str], size: tuple[int, int], environment: Mapping[str, str]) -> None:
         self.began = time.perf_counter()
@@ -48,19 +42,19 @@ class PseudoTerminal:
                 self._changed.notify_all()
 
     def type(self, text: str) -> None:
-        """Press keys, and forget what was drawn until now."""
+        """Press keys, and forget the output so far."""
         self._seen = b""
         os.write(self._terminal, text.encode())
 
     def until(self, drawn: str, seconds: float = 60) -> float:
-        """Wait until something is drawn; returns the seconds since the start of the process."""
+        """Wait for a text in the output; return the seconds since the start of the process."""
         with self._changed:
             if not self._changed.wait_for(lambda: drawn.encode() in self._seen, seconds):
                 raise TimeoutError(f"never drew {drawn!r}")
         return time.perf_counter() - self.began
 
     def processor_s(self) -> float:
-        """Seconds of a processor that all its threads have had; 0 where the system does not tell. Linux only."""
+        """Return the CPU seconds of all its threads. Linux only."""
         tasks = Path(f"/proc/{self._pid}/task").glob("*/schedstat")
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 

@@ -1,4 +1,4 @@
-"""The settings of a llama-server that are raced against."""
+"""The parameters of llama-server that Tandem is measured against."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.bench.rivals import NGRAM, rivals
 _DRAFT = Path("draft.gguf")
 
 
-def test_look_ups_and_the_draft_model_take_part_alone_and_together() -> None:
+def test_n_grams_and_the_draft_model_run_alone_and_together() -> None:
     kinds = {name: flags[flags.index("--spec-type") + 1] for name, flags in rivals(_DRAFT).items() if flags}
 
     assert kinds["server ngram-simple"] == "ngram-simple"
@@ -18,17 +18,17 @@ def test_look_ups_and_the_draft_model_take_part_alone_and_together() -> None:
     assert kinds["server ngram-simple n4 m7+draft n7 p0.6"] == "ngram-simple,draft-simple"
 
 
-def test_who_has_the_model_draft_is_given_it_and_pays_for_its_reading() -> None:
+def test_only_model_drafts_load_the_draft_model() -> None:
     assert {name for name, flags in rivals(_DRAFT).items() if _DRAFT in flags} == {
         name for name in rivals(_DRAFT) if "draft" in name
     }
 
 
-def test_sizes_are_such_that_a_look_up_can_say_anything() -> None:
+def test_n_gram_drafts_are_at_least_as_long_as_their_match() -> None:
     # It keeps silent where less than n tokens follow the match, so a shorter m would switch it off.
     assert all(m >= n for n, m in NGRAM)
 
 
-def test_without_a_draft_model_only_look_ups_are_left() -> None:
+def test_without_a_draft_model_only_n_grams_run() -> None:
     assert not [name for name in rivals(None) if "draft" in name]
     assert "server ngram-simple n4 m7" in rivals(None)

@@ -1,4 +1,4 @@
-"""Ratios that the machine's moods do not reach."""
+"""Ratios without the machine's noise."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ def _race(prompt: str, *drafted: StepTime, speed: int = 1, reading_ns: int = 0) 
     return Race(prompt, {"plain": plain, "auto": drafted}, {"plain": 0, "auto": reading_ns})
 
 
-def test_a_round_counts_with_the_median_of_its_width() -> None:
+def test_a_step_counts_the_median_of_its_batch_size() -> None:
     usual, held_up = StepTime(3, 3, 150, 0), StepTime(3, 3, 900, 0)
     ratios = steady([_race("a", usual), _race("b", held_up), _race("c", usual)])
     assert ratios["a"]["auto"] == ratios["b"]["auto"] == ratios["c"]["auto"] == pytest.approx(2.0)
 
 
-def test_a_slow_machine_is_slow_for_plain_steps_too() -> None:
+def test_a_slow_race_changes_no_ratio() -> None:
     ratios = steady([_race("a", StepTime(3, 2, 150, 0)), _race("b", StepTime(3, 2, 600, 0), speed=4)])
     assert ratios["a"]["auto"] == ratios["b"]["auto"] == pytest.approx(2.0)
 
 
-def test_drafting_and_reading_count_as_they_were() -> None:
+def test_drafting_and_the_prompt_count_as_measured() -> None:
     ratios = steady([_race("a", StepTime(3, 2, 100, 30), _PLAIN, reading_ns=70)])
     assert ratios["a"]["auto"] == pytest.approx(4 / 3)
 
 
-def test_several_races_of_a_prompt_count_with_their_median() -> None:
+def test_races_of_a_prompt_count_their_median() -> None:
     two, one = StepTime(2, 2, 100, 0), StepTime(1, 2, 100, 0)
     assert steady([_race("a", two), _race("a", one), _race("a", two)])["a"]["auto"] == pytest.approx(2.0)
 
 
-def test_plain_decoding_is_one() -> None:
+def test_no_draft_is_one() -> None:
     assert steady([_race("a", StepTime(3, 2, 150, 0))])["a"]["plain"] == pytest.approx(1.0)

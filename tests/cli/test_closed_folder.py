@@ -6,21 +6,19 @@ import errno
 import io
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.cli import main
-from app.cli.doctor.own_files import _gone, own_files
-from app.cli.result_file import check_writable
+from app.cli.doctor.files import own_files
 from app.core import regular_file
-from app.core.errors import ModelFileError, ModelLoadError, SettingsError, UsageError
+from app.core.errors import ModelFileError, ModelLoadError, SettingsError
 from app.core.paths import config_dir
 from app.llama import demo
-from app.models.catalog import Catalog, Pair, shipped_file
-from app.models.registry import ModelOnDisk, SetUp
+from app.models.catalog import Catalog, shipped_file
+from app.models.hub.request import RetryPolicy
 from app.models.resolve import resolve
 from app.models.source import LocalModel
 from app.settings.file import SettingsFile
@@ -56,16 +54,6 @@ def test_what_may_not_be_looked_at_is_not_gone(closed: Path) -> None:
     assert not regular_file.is_gone(link, follow_links=False)
 
 
-def test_a_pair_whose_folder_may_not_be_entered_is_not_called_gone(closed: Path) -> None:
-    file = closed / "big.gguf"
-    mine = SetUp(Pair("mine", "Mine", LocalModel(file), None), ModelOnDisk(file, 1))
-    assert mine.gone.message == f"big.gguf of the pair mine cannot be looked at in {closed}."
-    line = _gone("mine", mine)
-    assert (line.state, line.text) == ("warning", mine.gone.message)
-    away = closed.with_name("away.gguf")
-    assert "is gone from" in replace(mine, target=ModelOnDisk(away, 1)).gone.message
-
-
 def test_the_users_catalogue_is_unread(closed: Path) -> None:
     known = Catalog([shipped_file(), config_dir() / "models.toml"])
     assert known.pairs
@@ -94,14 +82,9 @@ def test_the_demo_has_no_draft(closed: Path, demo_target: Path) -> None:
         demo.draft_file(closed / "tandem")
 
 
-def test_a_folder_inside_is_not_said_to_be_missing(closed: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be written: Permission denied"):
-        check_writable(closed / "deeper" / "result.json")
-
-
 def test_nor_is_a_model(closed: Path) -> None:
     with pytest.raises(ModelFileError, match="cannot be read: Permission denied"):
-        resolve(LocalModel(closed / "deeper" / "model.gguf"), lambda part: closed)
+        resolve(LocalModel(closed / "deeper" / "model.gguf"), lambda part: closed, RetryPolicy(lambda _: True))
 
 
 def test_settings_cannot_be_moved(closed: Path) -> None:

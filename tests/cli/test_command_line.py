@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.cli import main
-from app.cli.command_line import every_command, parse_args
+from app.cli.command_line import parse_args
+from tests.cli.commands import every_command
 
 
 @pytest.mark.parametrize(
@@ -15,7 +16,6 @@ from app.cli.command_line import every_command, parse_args
         (["Why is it blue?"], ["For one answer: tandem run 'Why is it blue?'"]),
         (["my big.gguf"], ["To open a model file: tandem --target 'my big.gguf'"]),
         (["pairs", "lst"], ["No such command 'lst'. Did you mean 'list'?", "For help: tandem pairs --help"]),
-        (["settings", "temp"], ["To change it: tandem settings set sampling.temp VALUE"]),
         (["export", "--json"], ["No such option '--json'.", "For help: tandem export --help"]),
         (["export", "a", "b"], ["Got unexpected extra argument (b)"]),
         (["export", "--output"], ["Option '--output' requires an argument."]),
@@ -26,7 +26,6 @@ from app.cli.command_line import every_command, parse_args
         (["bench", "--repeat", "0"], ["Invalid value for '--repeat': 0 is not in the range x>=1."]),
         (["run", "--tmp=3", "hi"], ["No such option '--tmp'.", "--temp"]),
         (["--bogus", "run", "hi"], ["No such option '--bogus'."]),
-        (["run", "-hello"], ["put -- before it: tandem run -- -"]),
         (["setup", "--yes=no"], ["Option '--yes' does not take a value."]),
         (["run", "--prompt-file", ""], ['"" is not a file name.']),
         (["bench", "--save", "-"], ['"-" is not a file name.']),
@@ -67,7 +66,7 @@ def test_options_before_a_command_count_as_behind_it() -> None:
     read = parse_args(["--stop", "A", "--temp", "0", "run", "--stop", "B", "--temp", "1", "hi"])
     assert (read.command, read.stop, read.temp, read.prompt) == ("run", ("A", "B"), 1.0, "hi")
     assert parse_args(["--rpc", "a:1", "doctor", "--rpc", "b:2"]).rpc == ("a:1", "b:2")
-    assert vars(parse_args(["settings", "--json", "show"])) == {"command": "settings", "action": "show", "json": True}
+    assert vars(parse_args(["settings", "--json", "show"])) == {"command": "settings show", "json": True}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +93,7 @@ def test_flags_of_llama_cpp_are_aliases(theirs: list[str], name: str, value: obj
 def test_only_given_options_are_there() -> None:
     assert vars(parse_args([])) == {"command": "chat"}
     assert vars(parse_args(["chat"])) == {"command": "chat"}
-    assert vars(parse_args(["settings"])) == {"command": "settings", "action": "show"}
+    assert vars(parse_args(["settings"])) == {"command": "settings show"}
 
 
 def test_the_process_arguments_are_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -17,29 +16,26 @@ from pathlib import Path
 import pytest
 
 from app.cli import bench, bench_task, compare, loading, race_session
-from app.cli.bench_report import answer_lines, tells_all
+from app.cli.bench import is_settled, verdict_lines
 from app.cli.bench_task import read_task
-from app.cli.command_line import QUICK_KINDS, parse_args
+from app.cli.command_line import KINDS, QUICK_KINDS, parse_args
 from app.cli.json_keys import JSON_KEYS
 from app.cli.options import Options
-from app.cli.output import StatusLine
 from app.cli.race_session import parse_fixed
-from app.compare.benchmark import Raced, Row, rows, settled
-from app.compare.kinds import KINDS
-from app.compare.measure import Measured, Spread, Work, measure, spread
+from app.compare import report
+from app.compare.benchmark import PromptResult, Row, rows, settled
+from app.compare.measure import Measured, Spread, measure, spread
 from app.compare.race import Round, Run
-from app.compare.server import Server
 from app.compare.suite import Prompt
 from app.core.errors import AppError, ContextOverflowError, DecodeError, UsageError
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
-from app.hardware.busy import Busy
-from app.hardware.processors import usable_processors
+from app.hardware.cpu import usable_processors
 from app.llama.cancel import CancelFlag
 from app.llama.pair_params import PairParams
-from app.settings.thinking import AS_TRAINED, Heard, Thinking
+from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
 from tests.fakes import FakeModel, FakeSampler, mixing, script
 from tests.pairs import FakePair
 
@@ -62,7 +58,7 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     for module in (compare, bench_task):
         monkeypatch.setattr(module, "read_options", read_options)
     monkeypatch.setattr(race_session, "benchmarks_dir", lambda: tmp_path / "data" / "benchmarks")
-    monkeypatch.setattr(race_session, "busy", lambda processors: Busy())
+    monkeypatch.setattr(race_session, "busy_cpus", lambda processors: 0.0)
 
     def run(*arguments: str) -> int:
         command = {"compare": compare.compare, "bench": bench.bench}[arguments[0]]
@@ -89,7 +85,7 @@ def read_options(args: argparse.Namespace, modes: object, *, use_recommended: bo
     )
 
 
-def test_a_comparison_for_people(tandem: Tandem, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_as_text(tandem: Tandem, capsys: pytest.CaptureFixture[str]) -> None:
     assert tandem("compare", "hello", "--fixed", "n_max=3,p_min=0") == 0
     shown = capsys.readouterr()
 
@@ -101,7 +97,7 @@ def test_a_comparison_for_people(tandem: Tandem, capsys: pytest.CaptureFixture[s
     assert shown.err == ""
 
 
-def test_a_comparison_for_scripts(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_as_json(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "saved.json"
     assert tandem("compare", "hello", "--json", "--repeat", "2", "--save", str(file)) == 0
     told = json.loads(capsys.readouterr().out)
@@ -113,29 +109,31 @@ def test_a_comparison_for_scripts(tandem: Tandem, tmp_path: Path, capsys: pytest
     assert len(told["contenders"]["plain"]["runs"]) == told["rounds_done"] == 2
 
 
-def test_what_other_programs_had_a_part_in_is_neither_kept_nor_accused(
+def test_results_beside_busy_programs_are_marked_and_not_stored(
     tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompts = tmp_path / "p.txt"
     prompts.write_text("abc\n")
-    commands = (("compare", "hello", "--repeat", "1"), ("bench", "--prompts", str(prompts), "--repeat", "1"))
-    for module in (compare, bench):
-        monkeypatch.setattr(module, "crowded", lambda rounds: "Other programs used all of it.")
-    for command in commands:
-        assert tandem(*command) == 0
-        assert "Not compared with earlier results and not saved." in capsys.readouterr().out
-    assert not (tmp_path / "data").exists()
-
-    for module in (compare, bench):
-        monkeypatch.setattr(module, "crowded", lambda rounds: None)
-    for command in commands:
-        assert tandem(*command) == 0
-        assert "Not compared with" not in capsys.readouterr().out
+    card = str(tmp_path / "card")
+    commands = (
+        ("compare", "hello", "--repeat", "1"),
+        ("bench", "--prompts", str(prompts), "--repeat", "1", "--card", card, "--force"),
+    )
+    for text in ("Other programs used all of it.", ""):
+        for module in (compare, bench, report):
+            monkeypatch.setattr(module, "busy_programs", lambda rounds, text=text: text)
+        for command in commands:
+            assert tandem(*command) == 0
+            shown = capsys.readouterr().out
+            assert ("Not compared with earlier results and not saved." in shown) == bool(text)
+            assert text in shown
+        assert ("Other programs" in (tmp_path / "card.md").read_text(encoding="utf-8")) == bool(text)
+        assert (tmp_path / "data").exists() != bool(text)
     assert len(list((tmp_path / "data" / "benchmarks").iterdir())) == 2
 
 
 @pytest.mark.parametrize("check", [(), ("--check-lossless",)])
-def test_a_prompt_that_does_not_fit_is_found_before_the_others_are_raced(
+def test_a_prompt_that_does_not_fit_is_refused_first(
     tandem: Tandem, tmp_path: Path, pair: FakePair, check: tuple[str, ...]
 ) -> None:
     prompts = tmp_path / "p.txt"
@@ -149,13 +147,12 @@ def test_a_prompt_that_does_not_fit_is_found_before_the_others_are_raced(
 @pytest.mark.parametrize(
     ("drafting", "fixed", "sources"),
     [
-        (AutoDraft(), (), {"model", "ngram"}),
         (AutoDraft(model=False, min_match=5), (), {"ngram"}),
         (AutoDraft(model=False), ("--fixed", "n_max=3"), {"model", "ngram"}),
         (AutoDraft(lookup=False), (), {"model"}),
     ],
 )
-def test_the_bound_has_the_drafts_of_all_sides(
+def test_the_upper_bound_has_the_drafts_of_all_sides(
     tandem: Tandem,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -168,12 +165,9 @@ def test_the_bound_has_the_drafts_of_all_sides(
     monkeypatch.setattr(
         bench_task, "read_options", lambda *given, **more: replace(read_options(*given, **more), automatic=drafting)
     )
-    prompts = tmp_path / "p.txt"
-    prompts.write_text("abc\n")
+    (prompts := tmp_path / "p.txt").write_text("abc\n")
     assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--oracle", *fixed) == 0
     assert seen == [(sources, drafting.min_match)]
-    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", *fixed) == 0
-    assert len(seen) == 1, "anyone who does not ask for it does not wait for it"
 
 
 def test_prompts_come_from_standard_input(
@@ -181,26 +175,10 @@ def test_prompts_come_from_standard_input(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"abc\nbcd\n")))
     assert tandem("bench", "--prompts", "-", "--repeat", "1") == 0
-    assert "yours, 2: plain" in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith("2 prompts x 1 round")
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"\n")))
-    with pytest.raises(UsageError, match=r"^Standard input holds no prompts"):
+    with pytest.raises(UsageError, match=r"^Standard input has no prompts"):
         tandem("bench", "--prompts", "-")
-
-
-def test_both_tell_what_other_programs_took(
-    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    crowd = "Other programs used all of it."
-    for module in (compare, bench):
-        monkeypatch.setattr(module, "crowded", lambda rounds: crowd if list(rounds) else None)
-    assert tandem("compare", "hello", "--repeat", "1") == 0
-    assert crowd in capsys.readouterr().out
-    assert tandem("compare", "hello", "--repeat", "1", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["notes"][0] == crowd
-    monkeypatch.chdir(tmp_path)
-    assert tandem("bench", "--kinds", "chat", "--repeat", "1", "--card", "card") == 0
-    assert crowd in capsys.readouterr().out
-    assert "Other programs" in Path("card.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -220,13 +198,6 @@ def test_both_tell_what_other_programs_took(
         ("compare", "x", "--save", "/"),
         ("bench", "--save", "/missing/folder/file"),
         ("bench", "--card", "/missing/folder/card"),
-        ("bench", "--samples", "9"),
-        ("bench", "--steps"),
-        ("bench", "--force"),
-        ("bench", "--api-key-env", "HOME"),
-        ("bench", "--check-lossless", "--card", "x"),
-        ("bench", "--check-lossless", "--repeat", "2"),
-        ("bench", "--check-lossless", "--oracle"),
     ],
 )
 def test_wrong_usage_is_found_before_anything_runs(tandem: Tandem, pair: FakePair, arguments: tuple[str, ...]) -> None:
@@ -248,7 +219,7 @@ def test_wrong_usage_is_found_before_anything_runs(tandem: Tandem, pair: FakePai
         ("--max-tokens 300 --quick", 300, 300),
     ],
 )
-def test_settings_for_answers_to_be_read_make_no_measurement_longer(
+def test_settings_can_only_shorten_a_measurement(
     monkeypatch: pytest.MonkeyPatch, arguments: str, of_settings: int | None, most: int
 ) -> None:
     options = replace(read_options(argparse.Namespace(), ()), max_tokens=of_settings)
@@ -257,17 +228,8 @@ def test_settings_for_answers_to_be_read_make_no_measurement_longer(
     assert read_task(parse_args(["bench", *arguments.split()])).request.max_tokens == most
 
 
-@pytest.mark.parametrize("command", ["compare x", "bench"])
-@pytest.mark.parametrize("flag", ["--max-tokens unlimited", "--seed random"])
-def test_words_for_no_number_are_refused_where_there_is_always_one(command: str, flag: str) -> None:
-    with pytest.raises(UsageError, match="must be a whole number between"):
-        parse_args(f"{command} {flag}".split())
-    with pytest.raises(UsageError, match="must be a whole number between"):
-        parse_args(f"{flag} {command}".split())
-
-
 @pytest.mark.parametrize("command", ["compare", "bench"])
-def test_help_says_what_is_taken_where_nobody_gives_a_number(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_has_the_default_numbers(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_args([command, "--help-all"])
     told = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
@@ -286,7 +248,7 @@ def test_a_stop_in_the_middle(
     assert "Stopped after 1 of 3 rounds." in shown.err
 
 
-def test_whoever_ends_it_from_outside_takes_nothing_from_the_file(
+def test_sigterm_keeps_the_rounds_before(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path
 ) -> None:
     class EndedAfter(CancelFlag):
@@ -352,7 +314,7 @@ def _card_of(tandem: Tandem, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("suffix", [".md", ".svg"])
-def test_a_card_takes_no_file_that_is_there(tandem: Tandem, tmp_path: Path, pair: FakePair, suffix: str) -> None:
+def test_a_card_overwrites_no_file(tandem: Tandem, tmp_path: Path, pair: FakePair, suffix: str) -> None:
     card, prompts = tmp_path / "README", tmp_path / "p.txt"
     prompts.write_text("abc\n")
     there = card.with_suffix(suffix)
@@ -378,7 +340,7 @@ def test_every_part_of_a_split_model_is_hashed(tandem: Tandem, tmp_path: Path, m
         assert f"target sha256 of {part.name}: {hashlib.sha256(part.read_bytes()).hexdigest()}" in card
 
 
-def test_a_model_that_went_away_costs_the_card_its_hash_only(
+def test_a_missing_model_leaves_the_card_without_its_hash(
     tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "model.gguf").unlink()
@@ -388,7 +350,7 @@ def test_a_model_that_went_away_costs_the_card_its_hash_only(
     assert "model.gguf cannot be read for its hash: No such file" in capsys.readouterr().err
 
 
-def test_a_stopped_benchmark_keeps_what_is_done(
+def test_a_stopped_benchmark_keeps_finished_prompts(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompts = tmp_path / "p.txt"
@@ -399,40 +361,12 @@ def test_a_stopped_benchmark_keeps_what_is_done(
     assert tuple(last) == JSON_KEYS["bench"]
 
     assert [run["contender"] for run in runs] == ["plain", "automatic"]
-    assert last["notes"] == ["stopped early: 1 of 3 prompts"]
+    assert last["notes"] == ["stopped early after 5 of 8 answers"]
     assert not (tmp_path / "data").exists(), "half a suite is not comparable with a whole one"
 
 
-@pytest.mark.parametrize(
-    ("answers", "how_far", "runs"),
-    [
-        (5, "1 of 2 prompts in the first of 2 rounds", "1 run each"),
-        (7, "1 of 2 rounds", "1 run each"),
-        (9, "1 of 2 rounds, and 1 of 2 prompts of the next", "1 run each"),
-    ],
-)
-def test_a_stop_says_how_far_it_came(
-    tandem: Tandem,
-    monkeypatch: pytest.MonkeyPatch,
-    pair: FakePair,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    answers: int,
-    how_far: str,
-    runs: str,
-) -> None:
-    prompts = tmp_path / "p.txt"
-    prompts.write_text("abc\nbcd\n")
-    # Two answers to warm up, and two a prompt in each round.
-    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, answers))
-    assert tandem("bench", "--prompts", str(prompts), "--repeat", "2") == 130
-    shown = capsys.readouterr().out
-    assert f"stopped early: {how_far}\n" in shown
-    assert re.search(rf"^automatic: .*\b{runs}", shown, re.MULTILINE)
-
-
 def forge(monkeypatch: pytest.MonkeyPatch, *ratios: float) -> None:
-    """Let the clock find these ratios, round by round and on every prompt; it is no one's to rely on."""
+    """Forge the ratios of each round."""
 
     def measured(races: Sequence[Sequence[Round]], name: str, against: str) -> Measured:
         n = min(map(len, races), default=0)
@@ -450,7 +384,7 @@ def forge(monkeypatch: pytest.MonkeyPatch, *ratios: float) -> None:
         (("--quick",), (2.0, 2.01, 2.0), 2),
     ],
 )
-def test_it_ends_once_the_answer_is_clear_unless_a_number_was_given(
+def test_it_ends_once_the_answer_is_clear_unless_rounds_were_given(
     tandem: Tandem,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -467,7 +401,7 @@ def test_it_ends_once_the_answer_is_clear_unless_a_number_was_given(
     *runs, last = [json.loads(line) for line in shown.out.splitlines()]
     assert len(runs) == 2 * rounds
     assert last["notes"] == [], "it is whole"
-    assert ("It ends sooner once the answer is clear" in shown.err) == (flags != ("--repeat", "3"))
+    assert ("It ends sooner once the answer is clear." in shown.err) == (flags != ("--repeat", "3"))
 
 
 def test_quick_is_a_prompt_each_of_a_few_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -481,36 +415,29 @@ def test_quick_is_a_prompt_each_of_a_few_kinds(monkeypatch: pytest.MonkeyPatch) 
     assert len(kinds("")) >= 3 * len(KINDS)
 
 
-@pytest.mark.parametrize("alone", [True, False])
-@pytest.mark.parametrize("command", [("compare", "hello", "--repeat", "1"), ("bench", "--repeat", "1")])
-def test_that_others_compute_is_said_before_minutes_are_spent(
+@pytest.mark.parametrize(("alone", "slower"), [(True, "generation"), (False, "work on the CPU")])
+def test_busy_programs_are_reported_before_the_models_are_loaded(
     tandem: Tandem,
     monkeypatch: pytest.MonkeyPatch,
     pair: FakePair,
-    tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    command: tuple[str, ...],
     alone: bool,
+    slower: str,
 ) -> None:
-    monkeypatch.setattr(race_session, "computes_on_processors_only", lambda: alone)
-    (prompts := tmp_path / "p.txt").write_text("abc\n")
-    own = ("--prompts", str(prompts)) if command[0] == "bench" else ()
     n = len(usable_processors())
-    loaded: list[bool] = []
 
-    def look(processors: int) -> Busy:
-        loaded.append(bool(pair.samplers))
-        return Busy(tandems=0.1 * n, others=0.4 * n)
+    def busy(processors: int) -> float:
+        assert not pair.samplers
+        return 0.5 * n
 
-    monkeypatch.setattr(race_session, "busy", look)
-    assert tandem(*command, *own) == 0
-    told = capsys.readouterr().err
-    assert told.startswith(f"Other programs take {0.5 * n:.1f} of {n} CPU")
-    assert "close them and rerun for reliable numbers" in told
-    assert ("so generation is slower" in told, "so work on the CPU is slower" in told) == (alone, not alone)
-    assert loaded == [False]
-    monkeypatch.setattr(race_session, "busy", lambda processors: None)
-    assert tandem(*command, *own) == 0
+    monkeypatch.setattr(race_session, "computes_on_processors_only", lambda: alone)
+    monkeypatch.setattr(race_session, "busy_cpus", busy)
+    assert tandem("compare", "hello", "--repeat", "1") == 0
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"Other programs take {0.5 * n:.1f} of {n} CPU")
+    assert f"so {slower} is slower; close them and rerun for reliable numbers" in shown
+    monkeypatch.setattr(race_session, "busy_cpus", lambda processors: None)
+    assert tandem("compare", "hello", "--repeat", "1") == 0
     assert "Other programs" not in capsys.readouterr().err
 
 
@@ -526,7 +453,7 @@ def breaks(pair: FakePair, answer: int, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(pair, "new_sampler", new_sampler)
 
 
-def test_a_comparison_that_breaks_off_shows_the_rounds_before(
+def test_a_failed_comparison_shows_the_rounds_before(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # Both warm up, both answer once, and the first of the second round fails.
@@ -540,13 +467,13 @@ def test_a_comparison_that_breaks_off_shows_the_rounds_before(
     assert not (tmp_path / "data").exists(), "it has fewer rounds than its like"
 
 
-def test_a_failure_while_the_texts_are_compared_takes_no_round(
+def test_a_failure_while_texts_are_compared_keeps_the_rounds(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(*_: object) -> None:
         raise DecodeError("The card is gone.")
 
-    monkeypatch.setattr(compare, "explain", fails)
+    monkeypatch.setattr("app.compare.job.explain", fails)
     with pytest.raises(DecodeError, match="The card is gone"):
         tandem("compare", "hello", "--json", "--save", str(tmp_path / "c.json"))
     shown = capsys.readouterr()
@@ -555,16 +482,7 @@ def test_a_failure_while_the_texts_are_compared_takes_no_round(
     assert shown.err == "Failed while comparing the texts.\n"
 
 
-def test_a_comparison_that_breaks_off_at_once_only_says_why(
-    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, capsys: pytest.CaptureFixture[str]
-) -> None:
-    breaks(pair, 1, monkeypatch)
-    with pytest.raises(DecodeError, match="The card is gone"):
-        tandem("compare", "hello")
-    assert capsys.readouterr().out == ""
-
-
-def test_a_benchmark_that_breaks_off_shows_the_prompts_before(
+def test_a_failed_benchmark_shows_the_prompts_before(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompts = tmp_path / "p.txt"
@@ -576,59 +494,36 @@ def test_a_benchmark_that_breaks_off_shows_the_prompts_before(
 
     assert [run["contender"] for run in runs] == ["plain", "automatic"]
     assert last["type"] == "result"
-    assert last["notes"] == ["broken off: 1 of 3 prompts"]
+    assert last["notes"] == ["broken off after 5 of 8 answers"]
     assert not (tmp_path / "data").exists()
 
 
-def test_where_nobody_watches_every_prompt_that_is_done_is_a_line(
-    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    prompts = tmp_path / "p.txt"
-    prompts.write_text("abc\nbcd\n")
-    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 0
-    begun, ends, first, last = capsys.readouterr().err.splitlines()
-
-    assert begun == "2 prompts x 1 round x 2 sides (plain, automatic), and 2 to warm up: 6 answers of 8 tokens at most."
-    assert ends == "A line for every prompt."
-    assert re.fullmatch(r"yours, 1: plain [\d.]+ tok/s, automatic [\d.]+×  \(1 of 2, .* left\)", first)
-    assert last.endswith("(2 of 2)")
-
-
-def test_where_costs_are_known_the_time_is_told_at_once(
+def test_the_plan_and_its_time_are_shown_first(
     tandem: Tandem, tmp_path: Path, pair: FakePair, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    prompts = tmp_path / "p.txt"
-    prompts.write_text("abc\n")
+    (prompts := tmp_path / "p.txt").write_text("abc\nbcd\n")
     pair.memory = PairStatistics(CostModel(CostProfile({1: 1e9, 64: 1e9})))
-    assert tandem("bench", "--prompts", str(prompts), "--repeat", "2") == 0
-    told = capsys.readouterr().err.splitlines()
-    assert told[0].endswith(": 6 answers of 8 tokens at most, about 32 s.")
-    assert "(round 2 of 2, 1 of 1)" in told[-1]
+    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 0
+    plan = "2 prompts x 1 round x 2 sides (plain, automatic), and 2 to warm up: 6 answers of 8 tokens at most"
+    assert capsys.readouterr().err == f"{plan}, about 48 s.\n"
 
 
-def test_the_lossless_check_says_what_it_compared(
-    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("more", "compared"), [((), ["yours, 1", "yours, 2"]), (("--quick",), ["yours, 1"])])
+def test_the_lossless_check_reports_and_saves_what_it_compared(
+    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], compared: list[str]
 ) -> None:
-    prompts = tmp_path / "p.txt"
-    prompts.write_text("abc\n")
-    assert tandem("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "10") == 0
-    shown = capsys.readouterr().out
-    assert "Lossless as far as was tested: 16 greedy tokens compared, still" in shown
-
-    assert tandem("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "5", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["lossless"] is True
-
-
-def test_each_prompt_that_was_brought_is_compared(
-    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    prompts = tmp_path / "p.txt"
+    prompts, save = tmp_path / "p.txt", tmp_path / "checks.json"
     prompts.write_text("abc\nbcd\n")
-    arguments = ("--check-lossless", "--prompts", str(prompts), "--samples", "5", "--json")
-    for more, compared in (((), ["yours, 1", "yours, 2"]), (("--quick",), ["yours, 1"])):
-        assert tandem("bench", *arguments, *more) == 0
-        checks = json.loads(capsys.readouterr().out)["greedy"]
-        assert list(dict.fromkeys(check["prompt"] for check in checks)) == compared
+    arguments = ("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "5", "--save", str(save), *more)
+    assert tandem(*arguments) == 0
+    shown, saved = capsys.readouterr().out, json.loads(save.read_text())
+    assert f"{16 * len(compared)} greedy tokens compared, all identical" in shown
+    assert saved["statement"] in shown
+    assert list(dict.fromkeys(check["prompt"] for check in saved["greedy"])) == compared
+
+    assert tandem(*arguments, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(save.read_text())
+    assert saved["lossless"] is True
 
 
 @pytest.fixture
@@ -640,7 +535,7 @@ def undrafted(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> Tandem:
     return tandem
 
 
-def test_what_drafted_nothing_is_not_called_lossless(
+def test_without_drafts_nothing_is_called_lossless(
     undrafted: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prompts = tmp_path / "p.txt"
@@ -650,32 +545,27 @@ def test_what_drafted_nothing_is_not_called_lossless(
     assert (found["lossless"], found["statement"]) == (None, "Nothing was drafted, so nothing was tested.")
 
 
-def test_fixed_drafting_without_a_draft_model_cannot_be_checked(undrafted: Tandem) -> None:
-    with pytest.raises(UsageError, match="Fixed parameters need a draft model"):
-        undrafted("bench", "--check-lossless", "--fixed", "n_max=3")
-
-
-def test_the_lossless_check_is_saved(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prompts, save = tmp_path / "p.txt", tmp_path / "checks.json"
-    prompts.write_text("abc\n")
-    arguments = ("--check-lossless", "--quick", "--prompts", str(prompts), "--samples", "5", "--save", str(save))
-    assert tandem("bench", *arguments) == 0
-    assert json.loads(save.read_text())["statement"] in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_failure_takes_nothing_from_the_checks_before_it(
+def test_a_failure_keeps_the_checks_before_it(
     tandem: Tandem,
     monkeypatch: pytest.MonkeyPatch,
     pair: FakePair,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    form: tuple[str, ...],
 ) -> None:
     prompts, save = tmp_path / "p.txt", tmp_path / "checks.json"
     prompts.write_text("abc\nbcd\n")
-    arguments = ("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "5", "--save", str(save), *form)
-    # Plainly and in two ways with drafts to the first prompt.
+    arguments = (
+        "bench",
+        "--check-lossless",
+        "--prompts",
+        str(prompts),
+        "--samples",
+        "5",
+        "--save",
+        str(save),
+        "--json",
+    )
+    # Without drafts and in two ways with drafts to the first prompt.
     with monkeypatch.context() as patched:
         breaks(pair, 4, patched)
         with pytest.raises(DecodeError):
@@ -683,8 +573,7 @@ def test_a_failure_takes_nothing_from_the_checks_before_it(
     shown, kept = capsys.readouterr(), json.loads(save.read_text())
     assert [check["prompt"] for check in kept["greedy"]] == ["yours, 1"] * 2
     assert (kept["sampled"], kept["lossless"], kept["stopped"]) == ([], True, True)
-    assert shown.out == (save.read_text() if form else shown.out)
-    assert kept["statement"] in shown.out
+    assert shown.out == save.read_text()
     assert shown.err.splitlines() == ["Broken off after 1 of 2 prompts."]
 
     breaks(pair, 1, monkeypatch)
@@ -693,7 +582,7 @@ def test_a_failure_takes_nothing_from_the_checks_before_it(
     assert capsys.readouterr() == ("", ""), "there is nothing to tell"
 
 
-def test_a_full_disk_takes_nothing_from_the_screen(tandem: Tandem, tmp_path: Path) -> None:
+def test_a_full_disk_still_shows_the_result(tandem: Tandem, tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no device that is always full")
     prompts, said = tmp_path / "p.txt", StringIO()
@@ -703,20 +592,20 @@ def test_a_full_disk_takes_nothing_from_the_screen(tandem: Tandem, tmp_path: Pat
     assert "automatic: " in said.getvalue()
 
 
-def test_the_space_at_the_end_of_a_cut_text_is_no_difference_to_the_server() -> None:
+def test_trailing_space_is_no_difference_from_the_server() -> None:
     def run(name: str, text: str) -> Run:
         return Run(name, (), (), text, FinishReason.LENGTH, GenerationStats(predicted_n=3, predicted_ns=1))
 
-    def raced(ours: str, theirs: str) -> Raced:
+    def raced(ours: str, theirs: str) -> PromptResult:
         round_ = {one.contender: one for one in (run("plain", ours), run("automatic", ours), run("server", theirs))}
-        return Raced(Prompt("yours", "1", "abc"), (round_,))
+        return PromptResult(Prompt("yours", "1", "abc"), (round_,))
 
     both = [raced("Blue. ", "Blue."), raced("Blue", "Red")]
-    said = answer_lines(both, rows(both, ["plain", "automatic", "server"]))
+    said = verdict_lines(both, rows(both, ["plain", "automatic", "server"]))
     assert said[-1] == "The server's text equals the baseline's on 1 of 2 prompts."
 
 
-def against_server(**read: int) -> list[Raced]:
+def against_server(**read: int) -> list[PromptResult]:
     """Two prompts on which everybody has read so many tokens, and automatic drafting is as fast as its server."""
 
     def run(name: str, ns: int) -> Run:
@@ -728,43 +617,42 @@ def against_server(**read: int) -> list[Raced]:
         return {name: run(name, ns) for name, ns in (("plain", 9000), ("automatic", 1000), ("server", server_ns))}
 
     rounds = tuple(round_(ns) for ns in (1000, 1020))
-    return [Raced(Prompt("yours", name, "abc"), rounds) for name in ("1", "2")]
+    return [PromptResult(Prompt("yours", name, "abc"), rounds) for name in ("1", "2")]
 
 
-def test_a_server_that_was_told_another_prompt_is_said_to_be() -> None:
+def test_another_prompt_on_the_server_is_reported() -> None:
     names = ["plain", "automatic", "server"]
     told = "The server read another prompt on 2 of 2, such as 5 tokens for 9: its chat template differs"
-    assert told in answer_lines(raced := against_server(server=5), rows(raced, names))[-1]
-    assert "another prompt" not in "\n".join(answer_lines(raced := against_server(), rows(raced, names)))
+    assert told in verdict_lines(raced := against_server(server=5), rows(raced, names))[-1]
+    assert "another prompt" not in "\n".join(verdict_lines(raced := against_server(), rows(raced, names)))
 
 
-def test_it_goes_on_until_it_is_clear_who_is_faster_of_automatic_drafting_and_the_server() -> None:
+def test_it_continues_until_the_comparison_with_the_server_is_clear() -> None:
     raced = against_server()
     table = rows(raced, ["plain", "automatic", "server"])
     assert settled(table), "both are faster than decoding without drafts"
-    assert not tells_all(raced, table)
-    assert "too few runs to tell" in answer_lines(raced, table)[-2]
+    assert not is_settled(raced, table)
+    assert "too few runs to tell" in verdict_lines(raced, table)[-2]
     clear = [replace(one, rounds=one.rounds[:1] * 3) for one in raced]
-    assert tells_all(clear, rows(clear, ["plain", "automatic", "server"]))
+    assert is_settled(clear, rows(clear, ["plain", "automatic", "server"]))
 
 
-def test_the_kinds_that_gain_most_and_least_are_among_those_that_were_drafted() -> None:
-    def row(kind: str, ratio: float, work: Work) -> Row:
+def test_extremes_are_among_the_drafted_kinds() -> None:
+    def row(kind: str, ratio: float, *, is_idle: bool = False) -> Row:
         plain = measure([], "plain", "plain")
-        return Row(kind, 1, (plain, replace(plain, name="automatic", ratio=spread([ratio]), work=work)), None)
+        return Row(kind, 1, (plain, replace(plain, name="automatic", ratio=spread([ratio]), is_idle=is_idle)), None)
 
     round_ = {name: Run(name, (), (), "", FinishReason.LENGTH, GenerationStats()) for name in ("plain", "automatic")}
-    raced = [Raced(Prompt("code", "1", "abc"), (round_,))]
-    kinds = [row("code", 1.5, "own"), row("edit", 3.0, "own"), row("prose", 0.9, "plain"), row("chat", 4.0, "plain")]
-    whole = row("all", 1.6, "own")
-    assert answer_lines(raced, [*kinds, whole])[-1] == "  most on edit, 3.0×; least on code, 1.5×"
-    assert len(answer_lines(raced, [*kinds[1:], whole])) == 1, "of one kind alone it is all that is told"
+    raced = [PromptResult(Prompt("code", "1", "abc"), (round_,))]
+    kinds = [row("code", 1.5), row("edit", 3.0), row("prose", 0.9, is_idle=True), row("chat", 4.0, is_idle=True)]
+    whole = row("all", 1.6)
+    assert verdict_lines(raced, [*kinds, whole])[-1] == "  most on edit, 3.0×; least on code, 1.5×"
+    assert len(verdict_lines(raced, [*kinds[1:], whole])) == 1, "one kind alone has no extremes"
 
 
-def test_a_later_run_that_is_slower_says_so_and_what_changed(
+def test_a_slower_run_reports_what_changed(
     tandem: Tandem, tmp_path: Path, pair: FakePair, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The speeds are forged: the clock of this machine is no one's to rely on."""
     speed, params = [100.0], [PairParams(tmp_path / "model.gguf", None, n_threads=1)]
 
     def forged(measured: object) -> dict[str, Spread]:
@@ -814,67 +702,33 @@ def wish(monkeypatch: pytest.MonkeyPatch) -> Callable[[Thinking], None]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (Thinking(wanted=False, effort="low"), "off"),
-        (Thinking(wanted=True, effort="low"), "on, effort low"),
-        (Thinking(effort="high"), "effort high"),
-        (AS_TRAINED, None),
-    ],
+    ("asked", "fact"), [(Thinking(wanted=True, effort="low"), "wanted True, effort low"), (AS_TRAINED, None)]
 )
-def test_what_is_asked_of_the_thinking_is_among_the_facts(
+def test_thinking_options_are_among_the_facts(
     tandem: Tandem,
     wish: Callable[[Thinking], None],
     capsys: pytest.CaptureFixture[str],
     asked: Thinking,
-    said: str | None,
+    fact: str | None,
 ) -> None:
     wish(asked)
     assert tandem("compare", "hello", "--json", "--repeat", "1") == 0
-    assert json.loads(capsys.readouterr().out)["facts"].get("thinking") == said
+    assert json.loads(capsys.readouterr().out)["facts"].get("thinking") == fact
 
 
-@pytest.mark.parametrize("command", [("compare", "hello"), ("bench", "--quick"), ("bench", "--check-lossless")])
-def test_a_wish_that_the_model_does_not_hear_is_told(
-    tandem: Tandem,
-    pair: FakePair,
-    wish: Callable[[Thinking], None],
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    command: tuple[str, ...],
+def test_a_thinking_option_that_the_model_ignores_is_reported(
+    tandem: Tandem, pair: FakePair, wish: Callable[[Thinking], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (prompts := tmp_path / "p.txt").write_text("abc\n")
-    pair.info = replace(pair.info, hears=Heard(wanted=False))
-    wish(Thinking(wanted=False))
-    own = ("--repeat", "1", "--json") if command[0] == "compare" else ("--prompts", str(prompts))
-    assert tandem(*command, *own) == 0
+    off = Thinking(wanted=False)
+    pair.info = replace(pair.info, thinking_support=ThinkingSupport(wanted=False))
+    wish(off)
+    assert tandem("compare", "hello", "--repeat", "1", "--json") == 0
     shown = capsys.readouterr()
     assert shown.err.count("--thinking changes nothing.") == 1
-    if command[0] == "compare":
-        assert json.loads(shown.out)["notices"] == list(
-            pair.info.hears.in_vain(Thinking(wanted=False), Thinking(wanted=False))
-        )
+    assert json.loads(shown.out)["notices"] == list(pair.info.thinking_support.ignored(off, off))
 
 
-def test_whoever_waits_for_a_server_sees_that(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[str] = []
-    monkeypatch.setattr(StatusLine, "show", lambda self, text: shown.append(text))
-
-    def busy(_: Server) -> dict[str, str]:
-        assert shown == ["Asking http://127.0.0.1:9 for a token"]
-        raise AppError("It is busy.")
-
-    monkeypatch.setattr(Server, "introduce", busy)
-    with pytest.raises(AppError, match="busy"):
-        tandem("bench", "--against", "http://127.0.0.1:9")
-
-
-def test_a_server_that_is_gone_is_a_sentence(tandem: Tandem) -> None:
-    with pytest.raises(AppError, match="cannot be reached"):
-        tandem("bench", "--against", "http://127.0.0.1:9")
-
-
-def test_fixed_parameters_are_read_from_one_word() -> None:
+def test_fixed_parameters_are_parsed() -> None:
     assert parse_fixed("n_max=7,p_min=0.6") == DraftParams(7, 0, 0.6)
     assert parse_fixed(" n_max=4 , n_min=2") == DraftParams(4, 2, 0.6)
     for wrong in ("", "n_max", "n_max=x", "q=1", "n_max=900"):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.cli.command_line import every_command
 from app.cli.json_keys import JSON_KEYS, TIMINGS
+from tests.cli.commands import every_command
 
 
 @pytest.mark.parametrize("name", JSON_KEYS)

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.chat import _first_pair
+from app.cli.chat import first_pair
 from app.cli.known_pairs import catalog, choose_pair, newest
 from app.cli.options import read_options
-from app.core.errors import CatalogError, ModelFileError, PairError
-from app.llama import demo
+from app.core.errors import PairError
 from app.models.catalog import Pair
 from app.models.recommend import every_pair
 from app.models.registry import ModelOnDisk, Registry, SetUp
@@ -70,12 +69,12 @@ def test_the_chat_lets_the_user_choose_where_the_default_is_gone_but_not_what_wa
 ) -> None:
     mine = own(tmp_path)
     registry.add(mine, default=True)
-    assert _first_pair(argparse.Namespace())[2] is False
+    assert first_pair(argparse.Namespace())[2] is False
     mine.target.path.unlink()
 
-    assert _first_pair(argparse.Namespace())[2] is True
+    assert first_pair(argparse.Namespace())[2] is True
     with pytest.raises(PairError):
-        _first_pair(argparse.Namespace(pair="mine"))
+        first_pair(argparse.Namespace(pair="mine"))
 
 
 def test_the_demo_is_found_anew_where_its_files_are_gone(registry: Registry, tmp_path: Path) -> None:
@@ -127,25 +126,3 @@ def test_an_entry_that_the_user_changes_means_other_files(
 
     pair, files = choose_pair({})
     assert (pair.target, files) == (HubModel("a/new", file="new.gguf"), None)
-
-
-def test_who_has_neither_a_pair_nor_the_demo_is_told_how_to_get_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.llama.demo.PACKAGE", "no_such_package")
-    with pytest.raises(ModelFileError, match="not installed") as raised:
-        demo.target_file()
-    assert "Download a pair: tandem setup." in raised.value.hint
-
-
-def test_the_chat_lets_the_user_choose_where_the_entry_of_the_default_cannot_be_read(
-    registry: Registry, tmp_path: Path
-) -> None:
-    registry.add(own(tmp_path), default=True)
-    file = tmp_path / "pairs.toml"
-    file.write_text(file.read_text("utf-8").replace("[pairs.mine.entry]", "[pairs.mine.entry]\nspin = 1"), "utf-8")
-
-    assert _first_pair(argparse.Namespace())[2] is True
-    with pytest.raises(CatalogError, match="spin"):
-        _first_pair(argparse.Namespace(pair="mine"))
-    file.write_text("no table", "utf-8")
-    with pytest.raises(CatalogError, match="cannot be read"):
-        _first_pair(argparse.Namespace())

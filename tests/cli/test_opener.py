@@ -1,4 +1,4 @@
-"""Opening pairs with the settings as they are; one that cannot be opened leaves everything as it was."""
+"""Opening pairs with the current settings; one that cannot be opened changes nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.cli.options import Options, Process
 from app.core.errors import UsageError
 from app.engine.types import SamplingParams
 from app.hardware.offers import Offer
-from app.llama.fitting.does_not_fit import DoesNotFitError
+from app.llama.fitting.fit_pair import DoesNotFitError
 from app.models.catalog import Pair
 from app.models.source import LocalModel, parse_source
 from app.settings.layers import Origin
@@ -33,27 +33,18 @@ def loaded(choice: LoadRequest) -> str:
     return choice.loader.options.pair.name
 
 
-def test_a_pair_that_contradicts_the_flags_is_not_taken() -> None:
-    opener = Opener(LiveSettings(None, {"draft.mode": "fixed"}), PAIR, None, Process())
-
-    with pytest.raises(UsageError):
-        opener.open(OTHER, None)
-
-    assert loaded(opener.again()) == "a"
-
-
-def test_a_pair_that_only_stands_for_one_is_nobodys_until_one_is_opened() -> None:
+def test_a_pair_that_contradicts_the_flags_is_not_opened() -> None:
     opener = Opener(LiveSettings(None, {"draft.mode": "fixed"}), PAIR, None, Process(), is_asked_for=False)
-    opener.again()
     with pytest.raises(UsageError):
         opener.open(OTHER, None)
-    assert opener.current is None
+    assert opener.current is None, "the first pair is a placeholder"
+    assert loaded(opener.again()) == "a"
 
     opener.open(PAIR, None)
     assert opener.current == (PAIR, None)
 
 
-def test_what_is_taken_is_there_for_every_pair_from_then_on() -> None:
+def test_flags_that_were_taken_count_for_every_later_pair() -> None:
     opener = Opener(LiveSettings(), PAIR, None, Process(True))
     opener.take(("--ctx", "1024"))
     choice = opener.open(replace(PAIR, name="next", draft=None), None)
@@ -63,7 +54,7 @@ def test_what_is_taken_is_there_for_every_pair_from_then_on() -> None:
     assert isinstance(choice.loader.options.pair.target, LocalModel)
 
 
-def test_an_offer_counts_with_a_preset_of_the_users_own() -> None:
+def test_an_offer_keeps_the_users_preset() -> None:
     live = LiveSettings()
     live.set("sampling.temp", 0.1)
     live.save_preset("mine")
@@ -73,12 +64,12 @@ def test_an_offer_counts_with_a_preset_of_the_users_own() -> None:
     assert opener.with_flags(("--kv-type", "q8_0")).placement.kv_type == "q8_0"
 
 
-def test_what_fails_an_answer_says_what_to_do_also_where_nothing_can_be_taken_any_more() -> None:
+def test_a_pair_that_does_not_fit_comes_with_fixes() -> None:
     opener = Opener(LiveSettings(), PAIR, None, Process())
     ways = (Offer("no draft", 600_000_000, "decoding without drafts", ("--no-draft",), suffices=True),)
     error = DoesNotFitError("It does not fit.", "--no-draft", ways)
 
-    of_a_load, of_an_answer = (opener.with_ways(Failed(request, error)) for request in (None, 3))
+    of_a_load, of_an_answer = (opener.with_fixes(Failed(request, error)) for request in (None, 3))
     assert isinstance(of_a_load, Failed)
     assert isinstance(of_an_answer, Failed)
     assert (of_a_load.error.hint, of_an_answer.error.hint) == (
@@ -100,15 +91,15 @@ def options(choice: LoadRequest) -> Options:
     return choice.loader.options
 
 
-def test_every_pair_comes_with_what_its_own_file_recommends(tmp_path: Path) -> None:
-    first = Pair("a", "A", model(tmp_path, "a", top_k=7, mirostat=2), None)
+def test_every_pair_has_the_recommendations_of_its_own_file(tmp_path: Path) -> None:
+    first = Pair("a", "A", model(tmp_path, "a", top_k=7, min_p=-1.0), None)
     second = Pair("b", "B", model(tmp_path, "b", temp=0.5), None, kept=("temperature",))
     opener = Opener(LiveSettings(), PAIR, None, Process())
 
     chosen = opener.open(first, None)
     assert (chosen.settings.sampling.top_k, options(chosen).pair.sampling.top_k) == (7, 7)
     (notice,) = options(chosen).notices
-    assert "mirostat" in notice
+    assert "sampling.min_p" in notice
     assert opener.live.resolved().origin("sampling.top_k") is Origin.MODEL
 
     other = opener.open(second, None)
@@ -116,16 +107,7 @@ def test_every_pair_comes_with_what_its_own_file_recommends(tmp_path: Path) -> N
     assert options(other).notices == ()
 
 
-def test_a_pair_that_is_not_taken_leaves_the_file_before_it(tmp_path: Path) -> None:
-    opener = Opener(LiveSettings(None, {"draft.mode": "fixed"}), PAIR, None, Process())
-    opener.open(replace(PAIR, target=model(tmp_path, "a", top_k=7)), None)
-    with pytest.raises(UsageError):
-        opener.open(OTHER, None)
-
-    assert opener.again().settings.sampling.top_k == 7
-
-
-def test_flags_are_weighed_with_the_file_of_the_pair_that_they_name(tmp_path: Path) -> None:
+def test_flags_that_name_a_model_use_its_recommendations(tmp_path: Path) -> None:
     opener = Opener(LiveSettings(), replace(PAIR, target=model(tmp_path, "a", top_k=7)), None, Process())
     named = str(model(tmp_path, "b", top_k=9))
 

@@ -1,4 +1,4 @@
-"""What is written to a terminal depends on which one it is."""
+"""Output on terminals and in pipes: the status line, the answer, wrapped text, errors."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import NoReturn
 import pytest
 
 from app.cli import main
-from app.cli.output import AnswerPrinter, StatusLine
+from app.cli.output import AnswerPrinter, StatusLine, columns_of, for_reading
 from app.core.errors import HubError
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
 
 THOUGHT = Segment("so", Origin.TARGET, reasoning=True)
+SENTENCE = "The draft was trained for 4,096 tokens of context, the target for 32,768."
 
 
 class Screen(io.StringIO):
@@ -22,10 +23,23 @@ class Screen(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("term", "codes"), [("xterm", True), ("", True), ("dumb", False)])
-def test_a_terminal_that_obeys_no_codes_gets_none(monkeypatch: pytest.MonkeyPatch, term: str, codes: bool) -> None:
-    monkeypatch.setenv("TERM", term)
-    monkeypatch.delenv("NO_COLOR", raising=False)
+@pytest.mark.parametrize(
+    ("platform", "environment", "codes"),
+    [
+        ("linux", {"TERM": "xterm"}, True),
+        ("linux", {"TERM": "dumb"}, False),
+        ("win32", {}, False),
+        ("win32", {"WT_SESSION": "1"}, True),
+    ],
+)
+def test_only_terminals_that_support_codes_get_them(
+    monkeypatch: pytest.MonkeyPatch, platform: str, environment: dict[str, str], codes: bool
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    for name in ("TERM", "TERM_PROGRAM", "WT_SESSION", "ANSICON", "ConEmuANSI", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     screen = Screen()
     status = StatusLine(screen)
     status.show("Loading")
@@ -35,47 +49,18 @@ def test_a_terminal_that_obeys_no_codes_gets_none(monkeypatch: pytest.MonkeyPatc
     assert "Loaded\n" in screen.getvalue()
 
 
-@pytest.fixture
-def windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The console of Windows 10."""
-    monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setenv("COLUMNS", "20")
-    for name in ("TERM", "TERM_PROGRAM", "WT_SESSION", "ANSICON", "ConEmuANSI", "NO_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.mark.usefixtures("windows")
-def test_windows_old_console_gets_no_status_line() -> None:
-    screen = Screen()
-    status = StatusLine(screen)
-    status.show("Loading")
-    status.say("Loaded")
-    AnswerPrinter(screen, screen).print([THOUGHT])
-    assert screen.getvalue() == "Loaded\nso"
-
-
-@pytest.mark.usefixtures("windows")
-@pytest.mark.parametrize("name", ["WT_SESSION", "TERM_PROGRAM"])
-def test_windows_newer_terminals_obey_codes(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setenv(name, "1")
-    screen = Screen()
-    StatusLine(screen).show("Loading")
-    assert screen.getvalue() == "\r\x1b[KLoading"
-
-
-def test_no_color_still_lets_a_line_overwrite_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_keeps_the_status_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
-    screen = Screen()
+    screen, reasoning = Screen(), Screen()
     StatusLine(screen).show("Loading")
+    AnswerPrinter(screen, reasoning).print([THOUGHT])
     assert "Loading" in screen.getvalue()
-    thinking = Screen()
-    AnswerPrinter(screen, thinking).print([THOUGHT])
-    assert thinking.getvalue() == "so"
+    assert reasoning.getvalue() == "so"
 
 
 @pytest.mark.parametrize("stream", [Screen, io.StringIO])
-def test_an_answer_has_no_control_characters_on_a_screen_or_in_a_pipe(stream: type[io.StringIO]) -> None:
+def test_an_answer_has_no_control_characters(stream: type[io.StringIO]) -> None:
     answer = stream()
     printer = AnswerPrinter(answer, stream())
     printer.print([Segment("a\x1b]52;c;eA==\x07\u202e\u200b\tb", Origin.TARGET)])
@@ -83,7 +68,7 @@ def test_an_answer_has_no_control_characters_on_a_screen_or_in_a_pipe(stream: ty
     assert answer.getvalue() == "a]52;c;eA==\tb\n"
 
 
-def test_a_failure_takes_the_place_of_the_line_that_stood(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_replaces_the_status_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def offline(*_: object, **__: object) -> NoReturn:
         raise HubError("The hub cannot be found.", "Look here.\nOr there.")
 
@@ -94,34 +79,52 @@ def test_a_failure_takes_the_place_of_the_line_that_stood(monkeypatch: pytest.Mo
     assert shown == "tandem: The hub cannot be found.\n        Look here.\n        Or there.\n"
 
 
-def test_ctrl_c_leaves_no_line_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_clears_the_status_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("app.cli.pairs.place", interrupted)
+    monkeypatch.setattr("app.cli.pairs.machine_room", interrupted)
     monkeypatch.setattr("sys.stderr", screen := Screen())
     assert main(["pairs", "list"]) == 130
     assert "Looking at this machine" in screen.getvalue()
     assert screen.getvalue().endswith("\x1b[K")
 
 
-def test_a_question_stands_where_it_is_seen_and_not_in_the_answer_of_a_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_questions_go_to_stderr(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", Screen(" Yes\n"))
-    screen = Screen()
-    status = StatusLine(screen)
+    status = StatusLine(screen := Screen())
     status.show("Looking")
 
+    assert status.can_ask
+    assert not StatusLine(io.StringIO()).can_ask
     assert (status.ask("Download? "), status.ask("And now? ")) == ("yes", None)
 
     assert screen.getvalue().endswith("\x1b[KDownload? And now? ")
     assert capsys.readouterr().out == ""
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert not status.can_ask
 
 
-@pytest.mark.parametrize(("stream", "reply"), [(Screen, io.StringIO), (io.StringIO, Screen)])
-def test_nobody_is_asked_who_would_not_see_it_or_cannot_reply(
-    monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO], reply: type[io.StringIO]
-) -> None:
-    monkeypatch.setattr("sys.stdin", reply())
-    assert not StatusLine(stream()).can_ask
+def test_text_is_wrapped_for_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert columns_of(Screen()) == 40
+    assert for_reading(SENTENCE, Screen(), 8) == (
+        "The draft was trained for 4,096 tokens\n        of context, the target for\n        32,768."
+    )
+    assert for_reading(f"  {SENTENCE}", Screen()).split("\n")[1].startswith("  of")
+    assert for_reading(SENTENCE, io.StringIO(), 8) == SENTENCE
+    command = "Set one up: tandem setup --target owner/big-GGUF:Q4_K_M --draft owner/small-GGUF"
+    assert for_reading(command, Screen()) == command, "it can be copied"
+
+
+def test_errors_and_the_status_line_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("sys.stderr", screen := Screen())
+    assert main(["run", "--file", "a", "--tmp", "3", "Why is the sky blue, and the grass green?"]) == 2
+    first, *others = screen.getvalue().splitlines()
+    assert first == "tandem: No such option '--tmp'. (Did you"
+    assert others[0].startswith(" " * 8)
+    assert len(others[0]) <= 40
+
+    StatusLine(screen).show(SENTENCE)
+    assert screen.getvalue().endswith(SENTENCE[:39]), "a wrapped status line could not be cleared"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.cli.doctor.own_files import own_files
+from app.cli.doctor.files import own_files
 from app.cli.known_pairs import choose_pair, registry
+from app.core.errors import CacheError
 from app.core.paths import pairs_file
-from app.llama.demo import draft_place
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import DemoModel, LocalModel
@@ -33,7 +33,7 @@ def test_the_draft_that_was_made_here_is_deleted_and_the_package_keeps_its_targe
     assert main(["pairs", "remove", "demo", "--yes"]) == 0
 
     said = capsys.readouterr().err
-    assert f"{draft.path}  (Tandem made it, and makes it again when it is needed)" in said
+    assert f"{draft.path}  (Tandem made it, and makes it again when needed)" in said
     assert f"{target.path}  (it belongs to the demo's Python package)" in said
     assert "your own file" not in said
     assert (target.path.exists(), draft.path.exists()) == (True, False)
@@ -61,7 +61,7 @@ def test_a_pair_whose_file_is_in_use_is_not_forgotten(folders: Path, monkeypatch
     registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
 
     def refuse(path: Path) -> int:
-        raise PermissionError(13, "in use", str(path))
+        raise CacheError(f"{path} is in use.")
 
     with monkeypatch.context() as patch:
         patch.setattr("app.models.hub.cache.delete", refuse)
@@ -69,24 +69,6 @@ def test_a_pair_whose_file_is_in_use_is_not_forgotten(folders: Path, monkeypatch
     assert main(["pairs", "remove", "demo", "--yes"]) == 0
 
     assert not draft.path.exists()
-
-
-def test_the_draft_of_a_demo_that_was_never_set_up_is_deleted_too(
-    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    target = written(folders / "t.gguf").path
-    monkeypatch.setattr("app.llama.demo.target_file", lambda: target)
-    monkeypatch.setattr("app.cli.known_pairs.cache_dir", lambda: folders)
-    assert main(["pairs", "remove", "demo", "--yes"]) == 2
-    assert "nothing to remove" in capsys.readouterr().err
-    draft = draft_place(folders)
-    draft.parent.mkdir()
-    written(draft)
-
-    assert main(["pairs", "remove", "demo", "--yes"]) == 0
-
-    assert f"{draft}  (Tandem made it" in capsys.readouterr().err
-    assert (target.exists(), draft.exists()) == (True, False)
 
 
 def test_a_draft_that_was_made_here_stays_while_another_pair_uses_it(

@@ -15,7 +15,9 @@ from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Origin
+from app.models.catalog import Pair
 from app.models.pair_info import ModelInfo, PairInfo
+from app.models.source import parse_source
 from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, Measuring, Notice, PromptProgress, Step
 
 STATS = GenerationStats(predicted_n=2, predicted_ns=10**9)
@@ -23,6 +25,7 @@ PREFILL = PromptProgress(1, True, 36, 37)
 SHOWN = "Draft reading prompt: 36 of 37 tokens"
 CLEAR = "\r\x1b[K"
 PLAN = AnswerPlan("off", "none", None, None)
+OPTIONS = Options(Pair("a", "A", parse_source("/a.gguf"), None), None, None, None, 1, None, None, ())
 
 
 class Terminal(io.StringIO):
@@ -38,11 +41,11 @@ def pair(name: str = "Fake") -> Loaded:
     return Loaded(PairInfo(ModelInfo(name, "fake.gguf", "F32", 1000, 64), None, 1024, "CPU"))
 
 
-def listen(*said: Event, as_one_object: bool = False) -> int:
+def listen(*said: Event, as_json: bool = False) -> int:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     for event in said:
         events.put(event)
-    return Listener(Options.__new__(Options), "", as_one_object=as_one_object).listen(events)
+    return Listener(OPTIONS, as_json=as_json).listen(events)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, out: io.StringIO, err: io.StringIO, *said: Event) -> None:
@@ -106,7 +109,7 @@ def test_json_escapes_control_characters(monkeypatch: pytest.MonkeyPatch, out: i
     said = "\x1b[2J\x9b2J\x7f\u202eä"
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr("sys.stderr", io.StringIO())
-    assert listen(pair(said), Finished(1, FinishReason.STOP, said, said, STATS, PLAN), as_one_object=True) == 0
+    assert listen(pair(said), Finished(1, FinishReason.STOP, said, said, STATS, PLAN), as_json=True) == 0
     assert json.loads(out.getvalue())["text"] == said
     assert out.getvalue().rstrip().isprintable()
     assert out.getvalue().isascii() == out.isatty()

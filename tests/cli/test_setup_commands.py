@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.cli.doctor.own_files import _gone
 from app.models.catalog import Pair
 from app.models.pair_names import setup_command
 from app.models.registry import ModelOnDisk, SetUp
@@ -39,15 +38,11 @@ def test_a_pair_is_set_up_by_its_name_or_its_models() -> None:
 def test_files_that_are_gone_come_back_by_a_command() -> None:
     gone = SetUp(MINE, ModelOnDisk(Path("/gone/a model.gguf"), 1, "owner/repo"))
     assert words(gone.gone.hint) == ["tandem", "setup", NAME]
-    assert [words(line) for line in _gone(NAME, gone).hint[1:]] == [
-        ["tandem", "setup", NAME],
-        ["tandem", "pairs", "remove", NAME],
-    ]
 
 
 def test_what_is_not_here_comes_by_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--target", "owner/repo:a model.gguf", "hi"]) == 1
-    [line] = [line for line in capsys.readouterr().err.splitlines() if "Bring it with" in line]
+    [line] = [line for line in capsys.readouterr().err.splitlines() if "Download it" in line]
     assert words(line) == ["tandem", "setup", "--target", "owner/repo:a model.gguf"]
     assert main(["setup", "owner/repo:a model.gguf"]) == 2
     [line] = [line for line in capsys.readouterr().err.splitlines() if "To set up" in line]

@@ -1,34 +1,22 @@
-"""Why two answers differ: rounding at a near-tie, or something that must not be."""
+"""Why two answers differ: rounding at a near-tie, or a fault."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 import pytest
 
-from app.compare.difference import Difference, explain, parting_lines
-from app.compare.lossless import (
-    EVERYTHING,
-    Checks,
-    GreedyCheck,
-    SampledCheck,
-    check,
-    check_greedy,
-    check_sampled,
-    statement,
-)
-from app.compare.race import Run, VerifyStep, in_process, race
-from app.compare.report import compared, comparison_lines, lossless_lines
-from app.compare.suite import Prompt
+from app.compare.difference import Difference, explain
+from app.compare.race import Run, Steps, VerifyStep, in_process, race
+from app.compare.report import Comparison, comparison_lines
 from app.conversations.message import Message, Role
 from app.core.errors import Interrupted
 from app.engine.types import DraftParams, SamplingParams
 from app.worker.request import AnswerRequest
-from tests.fakes import FakeModel, FakeSampler, Rule, mixing
+from tests.fakes import FakeModel, Rule, mixing
 from tests.pairs import FakePair
 
 PROMPT = "hello"
@@ -65,12 +53,9 @@ class Rounding(FakeModel):
 
 def runs(pair: FakePair, request: AnswerRequest = REQUEST) -> tuple[Run, Run]:
     contenders = [in_process(pair, "plain", None), in_process(pair, "drafted", DRAFTS)]
-    work = race(contenders, request, 1, lambda: False, warm_up_tokens=0)
-    while True:
-        try:
-            next(work)
-        except StopIteration as ended:
-            return ended.value[0]["plain"], ended.value[0]["drafted"]
+    steps = Steps(race(contenders, request, 1, lambda: False, warm_up=False))
+    list(steps)
+    return steps.result.rounds[0]["plain"], steps.result.rounds[0]["drafted"]
 
 
 def never() -> bool:
@@ -92,7 +77,7 @@ def test_the_same_text_has_no_difference() -> None:
     assert explain(pair, *runs(pair), GREEDY, never) is None
 
 
-def test_a_near_tie_is_told_with_both_logits() -> None:
+def test_a_near_tie_has_both_logits() -> None:
     found = explained(rounding_pair(gap=0.05, moves=0.08))
 
     assert found.index == PLACE
@@ -148,7 +133,7 @@ def test_an_answer_that_is_only_shorter_needs_no_logits() -> None:
     assert (found.index, found.drafted, found.near_tie) == (4, None, None)
 
 
-def test_the_very_batches_of_the_drafted_side_are_computed_again() -> None:
+def test_the_batches_of_the_drafted_side_are_computed_again() -> None:
     pair = rounding_pair(gap=0.05, moves=0.08)
     plain, drafted = runs(pair)
     model = pair.samplers[0]._model
@@ -186,7 +171,7 @@ def test_the_report_shows_where_and_why() -> None:
     pair = rounding_pair(0.05, 0.08)
     plain, drafted = runs(pair)
     found = explain(pair, plain, drafted, GREEDY, never)
-    text = "\n".join(comparison_lines(compared([{"plain": plain, "drafted": drafted}], {"drafted": found})))
+    text = "\n".join(comparison_lines(Comparison([{"plain": plain, "drafted": drafted}], {"drafted": found})))
 
     assert f"differs at token {PLACE + 1}" in text
     assert "rounding difference" in text
@@ -227,114 +212,7 @@ def test_probabilities_have_the_decimals_that_tell_them_apart() -> None:
         p_alone=(0.25, 0.2),
         p_batched=(0.2, 0.20004),
     )
-    assert parting_lines(tie)[0] == (
+    assert tie.lines[0] == (
         'differs at token 4: "·a" without drafts (25.000% against 20.000%), '
         "control token 12 with (20.004% against 20.000%)"
     )
-
-
-# Lossless
-
-
-T = TypeVar("T")
-
-
-def drain(work: Generator[object, None, T]) -> T:
-    while True:
-        try:
-            next(work)
-        except StopIteration as ended:
-            result: T = ended.value
-            return result
-
-
-def test_greedy_answers_are_compared_token_by_token() -> None:
-    pair = rounding_pair(0.05, 0.08)
-    (done,) = drain(check_greedy(pair, "chat, one", REQUEST, [("fixed", DRAFTS)], never))
-
-    assert done.compared == PLACE + 1
-    assert done.drafted == 6
-    assert done.holds
-    assert "1 near-tie that rounding decided" in statement(Checks([done]))
-    assert "rounding difference" in "\n".join(lossless_lines(Checks([done])))
-
-
-def test_a_real_difference_is_not_lossless() -> None:
-    pair = rounding_pair(2.0, 4.0)
-    (done,) = drain(check_greedy(pair, "chat, one", REQUEST, [("fixed", DRAFTS)], never))
-
-    assert not done.holds
-    assert statement(Checks([done])).startswith("Not lossless here: 1 greedy answer differs")
-
-
-def test_both_sides_draw_with_seeds_of_their_own() -> None:
-    pair = FakePair(FakeModel(four), FakeModel(four))
-    drain(check_sampled(pair, REQUEST, "all", EVERYTHING, 5, never))
-    assert len({sampler.seed for sampler in pair.samplers}) == 10
-
-
-def sampled(pair: FakePair) -> SampledCheck:
-    request = replace(REQUEST, sampling=SamplingParams(temperature=1.0))
-    return drain(check_sampled(pair, request, "all", EVERYTHING, 150, never))
-
-
-def four(sequence: Sequence[int]) -> dict[int, float]:
-    return {2 + len(sequence): 0.4, 1: 0.3, 30: 0.2, 31: 0.1}
-
-
-def test_sampled_answers_have_one_distribution() -> None:
-    found = sampled(FakePair(FakeModel(four), FakeModel(four)))
-
-    assert found.drafted > 100
-    assert found.freedom > 5
-    assert found.holds
-    assert "differ no more than chance allows" in statement(Checks([], [found]))
-
-
-class Greedily(FakeSampler):
-    """A fault: where a draft was submitted it takes the most probable token instead of drawing."""
-
-    def sample(self, row: int) -> int:
-        model = self._model
-        if len(model._rows) < 2:
-            return super().sample(row)
-        return int(model.logits(row).argmax())
-
-
-def test_a_bias_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    pair = FakePair(FakeModel(four), FakeModel(four))
-    monkeypatch.setattr(pair, "new_sampler", lambda params: Greedily(pair._model, params.seed))
-    found = sampled(pair)
-
-    assert not found.holds
-    assert "another distribution" in statement(Checks([], [found]))
-
-
-def test_a_whole_check_and_its_early_end() -> None:
-    pair = FakePair(FakeModel(four), FakeModel(four))
-    prompts = [Prompt("chat", "one", "abc"), Prompt("prose", "two", "def")]
-    checks = Checks()
-    ways = [("everything", EVERYTHING)]
-    for _ in check(pair, checks, prompts, REQUEST, ways, 20, never):
-        pass
-    assert [c.prompt for c in checks.greedy] == ["chat, one", "prose, two"]
-    assert len(checks.sampled) == 1
-
-    stopped = Checks()
-    with pytest.raises(Interrupted):
-        drain(check(pair, stopped, prompts, REQUEST, ways, 20, lambda: bool(stopped.greedy)))
-    assert stopped.greedy
-    assert not stopped.sampled
-
-
-def test_nothing_drafted_is_nothing_tested() -> None:
-    untested = GreedyCheck("chat, one", "automatic", 8, 0, None)
-    for checks in (Checks(), Checks([untested])):
-        assert statement(checks) == "Nothing was drafted, so nothing was tested."
-        assert checks.hold is None
-    assert Checks([untested, replace(untested, drafted=1)]).hold is True
-
-
-def test_answers_that_were_too_few_are_no_test() -> None:
-    check = SampledCheck("everything", 8, 8, 0.0, 0, 1.0)
-    assert "too few or too much alike for a test" in statement(Checks([], [check]))

@@ -1,4 +1,4 @@
-"""A comparison as a job: who runs when, on which caches, with which seed, and what a stop leaves."""
+"""A comparison as a job: caches, seeds, differences, stops and failures."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.compare.job import CompareJob, Explaining, Raced, RunBegan
-from app.compare.race import WARM_UP, RunEnded
+from app.compare.job import CompareJob, Explaining, Raced
+from app.compare.race import WARM_UP, RunBegan, RunEnded
+from app.compare.recorder import conversation_prefix
 from app.compare.sides import AUTOMATIC, PLAIN, Side, fixed_name, sides_of
-from app.compare.tap import conversation_prefix
 from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError, DecodeError, UsageError
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
@@ -55,7 +55,7 @@ def turns(events: list[Event]) -> list[tuple[int, str]]:
     return [(what.round, what.side) for what in news if isinstance(what, RunBegan)]
 
 
-def test_each_side_runs_alone_and_the_order_turns(pair: FakePair) -> None:
+def test_each_side_runs_alone_in_alternating_order(pair: FakePair) -> None:
     events = run(job(THREE, rounds=2), pair)
 
     names = [PLAIN, "fixed 3/0", AUTOMATIC]
@@ -78,14 +78,14 @@ def test_each_side_runs_alone_and_the_order_turns(pair: FakePair) -> None:
     assert {e.request for e in events if not isinstance(e, JobEnded)} == {7}  # type: ignore[union-attr]
 
 
-def test_a_comparison_that_goes_on_keeps_alternating_and_does_not_warm_up_again(pair: FakePair) -> None:
+def test_a_continued_comparison_keeps_alternating_without_a_warm_up(pair: FakePair) -> None:
     events = run(replace(job(rounds=2), first=2, warm_up=False, explains=False), pair)
 
     assert turns(events) == [(2, AUTOMATIC), (2, PLAIN), (3, PLAIN), (3, AUTOMATIC)]
     assert result(events).differences == {}
 
 
-def test_what_was_said_before_is_read_once_and_found_by_everybody(pair: FakePair) -> None:
+def test_the_conversation_is_read_once_for_all_sides(pair: FakePair) -> None:
     rounds = result(run(job(THREE, rounds=2), pair)).rounds
 
     stats = [one.stats for round_ in rounds for one in round_.values()]
@@ -102,9 +102,7 @@ def test_what_was_said_before_is_read_once_and_found_by_everybody(pair: FakePair
     assert len([batch for batch in target.batches if batch == prompt[:BEFORE]]) <= 2
 
 
-def test_a_measurement_in_the_middle_leaves_everybody_the_same_start(
-    pair: FakePair, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_calibration_in_between_restores_the_start(pair: FakePair, monkeypatch: pytest.MonkeyPatch) -> None:
     measure = pair.calibrate
 
     def emptying(cancelled: Callable[[], bool]):  # type: ignore[no-untyped-def]
@@ -118,19 +116,14 @@ def test_a_measurement_in_the_middle_leaves_everybody_the_same_start(
     assert [one.stats.cache_n for one in round_.values()] == [BEFORE, BEFORE]
 
 
-def test_a_prompt_without_a_conversation_begins_from_nothing(pair: FakePair) -> None:
-    (round_,) = result(run(job(request=replace(REQUEST, messages=REQUEST.messages[-1:])), pair)).rounds
-    assert [one.stats.cache_n for one in round_.values()] == [0, 0]
-
-
-@pytest.mark.parametrize("last", ["a", "abc", "b", ""])
-def test_the_conversation_ends_where_the_last_message_begins(pair: FakePair, last: str) -> None:
+@pytest.mark.parametrize("last", ["abc", ""])
+def test_the_prefix_ends_where_the_last_message_begins(pair: FakePair, last: str) -> None:
     messages = (*SAID, Message(Role.USER, last))
     expected = pair.build_prompt(SAID).tokens
     assert conversation_prefix(pair, messages) == expected[: BEFORE if last else BEFORE - 1]
 
 
-def test_everybody_draws_with_the_same_seed(pair: FakePair) -> None:
+def test_every_side_has_the_same_seed(pair: FakePair) -> None:
     sampled = with_seed(SamplingParams(temperature=1.0))
     run(job(rounds=2, request=replace(REQUEST, sampling=sampled)), pair)
 
@@ -140,14 +133,8 @@ def test_everybody_draws_with_the_same_seed(pair: FakePair) -> None:
     assert with_seed(SamplingParams(temperature=0)).seed is None
 
 
-def test_the_same_texts_are_said_to_be_the_same(pair: FakePair) -> None:
-    events = run(job(THREE), pair)
-    assert result(events).differences == {"fixed 3/0": None, AUTOMATIC: None}
-    assert not [e for e in events if isinstance(e, JobProgressed) and isinstance(e.what, Explaining)]
-
-
 class Fickle(FakeModel):
-    """Its logits for the eighth token of a text are nearly a tie that batches decide the other way."""
+    """A model with a near-tie at the eighth token that batches decide the other way."""
 
     def _row(self):  # type: ignore[no-untyped-def]
         row = super()._row()
@@ -200,12 +187,6 @@ def test_a_stop_in_the_middle_keeps_whole_rounds(pair: FakePair) -> None:
     assert raced.differences == {}
 
 
-def test_a_stop_before_the_start_leaves_nothing(pair: FakePair) -> None:
-    events = run(job(), pair, lambda: True)
-    assert result(events) == Raced((), {}, stopped=True)
-    assert pair._model.batches == []
-
-
 def test_a_stop_while_the_conversation_is_read() -> None:
     pair = FakePair(FakeModel(mixing(4), n_batch=2), FakeModel(mixing(4), n_batch=2))
     events = run(job(), pair, lambda: len(pair._model.batches) == 2)
@@ -235,7 +216,7 @@ def test_job_and_events_are_values(pair: FakePair) -> None:
         assert copy == event
 
 
-def test_the_worker_runs_it_and_the_chat_goes_on_where_it_was() -> None:
+def test_the_worker_runs_it_and_the_chat_continues_with_its_cache() -> None:
     letters = mixing(4, n_vocab=27)
     pair = FakePair(FakeModel(letters), FakeModel(letters))
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -258,7 +239,7 @@ def test_the_worker_runs_it_and_the_chat_goes_on_where_it_was() -> None:
     assert worker.close(30)
 
 
-def test_a_job_that_fails_is_a_sentence_and_the_worker_lives_on(pair: FakePair) -> None:
+def test_the_worker_reports_a_failed_job_and_runs_the_next(pair: FakePair) -> None:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     worker = EngineWorker(events.put)
     early = worker.run(job())
@@ -275,26 +256,6 @@ def test_a_job_that_fails_is_a_sentence_and_the_worker_lives_on(pair: FakePair) 
     assert failed.request == lacking
     assert isinstance(ended.result, Raced)
     assert worker.close(30)
-
-
-def test_a_cancel_reaches_a_job() -> None:
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    worker = EngineWorker(events.put)
-    worker.load(lambda cancel, progress: FakePair(FakeModel(mixing(4), n_ctx=4096), FakeModel(mixing(4), n_ctx=4096)))
-    worker.run(job(rounds=100_000))
-    while not isinstance(events.get(timeout=30), Step):
-        pass
-    worker.cancel()
-    while not isinstance(ended := events.get(timeout=30), JobEnded):
-        pass
-    assert isinstance(ended.result, Raced)
-    assert ended.result.stopped
-    assert worker.close(30)
-
-
-def test_a_conversation_that_only_the_comparison_read_stays_read(pair: FakePair) -> None:
-    run(job(), pair)
-    assert tuple(pair.target.tokens)[:BEFORE] == pair.tokenize("abcdef")
 
 
 @pytest.mark.parametrize("stopped", [False, True])

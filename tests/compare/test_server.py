@@ -1,16 +1,17 @@
-"""A running server as a contender: a loopback server that behaves, and one that does not."""
+"""A running server as a side: replies, errors and keys."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
-from app.compare.race import Run, RunEnded, in_process, race
+from app.compare.race import Run, RunEnded, Steps, in_process, race
 from app.compare.server import Server, contender
 from app.conversations.message import Message, Role
 from app.core.errors import AppError, UsageError
@@ -42,7 +43,7 @@ def play() -> Iterator[Play]:
     started: list[ThreadingHTTPServer] = []
     release = threading.Event()
 
-    def start(body: object, status: int = 200, *, hold: bool = False, cut: bool = False, to: str = "") -> str:
+    def start(body: object, status: int = 200, *, hold: bool = False, to: str = "") -> str:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
 
         class Handler(BaseHTTPRequestHandler):
@@ -52,7 +53,6 @@ def play() -> Iterator[Play]:
 
             def do_GET(self) -> None:
                 keys.append(self.headers["Authorization"])
-                paths.append(self.path)
                 if hold:
                     release.wait(20)
                 self.send_response(status)
@@ -60,7 +60,9 @@ def play() -> Iterator[Play]:
                 if to:
                     self.send_header("Location", to)
                 self.end_headers()
-                self.wfile.write(raw[: len(raw) - 9 * cut])
+                # The client may have given up.
+                with suppress(OSError):
+                    self.wfile.write(raw)
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 pass
@@ -73,8 +75,7 @@ def play() -> Iterator[Play]:
 
     asked: list[dict[str, Any]] = []
     keys: list[str | None] = []
-    paths: list[str] = []
-    start.asked, start.keys, start.paths = asked, keys, paths  # type: ignore[attr-defined]
+    start.asked, start.keys = asked, keys  # type: ignore[attr-defined]
     yield start
     release.set()
     for server in started:
@@ -83,13 +84,9 @@ def play() -> Iterator[Play]:
 
 
 def ask(url: str, cancelled: Callable[[], bool] = lambda: False, **options: Any) -> Run:
-    work = contender(Server(url, **options)).answer(REQUEST, cancelled)
-    while True:
-        try:
-            next(work)
-        except StopIteration as ended:
-            run: Run = ended.value
-            return run
+    steps = Steps(contender(Server(url, **options)).answer(REQUEST, cancelled))
+    list(steps)
+    return steps.result
 
 
 def test_the_servers_own_timings_are_taken(play: Play) -> None:
@@ -102,13 +99,13 @@ def test_the_servers_own_timings_are_taken(play: Play) -> None:
     assert run.reason is FinishReason.LENGTH
 
 
-def test_what_it_thought_is_told_apart(play: Play) -> None:
+def test_reasoning_is_separate(play: Play) -> None:
     message = {"content": None, "reasoning_content": " Hm. "}
     found = ask(play({**ANSWER, "choices": [{"message": message, "finish_reason": "length"}]}))
     assert (found.text, found.reasoning) == ("", "Hm.")
 
 
-def test_it_is_asked_the_same_and_for_no_cached_prompt(play: Play) -> None:
+def test_it_gets_the_same_request_without_a_cached_prompt(play: Play) -> None:
     ask(play(ANSWER) + "/v1/")
     (body,) = play.asked  # type: ignore[attr-defined]
 
@@ -117,13 +114,13 @@ def test_it_is_asked_the_same_and_for_no_cached_prompt(play: Play) -> None:
     assert (body["temperature"], body["seed"], body["max_tokens"]) == (0.5, 7, 9)
 
 
-def test_it_takes_turns_with_the_pair(play: Play) -> None:
+def test_it_alternates_with_the_pair(play: Play) -> None:
     pair = FakePair(FakeModel(mixing(1)))
     both = [in_process(pair, "plain", None), contender(Server(play(ANSWER)))]
-    work = race(both, REQUEST, 2, lambda: False, warm_up_tokens=4)
+    work = race(both, REQUEST, 2, lambda: False)
     ended = [event.run.contender for event in work if isinstance(event, RunEnded)]
     assert ended == ["plain", "server", "plain", "server", "server", "plain"]
-    assert [b["max_tokens"] for b in play.asked] == [4, 9, 9]  # type: ignore[attr-defined]
+    assert [b["max_tokens"] for b in play.asked] == [9, 9, 9]  # type: ignore[attr-defined]
 
 
 def test_a_reused_prompt_is_noticed(play: Play) -> None:
@@ -134,7 +131,6 @@ def test_a_reused_prompt_is_noticed(play: Play) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {},
         [],
         {"choices": []},
         {**ANSWER, "timings": None},
@@ -148,20 +144,15 @@ def test_a_reused_prompt_is_noticed(play: Play) -> None:
         b"[" * 100_000,
     ],
 )
-def test_what_is_no_answer_is_a_sentence(play: Play, body: object) -> None:
+def test_an_invalid_reply_is_an_error(play: Play, body: object) -> None:
     with pytest.raises(AppError, match=r"127\.0\.0\.1"):
         ask(play(body))
 
 
-def test_a_refusal_is_told_with_its_reason(play: Play) -> None:
+def test_an_http_error_has_its_reason(play: Play) -> None:
     with pytest.raises(AppError, match=r"answers 503: .*loading") as error:
         ask(play(b"the model is \x1b[31mloading", 503))
     assert "\x1b" not in error.value.message
-
-
-def test_an_answer_that_breaks_off(play: Play) -> None:
-    with pytest.raises(AppError, match=r"does not answer with a JSON object|broke off"):
-        ask(play(ANSWER, cut=True), timeout_s=5)
 
 
 def test_a_server_that_is_not_there() -> None:
@@ -174,38 +165,16 @@ def test_a_server_that_is_too_slow(play: Play) -> None:
         ask(play(ANSWER, hold=True), timeout_s=0.05)
 
 
-def test_a_stop_does_not_wait_for_the_server(play: Play) -> None:
-    url = play(ANSWER, hold=True)
-    run = ask(url, lambda: True)
-    assert run.reason is FinishReason.CANCELLED
+def test_a_stopped_answer_does_not_count(play: Play) -> None:
+    assert ask(play(ANSWER), lambda: True).reason is FinishReason.CANCELLED
 
 
-def test_it_says_what_it_is(play: Play) -> None:
-    told = {"model_path": "big.gguf", "build_info": "b1", "total_slots": 4, "model_alias": 7}
-    assert Server(play(told)).describe() == {"model_path": "big.gguf", "build_info": "b1"}
-    told = {"model_path": "/home/me/m.gguf", "build_info": "b1", "model_alias": "C:\\models\\m.gguf"}
-    assert Server(play(told)).describe() == {"model_path": "m.gguf", "build_info": "b1"}
-    assert Server(play({"error": "x"}, 404)).describe() == {}
-
-
-def test_a_path_of_any_letters_is_asked_for(play: Play) -> None:
-    run = ask(play(ANSWER) + "/größe/a%20b/v1")
-    assert run.text == "Blue."
-    assert play.paths == ["/gr%C3%B6%C3%9Fe/a%20b/v1/chat/completions"]  # type: ignore[attr-defined]
-
-
-def test_a_server_that_sends_on_to_nowhere_is_a_sentence(play: Play) -> None:
-    with pytest.raises(AppError, match="sends us on to what is no address"):
-        ask(play({}, 302, to="http://127.0.0..1/"))
-
-
-def test_it_is_introduced_by_a_token_with_timings(play: Play) -> None:
-    assert Server(play({**ANSWER, "build_info": "b1"})).introduce() == {"build_info": "b1"}
+def test_it_is_introduced_by_a_token_with_timings_and_its_model(play: Play) -> None:
+    told = {"model_path": "/home/me/m.gguf", "build_info": "b1", "total_slots": 4}
+    assert Server(play({**ANSWER, **told})).introduce() == {"model_path": "m.gguf", "build_info": "b1"}
     assert play.asked[-1]["max_tokens"] == 1  # type: ignore[attr-defined]
     with pytest.raises(AppError, match="no timings"):
         Server(play({"choices": ANSWER["choices"]})).introduce()
-    with pytest.raises(AppError, match="JSON object"):
-        Server(play(b"<html>")).introduce()
 
 
 @pytest.mark.parametrize(
@@ -219,32 +188,27 @@ def test_it_is_introduced_by_a_token_with_timings(play: Play) -> None:
         "http://[::1",
         "http://a b/",
         "http://a:x",
-        "http://127.0.0..1:8080",
     ],
 )
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="not a server URL"):
         Server(url)
 
 
-def test_a_key_goes_to_the_server_and_not_to_where_it_sends_us(play: Play) -> None:
-    elsewhere = play({"build_info": "b2"})
-    server = Server(play(b"", 302, to=f"{elsewhere}/props"), key="secret")
-    assert server.describe() == {"build_info": "b2"}
+def test_a_key_goes_to_the_server_and_not_to_where_it_redirects(play: Play) -> None:
+    elsewhere = play(ANSWER)
+    assert ask(play(b"", 302, to=f"{elsewhere}/"), key="secret").text == "Blue."
     assert play.keys == ["Bearer secret", None]  # type: ignore[attr-defined]
-
-    ask(play(ANSWER))
-    assert play.keys[-1] is None  # type: ignore[attr-defined]
 
 
 def test_a_server_that_wants_a_key_says_how_to_give_it(play: Play) -> None:
     with pytest.raises(AppError, match="answers 401: no key") as error:
-        Server(play(b"no key", 401)).describe()
+        Server(play(b"no key", 401)).introduce()
     assert "--api-key-env" in error.value.hint
 
 
 @pytest.mark.parametrize("key", ["two words", "line\nbreak", "schl\u00fcssel"])
-def test_a_key_that_a_header_cannot_hold(key: str) -> None:
+def test_an_invalid_key_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(UsageError) as error:
         Server("http://127.0.0.1:1", key=key)
     assert key not in error.value.message

@@ -31,6 +31,10 @@ def fill_disk(store: Store) -> None:
     store.database.connection.execute(f"PRAGMA max_page_count = {pages}")
 
 
+def free_disk(store: Store) -> None:
+    store.database.connection.execute("PRAGMA max_page_count = 1073741823")
+
+
 def kill(store: Store) -> None:
     """Let go of the file as the end of a process does, without writing."""
     store.database.connection.close()

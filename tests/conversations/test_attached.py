@@ -1,11 +1,11 @@
-"""A message with texts in front of its question can be taken apart again, whatever the texts are."""
+"""A prompt with attachments, put together and taken apart again."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.conversations.attached import Attachment, compose, question_of, split
+from app.conversations.attached import Attachment, compose, split
 from app.conversations.message import Role
 from app.conversations.store import Store
 
@@ -14,7 +14,7 @@ TEXTS = st.text(st.sampled_from("a`\n:@ ~é"), max_size=60)
 
 
 @given(st.lists(st.builds(Attachment, NAMES, TEXTS, st.booleans()), max_size=3), TEXTS)
-def test_what_was_put_together_comes_apart(attachments: list[Attachment], text: str) -> None:
+def test_split_reverses_compose(attachments: list[Attachment], text: str) -> None:
     question = " ".join(["why", *(each.reference for each in attachments), text])
     message = compose(question, attachments)
     found_question, found = split(message)
@@ -23,11 +23,11 @@ def test_what_was_put_together_comes_apart(attachments: list[Attachment], text: 
 
 
 @given(st.text(st.sampled_from("a:`\n@[]md. "), max_size=80))
-def test_any_text_can_be_looked_at_and_loses_nothing(text: str) -> None:
+def test_compose_reverses_split_for_any_text(text: str) -> None:
     assert compose(*split(text)) == text
 
 
-def test_markdown_that_somebody_wrote_stays_as_it_is() -> None:
+def test_typed_markdown_is_no_attachment() -> None:
     written = "code:\n```py\nx = 1\n```\n\nwhat does it do?"
     assert split(written) == (written, ())
 
@@ -37,19 +37,15 @@ def test_a_fence_is_longer_than_any_in_the_text() -> None:
     assert message == "a.md:\n````md\n```\ncode\n```\n````\n\n@a.md"
 
 
-def test_a_path_with_a_space_is_referred_to_in_quotes() -> None:
+def test_a_path_with_a_space_is_quoted() -> None:
     file = Attachment("my notes.md", "x")
     assert file.reference == '@"my notes.md"'
     assert split(compose(f"read {file.reference}", [file]))[1] == (file,)
 
 
-def test_a_title_is_made_of_the_question() -> None:
+def test_a_title_is_made_from_the_question() -> None:
     store = Store.in_memory()
     number = store.create()
     store.add(number, Role.USER, compose("sum up @a.md", [Attachment("a.md", "secret")]), parent=None)
     assert store.summaries()[0].title == "sum up @a.md"
     assert store.rename(number, "") == "sum up @a.md"
-
-
-def test_the_question_of_an_ordinary_message_is_all_of_it() -> None:
-    assert question_of("hello") == "hello"

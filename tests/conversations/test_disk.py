@@ -1,18 +1,22 @@
-"""What the chat does about a disk that refuses, and when it backs up."""
+"""A disk that refuses: the error is shown, the text stays and is written once the disk works again."""
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from app.conversations.backup import back_up_daily
 from app.conversations.disk import SAVED, Disk
+from app.conversations.message import Role
 from app.conversations.store import Store
+from app.conversations.tree import State
 from app.core.errors import StoreError
-from tests.conversations.stores import Clock, exchange, fill_disk, texts
+from tests.conversations.stores import Clock, exchange, fill_disk, free_disk, texts
+
+LONG = "x" * 100_000
 
 
 @pytest.fixture
@@ -33,81 +37,96 @@ def disk(file: Path, clock: Clock, lost: list[int | None], said: list[str]) -> D
     return disk
 
 
-def ask(disk: Disk, prompt: str) -> None:
-    disk.do(lambda store: exchange(store, prompt, "answer " * 2000), None)
+@pytest.mark.parametrize("place", ["folder", "below a file"])
+def test_a_place_that_cannot_hold_the_file_is_an_error(tmp_path: Path, place: str) -> None:
+    (tmp_path / "plain").write_text("x")
+    (tmp_path / "taken").mkdir()
+    file = tmp_path / "taken" if place == "folder" else tmp_path / "plain" / "conversations.db"
+
+    with pytest.raises(StoreError, match="cannot be saved") as caught:
+        Store.open(file)
+    assert caught.value.hint
 
 
-def test_a_full_disk_is_said_once_and_tried_every_five_seconds(
-    disk: Disk, file: Path, clock: Clock, said: list[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes everywhere")
+def test_a_file_that_cannot_be_written_is_an_error(store: Store, file: Path) -> None:
+    store.close()
+    file.chmod(0o400)
+    with pytest.raises(StoreError, match="cannot be saved"):
+        Store.open(file)
+
+
+def test_a_store_that_cannot_be_opened_is_replaced_by_memory(said: list[str]) -> None:
+    def refuse() -> Store:
+        raise StoreError("It is from a newer Tandem.", "Update.")
+
+    disk = Disk(refuse, lambda conversation: None)
+    disk.say = said.append
+    disk.open()
+    assert said == ["It is from a newer Tandem. Update. Conversations are kept in memory only, until Tandem ends."]
+    disk.do(lambda store: exchange(store, "a", "b"), None)
+    assert [summary.title for summary in disk.do(lambda store: store.summaries(), None) or ()] == ["a"]
+
+
+def test_a_full_disk_refuses_a_prompt_and_keeps_the_answer_until_it_is_free(
+    disk: Disk, file: Path, clock: Clock, said: list[str]
 ) -> None:
-    tries = []
-
-    def refuse(*_: Any) -> None:
-        tries.append(clock.now)
-        raise StoreError("The disk is full.")
-
-    ask(disk, "a")
-    assert disk.store is not None
-    fill_disk(disk.store)
-    with monkeypatch.context() as full:
-        full.setattr("app.conversations.memory_fallback.open_file", refuse)
-        ask(disk, "b")
-        assert said == [
-            "The disk is full, so messages are not saved. Free some space. Tandem saves them as soon as it can."
-        ]
-        for _ in range(11):
-            clock.now += 1.0
-            disk.maintain()
-            ask(disk, "c")
-    assert tries == [1005.0, 1010.0]
-    clock.now += 5.0
+    store = disk.store
+    assert store is not None
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    fill_disk(store)
+    journal.add(LONG)
+    journal.flush()
+    assert journal.trouble is not None
+    assert disk.do(lambda store: journal.finish(State.STOPPED), None) is None
+    assert disk.do(lambda store: store.add(conversation, Role.USER, LONG, parent=asked.id), None) is None
+    assert said == ["The disk is full, so messages are not saved. Free some space."]
+    clock.now += 10.0
+    assert disk.do(lambda store: store.add(conversation, Role.USER, LONG, parent=asked.id), None) is None
     disk.maintain()
-    assert said[1:] == [SAVED]
+    assert len(said) == 2, "it is repeated after 10 s"
+
+    free_disk(store)
+    disk.maintain()
+    assert said[2:] == [SAVED]
     disk.close()
     assert disk.unwritten is None
-    assert len(texts(file)) == 14, "with the prompt that still went to the disk"
+    assert texts(file) == [["a", LONG]]
 
 
-def test_what_was_not_saved_in_the_end_is_told(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
-        raise StoreError("The disk is full.")
-
-    assert disk.store is not None
-    disk.store.continue_in_memory()
-    ask(disk, "a")
-    monkeypatch.setattr("app.conversations.memory_fallback.open_file", refuse)
-    disk.close()
-    assert disk.unwritten is not None
-    assert disk.unwritten.sentences == "The disk is full. The latest messages are lost."
-
-
-def test_a_conversation_that_another_tandem_removed_is_lost_and_the_disk_is_not(
-    disk: Disk, file: Path, lost: list[int | None]
+@pytest.mark.parametrize(("is_free", "state"), [(True, State.CUT), (False, None)])
+def test_what_the_disk_refused_is_written_at_the_end_or_reported(
+    disk: Disk, file: Path, is_free: bool, state: State | None
 ) -> None:
-    ask(disk, "a")
+    store = disk.store
+    assert store is not None
+    conversation, asked, _ = exchange(store, "a", "b")
+    journal = store.answer(conversation, asked.id)
+    journal.add(LONG)
+    fill_disk(store)
+    journal.flush()
+    if is_free:
+        free_disk(store)
+    disk.close()
+    if state is None:
+        assert disk.unwritten is not None
+        assert "is full, so messages are not saved. The latest messages are lost." in disk.unwritten.sentences
+        return
+    assert disk.unwritten is None
+    with closing(Store.open(file)) as after:
+        answer = after.load(conversation).tree.path[-1]
+        assert (answer.text, answer.state) == (LONG, state)
+
+
+def test_a_conversation_that_another_tandem_removed_is_reported_as_lost(
+    disk: Disk, file: Path, lost: list[int | None], said: list[str]
+) -> None:
+    disk.do(lambda store: exchange(store, "a", "b"), None)
     with closing(Store.open(file)) as other:
         other.database.connection.execute("DELETE FROM conversations")
     assert disk.do(lambda store: store.load(1), 1) is None
-    assert lost == [1]
-    assert disk.store is not None
-    assert disk.store.on_disk
-
-
-def test_a_file_that_broke_in_use_is_replaced_by_its_backup(
-    disk: Disk, file: Path, clock: Clock, said: list[str], lost: list[int | None]
-) -> None:
-    ask(disk, "a")
-    back_up_daily(file)
-    for path in file.parent.glob("conversations.db*"):
-        path.write_bytes(b"no database at all" * 1000)
-    ask(disk, "b")
-    assert lost == [None]
-    clock.now += 5.0
-    disk.maintain()
-    assert "damaged" in said[0]
-    assert "opened the backup of" in said[1]
-    disk.close()
-    assert [path[0] for path in texts(file)] == ["a", "b"]
+    assert (lost, len(said)) == ([1], 1)
 
 
 def test_a_backup_is_due_once_an_hour_at_most(

@@ -1,4 +1,4 @@
-"""Imported conversations that are in the store already."""
+"""Imported conversations that are already in the store."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def store() -> Iterator[Store]:
         (conversation(), conversation(created=6.0), False),
     ],
 )
-def test_a_conversation_is_known_if_a_stored_one_holds_it(
+def test_a_conversation_is_a_duplicate_if_a_stored_one_contains_it(
     store: Store, stored: Transcript, imported: Transcript, is_known: bool
 ) -> None:
     assert store.duplicates([imported], NOW) == (None,)
@@ -56,7 +56,7 @@ def test_a_conversation_is_known_if_a_stored_one_holds_it(
     assert store.duplicates([imported], NOW) == (None,)
 
 
-def test_every_branch_counts(store: Store) -> None:
+def test_every_branch_must_be_contained(store: Store) -> None:
     store.insert([conversation("Hi", "Hello!")])
     branched = conversation("Hi", "Hello!")
     nodes = {**branched.conversation.tree.nodes, 3: Node(3, 1, Role.ASSISTANT, "Good day.")}

@@ -1,4 +1,4 @@
-"""Answers on their way to the disk, and what a killed Tandem leaves of them."""
+"""Answers while they are written, and what a killed Tandem leaves of them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_pieces_are_written_once_they_have_waited(talk: Talk) -> None:
     assert talk.pieces() == [("one two ", 0), ("three", 0)]
 
 
-def test_the_end_makes_one_message_of_the_pieces(talk: Talk) -> None:
+def test_finish_joins_the_pieces(talk: Talk) -> None:
     journal = talk.answer()
     journal.add("Hm", reasoning=True)
     journal.add(", well", reasoning=True)
@@ -104,7 +104,7 @@ def test_a_stopped_answer_is_continued(talk: Talk) -> None:
     assert talk.store.stats(done.id) == {"n": 1}
 
 
-def test_an_empty_answer_or_continuation_leaves_no_trace(talk: Talk) -> None:
+def test_an_empty_answer_or_continuation_is_discarded(talk: Talk) -> None:
     done = talk.answer().finish(State.CUT, text="one", stats={"n": 1})
     before = talk.store.load(talk.conversation).tree
     again = talk.answer()
@@ -117,7 +117,7 @@ def test_an_empty_answer_or_continuation_leaves_no_trace(talk: Talk) -> None:
     assert talk.store.stats(done.id) == {"n": 1}
 
 
-def test_a_running_answer_of_another_tandem_is_left_alone(talk: Talk) -> None:
+def test_a_running_answer_of_another_tandem_cannot_be_continued(talk: Talk) -> None:
     journal = talk.answer()
     journal.add("one ")
     journal.flush()
@@ -135,7 +135,7 @@ def test_a_running_answer_of_another_tandem_is_left_alone(talk: Talk) -> None:
     assert [path.name for path in talk.file.parent.iterdir()] == ["conversations.db"]
 
 
-def test_a_disk_that_refuses_is_tried_again(talk: Talk) -> None:
+def test_refused_pieces_are_written_later(talk: Talk) -> None:
     journal = talk.answer()
     talk.store.database.connection.execute("PRAGMA query_only = ON")
     journal.add("one ")
@@ -177,14 +177,14 @@ def test_after_a_kill_a_continued_answer_is_cut_where_it_was(talk: Talk) -> None
     assert (last.text, last.state) == ("half", State.CUT)
 
 
-def test_after_a_kill_a_prompt_tells_that_its_answer_had_not_begun(talk: Talk) -> None:
+def test_after_a_kill_a_prompt_without_answer_says_why(talk: Talk) -> None:
     talk.answer()
     (asked,) = talk.after_kill().path
     assert asked.ending.failure is not None
     assert asked.ending.failure.message == "Tandem ended before the answer began."
 
 
-def test_after_a_kill_an_earlier_answer_is_active_where_another_had_not_begun(talk: Talk) -> None:
+def test_after_a_kill_an_empty_answer_gives_way_to_the_earlier_one(talk: Talk) -> None:
     talk.answer().finish(State.COMPLETE, text="first")
     talk.answer()
     tree = talk.after_kill()

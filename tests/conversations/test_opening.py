@@ -20,7 +20,7 @@ from app.conversations.database import damage_mark
 from app.conversations.message import Role
 from app.conversations.opening import check_file
 from app.conversations.store import Store
-from app.conversations.tree import State
+from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
 from app.core.errors import StoreError
 from tests.conversations.stores import exchange
 
@@ -75,7 +75,7 @@ def damage_other_pages(file: Path) -> None:
 # Other processes
 
 
-def test_a_long_wait_for_another_writer_is_an_error_but_not_for_an_answer(file: Path) -> None:
+def test_a_busy_file_is_an_error_but_not_for_a_running_answer(file: Path) -> None:
     with closing(Store.open(file)) as store, closing(sqlite3.connect(file, isolation_level=None)) as other:
         conversation, asked, _ = exchange(store, "a", "b")
         journal = store.answer(conversation, asked.id)
@@ -113,7 +113,7 @@ def test_opening_and_quitting_move_the_log_into_the_file(file: Path, tmp_path: P
 # Versions
 
 
-def test_a_newer_file_and_one_of_another_program_are_left_alone(file: Path, tmp_path: Path) -> None:
+def test_newer_and_foreign_files_are_not_changed(file: Path, tmp_path: Path) -> None:
     change(file, "PRAGMA user_version = 99")
     other = tmp_path / "other.db"
     change(other, "CREATE TABLE theirs (x)")
@@ -168,7 +168,6 @@ def test_a_file_of_the_first_version_opens_with_its_leftovers(tmp_path: Path) ->
         answer = store.load(1).tree.nodes[2]
         assert (answer.text, answer.state) == ("half an answer", State.CUT)
         assert store.deleted() == ()
-        assert not store.tidy()
         assert [summary.title for summary in store.summaries()] == ["old"]
 
 
@@ -192,7 +191,7 @@ def test_a_damaged_file_is_set_aside_and_its_backup_opened(
         assert store.notice == ""
 
 
-def test_a_damaged_backup_is_passed_over(file: Path, backup: Path) -> None:
+def test_a_damaged_backup_is_ignored(file: Path, backup: Path) -> None:
     damage_first_page(file)
     damage_first_page(backup)
     with closing(Store.open(file)) as store:
@@ -202,9 +201,8 @@ def test_a_damaged_backup_is_passed_over(file: Path, backup: Path) -> None:
 
 def test_damage_found_in_use_is_repaired_at_the_next_start(file: Path) -> None:
     with closing(Store.open(file)) as store:
-        number, parent = store.create(), None
-        for n in range(300):
-            parent = store.add(number, Role.USER, f"{n} " + "words " * 100, parent=parent).id
+        nodes = {n: Node(n, n - 1 or None, Role.USER, f"{n} " + "words " * 100) for n in range(1, 301)}
+        (number,) = store.insert([Transcript(Conversation(Summary(0, "Long"), Tree(nodes, 300)))])
     with file.open("r+b") as out:
         for page in range(20, file.stat().st_size // _PAGE):
             out.seek(page * _PAGE)
@@ -216,7 +214,7 @@ def test_damage_found_in_use_is_repaired_at_the_next_start(file: Path) -> None:
         assert "were damaged" in fresh.notice
 
 
-def test_a_schema_whose_damage_python_cannot_quote_is_damage(file: Path) -> None:
+def test_a_damaged_schema_is_damage(file: Path) -> None:
     change(file, "PRAGMA journal_mode = DELETE")
     data = file.read_bytes()
     file.write_bytes(data.replace(b"CREATE TABLE conversations", b"CREATE \xff\xfe\xff\xfe\xff conversations", 1))
@@ -270,7 +268,7 @@ def test_a_damaged_value_leaves_the_others_readable(file: Path, sql: str) -> Non
 # Backups
 
 
-def test_a_day_later_the_backup_is_replaced_and_not_earlier(file: Path, backup: Path) -> None:
+def test_the_backup_is_replaced_daily(file: Path, backup: Path) -> None:
     with closing(Store.open(file)) as store:
         exchange(store, "in the log", "only")
         back_up_daily(file)
@@ -292,16 +290,6 @@ def test_a_damaged_or_empty_database_replaces_no_backup(file: Path, backup: Path
     Store.open(empty).close()
     back_up_daily(empty)
     assert [path.name for path in empty.parent.iterdir()] == ["conversations.db"]
-
-
-def test_a_disk_without_room_for_a_backup_keeps_the_old_one(
-    file: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add(file, "later")
-    os.utime(backup, (0, 0))
-    monkeypatch.setattr("app.conversations.backup.disk_usage", lambda _: shutil._ntuple_diskusage(9, 9, 0))
-    back_up_daily(file)
-    assert titles(backup) == ["before"]
 
 
 # The check of `tandem doctor`

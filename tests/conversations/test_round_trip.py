@@ -1,4 +1,4 @@
-"""What is kept comes back from one's own export as it was: branches, numbers, settings, and what is not yet sent."""
+"""An import of an export is the same conversation: branches, numbers, settings and the unsent prompt."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def without_ids(transcript: Transcript) -> tuple[object, ...]:
 
 
 @given(st.lists(MESSAGES, max_size=12), TEXTS, TEXTS, st.booleans(), st.integers(0, 30))
-def test_an_import_of_ones_own_export_is_the_same_conversation(
+def test_an_import_of_an_export_is_the_same_conversation(
     said: list[tuple[int, str, str, State, dict[str, object]]], title: str, draft: str, pinned: bool, active: int
 ) -> None:
     with TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What is read as text, and the sentence for everything else."""
+"""Text files: encodings and errors."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_text_is_read_in_common_encodings(tmp_path: Path, data: bytes, text: str
     ("data", "sentence"),
     [(b"\x7fELF\x00\x01", "a is not text."), (b"plain \x81\x8d text", "a is not text in an encoding")],
 )
-def test_what_is_not_text_is_refused(tmp_path: Path, data: bytes, sentence: str) -> None:
+def test_binary_files_are_refused(tmp_path: Path, data: bytes, sentence: str) -> None:
     (tmp_path / "a").write_bytes(data)
     with pytest.raises(AppError, match=sentence):
         read_text(tmp_path / "a", "a")
 
 
-def test_a_missing_file_is_told_apart(tmp_path: Path) -> None:
+def test_a_missing_file_has_its_own_error(tmp_path: Path) -> None:
     for name in ("none.md", "a.md/below", "x" * 200):
         (tmp_path / "a.md").write_text("x")
         with pytest.raises(MissingFile, match="There is no file"):
@@ -54,7 +54,7 @@ def test_a_missing_file_is_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["nul\0.md", "x" * 300])
-def test_an_impossible_name_is_a_sentence(tmp_path: Path, name: str) -> None:
+def test_an_impossible_name_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(AppError):
         read_text(tmp_path / name, "it")
 
@@ -71,7 +71,7 @@ def test_a_directory_a_pipe_and_a_device_are_refused_without_waiting(tmp_path: P
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
-def test_no_permission_is_a_sentence(tmp_path: Path) -> None:
+def test_no_permission_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "mine"
     file.touch(mode=0)
     with pytest.raises(AppError, match="mine cannot be read: Permission denied"):
@@ -86,7 +86,7 @@ def test_a_large_file_is_refused(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_are_too_strange(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     file = tmp_path_factory.getbasetemp() / "any"
     file.write_bytes(data)
     with suppress(AppError):

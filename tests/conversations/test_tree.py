@@ -25,17 +25,13 @@ def test_the_active_path_leads_from_the_first_message_to_the_leaf() -> None:
     assert Tree().path == ()
 
 
-def test_siblings_are_the_branches_at_one_place() -> None:
+def test_siblings_are_the_branches_of_a_parent() -> None:
     assert [node.id for node in BRANCHES.siblings(2)] == [2, 4]
     assert [node.id for node in BRANCHES.siblings(1)] == [1, 5]
     assert [node.id for node in BRANCHES.siblings(3)] == [3]
 
 
-def test_a_message_has_replies_or_is_the_end_of_its_branch() -> None:
-    assert [BRANCHES.has_replies(id_) for id_ in (1, 2, 3, 4)] == [True, True, False, False]
-
-
-def test_switching_goes_to_the_end_of_the_other_branch_and_back() -> None:
+def test_switching_goes_to_the_end_of_the_other_branch() -> None:
     other = BRANCHES.switched(4)
 
     assert other.leaf == 4
@@ -93,7 +89,7 @@ def test_titles(text: str, title: str) -> None:
 
 
 @given(st.text(), st.integers(min_value=1, max_value=60))
-def test_nothing_is_wider_than_it_may_be(text: str, columns: int) -> None:
+def test_titles_fit_their_columns(text: str, columns: int) -> None:
     assert width(make_title(text)) <= MAX_COLUMNS
     assert "\n" not in make_title(text)
     assert width(fit(text, columns)) <= max(columns, 1)

@@ -1,11 +1,6 @@
-"""What a second Python says, how long that is waited for, and how a process ended, in words."""
+"""Code in a second Python, and how a process ended."""
 
 from __future__ import annotations
-
-import os
-import subprocess
-import sys
-import threading
 
 import pytest
 
@@ -37,29 +32,3 @@ def test_what_is_asked_is_answered_whatever_its_length() -> None:
     done = ask_python(code, _TIMEOUT_S, question)
 
     assert (done.returncode, done.stdout, done.stderr) == (3, question.upper(), b"hm")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a pipe in the folder")
-def test_a_child_that_nothing_ends_costs_its_time_and_no_more(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """As one that hangs in a driver: it hears no signal."""
-    pipe = tmp_path_factory.mktemp("pipe") / "pipe"
-    os.mkfifo(pipe)
-    monkeypatch.setattr(os, "killpg", lambda pid, signal: None)
-    monkeypatch.setattr(subprocess.Popen, "kill", lambda child: None)
-    told: list[BaseException] = []
-
-    def ask() -> None:
-        try:
-            ask_python(f"open({str(pipe)!r}).read()", 1)
-        except subprocess.TimeoutExpired as error:
-            told.append(error)
-
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(_TIMEOUT_S)
-    with pipe.open("w"):
-        # It ends of itself, and anyone who still waits for it does.
-        assert not asking.is_alive()
-    assert len(told) == 1

@@ -1,19 +1,18 @@
-"""Programs are found where they are installed, and never in the folder that the user works in."""
+"""Programs are found where they are installed, and run with a time limit."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from app.core.program import find_program
+from app.core.program import find_program, limited_run
 
 
-@pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of programs on Windows, which is not that in which something of the same name lies."""
+def test_on_windows_the_working_folder_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, here = tmp_path / "System32", tmp_path / "downloaded"
     for place in (folder, here):
         place.mkdir()
@@ -22,15 +21,12 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(here)
     monkeypatch.setenv("PATH", os.pathsep.join(("", ".", "downloaded", f'"{folder}"')))
     monkeypatch.setattr(sys, "platform", "win32")
-    return folder
 
-
-def test_on_windows_the_folder_that_the_user_works_in_is_not_looked_into(installed: Path) -> None:
-    assert find_program("clip") == str(installed / "clip.exe")
+    assert find_program("clip") == str(folder / "clip.exe")
     assert find_program("rocm-smi") is None
 
 
-def test_elsewhere_the_system_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_comes_before_other_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("first", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "tool").touch(0o755)
@@ -41,3 +37,27 @@ def test_elsewhere_the_system_finds_it(tmp_path: Path, monkeypatch: pytest.Monke
     assert find_program("tool", (str(tmp_path / "other"),)) == str(tmp_path / "first" / "tool")
     assert find_program("vendors", (str(tmp_path / "other"),)) == str(tmp_path / "other" / "vendors")
     assert find_program("vendors") is None
+
+
+HANG = "while True: time.sleep(60)"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups and locks of POSIX")
+@pytest.mark.parametrize(
+    "body", [HANG, f"signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{HANG}", f"os.close(1)\n{HANG}"]
+)
+def test_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path, body: str) -> None:
+    import fcntl
+
+    alive = tmp_path / "alive"
+    child = f"import fcntl, time; file = open({str(alive)!r}, 'w'); fcntl.flock(file, fcntl.LOCK_EX)\n{HANG}"
+    start = f"subprocess.Popen([sys.executable, '-c', {child!r}])"
+    waits = f"while not os.path.exists({str(alive)!r}): time.sleep(0.01)"
+    code = f"import os, signal, subprocess, sys, time\n{start}\n{waits}\n{body}"
+
+    with pytest.raises(subprocess.TimeoutExpired):
+        limited_run([sys.executable, "-c", code], 2, dict(os.environ))
+
+    with alive.open("a") as file:
+        # The child's lock ends with the child.
+        fcntl.flock(file, fcntl.LOCK_EX)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.cli.doctor.own_files import _gone
-from app.cli.known_pairs import FILES
-from app.cli.wanted import _file
-from app.core.errors import PairError
 from app.core.shell import quoted
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
@@ -43,8 +38,3 @@ def test_a_pair_of_two_words_is_one_word_of_a_command(tmp_path: Path) -> None:
     assert name != "my pair"
 
     assert mine.gone.hint == f"Bring it back: tandem setup {name}"
-    assert _gone(pair.name, mine).hint[1:] == (f"  tandem setup {name}", f"  tandem pairs remove {name}")
-    for named, words in ((pair, name), (replace(pair, name=FILES), f"--target {quoted(str(source))}")):
-        with pytest.raises(PairError) as missing:
-            _file(source, named)
-        assert missing.value.hint == f"Bring it with: tandem setup {words}"

@@ -24,7 +24,7 @@ sys.meta_path.insert(0, Finder())
 """Sends SIGINT to the process as soon as it imports a module; `sitecustomize` runs before any other code."""
 
 
-@pytest.mark.parametrize("module", ["app.cli.interrupt", "app.cli.streams", "app.core.errors", "app.cli.command_line"])
+@pytest.mark.parametrize("module", ["app.core.errors", "app.cli.command_line"])
 @pytest.mark.parametrize(
     "command",
     [["-m", "app", "pairs", "list"], ["-c", "import sys; from app.cli import main; sys.exit(main(['pairs', 'list']))"]],

@@ -30,17 +30,6 @@ def test_what_nobody_saw_pass_is_not_counted() -> None:
     assert clock() - started == 2 * SECOND
 
 
-def test_it_never_goes_back() -> None:
-    time = Time()
-    clock = WakingClock(time)
-    seen = []
-    for step in (0, 1, 1_999_999_999, 2 * SECOND, 2 * SECOND + 1, 0, 3600 * SECOND):
-        time.now += step
-        seen.append(clock())
-
-    assert seen == sorted(seen)
-
-
 def test_a_long_call_counts_because_another_thread_looks_meanwhile() -> None:
     time = Time()
     clock = WakingClock(time)

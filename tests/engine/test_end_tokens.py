@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.compare.upper_bound import Curve, Trace
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
@@ -14,10 +13,11 @@ from app.engine.cache import TokenCache
 from app.engine.drafters.ngram import NgramIndex
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import AnswerStart, Judge, Verdict
-from app.engine.types import Draft, DraftParams, Step, StepResult
+from app.engine.types import Draft, Step, StepResult
 from tests.bench.policies import automatic
 from tests.fakes import END, FakeModel, FakeSampler, script
-from tests.replay import PlayedDraft, fixed, replay
+from tests.recordings import Curve, Trace
+from tests.replay import PlayedDraft, replay
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
 TURN = [20, 21, 22, 23, 24, 25]
@@ -76,13 +76,6 @@ def test_a_look_up_goes_up_to_the_end_of_the_turn_and_no_further() -> None:
     assert begun(conversation).propose(conversation, ROOM).tokens == (30, 31, 32)
 
 
-def test_it_goes_no_further_behind_a_draft_of_the_model_either() -> None:
-    conversation = [*QUESTION, 30, 31, 32, 33, 34, *SAID] * 3 + [40]
-    strategy = begun(conversation, Saying(30, 31, 32))
-
-    assert strategy.propose(conversation, ROOM).tokens == (30, 31, 32, 33, 34)
-
-
 def test_the_models_end_is_not_checked_and_nothing_is_looked_up_behind_it() -> None:
     conversation = [*QUESTION, 30, 31, *SAID] * 3 + [40]
     strategy = begun(conversation, Saying(30, 31, END))
@@ -135,12 +128,6 @@ class TestReplays:
 
     ENDED = Trace("ended", "chat", (1, 2, 3), (4, 5, 6, 7, 8, END), (5, 4, 3, 2, 1), ((0.99,) * 8,) * 5, has_end=True)
     FLAT = Curve("flat", {1: 100.0, 64: 110.0}, draft=1.0)
-
-    def test_nobody_knows_how_long_an_answer_will_be(self) -> None:
-        (played,) = replay(self.ENDED, self.FLAT, fixed(DraftParams(8, 0, 0.0))).rounds
-
-        # Fixed drafting checks the end, too, and drafts nothing behind it.
-        assert played.draft.tokens == (5, 6, 7, 8, END)
 
     def test_automatic_drafting_stops_in_front_of_the_end(self) -> None:
         make = automatic(PairStatistics(CostModel(self.FLAT.profile())), lookup=False)

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import pytest
 
 from app.cli.report import summary
-from app.compare.upper_bound import Trace
 from app.conversations.message import Message, Role
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.fixed import NEVER_MEASURED, FixedDrafting
 from app.engine.interfaces import AnswerStart, Clock, Judge
-from app.engine.types import NO_DRAFT, Draft, DraftParams, SamplingParams, StepResult
+from app.engine.types import Draft, DraftParams, SamplingParams, StepResult
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
+from tests.recordings import Trace
 from tests.replay import PlayedDraft
 
 FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
@@ -60,12 +60,6 @@ def test_drafts_that_fail_lose_by_what_was_measured() -> None:
     assert observed(fixed(), *[failed] * 8) == ("", 0.5)
 
 
-def test_drafts_that_are_not_submitted_were_drafted_all_the_same() -> None:
-    unsure = StepResult(0, Draft(), (9,), 0, total_ns=1400, draft_ns=400)
-
-    assert observed(fixed(), *[unsure] * 8) == ("losing", 0.714)
-
-
 def test_the_drafts_reading_of_the_prompt_counts() -> None:
     now = iter((0, 16_000))
     strategy = fixed(clock=lambda: next(now))
@@ -79,20 +73,6 @@ def test_the_drafts_reading_of_the_prompt_counts() -> None:
 def test_a_machine_that_is_as_much_slower_at_everything_gains_the_same(slower: float) -> None:
     held = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=round(slower * 2000), draft_ns=round(slower * 400))
     assert observed(fixed(), *[held] * 8) == ("", 2.0)
-
-
-def test_single_rows_tell_best_what_plain_decoding_takes() -> None:
-    """Four rows were measured too expensive."""
-    strategy = fixed()
-    held = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=1200, draft_ns=400)
-    alone = StepResult(0, NO_DRAFT, (1,), 0, total_ns=1000, draft_ns=0)
-    assert observed(strategy, *[alone, held] * 40)[1] == pytest.approx(5000 / 2200, rel=0.05)
-
-
-def test_after_too_few_rounds_nothing_is_said() -> None:
-    held = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
-
-    assert observed(fixed(), held) == ("", 0.0)
 
 
 def test_where_nothing_may_be_drafted_there_is_nothing_to_say() -> None:

@@ -82,12 +82,6 @@ class TestRounds:
         assert bench.last.stats.mean_accepted_length == 4.0
         assert bench.last.stats.accepted_by_position == [2, 2, 2]
 
-    def test_one_decode_of_the_target_per_round(self) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
-        bench.run(max_tokens=9)
-
-        assert [len(batch) for batch in bench.target.batches] == [4, 4, 4]
-
     def test_the_draft_never_sees_the_verify_batch_again(self) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
         bench.run(max_tokens=9)
@@ -142,13 +136,6 @@ class TestRounds:
         assert bench.run(max_tokens=12) == plain(mixing(1), max_tokens=12)
         assert bench.last.stats.draft_n == 0
 
-    def test_plain_decoding_touches_no_draft(self) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(0, 0, 0.0))
-        bench.run()
-
-        assert bench.draft is not None
-        assert bench.draft.batches == []
-
 
 class TestEnds:
     def test_an_end_token_ends_the_answer_and_is_counted(self) -> None:
@@ -165,11 +152,6 @@ class TestEnds:
         assert bench.run() == [9, 10, 11, END]
         assert bench.steps[-1].draft.tokens == (10, 11, END)
         assert bench.steps[-1].tokens == (10, 11, END)
-
-    def test_a_draft_that_ends_too_early_is_overruled(self) -> None:
-        bench = Bench(FakeModel(script([9, 10, 11, 12], len(PROMPT))), FakeModel(script([9], len(PROMPT))))
-
-        assert bench.run() == [9, 10, 11, 12, END]
 
     @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
     def test_exactly_as_many_tokens_as_asked(self, n: int) -> None:
@@ -241,12 +223,6 @@ class TestEnds:
         with pytest.raises(ContextOverflowError, match=r"9 tokens .* holds 8"):
             bench.run(prompt=range(1, 10))
         assert bench.target.batches == []
-
-    def test_a_prompt_that_just_fits_gets_its_one_token(self) -> None:
-        bench = Bench(FakeModel(mixing(1), n_ctx=8))
-
-        assert len(bench.run(prompt=range(1, 9), max_tokens=None)) == 1
-        assert bench.last.finish is FinishReason.CONTEXT
 
 
 class TestStats:

@@ -33,16 +33,6 @@ class TestPromptReuse:
         assert bench.last.stats.cache_n == len(PROMPT) + len(text) - 1
         assert bench.target.batches == [(text[-1], 20, 21)]
 
-    def test_the_drafts_cache_is_reused_too(self) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
-        text = bench.run(max_tokens=9)
-        assert bench.draft is not None
-        bench.draft.batches.clear()
-
-        bench.run(prompt=[*PROMPT, *text, 20, 21], max_tokens=3)
-
-        assert bench.draft.batches[0] == (*text[-2:], 20, 21)
-
     def test_an_edit_rolls_both_caches_back_to_the_common_prefix(self) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)))
         bench.run(max_tokens=9)
@@ -53,22 +43,6 @@ class TestPromptReuse:
         assert bench.run(prompt=edited, max_tokens=9) == plain(mixing(1), prompt=edited, max_tokens=9)
         assert bench.last.stats.cache_n == 2
         assert bench.draft.batches[0][:2] == (30, 31)
-
-    def test_the_same_prompt_again_evaluates_its_last_token(self) -> None:
-        bench = Bench(FakeModel(mixing(1)))
-        first = bench.run()
-
-        assert bench.run() == first
-        assert (bench.last.stats.cache_n, bench.last.stats.prompt_n) == (3, 1)
-
-    def test_a_model_that_cannot_be_cut_starts_again(self) -> None:
-        target = FakeModel(mixing(1))
-        target.can_truncate = False
-        bench = Bench(target)
-        bench.run()
-
-        assert bench.run(prompt=[5, 6, 30]) == plain(mixing(1), prompt=[5, 6, 30])
-        assert bench.last.stats.cache_n == 0
 
     @pytest.mark.parametrize("n_left_out", [1, 5, 16, 17, 60])
     def test_of_a_model_that_cannot_be_cut_the_next_turn_leaves_out_what_was_thought(self, n_left_out: int) -> None:
@@ -88,14 +62,6 @@ class TestPromptReuse:
         again = [*turn[:-1], 10]
         assert bench.run(again) == plain(mixing(1), prompt=again)
         assert bench.last.stats.cache_n == (max(44, len(turn) - 16) if n_left_out <= 16 else max(0, len(turn) - 16))
-
-    def test_nothing_is_drafted_over_a_target_that_cannot_be_cut(self) -> None:
-        target = FakeModel(mixing(1))
-        target.can_truncate = False
-        bench = Bench(target, FakeModel(mixing(2)))
-
-        assert bench.run() == plain(mixing(1))
-        assert all(len(batch) == 1 for batch in target.batches[1:])
 
     @pytest.mark.parametrize("seed", [1, 2])
     def test_drafts_are_as_long_as_a_target_can_take_back(self, seed: int) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from app.conversations.message import Message, Role
-from app.engine import inspection
+from app.engine import generator as module
 from app.engine import types as engine
 from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Controls, Logits, always
+from app.engine.interfaces import Controls, Logits
 from app.engine.probability import most_probable, probability_of
 from app.engine.types import DraftParams, FinishReason, Origin
 from app.worker.engine_worker import EngineWorker
@@ -79,7 +78,7 @@ def test_nothing_is_computed_while_nobody_looks(monkeypatch: pytest.MonkeyPatch)
         calls.append(token)
         return 0.5
 
-    monkeypatch.setattr(inspection, "probability_of", counted)
+    monkeypatch.setattr(module, "probability_of", counted)
     assert all(step.inspection is None for step in run(lambda: False))
     assert calls == []
     run(lambda: True)
@@ -118,23 +117,6 @@ def test_an_answer_that_ends_in_its_draft_declines_nothing() -> None:
     assert last.inspection.declined is None
 
 
-def test_it_can_be_turned_on_and_off_in_the_middle_of_an_answer() -> None:
-    looks = iter([False, True, False, True] + [False] * 40)
-    found = [step.inspection is not None for step in run(lambda: next(looks))][1:]
-    assert found[:5] == [False, True, False, True, False]
-
-
-def test_details_carry_the_bytes_of_the_tokens_that_are_emitted() -> None:
-    pair = FakePair(FakeModel(counting), FakeModel(mistaken))
-    events = list(answer(pair, 1, ASKED, Controls(inspected=always)))
-    found = [e.details for e in events if isinstance(e, Step) and e.details is not None]
-    assert [details.number for details in found] == list(range(1, len(found) + 1))
-    for details in found:
-        assert details.drafted[: details.n_accepted] == details.written[: details.n_accepted]
-        assert details.n_model == len(details.drafted) == len(details.confidences)
-        assert details.plain_ns is None
-
-
 def test_rounds_are_told_to_whoever_comes_later_without_what_nobody_looked_at() -> None:
     pair = FakePair(FakeModel(counting), FakeModel(mistaken))
     events = [e for e in answer(pair, 1, ASKED) if isinstance(e, Step)]
@@ -145,13 +127,6 @@ def test_rounds_are_told_to_whoever_comes_later_without_what_nobody_looked_at() 
         assert details.confidences == pytest.approx([0.5] * len(details.drafted), rel=1e-4)
         assert (details.chosen, details.declined) == ((), None)
         assert details.total_ns > 0
-
-
-def test_rounds_are_told_to_nobody_who_has_not_asked_for_them() -> None:
-    pair = FakePair(FakeModel(counting), FakeModel(mistaken))
-    events = [e for e in answer(pair, 1, replace(ASKED, with_details=False)) if isinstance(e, Step)]
-    assert len(events) > 1
-    assert {e.details for e in events} == {None}
 
 
 @pytest.mark.parametrize("told", [True, False])

@@ -67,15 +67,6 @@ def test_a_loop_is_reported_from_its_last_needed_token_to_its_end(block: int) ->
     assert found[90 + least(block) - 2 :] == [0, least(block) // block, 0]
 
 
-def test_a_block_that_is_too_long_is_not_detected() -> None:
-    assert not any(repeats(list(range(LONGEST_BLOCK + 1)) * 6))
-
-
-def test_a_short_block_is_not_taken_for_a_longer_one() -> None:
-    """Three blocks of three tokens are a block of nine, which needs fewer tokens."""
-    assert not any(repeats([1, 2, 3] * (LEAST_SHORT_TOKENS // 3)))
-
-
 TABLE = "| Name | Age |\n| --- | --- |\n" + "".join(f"| person {n} | {20 + n % 50} |\n" for n in range(300))
 NUMBERS = ", ".join(map(str, range(600)))
 BINARY = "\n".join(f"{n:010b}" for n in range(200))

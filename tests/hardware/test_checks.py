@@ -1,4 +1,4 @@
-"""What `tandem doctor` says about machines that we do not have."""
+"""The checks of `tandem doctor` on other machines and terminals."""
 
 from __future__ import annotations
 
@@ -8,99 +8,116 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import ModelLoadError
-from app.hardware.checks import Line, places, summary, views, worst
+from app.hardware.checks import (
+    Check,
+    Facts,
+    Terminal,
+    environment_section,
+    llama_section,
+    machine_section,
+    summary,
+    terminal,
+    worst,
+)
+from app.hardware.devices import Device
 from app.hardware.gpus import Gpu
-from app.hardware.system import Place, place
-from tests.cli.doctor_facts import ADVICE, CPU, FACTS, GIB, RTX, SECTIONS, line, with_gpu
-from tests.machines import FakeBuild, FakeDevice
+from app.hardware.system import Place
+from tests.cli.doctor_facts import ADVICE, CPU, CUDA0, FACTS, GIB, RTX, SECTIONS, TERMINAL, fake_build, line, with_gpu
+
+IRIS = Gpu("intel", "Iris", None, None, "i915", "", integrated=True)
+COMMANDS = ("It lacks CUDA.", "Install the toolkit.", "  pip install cuda-build", "Or build it:", "  pip build")
+
+
+def checks(facts: Facts) -> list[Check]:
+    return [check for section in SECTIONS for check in section(facts).lines]
+
+
+def told(facts: Facts) -> list[str]:
+    return summary([section(facts) for section in SECTIONS])
 
 
 def test_a_good_machine_is_all_ok() -> None:
     assert worst(section(FACTS) for section in SECTIONS) == "ok"
-    assert line(views(FACTS), "CPU").other == "CPU, AVX2"
-    assert line(views(FACTS), "memory").text == "20 GB of 24 GB free"
+    assert told(FACTS) == ["No problems found."]
+    assert line(machine_section(FACTS), "memory").text == "20 GB of 24 GB free"
+    assert line(llama_section(FACTS), "build").text == "CPU, AVX2"
 
 
-def test_an_unused_card_comes_with_the_command() -> None:
-    section = views(with_gpu(advice=ADVICE))
+def test_an_unused_gpu_comes_with_its_command() -> None:
+    facts = with_gpu(advice=ADVICE)
 
-    assert line(section, "graphics").state == "warning"
-    assert line(section, "build").state == "warning"
-    assert line(section, "build").hint == (
-        "It lacks CUDA.",
-        "Install the toolkit.",
-        "  pip install cuda-build",
-        "Or build it:",
-        "  pip build",
-    )
+    found = line(machine_section(facts), "GPU")
+    assert (found.state, found.hint) == ("warning", COMMANDS)
+    assert worst([llama_section(facts)]) == "ok"
+    assert told(facts) == ["1 problem: your RTX 4090 is not used", "  pip install cuda-build"]
 
 
-def test_the_summary_names_the_worst_and_its_command() -> None:
-    unused = with_gpu(advice=ADVICE)
-    assert summary(FACTS, [views(FACTS)]) == ["No problems found."]
-    assert summary(unused, [views(unused)]) == ["1 problem: your RTX 4090 is not used", "  pip install cuda-build"]
-    full = replace(unused, places=(Place("cache", Path("/c"), True, 1 << 20),), advice=None)
-    assert summary(full, [views(full), places(full)])[0].startswith("2 problems: /c, ")
+def test_the_summary_names_the_worst_problem_first() -> None:
+    full = with_gpu(places=(Place("cache", Path("/c"), True, 1 << 20),))
+
+    assert told(full) == ["2 problems: the disk of /c is full"]
 
 
-def test_a_used_card_is_ok_and_its_device_is_listed() -> None:
-    device = FakeDevice("CUDA0", "NVIDIA GeForce RTX 4090", "gpu", "CUDA")
+def test_a_used_gpu_is_ok() -> None:
+    facts = with_gpu(devices=(CPU, CUDA0), build=fake_build(("CUDA", "CPU")))
 
-    section = views(with_gpu(devices=(CPU, device), build=FakeBuild(backends=("CUDA", "CPU"))))
-
-    assert worst([section]) == "ok"
-    assert line(section, "device").other == "CUDA0, NVIDIA GeForce RTX 4090, 20 GB of 24 GB free"
-
-
-@pytest.mark.parametrize("driver", ["", "nouveau, kernel 6.8"])
-def test_a_card_without_a_driver_needs_one(driver: str) -> None:
-    found = line(views(with_gpu(replace(RTX, driver=driver))), "graphics")
-
-    assert found.state == "warning"
-    assert "NVIDIA's own driver" in found.hint[0]
+    assert worst([machine_section(facts)]) == "ok"
+    assert line(machine_section(facts), "GPU").text.endswith(": used by llama.cpp")
+    devices = [check.text for check in llama_section(facts).lines if check.label == "device"]
+    assert devices[1] == "CUDA0, NVIDIA GeForce RTX 4090, 20 GB of 24 GB free"
 
 
-def test_unused_graphics_inside_the_processor_are_no_warning() -> None:
-    assert (
-        line(views(with_gpu(Gpu("intel", "Iris", None, None, "i915", "", integrated=True))), "graphics").state == "ok"
-    )
+@pytest.mark.parametrize(
+    ("facts", "label", "state", "problem"),
+    [
+        (with_gpu(replace(RTX, driver="")), "GPU", "warning", "your RTX 4090 has no driver that llama.cpp can use"),
+        (
+            with_gpu(replace(RTX, driver="nouveau")),
+            "GPU",
+            "warning",
+            "your RTX 4090 has no driver that llama.cpp can use",
+        ),
+        (with_gpu(IRIS, advice=replace(ADVICE, urgent=False)), "GPU", "ok", ""),
+        (
+            replace(FACTS, machine=replace(FACTS.machine, translated=True)),
+            "CPU",
+            "problem",
+            "this Python is built for Intel and runs under Rosetta, many times slower",
+        ),
+        (replace(FACTS, advice=ADVICE), "build", "warning", "It lacks CUDA."),
+        (
+            replace(FACTS, machine=replace(FACTS.machine, ram_available=GIB)),
+            "memory",
+            "warning",
+            "only 1 GB of RAM free",
+        ),
+    ],
+)
+def test_a_problem_and_its_sentence(facts: Facts, label: str, state: str, problem: str) -> None:
+    (found,) = [check for check in checks(facts) if check.label == label]
+
+    assert (found.state, found.problem) == (state, problem)
 
 
 def test_a_library_that_does_not_load_is_a_problem() -> None:
-    section = views(replace(FACTS, build=None, devices=(), failure=ModelLoadError("It is broken.", "Fix it.")))
-
-    assert line(section, "build") == Line("problem", "build", "", "It is broken.", ("Fix it.",))
-
-
-def test_what_the_library_complained_about_is_shown() -> None:
-    found = line(views(replace(FACTS, build=FakeBuild(errors="no CUDA-capable device"))), "build")
-
-    assert found.state == "warning"
-    assert "no CUDA-capable device" in found.other
+    broken = replace(FACTS, build=None, devices=(), failure=ModelLoadError("It is broken.", "Fix it."))
+    assert line(llama_section(broken), "build") == Check("problem", "build", "It is broken.", ("Fix it.",))
+    assert line(llama_section(replace(broken, advice=ADVICE)), "build").hint == COMMANDS
 
 
-def test_a_translated_python_is_a_problem() -> None:
-    facts = replace(FACTS, machine=replace(FACTS.machine, translated=True))
+def test_what_the_library_reports_hidden_devices_and_silent_tools_are_warnings() -> None:
+    machine = replace(FACTS.machine, troubles=("nvidia-smi did not answer within 10 seconds.",))
+    facts = replace(FACTS, machine=machine, hidden=("CUDA_VISIBLE_DEVICES=",), build=fake_build(errors="no CUDA"))
 
-    assert line(views(facts), "CPU").state == "problem"
-
-
-def test_a_card_that_the_processor_plays_is_named_as_what_it_is() -> None:
-    played = FakeDevice("Vulkan0", "llvmpipe (LLVM 15.0.6, 256 bits)", "software", "Vulkan")
-    section = views(replace(FACTS, devices=(played, CPU)))
-
-    assert line(section, "device").other == (
-        "Vulkan0, llvmpipe (LLVM 15.0.6, 256 bits), a software renderer on the CPU: used only if named"
-    )
-    assert line(section, "CPU").other.startswith("CPU, ")
+    assert [check.label for check in checks(facts) if check.failed] == ["tool", "build", "setting"]
 
 
-def test_scarce_memory_silent_tools_and_hidden_devices_are_warnings() -> None:
-    machine = replace(FACTS.machine, ram_available=GIB, troubles=("nvidia-smi did not answer within 10 seconds.",))
+def test_a_software_renderer_is_named() -> None:
+    software = Device("Vulkan0", "llvmpipe (LLVM 15.0.6)", "software", "Vulkan", 0, 0)
 
-    section = views(replace(FACTS, machine=machine, hidden=("CUDA_VISIBLE_DEVICES=",)))
-
-    assert [found.label for found in section.lines if found.state == "warning"] == ["memory", "tool", "setting"]
+    assert "Vulkan0, llvmpipe (LLVM 15.0.6), a software renderer on the CPU: used only if named" in [
+        check.text for check in checks(replace(FACTS, devices=(software, CPU)))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -113,21 +130,56 @@ def test_scarce_memory_silent_tools_and_hidden_devices_are_warnings() -> None:
         (True, None, "ok"),
     ],
 )
-def test_a_place_is_judged_by_what_can_be_written_and_how_much(writable: bool, free: int | None, state: str) -> None:
+def test_a_folder_must_be_writable_and_have_space(writable: bool, free: int | None, state: str) -> None:
     facts = replace(FACTS, places=(Place("cache", Path("/c"), writable, free),))
 
-    assert line(places(facts), "cache").state == state
+    assert line(environment_section(facts), "cache").state == state
 
 
-def test_a_folder_that_does_not_exist_yet_is_where_it_would_be_made(tmp_path: Path) -> None:
-    found = place("cache", tmp_path / "a" / "b")
-
-    assert (found.path, found.writable) == (tmp_path / "a" / "b", True)
-    assert found.free_bytes
-    assert found.free_bytes > 0
+# Terminals
 
 
-def test_a_file_in_the_way_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("")
+def seen(encoding: str = "utf-8", system: str = "linux", **env: str) -> Terminal:
+    return terminal(env, live=True, size=(100, 30), encoding=encoding, system=system)
 
-    assert not place("cache", tmp_path / "a" / "b").writable
+
+@pytest.mark.parametrize(
+    ("env", "colors"),
+    [
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, 1 << 24),
+        ({"TERM": "xterm-256color"}, 256),
+        ({"TERM": "xterm-direct"}, 1 << 24),
+        ({"TERM": "xterm"}, 16),
+        ({"TERM": "dumb"}, 0),
+        ({}, 0),
+        ({"WT_SESSION": "x"}, 1 << 24),
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor", "NO_COLOR": "1"}, 0),
+        ({"TERM": "xterm", "NO_COLOR": ""}, 16),
+    ],
+)
+def test_colors_come_from_the_environment(env: dict[str, str], colors: int) -> None:
+    assert seen(**env).colors == colors
+    assert seen(system="windows").colors == 16
+
+
+@pytest.mark.parametrize(
+    ("encoding", "term", "expected"),
+    [("utf-8", "xterm", True), ("UTF8", "xterm", True), ("ascii", "xterm", False), ("utf-8", "linux", False)],
+)
+def test_unicode_needs_an_encoding_and_a_terminal(encoding: str, term: str, expected: bool) -> None:
+    assert seen(encoding, TERM=term).unicode is expected
+
+
+@pytest.mark.parametrize(
+    ("poor", "problem"),
+    [
+        (replace(TERMINAL, columns=40), "the terminal is too small"),
+        (replace(TERMINAL, unicode=False), "the terminal has no UTF-8"),
+        (replace(TERMINAL, colors=16), "the terminal shows only 16 colors"),
+        (replace(TERMINAL, live=False, columns=0, rows=0, unicode=False), ""),
+    ],
+)
+def test_a_poor_terminal_is_a_warning(poor: Terminal, problem: str) -> None:
+    found = line(environment_section(replace(FACTS, terminal=poor)), "terminal")
+
+    assert (found.state, found.problem) == ("warning" if problem else "ok", problem)

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from app.cli import remote
 from app.cli.command_line import parse_args
 from app.cli.engine import PairLoader
 from app.cli.opener import Opener
 from app.cli.options import Process, read_options, read_process
+from app.cli.placing import servers_of
 from app.core.errors import RemoteError, UsageError
 from app.hardware.builds import rpc_command
-from app.hardware.device_room import MAIN, DeviceRoom
+from app.hardware.fit import MAIN, DeviceRoom
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer, ask, parse_endpoint
 from app.llama.fitting.device_rooms import with_remote
 from app.settings.live import LiveSettings
@@ -94,19 +94,13 @@ def says(*parts: bytes) -> Behavior:
     return serve
 
 
-def test_a_server_tells_its_devices(listen: Callable[[Behavior], Endpoint]) -> None:
-    endpoint = listen(answering())
+def test_a_server_tells_its_devices_and_its_name_becomes_an_address(listen: Callable[[Behavior], Endpoint]) -> None:
+    endpoint = replace(listen(answering()), host="localhost")
 
     server = ask(endpoint)
 
     devices = (RemoteDevice(GB, 8 * GB), RemoteDevice(2 * GB, 8 * GB))
     assert server == RpcServer(endpoint, f"127.0.0.1:{endpoint.port}", (7, 0, 3), devices)
-
-
-def test_a_name_becomes_numbers(listen: Callable[[Behavior], Endpoint]) -> None:
-    endpoint = replace(listen(answering()), host="localhost")
-
-    assert ask(endpoint).address == f"127.0.0.1:{endpoint.port}"
 
 
 @pytest.mark.parametrize(
@@ -117,13 +111,10 @@ def test_a_name_becomes_numbers(listen: Callable[[Behavior], Endpoint]) -> None:
         (answering(devices=0), "claims 0 devices"),
         (answering(devices=4_000_000_000), "claims 4000000000 devices"),
         (says(), "closed the connection"),
-        (says(HELLO[:20]), "closed the connection in the middle of the greeting"),
-        (says(HELLO), "closed the connection"),
-        (says(b"HTTP/1.0 400 Bad Request\r\n\r\n"), "answers what no ggml-rpc-server"),
-        (says(struct.pack("<Q", 1 << 62)), "answers what no ggml-rpc-server"),
-        (says(struct.pack("<Q", 3) + b"\2\0\0"), "answers what no ggml-rpc-server"),
-        (says(HELLO, b"\xff" * 64), "answers what no ggml-rpc-server"),
-        (lambda connection: connection.close(), "closed the connection"),
+        (says(HELLO[:20]), "closed the connection"),
+        (says(b"HTTP/1.0 400 Bad Request\r\n\r\n"), "does not answer like a ggml-rpc-server"),
+        (says(struct.pack("<Q", 1 << 62)), "does not answer like a ggml-rpc-server"),
+        (says(HELLO, b"\xff" * 64), "does not answer like a ggml-rpc-server"),
     ],
 )
 def test_what_is_no_such_server_is_a_sentence(
@@ -167,27 +158,8 @@ def test_an_endpoint_that_nobody_listens_on_is_a_sentence(listen: Callable[[Beha
 
 
 def test_a_name_that_is_not_known() -> None:
-    with pytest.raises(RemoteError, match=r"no-such-host\.invalid:5 cannot be found: "):
+    with pytest.raises(RemoteError, match=r"no-such-host\.invalid:5 cannot be reached: "):
         ask(Endpoint("no-such-host.invalid", 5))
-
-
-def test_a_name_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    never = threading.Event()
-
-    def look_up(*_: object, **__: object) -> None:
-        never.wait(60)
-        raise OSError
-
-    monkeypatch.setattr(socket, "getaddrinfo", look_up)
-
-    with pytest.raises(RemoteError, match="the network's name server does not answer"):
-        ask(Endpoint("host", 5), 0.5)
-    never.set()
-
-
-def test_ipv6_alone_is_a_sentence() -> None:
-    with pytest.raises(RemoteError, match=r"\[::1\]:50052 has an IPv6 address only, and llama\.cpp's RPC speaks IPv4"):
-        ask(parse_endpoint("[::1]:50052"))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +168,6 @@ def test_ipv6_alone_is_a_sentence() -> None:
         ("192.168.1.20:50052", "192.168.1.20", 50052),
         (" workstation:1 ", "workstation", 1),
         ("gpu_box.local.:65535", "gpu_box.local.", 65535),
-        ("[fd00::20]:50052", "fd00::20", 50052),
     ],
 )
 def test_an_endpoint_is_read_and_written_alike(text: str, host: str, port: int) -> None:
@@ -213,19 +184,13 @@ def test_an_endpoint_is_read_and_written_alike(text: str, host: str, port: int) 
         "host",
         "host:",
         ":50052",
-        "host:abc",
         "host:0",
         "host:65536",
-        "host:99999999",
-        "::1:50199",
-        "[::1]",
-        "[nonsense]:5",
-        "[]:5",
+        "[::1]:5",
         "a b:5",
         "-host:5",
         "http://host:5",
         "\x1b[31m:5",
-        "ho\u017ft:5",
         "host:\u0665",
     ],
 )
@@ -243,7 +208,7 @@ def process(*flags: str) -> Process:
 
 
 def test_the_flag_is_repeatable_and_implies_a_process_of_its_own() -> None:
-    assert process("run", "--rpc", "a:5", "--rpc", "[::1]:6", "hi") == Process(True, ("a:5", "[::1]:6"))
+    assert process("run", "--rpc", "a:5", "--rpc", "b:6", "hi") == Process(True, ("a:5", "b:6"))
     assert process("--isolate") == Process(True)
     assert process() == Process()
 
@@ -262,16 +227,10 @@ def test_the_flag_reaches_a_pair_that_is_chosen_later() -> None:
     assert loader.options.process.rpc == ("a:5",)
 
 
-@pytest.mark.parametrize("command", [["tune"], ["bench"], ["compare", "x"]])
+@pytest.mark.parametrize("command", [["tune"], ["compare", "x"]])
 def test_commands_that_run_in_this_process_do_not_take_it(command: list[str]) -> None:
     with pytest.raises(UsageError, match="No such option '--rpc'"):
         parse_args([*command, "--rpc", "a:5"])
-
-
-def test_help_says_where_not_to_use_it(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse_args(["run", "--help-all"])
-    assert "trusted networks only" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_build_without_rpc_is_told_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +238,7 @@ def test_a_build_without_rpc_is_told_how_to_get_one(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(app.llama.devices, "can_use_rpc", lambda: False)
     with pytest.raises(UsageError, match="built without RPC and cannot use --rpc") as caught:
-        remote.reach(("127.0.0.1:1",))
+        servers_of(read_options(parse_args(["--rpc", "127.0.0.1:1"])))
     assert "-DGGML_RPC=on" in caught.value.hint
     assert "pip install" in caught.value.hint
 

@@ -11,7 +11,7 @@ from app.engine.cache import TokenCache
 from app.engine.drafters import ModelDrafter
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Cancelled, Controls, Logits
+from app.engine.interfaces import Logits
 from app.engine.no_draft import NoDrafting
 from app.engine.types import DraftParams, FinishReason, SamplingParams, Step
 from app.llama.context import Context
@@ -30,8 +30,6 @@ class Run:
     tokens: list[int] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     finish: FinishReason | None = None
-    cache_n: int = 0
-    prompt_n: int = 0
     samples: int = 0
 
 
@@ -55,24 +53,19 @@ class Machine:
         drafting: DraftParams | None = None,
         sampling: SamplingParams = GREEDY,
         is_end: Callable[[int], bool] | None = None,
-        cancelled: Cancelled = lambda: False,
-        after_round: Callable[[list[int], Step], None] | None = None,
     ) -> Run:
         run = Run()
         chain = _Counting(SamplerChain(self.context, sampling))
         plain = self.drafter is None or drafting is None
         strategy = NoDrafting() if plain else FixedDrafting(self.drafter, drafting)  # type: ignore[arg-type]
         generator = Generator(self.target, strategy, chain)
-        request = Request(prompt, is_end or self.model.is_end, max_tokens, lambda *_: None, Controls(cancelled))
+        request = Request(prompt, is_end or self.model.is_end, max_tokens, lambda *_: None)
         for event in generator.run(request):
             if isinstance(event, Step):
                 run.tokens += event.tokens
                 run.steps.append(event)
-                if after_round is not None and len(run.steps) > 1:
-                    after_round([*prompt, *run.tokens], event)
         chain.close()
         run.finish = generator.finish
-        run.cache_n, run.prompt_n = generator.stats.cache_n, generator.stats.prompt_n
         run.samples = chain.samples
         return run
 
@@ -103,20 +96,11 @@ def rows_alone(context: Context, tokens: Sequence[int], first: int) -> Iterator[
         yield context.logits(0)
 
 
-def penalised(logits: Logits, seen: Sequence[int], penalty: float) -> Logits:
-    """llama.cpp's repeat penalty."""
-    out = logits.copy()
-    for token in set(seen):
-        out[token] = out[token] * penalty if out[token] <= 0 else out[token] / penalty
-    return out
-
-
 def assert_same_up_to_rounding(
     context: Context,
     prompt: Sequence[int],
     one: Sequence[int],
     other: Sequence[int],
-    change: Callable[[Logits, Sequence[int]], Logits] = lambda logits, _: logits,
 ) -> int:
     """Two greedy texts are equal, or part where the two choices are a near tie.
 
@@ -129,8 +113,7 @@ def assert_same_up_to_rounding(
     assert n < min(len(one), len(other)), "one text ends earlier"
     sequence = [*prompt, *one[:n]]
     (row,) = rows_alone(context, sequence, len(sequence) - 1)
-    logits = change(row, sequence)
-    best = np.sort(logits)[-1]
+    best = np.sort(row)[-1]
     for choice in (one[n], other[n]):
-        assert best - logits[choice] < NEAR_TIE, f"token {n} differs without a tie"
+        assert best - row[choice] < NEAR_TIE, f"token {n} differs without a tie"
     return n

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -76,25 +75,6 @@ def test_after_a_cut_the_rest_is_evaluated_as_if_nothing_had_been_there(
         np.testing.assert_allclose(context.logits(row), fresh.logits(row), atol=1e-3)
 
 
-def test_greedy_text_goes_on_the_same_after_a_cut(new_context: NewContext, tokens: list[int]) -> None:
-    def follow(context: Context, n: int) -> list[int]:
-        out: list[int] = []
-        for _ in range(n):
-            out.append(int(context.logits(0).argmax()))
-            context.decode((out[-1],), 1)
-        return out
-
-    context, fresh = new_context(), new_context()
-    context.decode(tokens, 1)
-    follow(context, 12)
-    context.truncate(len(tokens) - 1)
-    context.decode(tokens[-1:], 1)
-    fresh.decode(tokens[:-1], 0)
-    fresh.decode(tokens[-1:], 1)
-    again = follow(fresh, 12)
-    assert follow(context, 12) == again
-
-
 # Cancelling
 
 
@@ -108,7 +88,7 @@ def test_a_batch_that_is_wanted_now_is_waited_for(
     context.decode(tokens, n_outputs)
     # Something must be there to be fetched from a remote device, and no one else may read it.
     flags = list(context._batch._flags[: len(tokens)])
-    with pytest.raises(UsageError, match="was asked for"):
+    with pytest.raises(UsageError, match="There is no row"):
         context.logits(n_outputs)
     context.close()
 
@@ -120,63 +100,19 @@ def test_a_batch_that_is_wanted_now_is_waited_for(
 def test_a_batch_that_fails_while_it_is_waited_for_has_failed(
     context: Context, tokens: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on Metal, which computes behind a call that has said that all is well, and nothing any more after that."""
+    """As on Metal, which computes behind a call that has returned without an error."""
     context.decode(tokens, 1)
 
-    def log(*lines: bytes) -> None:
-        for line in lines:
+    def fail(handle: Any) -> None:
+        for line in (b"error: command buffer 0 failed with status 5\n", b"Caused GPU Timeout\n"):
             library._on_log(4, line, ctypes.c_void_p(0))
 
-    def fail(handle: Any) -> None:
-        log(b"ggml_metal_synchronize: error: command buffer 0 failed with status 5\n", b"error: Caused GPU Timeout\n")
-
-    def refuse(*_: Any) -> int:
-        log(b"ggml_metal_graph_compute: backend is in error state from a previous command buffer failure\n")
-        return -3
-
-    why = "command buffer 0 failed with status 5; error: Caused GPU Timeout"
     monkeypatch.setattr(native, "llama_synchronize", fail)
-    with pytest.raises(ComputeError, match=why):
+    with pytest.raises(ComputeError, match="command buffer 0 failed with status 5; Caused GPU Timeout"):
         context.decode(tokens, 1)
     with pytest.raises(UsageError, match="0 output rows"):
         context.logits(0)
     assert_true_to_the_library(context)
-    monkeypatch.setattr(native, "llama_decode", refuse)
-    with pytest.raises(ComputeError, match=why):
-        context.decode(tokens, 1)
-
-    monkeypatch.undo()
-    context.clear()
-    context.decode(tokens, 1)
-    monkeypatch.setattr(native, "llama_decode", refuse)
-    with pytest.raises(ComputeError, match="backend is in error state"):
-        context.decode(tokens, 1)
-
-
-def test_memory_that_runs_out_while_a_batch_is_waited_for_is_said(
-    context: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(handle: Any) -> None:
-        for line in (b"command buffer 0 failed with status 5", b"error: Insufficient Memory (00000008)"):
-            library._on_log(4, line, ctypes.c_void_p(0))
-
-    monkeypatch.setattr(native, "llama_synchronize", fail)
-    with pytest.raises(ComputeError, match="Memory ran out while"):
-        context.decode((1, 2), 1)
-
-
-def test_a_flag_that_is_set_before_stops_the_decode(new_context: NewContext, tokens: list[int]) -> None:
-    flag = CancelFlag()
-    context = new_context(cancel=flag)
-    context.decode(tokens, 1)
-    flag.set()
-    with pytest.raises(Interrupted):
-        context.decode(tokens, 1)
-    assert context.n_past == len(tokens)
-    assert_true_to_the_library(context)
-    flag.clear()
-    context.decode(tokens, 1)
-    assert context.n_past == 2 * len(tokens)
 
 
 def test_a_processor_tells_how_far_a_prompt_is_several_times_a_batch(
@@ -274,11 +210,10 @@ def test_pieces_of_the_whole_vocabulary_are_utf8_once_joined(model: Model) -> No
     assert sum(text.decode("utf-8", errors="replace").count("\ufffd") for text in texts) < 500
 
 
-def test_control_tokens_are_nothing_unless_asked_for(model: Model) -> None:
+def test_control_tokens_have_a_text_and_no_piece(model: Model) -> None:
     assert model.control_tokens["<|im_end|>"] == 2
     for text, token in model.control_tokens.items():
         assert model.piece(token) == b""
-        assert model.piece(token, special=True) == text.encode()
         assert model.text_of(token) == text
 
 
@@ -291,14 +226,13 @@ def test_a_text_comes_back_from_its_tokens(model: Model, text: str) -> None:
 def test_a_long_piece_is_whole(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.llama.model._PIECE_BYTES", 1)
     token = max(range(model.n_vocab), key=lambda t: len(model.header.tokens[t]))
-    assert len(model._piece(token, special=True)) > 10
+    assert len(model._piece(token)) > 10
 
 
 def test_the_model_says_what_it_is(model: Model) -> None:
     assert model.name
     assert model.quantization == "Q4_1"
     assert model.n_ctx_train == 8192
-    assert model.n_params > 100_000_000
     assert model.size_bytes > 50_000_000
     assert model.can_rollback
     assert model.chat_template
@@ -341,14 +275,3 @@ def test_a_damaged_copy_is_refused_and_leaves_an_empty_usable_context(
     assert_true_to_the_library(context)
     context.decode(tokens, 1)
     assert context.n_past == len(tokens)
-
-
-def test_a_copy_larger_than_half_of_the_free_memory_is_not_made(
-    new_context: NewContext, tokens: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    context = new_context()
-    context.decode(tokens, 0)
-    saved = context.save_sequence()
-    assert saved is not None
-    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2 * len(saved.data) - 2))
-    assert context.save_sequence() is None

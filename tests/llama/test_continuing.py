@@ -12,7 +12,6 @@ from app.engine.interfaces import Controls
 from app.engine.text.reasoning import Place
 from app.engine.types import FinishReason, SamplingParams
 from app.llama.cancel import CancelFlag
-from app.llama.model import Model
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
 from app.llama.prompt import PromptBuilder
@@ -54,42 +53,16 @@ def ask(
     return event, shown
 
 
-@pytest.mark.parametrize("n_tokens", [1, 7, 20])
-def test_a_cut_answer_and_its_rest_are_the_whole_one(pair: NativePair, n_tokens: int) -> None:
+@pytest.mark.parametrize("n_tokens", [1, 12])
+def test_a_stopped_answer_and_its_rest_are_the_whole_one(pair: NativePair, n_tokens: int) -> None:
     whole, _ = ask(pair, LENGTH)
-    first, _ = ask(pair, n_tokens)
-    assert first.reason is FinishReason.LENGTH
+    first, _ = ask(pair, LENGTH, stop_after=n_tokens)
+    assert first.reason is FinishReason.CANCELLED
     rest, shown = ask(pair, LENGTH - n_tokens, Begun(first.text))
     assert rest.text == first.text + shown
     assert rest.text == whole.text
     # The answer's own tokens were still there, but for the last one, which no one had read.
     assert rest.stats.prompt_n == 1
-
-
-def test_a_stopped_answer_goes_on_too(pair: NativePair) -> None:
-    whole, _ = ask(pair, LENGTH)
-    first, _ = ask(pair, LENGTH, stop_after=12)
-    assert first.reason is FinishReason.CANCELLED
-    assert ask(pair, LENGTH - 12, Begun(first.text))[0].text == whole.text
-
-
-@pytest.mark.parametrize("n_tokens", [7, 20])
-def test_an_answer_goes_on_in_another_process(pair: NativePair, n_tokens: int) -> None:
-    whole, _ = ask(pair, LENGTH)
-    first, _ = ask(pair, n_tokens)
-    pair.target.rollback(0)
-    rest, _ = ask(pair, LENGTH - n_tokens, Begun(first.text))
-    assert rest.stats.cache_n == 0
-    assert rest.text == whole.text
-
-
-def test_other_ids_of_the_same_text_are_taken_from_the_cache(pair: NativePair, model: Model) -> None:
-    prompt = pair.build_prompt(MESSAGES).tokens
-    letters = [token for letter in "Once" for token in model.tokenize(letter, parse_special=False)]
-    builder = PromptBuilder(model)
-    known = (*prompt, *letters)
-    assert builder.build(MESSAGES, Begun("Once upon"), known).tokens[: len(known)] == known
-    assert len(builder.build(MESSAGES, Begun("Once upon")).tokens) == len(prompt) + 2
 
 
 def test_the_turn_is_left_open_whatever_the_template_does_to_answers(tmp_path: Path) -> None:
@@ -179,17 +152,8 @@ def test_sentencepiece_puts_no_space_into_the_middle_of_an_answer(tmp_path: Path
     assert text_of(builder, prompt) == " a>"
     whole = builder.build(messages, Begun("Once upon")).tokens
     assert text_of(builder, whole) == " a>Once upon"
-    part = whole[: len(prompt) + 2]
-    assert text_of(builder, part) == " a>On"
-    assert builder.build(messages, Begun("Once upon"), part).tokens == whole
-
-
-def test_nor_around_the_text_of_a_token(tmp_path: Path) -> None:
-    builder = sentencepiece(tmp_path, "<tool>{{ messages[0].content }}>")
-    tokens = builder.build([Message(Role.USER, "a")], Begun("On<tool>ce<tool>")).tokens
-    assert text_of(builder, tokens) == "<tool> a>On<tool>ce<tool>"
-    assert tokens.count(builder._model.control_tokens["<tool>"]) == 1
 
 
 def text_of(builder: PromptBuilder, tokens: tuple[int, ...]) -> str:
-    return b"".join(builder._model.piece(token, special=True) for token in tokens).decode()
+    model = builder._model
+    return b"".join(model.piece(token) or model.text_of(token).encode() for token in tokens).decode()

@@ -16,7 +16,7 @@ from app.core.errors import AppError, Interrupted, ModelFileError, ModelLoadErro
 from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.model import Model
-from app.llama.params import ContextParams, ModelParams
+from app.llama.params import ContextParams
 from app.models.gguf import TOKENS_KEY
 from tests.llama.gguf_files import F32, I32, STRING, Array, Typed
 from tests.llama.tiny_model import SPECIALS, vocabulary, write_model
@@ -25,13 +25,13 @@ pytestmark = pytest.mark.native
 PARAMS = ContextParams(n_ctx=64, n_threads=1, n_threads_batch=1)
 
 
-def load(path: Path, **params: Any) -> Model:
-    return Model(open_model_file(path), ModelParams(**params))
+def load(path: Path) -> Model:
+    return Model(open_model_file(path))
 
 
-def refused(path: Path, **params: Any) -> AppError:
+def refused(path: Path) -> AppError:
     with pytest.raises((ModelFileError, ModelLoadError)) as caught:
-        load(path, **params).close()
+        load(path).close()
     error: AppError = caught.value
     assert str(path) in error.message
     assert error.message.endswith(".")
@@ -51,8 +51,7 @@ def test_the_tiny_model_runs(tmp_path: Path) -> None:
     model.close()
 
 
-@pytest.mark.parametrize("use_mmap", [True, False])
-def test_a_real_model_cut_anywhere_is_a_sentence(demo_target: Path, tmp_path: Path, use_mmap: bool) -> None:
+def test_a_real_model_cut_anywhere_is_a_sentence(demo_target: Path, tmp_path: Path) -> None:
     path = shutil.copyfile(demo_target, tmp_path / "cut.gguf")
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -62,7 +61,7 @@ def test_a_real_model_cut_anywhere_is_a_sentence(demo_target: Path, tmp_path: Pa
     for length in sorted(cuts, reverse=True):
         with path.open("r+b") as file:
             file.truncate(length)
-        refused(path, use_mmap=use_mmap)
+        refused(path)
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", b"GGUF", b"GGUF" + bytes(range(256)) * 8, bytes(4096)])
@@ -213,7 +212,7 @@ def test_files_with_changed_bytes_never_end_the_process(tmp_path: Path) -> None:
     folder = tmp_path / "changed"
     folder.mkdir()
     end = right.index(b"blk.0.ffn_down.weight") + 60
-    for seed in range(400):
+    for seed in range(200):
         rng = random.Random(seed)
         data = bytearray(right)
         for _ in range(rng.randint(1, 4)):
@@ -224,6 +223,6 @@ def test_files_with_changed_bytes_never_end_the_process(tmp_path: Path) -> None:
     )
     lines = done.stdout.splitlines()
     assert done.returncode == 0, (lines[-1:], done.stderr[-2000:])
-    assert len(lines) == 400
+    assert len(lines) == 200
     # Both ways must be taken, or nothing was tried.
-    assert min(sum(line.endswith(end) for line in lines) for end in (" ran", " refused")) >= 20
+    assert min(sum(line.endswith(end) for line in lines) for end in (" ran", " refused")) >= 10

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import DecodeError, Interrupted
-from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
-from app.engine.drafters.ngram import NgramIndex
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Strategy
 from app.engine.no_draft import NoDrafting
@@ -92,27 +86,6 @@ def test_a_batch_that_fails_leaves_nothing(
     assert_as_if_read_anew(cache, new_context(of=hybrid))
 
 
-def test_a_stop_while_it_answers_costs_nothing_of_what_was_read(hybrid: Model, new_context: NewContext) -> None:
-    flag = CancelFlag()
-    context = new_context(of=hybrid, cancel=flag)
-    cache = TokenCache(context)
-    cache.evaluate(PROMPT[:-2], 0)
-    flag.set()
-    cache.evaluate(PROMPT[-2:-1], 1)
-    assert len(cache) == context.n_past == len(PROMPT) - 1
-    assert_as_if_read_anew(cache, new_context(of=hybrid))
-
-
-def test_a_full_context_forgets_nothing(hybrid: Model, new_context: NewContext) -> None:
-    context = new_context(of=hybrid)
-    cache = TokenCache(context)
-    cache.evaluate(PROMPT[:-1], 0)
-    with pytest.raises(DecodeError, match="full"):
-        cache.evaluate(PROMPT, 0)
-    assert len(cache) == context.n_past == len(PROMPT) - 1
-    assert_as_if_read_anew(cache, new_context(of=hybrid))
-
-
 # States that are kept
 
 
@@ -127,44 +100,6 @@ def test_what_was_read_before_a_state_is_not_read_again(hybrid: Model, new_conte
     assert cache.reuse(PROMPT) == context.n_past == 144
     assert native.llama_memory_seq_pos_max(context._memory, 0) == 143
     assert_as_if_read_anew(cache, new_context(of=hybrid))
-
-
-def test_an_edit_of_any_prompt_goes_back_to_the_one_before_it(hybrid: Model, new_context: NewContext) -> None:
-    context = new_context(of=hybrid)
-    cache = TokenCache(context)
-    for end in (50, 100, 150, 200):
-        for _ in cache.read(PROMPT[:end], cancelled=lambda: False):
-            pass
-
-    assert cache.reuse([*PROMPT[:180], 9, 8, 7]) == 134
-    assert cache.reuse([*PROMPT[:90], 9, 8, 7]) == 84
-    # What was behind it is gone, and what is read now is another branch.
-    for _ in cache.read([*PROMPT[:90], *range(40, 90)], cancelled=lambda: False):
-        pass
-    assert cache.reuse(PROMPT) == 84
-    assert_as_if_read_anew(cache, new_context(of=hybrid))
-
-
-@pytest.mark.parametrize(
-    ("turns", "left"),
-    [
-        ([20, 40, 60, 80], [40, 60, 80]),
-        ([100, 110, 120, 130], [100, 120, 130]),
-        ([10, 30, 50, 70, 90, 110, 130], [30, 110, 130]),
-    ],
-)
-def test_where_there_are_many_the_states_that_are_missed_least_make_room(
-    hybrid: Model, new_context: NewContext, monkeypatch: pytest.MonkeyPatch, turns: list[int], left: list[int]
-) -> None:
-    monkeypatch.setattr("app.llama.kept_state.n_saved_states", lambda state: 3)
-    context = new_context(of=hybrid)
-    for begin, end in pairwise([0, *turns]):
-        context.decode(PROMPT[begin:end], 0)
-        context.keep_state()
-        context.keep_state()
-
-    found = [n for n in turns[::-1] if context.restore_state(n) and context.n_past == n]
-    assert found == left[::-1]
 
 
 def test_a_restored_sequence_has_its_earlier_states_back(hybrid: Model, new_context: NewContext) -> None:
@@ -183,16 +118,6 @@ def test_a_restored_sequence_has_its_earlier_states_back(hybrid: Model, new_cont
     assert_as_if_read_anew(cache, new_context(of=hybrid))
     assert cache.rollback(len(PROMPT) - 1) == HALF
     assert_as_if_read_anew(cache, new_context(of=hybrid))
-
-
-def test_no_state_is_put_back_to_tokens_that_are_gone(hybrid: Model, new_context: NewContext) -> None:
-    context = new_context(of=hybrid)
-    context.decode(PROMPT[:HALF], 0)
-    context.keep_state()
-    context.clear()
-    context.decode(PROMPT[:150:-1] * 3, 0)
-
-    assert not context.restore_state(context.n_past)
 
 
 @pytest.mark.parametrize("drafts", [False, True])
@@ -216,34 +141,6 @@ def test_a_stop_in_a_long_prompt_costs_what_was_read_since_a_state_was_kept(
     assert_as_if_read_anew(cache, new_context(of=hybrid))
 
 
-def test_a_state_that_cannot_be_put_back_leaves_nothing(
-    hybrid: Model, new_context: NewContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    context = new_context(of=hybrid)
-    cache = TokenCache(context)
-    for _ in cache.read([*PROMPT[:150], 40], cancelled=lambda: False):
-        pass
-    monkeypatch.setattr(native, "llama_state_seq_set_data_ext", lambda *_: 0)
-    cache.reuse(PROMPT)
-    monkeypatch.undo()
-
-    assert_nothing_is_left(cache, context)
-    assert_as_if_read_anew(cache, new_context(of=hybrid))
-
-
-def test_a_state_is_kept_beside_those_of_drafts(kept: Model, new_context: NewContext) -> None:
-    context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
-    cache = TokenCache(context)
-    for _ in cache.read([*PROMPT[:150], *range(40, 50)], cancelled=lambda: False):
-        pass
-    cache.evaluate((60, 61, 62, 63), 4)
-    # Part of a draft is taken back by the states of its batch, the answer by the one that was kept.
-    assert cache.rollback(162) == 162
-
-    assert cache.reuse(PROMPT) == 144
-    assert_as_if_read_anew(cache, new_context(of=kept))
-
-
 def test_the_state_that_is_kept_takes_what_is_reckoned_for_it(hybrid: Model, new_context: NewContext) -> None:
     context = new_context(of=hybrid, n_snapshots=N_SNAPSHOTS)
     context.decode(PROMPT[:50], 0)
@@ -261,14 +158,6 @@ def test_the_state_that_is_kept_takes_what_is_reckoned_for_it(hybrid: Model, new
         estimate_memory(facts_of(hybrid), 256, n_snapshots=N_SNAPSHOTS).saved
         == n_saved_states(state_bytes) * state_bytes
     )
-
-
-def test_a_model_that_can_be_cut_keeps_no_state(new_context: NewContext) -> None:
-    context = new_context()
-    context.decode(PROMPT[:50], 0)
-    context.keep_state()
-
-    assert not context.restore_state(50)
 
 
 # Drafts
@@ -345,30 +234,6 @@ def test_greedy_text_with_rejected_drafts_is_that_of_plain_decoding(kept: Model,
     assert cache.reuse([*PROMPT[:40], *tokens, 5, 6]) == len(cache)
 
 
-def test_automatic_drafts_of_a_look_up_are_no_longer_than_what_can_be_taken_back(
-    kept: Model, new_context: NewContext
-) -> None:
-    plain = Machine(new_context(of=kept)).answer(PROMPT[:40], 48, is_end=never)
-    context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
-    index = NgramIndex(2)
-    index.follow([*PROMPT[:40], *plain.tokens])
-    # Rows cost nothing, so that drafts are as long as they may be.
-    memory = PairStatistics(CostModel(CostProfile({1: 1e9, 64: 1.01e9}, draft_ns=0.0)))
-    strategy = AutomaticDrafting(memory, None, index, lambda: 0)
-    tokens, steps = drafted_answer(context, TokenCache(context), strategy)
-
-    assert tokens == plain.tokens
-    assert max(len(step.draft) for step in steps) <= N_SNAPSHOTS
-
-
-def test_nothing_is_drafted_where_nothing_can_be_taken_back(hybrid: Model, new_context: NewContext) -> None:
-    context = new_context(of=hybrid)
-    assert context.n_rollback == 0
-    strategy = Foretold(PROMPT[:40], [5] * 48)
-    drafted_answer(context, TokenCache(context), strategy)
-    assert max(strategy.limits) <= 0
-
-
 # Pairs
 
 
@@ -383,7 +248,7 @@ def load(target: Path, draft: Path | None) -> NativePair:
 def test_a_pair_drafts_where_the_target_can_take_back(hybrid: Model, tiny: Callable[..., Path]) -> None:
     draft = tiny()
     pair = load(hybrid.path, draft)
-    told = [notice for notice in pair.notices if "running state" in notice]
+    told = [notice for notice in pair.notices if "cannot be rolled back" in notice]
     can = facts_of(hybrid).keeps_snapshots
     assert pair.can_draft is can
     assert pair.info.most_drafted == (N_SNAPSHOTS if can else 0)
@@ -422,19 +287,3 @@ def test_every_architecture_is_as_llama_cpp_has_it() -> None:
 
     assert {"llama", "lfm2", "qwen35"} <= told.keys()
     assert told == {known: keeps_snapshots(GgufHeader(3, 0, {"general.architecture": known}, 0)) for known in told}
-
-
-def test_a_draft_that_is_set_aside_leaves_no_states_behind(kept: Model, tiny: Callable[..., Path]) -> None:
-    pair = load(kept.path, tiny())
-    assert pair.target.n_rollback == N_SNAPSHOTS
-    pair.drop_draft()
-    alone = load(kept.path, None)
-    assert (pair.target.n_rollback, pair.can_draft) == (0, False)
-    assert pair.info == replace(alone.info, draft_failed=True)
-    for _ in pair.calibrate(lambda: False):
-        pass
-    assert pair.memory is not None
-    assert max(pair.memory.costs.snapshot().rows) == 1
-    assert Machine(pair._context, None).answer(PROMPT[:40], 5, is_end=never).tokens
-    pair.close()
-    alone.close()

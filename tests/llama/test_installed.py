@@ -20,9 +20,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "lib"
     folder.mkdir()
     monkeypatch.setattr(installed, "_files", lambda: sorted(folder.iterdir()))
-    installed.build_kind.cache_clear()
+    installed.build_identity.cache_clear()
     yield folder
-    installed.build_kind.cache_clear()
+    installed.build_identity.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -56,55 +56,22 @@ def test_libraries_from_elsewhere_tell_nothing(folder: Path, variable: str, monk
     assert not installed.computes_on_processors_only()
 
 
-def test_another_installation_is_another_build(folder: Path) -> None:
+def in_another_process() -> str:
+    installed.build_identity.cache_clear()
+    return installed.build_identity()
+
+
+def test_another_build_has_another_identity_and_the_same_one_keeps_it(folder: Path) -> None:
     (folder / "libllama.so").write_text("a")
-    first = installed.build_identity()
-    assert installed.build_identity() == first
-
-    (folder / "libllama.so").write_text("ab")
-    assert installed.build_identity() != first
-
-
-def test_a_library_that_is_a_link_to_nothing_belongs_to_the_build_too(folder: Path) -> None:
-    before = installed.build_identity()
-    (folder / "libllama.so").symlink_to("libllama.so.0")
-
-    assert installed.build_identity() != before
-
-
-def kind_in_another_process() -> str:
-    installed.build_kind.cache_clear()
-    return installed.build_kind()
-
-
-def test_what_was_measured_with_a_build_holds_where_it_is_installed_again(folder: Path) -> None:
-    (folder / "libllama.so").write_text("a")
-    first = kind_in_another_process()
-    (folder / "libllama.so").unlink()
+    first = in_another_process()
     (folder / "libllama.so").write_text("b")
-    assert kind_in_another_process() == first
+    assert in_another_process() == first
 
     (folder / "libllama.so").write_text("longer")
-    assert kind_in_another_process() != first
+    # What is installed under a process is not what it measures.
+    assert installed.build_identity() == first
+    longer = in_another_process()
+    assert longer != first
 
-
-def test_what_is_installed_under_a_process_is_not_what_it_measures(folder: Path) -> None:
-    (folder / "libllama.so").write_text("a")
-    first = installed.build_kind()
-    (folder / "libllama.so").write_text("longer")
-    assert installed.build_kind() == first
-
-
-@pytest.mark.parametrize("variable", ["LLAMA_CPP_LIB_PATH", "GGML_BACKEND_PATH"])
-def test_another_build_in_the_same_place_elsewhere_is_another_one(
-    folder: Path, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    library = elsewhere / "libllama.so"
-    monkeypatch.setenv(variable, str(elsewhere if variable == "LLAMA_CPP_LIB_PATH" else library))
-    library.write_text("a")
-    first, whole = kind_in_another_process(), installed.build_identity()
-    library.write_text("longer")
-    assert kind_in_another_process() != first
-    assert installed.build_identity() != whole
+    (folder / "libggml.so").symlink_to("libggml.so.0")
+    assert in_another_process() != longer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import re
 import signal
 import subprocess
 import sys
@@ -21,10 +20,10 @@ from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
 from app.conversations.message import Message, Role
 from app.core.child import python_command, python_environment
-from app.core.errors import EngineLostError, StoppedError
+from app.core.errors import EngineLostError
 from app.engine.types import DraftParams, FinishReason, SamplingParams
 from app.llama.canary import Survivors
-from app.llama.fitting.does_not_fit import DoesNotFitError
+from app.llama.fitting.fit_pair import DoesNotFitError
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
 from app.worker.isolated.engine import IsolatedEngine
@@ -112,17 +111,6 @@ def test_a_cancel_arrives_in_the_middle_of_native_work(begin: Callable[..., Runn
     assert all(isinstance(event, PromptProgress) and event.done <= first.done < event.total for event in more)
 
 
-def test_a_load_is_cancelled(begin: Callable[..., Running]) -> None:
-    running = begin("--isolate")
-    running.until(LoadProgress)
-    running.engine.cancel()
-
-    last = running.until(Loaded, Failed)[-1]
-
-    assert isinstance(last, Failed)
-    assert isinstance(last.error, StoppedError)
-
-
 def test_a_process_that_is_killed_for_memory_names_what_takes_less(begin: Callable[..., Running]) -> None:
     running = begin("--isolate", "--ctx", "2048")
     running.until(Loaded)
@@ -133,8 +121,8 @@ def test_a_process_that_is_killed_for_memory_names_what_takes_less(begin: Callab
     running.engine.answer(question("Hello", 3))
 
     assert isinstance(lost, Failed)
-    assert "while writing the answer, by signal KILL" in lost.error.message
-    assert re.search(r"takes too much memory\. Start with --\S+.*, which frees about", lost.error.hint)
+    assert "ended by signal KILL" in lost.error.message
+    assert "take too much memory. Use a smaller --ctx" in lost.error.hint
     assert isinstance(running.until(Finished, Failed)[-1], Finished)
 
 
@@ -154,7 +142,7 @@ def test_the_last_words_of_the_library(begin: Callable[..., Running], tmp_path: 
 
 def test_a_pair_that_does_not_fit_is_refused_with_the_ways_out() -> None:
     small = (
-        "from app.hardware.system import RealSystem; RealSystem.memory = lambda self: (10**8, 10**8)\n"
+        "from app.hardware.system import System; System.memory = lambda self: (10**8, 10**8)\n"
         "from app.cli.engine import serve_child; serve_child()"
     )
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -185,11 +173,6 @@ class TestRun:
 
         assert (here.returncode, there.returncode) == (0, 0)
         assert json.loads(here.stdout)["text"] == json.loads(there.stdout)["text"]
-
-    def test_a_failure_is_the_same(self) -> None:
-        here, there = (self.run("--target", "/no/such.gguf", "x", *f) for f in ((), ("--isolate",)))
-
-        assert (here.returncode, here.stderr) == (there.returncode, there.stderr)
 
     @pytest.mark.skipif(sys.platform == "win32", reason="signals")
     def test_an_interrupt_stops_it_and_leaves_no_process(self) -> None:

@@ -35,17 +35,6 @@ def test_both_models_are_one_share_by_bytes(tmp_path: Path) -> None:
     assert answers == [True] * 4 + [False]
 
 
-def test_a_missing_file_counts_for_nothing(tmp_path: Path) -> None:
-    told: list[float] = []
-
-    def tell(_: str, share: float) -> bool:
-        told.append(share)
-        return True
-
-    assert PairProgress(tell, target=tmp_path / "missing", draft=None)("target", 0.5)
-    assert told == [0]
-
-
 def test_every_part_of_a_model_is_read_with_progress(tmp_path: Path) -> None:
     first = write(tmp_path / "m-00001-of-00002.gguf", 10)
     write(tmp_path / "m-00002-of-00002.gguf", 6)
@@ -82,7 +71,3 @@ def test_what_is_in_the_page_cache_is_not_read(tmp_path: Path, monkeypatch: pyte
     # It would be read into this, and nothing can be.
     monkeypatch.setattr(module, "bytearray", bytes, raising=False)
     assert read_ahead(write(tmp_path / "m.gguf", 8), lambda _: True)
-
-
-def test_a_file_that_cannot_be_read_is_left_to_the_library(tmp_path: Path) -> None:
-    assert read_ahead(tmp_path / "missing.gguf", lambda _: pytest.fail("it was read"))

@@ -1,4 +1,4 @@
-"""With and without drafts on the demo pair: the same text, explained differences, a table."""
+"""The demo pair with and without drafts: the same text, or explained differences."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 
 from app.compare.difference import ROUNDING, explain
 from app.compare.job import CompareJob, Raced
-from app.compare.lossless import EVERYTHING, Checks, check, statement
-from app.compare.race import Round, Run, in_process, race
-from app.compare.report import compared, comparison_lines
+from app.compare.lossless import EVERYTHING, Checks, check
+from app.compare.race import Round, Run, Steps, in_process, race
+from app.compare.report import Comparison, comparison_lines
 from app.compare.sides import PLAIN, Side
 from app.compare.suite import Prompt
 from app.conversations.message import Message, Role
@@ -42,19 +42,15 @@ def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
 
 
 @pytest.fixture(scope="module")
-def rounds(pair: NativePair) -> list[Round]:
+def rounds(pair: NativePair) -> tuple[Round, ...]:
     ways = {"plain": None, "everything": EVERYTHING, "automatic": AutoDraft()}
     contenders = [in_process(pair, name, way) for name, way in ways.items()]
-    work = race(contenders, REQUEST, 1, never, warm_up_tokens=2)
-    while True:
-        try:
-            next(work)
-        except StopIteration as ended:
-            done: list[Round] = ended.value
-            return done
+    steps = Steps(race(contenders, REQUEST, 1, never))
+    list(steps)
+    return steps.result.rounds
 
 
-def test_everybody_gives_the_targets_text(pair: NativePair, rounds: list[Round]) -> None:
+def test_every_side_gives_the_targets_text(pair: NativePair, rounds: tuple[Round, ...]) -> None:
     plain, drafted = rounds[0]["plain"], rounds[0]["everything"]
 
     assert len(plain.tokens) == plain.stats.predicted_n == 16
@@ -64,9 +60,10 @@ def test_everybody_gives_the_targets_text(pair: NativePair, rounds: list[Round])
     assert "".join(pair.piece(t).decode() for t in plain.tokens).strip() == plain.text
     found = explain(pair, plain, drafted, GREEDY, never)
     assert found is None or found.near_tie
+    assert "automatic: " in "\n".join(comparison_lines(Comparison(rounds, {})))
 
 
-def test_a_forged_token_is_a_real_difference(pair: NativePair, rounds: list[Round]) -> None:
+def test_a_forged_token_is_a_real_difference(pair: NativePair, rounds: tuple[Round, ...]) -> None:
     plain, drafted = rounds[0]["plain"], rounds[0]["everything"]
     place = next(s.first for s in drafted.steps if s.drafted and s.first > 2)
     forged = Run(
@@ -89,22 +86,16 @@ def test_a_forged_token_is_a_real_difference(pair: NativePair, rounds: list[Roun
     assert found.moved < ROUNDING
 
 
-def test_it_can_be_told(rounds: list[Round]) -> None:
-    text = "\n".join(comparison_lines(compared(rounds, {})))
-    assert "plain" in text
-    assert "automatic: " in text
-
-
-def test_the_check_finds_greedy_answers_lossless_and_says_what_few_draws_tell(pair: NativePair) -> None:
+def test_the_check_finds_the_demo_lossless(pair: NativePair) -> None:
     checks = Checks()
     prompts = [Prompt("chat", "one", "Name a color.")]
-    for _ in check(pair, checks, prompts, REQUEST, [("everything", EVERYTHING)], 2, never):
+    for _ in check(pair, checks, prompts, REQUEST, [Side("everything", EVERYTHING)], 2, never):
         pass
     assert checks.greedy[0].drafted > 0
     assert checks.hold
-    assert statement(checks).startswith("Lossless as far as was tested")
+    assert checks.statement.startswith("Lossless as far as was tested")
     # How draws are told apart: `tests.llama.test_sampled`.
-    assert statement(checks).endswith("the sampled answers are too few or too much alike for a test.")
+    assert checks.statement.endswith("the sampled answers are too few or too much alike for a test.")
 
 
 def test_a_comparison_in_the_middle_of_a_conversation(pair: NativePair) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import threading
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from app.llama.library import native
 from app.llama.model import Model
 from app.llama.params import ContextParams
 from app.llama.sampler import SamplerChain
-from tests.llama.conftest import NewContext
 
 pytestmark = pytest.mark.native
 RIGHT: dict[str, Any] = {"n_ctx": 64, "n_threads": 1, "n_threads_batch": 1}
@@ -72,15 +70,7 @@ def test_a_closed_context_answers_with_a_sentence(context: Context) -> None:
         with pytest.raises(UsageError, match="was closed"):
             use()
     chain.close()
-
-
-def test_a_closed_sampler_answers_with_a_sentence(context: Context) -> None:
-    context.decode((1, 2), 1)
-    chain = SamplerChain(context, SamplingParams(repeat_penalty=1.1))
     chain.close()
-    chain.close()
-    with pytest.raises(UsageError, match="sampler was closed"):
-        chain.sample(0)
     with pytest.raises(UsageError, match="sampler was closed"):
         chain.begin((1,))
 
@@ -180,26 +170,6 @@ def test_closing_waits_for_a_decode_in_another_thread(
 # Callbacks
 
 
-def test_callbacks_live_as_long_as_what_calls_them(new_context: NewContext) -> None:
-    context = new_context(cancel=CancelFlag())
-    gc.collect()
-    junk = [CancelFlag() for _ in range(1000)]
-    del junk
-    gc.collect()
-    context.decode([1] * 64, 1)
-    assert context.n_past == 64
-
-
-def test_the_flag_lives_as_long_as_the_context(new_context: NewContext) -> None:
-    flag = CancelFlag()
-    context = new_context(cancel=flag)
-    address = flag.address
-    del flag
-    gc.collect()
-    assert context._cancel is not None
-    assert context._cancel.address == address
-
-
 @pytest.mark.parametrize("at", [0.0, 1.0])
 def test_what_a_progress_callback_raises_is_raised_by_the_load(demo_draft: Any, at: float) -> None:
     def fail(share: float) -> bool:
@@ -220,29 +190,3 @@ def test_strlen_is_found_here() -> None:
     assert callback(flag.address)
     flag.clear()
     assert not callback(flag.address)
-
-
-class _Library:
-    def __init__(self, answer: bool) -> None:
-        self.strlen = native.ggml_abort_callback(lambda _: answer)
-
-
-@pytest.mark.parametrize("library", [_Library(True), _Library(False), object(), OSError("none")])
-def test_a_strlen_that_misbehaves_is_not_used(
-    new_context: NewContext, library: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def load(_: str | None) -> object:
-        if isinstance(library, OSError):
-            raise library
-        return library
-
-    monkeypatch.setattr(ctypes, "CDLL", load)
-    assert strlen_callback(native.ggml_abort_callback) is None
-    monkeypatch.setattr(native, "llama_set_abort_callback", lambda *_: pytest.fail("it was set"))
-    flag = CancelFlag()
-    context = new_context(cancel=flag)
-    flag.set()
-    # Between decodes the flag still works: the engine reads it.
-    assert flag()
-    context.decode((1, 2), 1)
-    assert context.n_past == 2

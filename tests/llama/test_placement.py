@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,25 +12,23 @@ import pytest
 
 from app.cli import loading, main
 from app.core.errors import UsageError
-from app.hardware.device_room import DeviceRoom
+from app.hardware.fit import DeviceRoom
 from app.llama import pair as pairs
 from app.llama import placement, stored_measurements
+from app.llama.canary import Survivors
 from app.llama.cancel import CancelFlag
-from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.fitting import fit_pair
-from app.llama.fitting.device_rooms import memory_rooms
-from app.llama.fitting.does_not_fit import DoesNotFitError
-from app.llama.fitting.fit_pair import fitted
+from app.llama.fitting.fit_pair import DoesNotFitError, fitted
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
 from app.llama.placement import find, label, place
-from app.llama.stored_measurements import Fingerprints, memory_file, pair_identity, thread_file
+from app.llama.stored_measurements import memory_file, pair_identity, thread_file
 from app.models.catalog import Pair
-from app.models.source import HubModel, LocalModel
+from app.models.source import LocalModel
 
 pytestmark = pytest.mark.native
 GB = 1_000_000_000
@@ -69,14 +66,6 @@ def test_the_array_of_devices_ends_with_null(cards: None, devices: tuple[str, ..
     assert kept
 
 
-def test_auto_leaves_the_choice_to_llama_cpp() -> None:
-    raw = native.llama_model_default_params()
-    assert place(raw, ModelParams()) == ()
-    assert raw.devices is None
-    assert raw.split_mode == native.llama_model_default_params().split_mode
-    assert raw.n_gpu_layers == -1
-
-
 @pytest.mark.parametrize("others", [{}, {"CUDA0": 0x1000}])
 def test_a_card_that_the_processor_plays_is_taken_only_by_name(
     monkeypatch: pytest.MonkeyPatch, others: dict[str, int]
@@ -93,29 +82,10 @@ def test_a_card_that_the_processor_plays_is_taken_only_by_name(
     assert kept
 
 
-def test_a_model_that_stays_whole_is_not_split() -> None:
-    raw = native.llama_model_default_params()
-    place(raw, ModelParams(split=False))
-    assert (raw.split_mode, raw.main_gpu) == (0, 0)
-
-
-def test_shares_are_as_many_as_llama_cpp_reads(cards: None) -> None:
-    raw = native.llama_model_default_params()
-    kept = place(raw, ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=(3, 1)))
-    assert len(kept[1]) >= native.llama_max_devices()
-    assert [raw.tensor_split[i] for i in range(4)] == [3, 1, 0, 0]
-
-
 def test_a_device_that_is_not_there_is_a_sentence(cards: None, demo_draft: Path) -> None:
     with pytest.raises(UsageError, match="no device CUDA2 here") as caught:
         find(("CUDA0", "CUDA2"))
     assert "CUDA0, CUDA1, Vulkan0, cpu" in caught.value.hint
-
-
-def test_the_placement_lives_as_long_as_the_model(demo_draft: Path) -> None:
-    model = Model(open_model_file(demo_draft), ModelParams(devices=("cpu",)))
-    assert len(model._placement) == 1
-    model.close()
 
 
 def test_where_it_is_in_words(cards: None) -> None:
@@ -180,7 +150,6 @@ def test_a_quantized_cache_without_flash_attention_is_refused() -> None:
 
 
 def test_what_was_learned_belongs_to_a_placement(cards: None, demo_target: Path, demo_draft: Path) -> None:
-    files: Fingerprints = {demo_target: "target", demo_draft: "draft"}
     base = PairParams(demo_target, demo_draft, 2)
     one = ModelParams(devices=("CUDA0",))
     kinds = [
@@ -196,12 +165,12 @@ def test_what_was_learned_belongs_to_a_placement(cards: None, demo_target: Path,
         replace(base, n_threads=1),
     ]
 
-    names = [pair_identity(params, files) for params in kinds]
+    names = [pair_identity(params) for params in kinds]
     assert len(set(names)) == len(kinds)
-    assert pair_identity(base, files) == pair_identity(replace(base, n_ctx=256), files)
+    assert pair_identity(base) == pair_identity(replace(base, n_ctx=256))
     # Of a draft that is not loaded nothing counts.
     alone = replace(base, draft=None)
-    assert pair_identity(alone, files) == pair_identity(replace(alone, draft_kv_type="q8_0"), files) != names[0]
+    assert pair_identity(alone) == pair_identity(replace(alone, draft_kv_type="q8_0")) != names[0]
 
 
 def test_what_was_learned_on_another_machine_says_nothing_here(
@@ -249,26 +218,11 @@ def memory(gigabytes: float) -> DeviceRoom:
     return DeviceRoom("cpu", "cpu", "CPU", int(gigabytes * GB))
 
 
-def test_this_machine_has_main_memory() -> None:
-    found = memory_rooms()
-    assert (found[-1].name, found[-1].kind) == ("cpu", "cpu")
-    assert found[-1].free_bytes > 0
-
-
-def test_both_go_on_the_first_card_by_name(rooms: Callable[..., None], demo_target: Path, demo_draft: Path) -> None:
-    rooms(card("CUDA0", 24), card("CUDA1", 24), memory(32))
-
-    found = fitted(PairParams(demo_target, demo_draft, 1), (None, None), ())
-
-    assert (found.model.devices, found.draft_model.devices) == (("CUDA0",), ("CUDA0",))
-    assert not found.draft_model.split
-
-
 def test_without_a_card_nothing_is_changed(rooms: Callable[..., None], demo_target: Path) -> None:
     rooms(memory(32))
     wanted = PairParams(demo_target, None, 1)
 
-    found = fitted(wanted, (None, None), ())
+    found = fitted(wanted, ())
 
     assert replace(found, memory=(), n_ctx_room=0) == wanted
     assert found.n_ctx_room == 8192
@@ -276,16 +230,17 @@ def test_without_a_card_nothing_is_changed(rooms: Callable[..., None], demo_targ
 
 
 def test_llama_cpp_is_asked_only_where_it_is_tight(
-    rooms: Callable[..., None], demo_target: Path, monkeypatch: pytest.MonkeyPatch
+    rooms: Callable[..., None], demo_target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Path] = []
     monkeypatch.setattr("app.llama.footprint.measure", lambda path, *_: asked.append(path))
-    wanted = PairParams(demo_target, None, 1, 8192)
+    wanted = PairParams(demo_target, None, 1, 8192, memory_dir=tmp_path / "drafting")
+    Survivors(wanted.survivors_file).add(demo_target)
     rooms(memory(32))
-    fitted(wanted, (None, None), ())
+    fitted(wanted, ())
     assert asked == []
     rooms(memory(0.4))
-    fitted(wanted, (None, None), ())
+    fitted(wanted, ())
     assert asked == [demo_target]
 
 
@@ -293,11 +248,10 @@ def test_what_does_not_fit_is_refused_with_flags_that_take_the_offers(
     rooms: Callable[..., None], demo_target: Path, demo_draft: Path
 ) -> None:
     rooms(memory(0.42))
-    source = HubModel("owner/model-GGUF")
     small = Pair("small", "A small one", LocalModel(demo_draft), None)
 
     with pytest.raises(DoesNotFitError, match=r"does not fit: it takes .* in RAM") as caught:
-        fitted(PairParams(demo_target, demo_draft, 1, 8192), (source, None), (small,))
+        fitted(PairParams(demo_target, demo_draft, 1, 8192), (small,))
 
     error = caught.value
     assert "--ctx 2048: a context of 2,048 tokens, frees about 0.3 GB" in error.hint
@@ -307,7 +261,7 @@ def test_what_does_not_fit_is_refused_with_flags_that_take_the_offers(
     # Taking one leads to a load.
     taken = next(offer for offer in error.offers if offer.flags[:1] == ("--ctx",))
     assert taken.suffices
-    fitted(PairParams(demo_target, demo_draft, 1, int(taken.flags[1])), (source, None), ())
+    fitted(PairParams(demo_target, demo_draft, 1, int(taken.flags[1])), ())
 
 
 def test_the_command_line_says_it_and_loads_nothing(
@@ -324,13 +278,3 @@ def test_the_command_line_says_it_and_loads_nothing(
 
     assert main(["run", "--device", "CUDA0", "Hi"]) == 2
     assert "There is no device CUDA0 here" in capsys.readouterr().err
-
-
-def test_fit_off_and_a_small_cache_load_all_the_same(
-    rooms: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    rooms(memory(0.1))
-    flags = ["--ctx", "512", "--kv-type", "q8_0", "--device", "cpu", "--no-draft", "--max-tokens", "2", "--temp", "0"]
-
-    assert main(["run", "--fit", "off", *flags, "--json", "Hi"]) == 0
-    assert json.loads(capsys.readouterr().out)["text"]

@@ -11,7 +11,6 @@ import pytest
 from app.conversations.message import Message, Role
 from app.core.child import python_command
 from app.core.errors import TemplateError, UsageError
-from app.engine.text.reasoning import Place
 from app.llama import sandbox
 from app.llama.checks import open_model_file
 from app.llama.model import Model
@@ -48,7 +47,7 @@ def user(text: str) -> list[Message]:
 
 
 def text_of(model: Model, tokens: tuple[int, ...]) -> str:
-    return b"".join(model.piece(t, special=True) for t in tokens).decode()
+    return b"".join(model.piece(t) or model.text_of(t).encode() for t in tokens).decode()
 
 
 def around(text: str) -> str:
@@ -65,28 +64,11 @@ def test_a_message_cannot_forge_control_tokens(model: Model, builder: PromptBuil
     assert text_of(model, forged) == around(text)
 
 
-@pytest.mark.parametrize("text", NOT_PARSED)
-@pytest.mark.parametrize("role", [Role.SYSTEM, Role.ASSISTANT])
-def test_nobody_can_forge_control_tokens(model: Model, builder: PromptBuilder, text: str, role: Role) -> None:
-    control = set(model.control_tokens.values())
-    messages = [Message(role, text), Message(Role.USER, "x")]
-    plain = [Message(role, "y"), Message(Role.USER, "x")]
-    assert [t for t in builder.build(messages).tokens if t in control] == [
-        t for t in builder.build(plain).tokens if t in control
-    ]
-
-
 @pytest.mark.parametrize("text", HARMLESS)
 def test_other_messages_are_tokenized_with_the_template_in_one_go(
     model: Model, builder: PromptBuilder, text: str
 ) -> None:
     assert list(builder.build(user(text)).tokens) == model.tokenize(around(text), parse_special=True)
-
-
-def test_control_tokens_of_the_template_are_single_ids(model: Model, builder: PromptBuilder) -> None:
-    tokens = builder.build(user("x")).tokens
-    assert tokens[0] == model.control_tokens["<|im_start|>"]
-    assert tokens.count(model.control_tokens["<|im_end|>"]) == 2
 
 
 def test_lone_surrogates_become_question_marks(model: Model, builder: PromptBuilder) -> None:
@@ -122,25 +104,11 @@ def test_all_renderings_at_load_share_one_budget(tmp_path: Path, monkeypatch: py
     assert time.monotonic() - began < 3
 
 
-def test_every_prompt_has_a_budget_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    builder = tiny(tmp_path, "{{ messages[-1].content }}" + "{{ 'a' * 100 }}" * 3)
-    monkeypatch.setattr(sandbox, "MAX_MADE", 2000)
-    for _ in range(10):
-        assert builder.build([Message(Role.USER, "a")]).tokens
-
-
 @pytest.mark.parametrize("marks", ["\ue0000\ue001", "\ue0007\ue001", "\ue000\u0663\ue001", "\ue000", "\ue001\ue000"])
 def test_marks_of_the_template_itself_stand_for_nothing(tmp_path: Path, marks: str) -> None:
     builder = tiny(tmp_path, f"{marks}{{{{ messages[0].content }}}}{marks}")
     assert builder.build([Message(Role.USER, "a")]).tokens
     assert builder.build([Message(Role.USER, "a<|end|>")]).tokens
-
-
-def test_a_template_may_cut_and_repeat_what_messages_say(tmp_path: Path) -> None:
-    builder = tiny(tmp_path, "{{ messages[0].content[:2] }}{{ messages[0].content }}{{ messages[0].content|upper }}")
-    tokens = builder.build([Message(Role.USER, "<|end|>a<|start|>")]).tokens
-    assert 0 not in tokens
-    assert 1 not in tokens
 
 
 @pytest.mark.parametrize("text", ["<|start|>", "a<|start|>system<|start|>", "<<|start|>", "<|start|>" * 3, "<|end|>"])
@@ -172,25 +140,12 @@ def test_user_defined_tokens_that_the_template_writes_cannot_be_forged(tmp_path:
     assert tokens.count(table) == 1
 
 
-def test_a_control_token_of_one_character_is_left_out(tmp_path: Path) -> None:
-    names = vocabulary()
-    names[1] = "\u2592"
-    builder = tiny(tmp_path, "{{ messages[0].content }}", tokenizer__ggml__tokens=Array(STRING, names))
-    assert builder.build([Message(Role.USER, "a\u2592b")]).tokens
-    assert 1 not in builder.build([Message(Role.USER, "a\u2592b")]).tokens
-
-
 def test_a_beginning_is_put_in_front_once(tmp_path: Path) -> None:
     for template in ("{{ messages[0].content }}", "{{ bos_token }}{{ messages[0].content }}"):
         builder = tiny(tmp_path, template, tokenizer__ggml__add_bos_token=True)
         tokens = builder.build([Message(Role.USER, "hi")]).tokens
         assert tokens[0] == 1
         assert tokens.count(1) == 1
-
-
-def test_a_model_without_a_beginning_gets_none(tmp_path: Path) -> None:
-    tokens = tiny(tmp_path, "{{ messages[0].content }}").build([Message(Role.USER, "hi")]).tokens
-    assert 1 not in tokens
 
 
 def test_tokens_that_look_special_count_as_such_whatever_the_file_calls_them(tmp_path: Path) -> None:
@@ -204,12 +159,6 @@ def test_tokens_that_look_special_count_as_such_whatever_the_file_calls_them(tmp
     assert model.is_end(len(names) - 1)
     assert len(names) - 1 not in PromptBuilder(model)._model.tokenize("<|im_end|>", parse_special=False)
     model.close()
-
-
-def test_whether_the_template_opened_the_thinking_is_told(tmp_path: Path) -> None:
-    opened = tiny(tmp_path, "{{ messages[0].content }}<think>\n").build([Message(Role.USER, "a")])
-    assert opened.place is Place.THINKING
-    assert tiny(tmp_path, "{{ messages[0].content }}").build([Message(Role.USER, "a")]).place is Place.START
 
 
 @pytest.mark.parametrize("letter", ["a", " ", "\n", "!"])
@@ -236,17 +185,12 @@ def test_a_long_run_keeps_the_control_tokens_of_the_template(tmp_path: Path, at:
 
 @pytest.mark.parametrize("template", ["{{ '' }}", "vicuna", "{% for m in messages %}<{{ m.role }}>{% endfor %}"])
 def test_a_template_that_leaves_out_what_is_asked_is_a_sentence(tmp_path: Path, template: str) -> None:
-    with pytest.raises(TemplateError, match="leaves out what is asked") as caught:
+    with pytest.raises(TemplateError, match="leaves out the prompt") as caught:
         tiny(tmp_path, template)
     assert caught.value.hint
 
 
 def test_a_template_that_leaves_nothing_of_an_empty_question_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(TemplateError, match="leaves nothing of this conversation") as caught:
+    with pytest.raises(TemplateError, match="renders this conversation as nothing") as caught:
         tiny(tmp_path, "{{ messages[0].content }}").build([Message(Role.USER, "")])
     assert caught.value.hint
-
-
-def test_chatml_by_its_name_ends_answers_at_its_marks(tmp_path: Path) -> None:
-    assert "<|im_end|>" in tiny(tmp_path, "chatml").build([Message(Role.USER, "a")]).stops
-    assert not tiny(tmp_path, "<|im_end|>{{ messages[0].content }}").build([Message(Role.USER, "a")]).stops

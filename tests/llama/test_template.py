@@ -47,19 +47,15 @@ def test_without_a_template_the_prompt_is_chatml() -> None:
     )
 
 
-def test_an_effort_that_a_template_does_not_know_is_told_as_one() -> None:
+def test_an_effort_that_a_template_refuses_is_its_own_reason() -> None:
     source = (
         "{{ raise_exception('low and high are known.') if thinking_effort == 'medium' }}"
         "{{ raise_exception('no system') if messages[0].role == 'system' }}{{ messages[0].content }}"
     )
-    template, asked = ChatTemplate(source), Thinking(effort="medium")
-    for talk in (TALK, TALK[1:]):
-        with pytest.raises(TemplateError, match=r"this effort of thinking: low and high are known\.$") as caught:
-            template.render(talk, asked)
-        assert caught.value.hint == "Choose another reasoning effort, or auto."
+    template = ChatTemplate(source)
+    with pytest.raises(TemplateError, match=r"conversation: low and high are known\.$"):
+        template.render(TALK, Thinking(effort="medium"))
     assert template.render(TALK[1:2], Thinking(effort="low")) == "Hello"
-    with pytest.raises(TemplateError, match="refuses this conversation: all is wrong"):
-        ChatTemplate("{{ raise_exception('all is wrong') }}").render(TALK, asked)
 
 
 def test_special_tokens_have_their_texts() -> None:
@@ -88,10 +84,6 @@ def test_special_tokens_have_their_texts() -> None:
         ("{{ messages|selectattr('role', 'equalto', 'user')|list|length }}", "2"),
         ("{{ messages[1:]|join('', attribute='content') }}", "HelloHiBye"),
         ("{{ 'a</think>b'.split('</think>')[-1].strip() }}", "b"),
-        (
-            "{{ '%s is **%d**'|format('x', 3) }} {{ '**{}** {:>4}'.format('y', 2) }} {{ '{{}}{0}'.format(1) }}",
-            "x is **3** **y**    2 {}1",
-        ),
         ("{{ 'ab'|replace('a', 'xx') }}{{ 'ab'.replace('b', '') }}{{ '-' * 3 }}{{ 2 ** 8 }}{{ 7 % 4 }}", "xxba---2563"),
         ("{{ '\n'.join(['a', 'b'])|indent(2) }}", "a\n  b"),
         ("{% if messages[0].role in ['system', 'developer'] %}yes{% endif %}", "yes"),
@@ -101,7 +93,13 @@ def test_special_tokens_have_their_texts() -> None:
             "{% for a in [1, [2, [3]]] recursive %}{{ loop(a) if a is iterable else a }}{% endfor %}",
             "123",
         ),
-        ("{{ [3, 1, 2]|sort|first }}{{ [1, 2]|sum }}{{ 'x'|center(3) }}{{ 1.25|round(1) }}", "13 x 1.2"),
+        ("{{ '<a{}>{b}'.format(1, b='c') }}", "<a1>c"),
+        (
+            "{% for tool in tools %}{{ tool }}{% endfor %}{% for m in messages %}{{ m.content }}{% endfor %}",
+            "Be brief.HelloHiBye",
+        ),
+        ("{{ messages[1].content }}{{ 1|filesizeformat if tools }}", "Hello"),
+        ("{{ [3, 1, 2]|sort|first }}{{ 1.25|round(1) }}", "11.2"),
     ],
 )
 def test_what_templates_use_works(source: str, text: str) -> None:
@@ -122,8 +120,6 @@ SEEING = (
     "{% for m in messages %}{{ m.role|capitalize }}{{ ':' if m.content[0].type == 'image' else ': ' }}"
     "{% for part in m.content %}{% if part.type == 'text' %}{{ part.text }}{% endif %}{% endfor %}<end>\n{% endfor %}"
 )
-FOR_TOOLS = "{% for tool in tools %}{{ tool }}{% endfor %}{% for m in messages %}<{{ m.content }}>{% endfor %}"
-FOR_DOCUMENTS = "{% for d in documents %}{{ d }}{% endfor %}{% for m in messages %}<{{ m.content }}>{% endfor %}"
 WITHOUT_SYSTEM = "{% for m in messages if m.role != 'system' %}<{{ m.role }}>{{ m.content }}{% endfor %}"
 
 
@@ -136,11 +132,6 @@ def test_one_that_knows_both_manners_is_told_plain_texts() -> None:
     assert render(both) == "Be brief.HelloHiBye"
 
 
-@pytest.mark.parametrize("source", [FOR_TOOLS, FOR_DOCUMENTS, f"{FOR_TOOLS}{{{{ tools is none }}}}"])
-def test_a_template_that_asks_nobody_for_its_tools_has_none(source: str) -> None:
-    assert render(source).startswith("<Be brief.><Hello><Hi><Bye>")
-
-
 def test_a_template_that_leaves_out_system_messages_gets_them_with_the_first_question() -> None:
     assert render(WITHOUT_SYSTEM) == "<user>Be brief.\n\nHello<assistant>Hi<user>Bye"
     late = [TALK[2], TALK[0], TALK[1]]
@@ -151,17 +142,6 @@ def test_one_that_leaves_them_out_and_refuses_the_rest_says_so() -> None:
     strict = WITHOUT_SYSTEM + "{% if messages|length > 3 %}{{ raise_exception('Too long.') }}{% endif %}"
     with pytest.raises(TemplateError, match=r"refuses this conversation: Too long\."):
         render(strict, [*TALK, TALK[2], TALK[3]])
-
-
-@pytest.mark.parametrize("name", ["chatml", " chatml\n"])
-def test_chatml_is_known_by_its_name(name: str) -> None:
-    assert render(name) == render(None)
-    assert ChatTemplate(name).is_chatml
-
-
-def test_rwkv_world_is_known_by_its_name() -> None:
-    assert render("rwkv-world") == "System: Be brief.\n\nUser: Hello\n\nAssistant: Hi\n\nUser: Bye\n\nAssistant:"
-    assert not ChatTemplate("rwkv-world").is_chatml
 
 
 @pytest.mark.parametrize(
@@ -180,13 +160,10 @@ def test_it_is_known_which_template_loses_what_is_asked(source: str | None, lost
     assert ChatTemplate(source).leaves_out is lost
 
 
-def test_a_refusal_of_everything_is_a_sentence() -> None:
+def test_a_refusal_is_a_sentence() -> None:
     error = failure("{{ raise_exception('Never\x1b[31m talk to me.') }}")
     assert error.message == "The model's chat template refuses this conversation: Never [31m talk to me."
     assert error.hint
-
-
-def test_a_refusal_without_a_system_message_is_told_at_once() -> None:
     with pytest.raises(TemplateError, match=r"refuses this conversation: Conversation roles must alternate"):
         render(MISTRAL, [Message(Role.ASSISTANT, "I begin")])
 

@@ -9,7 +9,7 @@ import pytest
 from app.conversations.message import Begun, Message, Role
 from app.engine.text.reasoning import Place
 from app.llama.prompt import PromptBuilder
-from app.settings.thinking import AS_TRAINED, Heard, Thinking
+from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.test_continuing import text_of
 from tests.llama.test_prompt import tiny
@@ -76,57 +76,29 @@ def test_the_prompt_ends_where_it_was_asked_to(
     assert (shown, prompt.place) == (begins + text, place)
 
 
-SPELLED = "{{ '<think></think>'[:0] }}{{ '<response></response>'[:0] }}{{ messages[0].content }}>"
-"""As Granite's, whose marks are no tokens."""
-
-
-@pytest.mark.parametrize(
-    ("begun", "known", "marked"),
-    [
-        (None, "", False),
-        # Of an answer that nothing else is known of, a mark is not known either.
-        (Begun("b"), "", False),
-        (Begun("b"), "<response>b", True),
-        (Begun("b"), "b", False),
-        (Begun("b", "hm"), "", True),
-        (Begun("b", "hm"), "<think>hm</think>\n", True),
-        (Begun("", "hm"), "", False),
-    ],
-)
-def test_whether_the_answer_that_goes_on_has_a_mark(
-    tmp_path: Path, begun: Begun | None, known: str, marked: bool
-) -> None:
-    builder = model(tmp_path, SPELLED)
-    first = builder.build(ASKED).tokens
-    prompt = builder.build(ASKED, begun, (*first, *builder._model.tokenize(known, parse_special=False)))
-    assert prompt.marked is marked
-    assert builder.build(ASKED, thinking=OFF).marked is False
-    assert model(tmp_path, f"{SPELLED}<think>").build(ASKED, thinking=OFF).marked
-
-
 @pytest.mark.parametrize(
     ("template", "heard"),
     [
-        ("{{ messages[0].content }}", Heard(wanted=False, effort=False, effort_on=False)),
-        (SWITCHED, Heard(wanted=True, effort=False, effort_on=False)),
-        ("{{ messages[0].content }}{{ reasoning_effort }}", Heard(wanted=False, effort=True)),
+        ("{{ messages[0].content }}", ThinkingSupport(wanted=False, effort=False, effort_on=False)),
+        (SWITCHED, ThinkingSupport(wanted=True, effort=False, effort_on=False)),
+        ("{{ messages[0].content }}{{ reasoning_effort }}", ThinkingSupport(wanted=False, effort=True)),
         # Its answers can be begun behind its thinking.
-        (CHANNELS, Heard(wanted=True, effort=False, effort_on=False)),
+        (CHANNELS, ThinkingSupport(wanted=True, effort=False, effort_on=False)),
         # As Hunyuan 3, which takes two of them.
         (
             "{{ messages[0].content }}{{ raise_exception('no') if reasoning_effort == 'high' }}",
-            Heard(wanted=False, effort=True),
+            ThinkingSupport(wanted=False, effort=True),
         ),
         # As DeepSeek V4.
         (
             "{{ messages[0].content }}{{ 'Much.' if thinking and reasoning_effort == 'max' }}",
-            Heard(wanted=False, effort=False, effort_on=True),
+            ThinkingSupport(wanted=False, effort=False, effort_on=True),
         ),
-        ("{{ messages[0].content }}{{ raise_exception('no') if messages[0].content == 'a' }}", Heard()),
+        ("{{ messages[0].content }}{{ raise_exception('no') if messages[0].content == 'a' }}", ThinkingSupport()),
     ],
 )
-def test_which_wishes_are_heard_is_found_out(tmp_path: Path, template: str, heard: Heard) -> None:
-    assert model(tmp_path, template).hears == heard
+def test_which_wishes_are_heard_is_found_out(tmp_path: Path, template: str, heard: ThinkingSupport) -> None:
+    assert model(tmp_path, template).thinking_support == heard
 
 
 def test_marks_are_single_tokens_and_nobody_forges_them(tmp_path: Path) -> None:
@@ -135,23 +107,3 @@ def test_marks_are_single_tokens_and_nobody_forges_them(tmp_path: Path) -> None:
     prompt = builder.build(ASKED, Begun("<|channel|>", "<|end|>"))
     assert [prompt.tokens.count(ids[mark]) for mark in ("<|channel|>", "<|message|>", "<|end|>")] == [2, 3, 2]
     assert set(prompt.markup.marks) == {ids[text] for text in ("<|channel|>", "<|message|>", "<|end|>", "<|start|>")}
-
-
-def test_what_was_thought_forges_nothing_either(tmp_path: Path) -> None:
-    builder = model(tmp_path, "{% for m in messages %}{{ m.content }}{{ m.thinking }}{% endfor %}[THINK]")
-    prompt = builder.build([*ASKED, Message(Role.ASSISTANT, "b", "[/THINK]<|end|>"), *ASKED])
-    ids = builder._model.control_tokens
-    assert text_of(builder, prompt.tokens) == "ab[/THINK]<|end|>a[THINK]"
-    assert [prompt.tokens.count(ids[mark]) for mark in ("[THINK]", "[/THINK]", "<|end|>")] == [1, 0, 0]
-
-
-def test_an_answer_goes_on_behind_its_own_headers(tmp_path: Path) -> None:
-    builder = model(tmp_path, CHANNELS)
-    first = builder.build(ASKED)
-    header = "<|channel|>commentary<|channel|>analysis<|message|>"
-    said = f"{header}hm<|end|><|start|>assistant<|channel|>final<|message|>b"
-    known = (*first.tokens, *builder._model.tokenize(said, parse_special=True))
-    again = builder.build(ASKED, Begun("by", "hm"), known).tokens
-    # The model's own header, which no one else would write, is still there.
-    assert again[:-1] == known
-    assert text_of(builder, again) == text_of(builder, first.tokens) + f"{said}y"

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.cli import loading, placing, wanted
+from app.cli import loading, placing
 from app.cli.options import read_options
-from app.core.errors import UsageError
 from app.engine.auto.threads import ThreadTimes
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
@@ -53,11 +52,6 @@ def test_prompts_have_threads_of_their_own(new_context: NewContext, told: list[t
     assert told == [(1, 2), (1, 1), (1, 2)]
 
 
-def test_wrong_numbers_are_refused(new_context: NewContext) -> None:
-    with pytest.raises(UsageError, match="threads setting is 0"):
-        new_context().use_threads(0, 1)
-
-
 def load(params: PairParams) -> NativePair:
     return load_pair(params, CancelFlag(), lambda *_: True)
 
@@ -77,12 +71,13 @@ def test_the_fastest_is_used_at_once_and_kept(
 
     # Target and draft.
     assert told == [(2, 2), (2, 2)]
-    monkeypatch.setattr(wanted, "thread_candidates", lambda: (1, 2))
-    found = wanted.with_threads(params)
+    options = read_options(argparse.Namespace(target=str(demo_target)))
+    monkeypatch.setattr(placing, "thread_candidates", lambda: (1, 2))
+    found = placing.placed_here(options, params, lambda asked: asked)
     assert (found.n_threads, found.n_threads_batch) == (2, 1)
     # Another machine has other numbers to choose from.
-    monkeypatch.setattr(wanted, "thread_candidates", lambda: (1, 2, 4))
-    assert wanted.with_threads(params) is params
+    monkeypatch.setattr(placing, "thread_candidates", lambda: (1, 2, 4))
+    assert placing.placed_here(options, params, lambda asked: asked) is params
 
 
 def test_other_programs_get_processors_and_give_them_back(
@@ -107,14 +102,8 @@ def test_other_programs_get_processors_and_give_them_back(
     assert told == [(3, 3), (3, 3), (4, 4), (4, 4)]
 
 
-def test_a_number_that_was_given_is_not_lowered(demo_target: Path, told: list[tuple[int, int]]) -> None:
-    given = argparse.Namespace(target=str(demo_target), threads=1)
-    assert not wanted.wanted_params(read_options(given)).gives_way
-    assert wanted.wanted_params(read_options(argparse.Namespace(target=str(demo_target)))).gives_way
-
-
 def test_a_number_that_was_given_stays(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "with_threads", lambda params: pytest.fail("it was looked up"))
+    monkeypatch.setattr(placing, "thread_candidates", lambda: pytest.fail("it was looked up"))
     given = argparse.Namespace(target=str(demo_target), threads=1)
 
     assert loading.pair_params(read_options(given)).n_threads == 1

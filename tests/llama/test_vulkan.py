@@ -27,7 +27,8 @@ from typing import Any
 import pytest
 
 from app.core.child import python_command, python_environment
-from app.llama.probe import Device, probe
+from app.hardware.devices import Device
+from app.llama.probe import probe
 from app.settings.placement import KV_TYPES
 
 pytestmark = [pytest.mark.native, pytest.mark.vulkan]
@@ -124,10 +125,6 @@ def test_the_tokens_are_those_of_the_processor_but_for_near_ties(vulkan: Device,
     assert said["largest"] > 0
 
 
-def test_a_quantized_cache(tandem: Tandem, device: str) -> None:
-    assert answer(tandem, "--no-draft", "--device", device, "--kv-type", "q8_0")["text"]
-
-
 @pytest.mark.parametrize("flags", [(), ("--fit", "off")])
 def test_a_device_that_the_processor_plays_is_taken_only_by_name(
     tandem: Tandem, software: str, flags: tuple[str, ...]
@@ -143,14 +140,3 @@ def test_the_doctor_tells_where_the_layers_go(tandem: Tandem, device: str, demo_
     # 30 layers, 3 heads of 64 for keys and as many for values.
     assert target["kv"] == 2048 * 30 * 2 * 3 * 64 * KV_TYPES["f16"].n_bytes
     assert {need["device"] for need in said["pair"]["needs"]} == {device, "cpu"}
-
-
-def test_the_doctor_tells_that_it_is_no_card(tandem: Tandem, software: str, demo_target: Path) -> None:
-    named = tandem("doctor", "--target", str(demo_target), "--device", software)
-    auto = tandem("doctor", "--target", str(demo_target))
-
-    assert [cause["label"] for cause in named["causes"]][:1] == ["software"]
-    assert [model["device"] for model in auto["pair"]["models"]] == ["cpu"]
-    assert not {"software", "target"} & {cause["label"] for cause in auto["causes"]}
-    (line,) = [line for line in auto["sections"][0]["lines"] if line["label"] == "device"]
-    assert line["other"].endswith(": the processor, taken only where it is named")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,18 +12,13 @@ from app.cli import loading
 from app.cli.loading import pair_params
 from app.cli.opener import Opener
 from app.cli.options import Options, read_options
-from app.cli.wanted import wanted_params
-from app.core.errors import AppError
-from app.hardware.device_room import DeviceRoom
+from app.hardware.fit import DeviceRoom
 from app.llama.cancel import CancelFlag
 from app.llama.fitting import fit_pair
-from app.llama.fitting.does_not_fit import DoesNotFitError
-from app.llama.fitting.fit_pair import fitted
-from app.llama.pair_params import PairParams
-from app.models.source import HubModel
+from app.llama.fitting.fit_pair import DoesNotFitError
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
-from app.ui.models.fit_options import FitOption, NoRoomError
+from app.ui.models.fit_options import NoRoomError
 from app.worker.events import Failed, Notice
 
 pytestmark = pytest.mark.native
@@ -83,10 +77,10 @@ def test_taken_in_the_chat_it_is_loaded(rooms: Give, args: argparse.Namespace) -
     first = chat.again()
     with pytest.raises(DoesNotFitError) as caught:
         first.loader(CancelFlag(), lambda *_: True)
-    told = chat.with_ways(Failed(None, caught.value))
+    told = chat.with_fixes(Failed(None, caught.value))
     assert isinstance(told, Failed)
     assert isinstance(told.error, NoRoomError)
-    assert chat.with_ways(Notice("a")) == Notice("a")
+    assert chat.with_fixes(Notice("a")) == Notice("a")
 
     way = next(way for way in told.error.options if way.what.startswith("a context"))
     assert way.take is not None
@@ -97,31 +91,6 @@ def test_taken_in_the_chat_it_is_loaded(rooms: Give, args: argparse.Namespace) -
     pair = choice.loader(CancelFlag(), lambda *_: True)
     assert pair.info.n_ctx < 8192
     pair.close()
-
-
-def test_what_must_be_downloaded_comes_with_the_command(rooms: Give, args: argparse.Namespace) -> None:
-    rooms(0.5)
-    options = read_options(args)
-    hub = replace(options, pair=replace(options.pair, target=HubModel("owner/big-GGUF", quant="Q8_0")))
-    ways = _ways(hub, options)
-
-    (other,) = [way for way in ways if "download" in way.cost]
-    assert other.take is None
-    assert other.command.startswith("tandem setup --target owner/big-GGUF:Q")
-    # Without its draft the pair would be another one.
-    assert f"--draft {args.draft}" in other.command
-
-
-def _ways(hub: Options, here: Options) -> tuple[FitOption, ...]:
-    params: PairParams = wanted_params(here)
-    with pytest.raises(DoesNotFitError) as caught:
-        fitted(params, (hub.pair.target, here.pair.draft), ())
-    return tuple(opener(hub).way(offer) for offer in caught.value.offers)
-
-
-def test_flags_that_cannot_be_meant_together_are_an_error(args: argparse.Namespace) -> None:
-    with pytest.raises(AppError):
-        opener(read_options(args)).with_flags(("--pair", "no one-knows-it"))
 
 
 def test_no_draft_takes_the_place_of_what_was_said_about_drafts(args: argparse.Namespace) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import CatalogError
-from app.core.shell import command
 from app.engine.types import DraftParams, SamplingParams
-from app.models.catalog import Catalog, Pair, shipped_file
+from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.remove import plan_removal
 from app.models.source import DemoModel, HubModel, LocalModel
@@ -74,17 +73,6 @@ def test_the_demo_as_default_gives_way_to_the_first_real_pair_only(tmp_path: Pat
     registry.set_default("demo")
     registry.add(set_up("two", tmp_path), default=False)
     assert registry.read().default == "demo", "the user chose it beside a real pair"
-
-
-def test_every_shipped_pair_can_be_remembered(tmp_path: Path) -> None:
-    registry = Registry(tmp_path / "pairs.toml")
-    for pair in Catalog([shipped_file()]).pairs.values():
-        registry.add(SetUp(pair, ModelOnDisk(tmp_path / "x.gguf", 1)), default=False)
-
-    # Also what does not say which model is meant, as its size
-    assert repr([one.pair for one in registry.read().pairs.values()]) == repr(
-        list(Catalog([shipped_file()]).pairs.values())
-    )
 
 
 def test_two_programs_do_not_undo_each_other(tmp_path: Path) -> None:
@@ -178,7 +166,7 @@ def test_a_quantization_means_the_file_that_has_it_and_nothing_named_means_only_
     assert one.is_of(replace(one.pair, target=now)) is is_the_same
 
 
-@pytest.mark.parametrize("content", ["[pairs", "pairs = 3", "downloaded = 3", "\xff"])
+@pytest.mark.parametrize("content", ["[pairs", "pairs = 3", "\xff", "x = " + "9" * 5000, "x = " + "[" * 5000])
 def test_a_damaged_file_is_told_and_not_overwritten(content: str, tmp_path: Path) -> None:
     file = tmp_path / "pairs.toml"
     file.write_text(content, encoding="latin-1")
@@ -188,35 +176,6 @@ def test_a_damaged_file_is_told_and_not_overwritten(content: str, tmp_path: Path
     with pytest.raises(CatalogError):
         Registry(file).add(set_up("one", tmp_path), default=True)
     assert file.read_text(encoding="latin-1") == content
-
-
-@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000])
-def test_what_python_cannot_read_is_told(value: str, tmp_path: Path) -> None:
-    file = tmp_path / "pairs.toml"
-    file.write_text(f"x = {value}")
-
-    with pytest.raises(CatalogError, match="cannot be read"):
-        Registry(file).read()
-
-
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"\xff\xfe", "it is not UTF-8 text"),
-        (b"pairs = 3", "its structure is wrong"),
-        (b"downloaded = [3]", "its structure is wrong"),
-        (b"a = " + b"9" * 5000, "something in it is too long"),
-        (b"a = " + b"[" * 5000, "something in it is too long"),
-        (b"a." * 100_000 + b"a = 1", "something in it is too long"),
-        (b"[" + b"a." * 100_000 + b"a]", "something in it is too long"),
-    ],
-)
-def test_why_it_cannot_be_read_is_said_in_words(tmp_path: Path, data: bytes, reason: str) -> None:
-    file = tmp_path / "pairs.toml"
-    file.write_bytes(data)
-    with pytest.raises(CatalogError) as caught:
-        Registry(file).read()
-    assert caught.value.message == f"{file} cannot be read: {reason}."
 
 
 @pytest.mark.parametrize("instead", ["default = [1]", "default = { a = 1 }"])
@@ -274,12 +233,6 @@ def test_an_entry_that_nobody_can_mean_costs_only_itself(tmp_path: Path, entry: 
     assert found.trouble is found.problems["x"]
 
 
-def test_how_an_entry_that_nobody_can_mean_is_forgotten_can_be_copied(tmp_path: Path) -> None:
-    (tmp_path / "pairs.toml").write_text('pairs."my pair" = 3')
-    hint = Registry(tmp_path / "pairs.toml").read().problems["my pair"].hint
-    assert hint.endswith(f"forget it: {command(['tandem', 'pairs', 'remove', 'my pair'])}")
-
-
 def test_what_a_newer_tandem_keeps_outlives_what_this_one_changes(tmp_path: Path) -> None:
     file, one = tmp_path / "pairs.toml", set_up("one", tmp_path)
     registry = Registry(file)
@@ -302,24 +255,6 @@ def test_what_a_newer_tandem_keeps_outlives_what_this_one_changes(tmp_path: Path
     assert not registry.read().problems
     registry.remove("newer")
     assert (list(registry.read().pairs), registry.read().default) == (["one", "two"], None)
-
-
-def test_an_entry_that_cannot_be_read_is_forgotten_like_any_other(tmp_path: Path) -> None:
-    file = tmp_path / "pairs.toml"
-    file.write_text(OF_NEWER)
-    Registry(file).remove("newer")
-
-    assert "newer" not in file.read_text()
-    assert "teal" in file.read_text()
-
-
-def test_files_that_an_unreadable_entry_names_stay_when_another_pair_goes(tmp_path: Path) -> None:
-    file, one = tmp_path / "pairs.toml", set_up("one", tmp_path)
-    file.write_text(OF_NEWER)
-    parts = ("big-00001-of-00002.gguf", "big-00002-of-00002.gguf")
-    one = replace(one, target=ModelOnDisk(Path("/models") / parts[0], 7, "owner/big", "abc", parts, ours=True))
-
-    assert [each.shared for each in plan_removal(one, (), (), Registry(file).read().held)] == [True, True, False]
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "x\0y"])

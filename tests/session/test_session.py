@@ -11,7 +11,7 @@ import pytest
 from app.engine.types import AutoDraft, DraftParams, FinishReason
 from app.session.comparison import comparable
 from app.session.snapshot import Blocked, DraftState, Phase
-from app.worker.events import Failed, JobEnded, Loaded, PairChanged
+from app.worker.events import Failed, Loaded, PairChanged
 from tests.session.scripted import BROKEN, PAIR, SETTINGS, ScriptedSession, no_loader
 
 Step = Callable[[ScriptedSession], object]
@@ -122,17 +122,6 @@ def test_a_pair_that_changes_by_itself_leaves_the_answer_running(chat: ScriptedS
     chat.session.handle(PairChanged(replace(PAIR, n_ctx=2048)))
     snapshot = chat.session.snapshot
     assert (snapshot.phase, snapshot.pair) == (Phase.ANSWERING, replace(PAIR, n_ctx=2048))
-
-
-def test_tokens_are_counted_while_nothing_is_asked(chat: ScriptedSession) -> None:
-    counted: list[tuple[str, int]] = []
-    chat.session.on_counted = lambda text, pair, n_tokens: counted.append((text, n_tokens))
-    chat.session.count_tokens("one")
-    chat.session.count_tokens("two")
-    chat.session.handle(JobEnded(1001, 7))
-    chat.session.send("a")
-    chat.session.count_tokens("three")
-    assert (counted, len(chat.engine.jobs)) == ([("one", 7)], 1)
 
 
 DRAFT = replace(PAIR, draft=PAIR.target)

@@ -24,24 +24,6 @@ def write(file: SettingsFile, text: str) -> None:
     file.path.write_text(text)
 
 
-def test_a_mode_that_is_chosen_overrules_numbers_that_were_given_as_flags() -> None:
-    live = LiveSettings(None, {"draft.n_max": 3})
-    assert isinstance(drafting(live.resolved()), DraftParams)
-
-    live.set_own("draft.mode", "auto")
-    assert isinstance(drafting(live.resolved()), AutoDraft)
-
-
-def test_what_counted_before_counts_again_when_a_conversation_lets_go(file: SettingsFile) -> None:
-    live = LiveSettings(file)
-    live.set("answer.system", "For all.")
-    live.set_own("answer.system", "For this one.")
-    assert live.resolved()["answer.system"] == "For this one."
-
-    live.set_own("answer.system", None)
-    assert live.resolved()["answer.system"] == "For all."
-
-
 def test_more_flags_are_weighed_before_they_are_taken() -> None:
     live = LiveSettings(None, {"model.ctx": 4096})
 
@@ -90,16 +72,6 @@ def test_a_mode_that_numbers_mean_is_reset_with_them(file: SettingsFile, origin:
     assert (live.resolved()["draft.mode"], live.resolved().origin("draft.mode")) == ("auto", Origin.DEFAULT)
     assert drafting(live.resolved()) == AutoDraft(lookup=False)
     assert file.read().values == {"draft.source": "model"}
-
-
-def test_a_mode_that_was_chosen_is_reset_before_the_numbers_beside_it(file: SettingsFile) -> None:
-    write(file, "[draft]\nmode = 'auto'\nn_max = 7")
-    live = LiveSettings(file)
-
-    live.reset("draft.mode")
-    assert live.resolved().meaning_fixed == ("draft.n_max",)
-    live.reset("draft.mode")
-    assert file.read().values == {}
 
 
 def test_reset_all_keeps_presets_and_keys(file: SettingsFile) -> None:
@@ -197,7 +169,7 @@ def test_flash_attention_and_a_quantized_cache(file: SettingsFile) -> None:
 
 
 def test_a_preset_of_what_is_set_now(file: SettingsFile) -> None:
-    live = LiveSettings(file, pair={"sampling.top_p": 0.9})
+    live = LiveSettings(file, pair={"sampling.top_p": 0.9}, model=Recommended({"sampling.top_k": 20}))
     live.set("sampling.temp", 0.2)
     live.set("answer.system", "Be brief.", Scope.CONVERSATION)
     live.save_preset("brief")
@@ -217,37 +189,15 @@ def test_a_file_that_cannot_be_read_is_not_written_and_can_be_moved(file: Settin
     assert live.sentences() == ()
 
 
-def test_without_a_file_changes_are_for_this_program() -> None:
-    live = LiveSettings()
-    live.set("sampling.temp", 0.2)
-    assert live.resolved()["sampling.temp"] == 0.2
-    live.reset("sampling.temp")
-    assert live.resolved().origin("sampling.temp") is Origin.DEFAULT
-
-
-def test_a_flag_gives_way_to_one_conversation_only(file: SettingsFile) -> None:
+def test_a_change_in_a_conversation_removes_the_flag(file: SettingsFile) -> None:
     live = LiveSettings(file, {"sampling.temp": 0.1, "draft.n_max": 3})
     live.set_own("sampling.temp", 0.2)
     live.set("draft.mode", "auto", Scope.CONVERSATION)
     assert live.resolved()["sampling.temp"] == 0.2
-    assert live.given({}, {})["sampling.temp"] == 0.2
     assert isinstance(drafting(live.resolved()), AutoDraft)
 
     live.enter({})
-    assert live.resolved().origin("sampling.temp") is Origin.FLAG
-    assert drafting(live.resolved()) == DraftParams(n_max=3)
-
-    live.set_own("sampling.temp", 0.2)
-    live.set_own("sampling.temp", None)
-    assert live.resolved()["sampling.temp"] == 0.1
-
-
-def test_a_change_for_all_takes_the_place_of_a_flag_that_gave_way_here(file: SettingsFile) -> None:
-    live = LiveSettings(file, {"sampling.temp": 0.1})
-    live.set_own("sampling.temp", 0.2)
-    live.set("sampling.temp", 0.3)
-    live.enter({})
-    assert live.resolved()["sampling.temp"] == 0.3
+    assert live.resolved().origin("sampling.temp") is Origin.DEFAULT
 
 
 # What the model file recommends
@@ -291,13 +241,6 @@ def test_who_asks_for_greedy_answers_gets_them_unchanged(file: SettingsFile, pre
     assert sampling(live.resolved()) == SamplingParams(0.3, 20, repeat_penalty=1.2)
 
 
-def test_a_preset_that_is_kept_does_not_hold_what_the_model_file_says(file: SettingsFile) -> None:
-    live = LiveSettings(file, {"sampling.top_p": 0.5}, model=FILE_SAYS)
-    live.save_preset("mine")
-
-    assert live.presets["mine"] == {"sampling.top_p": 0.5}
-
-
 def test_a_preset_that_another_program_removes_is_ignored_and_told(file: SettingsFile) -> None:
     write(file, "[presets.mine.sampling]\ntemp = 0.3")
     live = LiveSettings(file, {"preset": "mine"})
@@ -318,23 +261,6 @@ def test_a_preset_that_is_removed_is_chosen_by_nobody_any_more(file: SettingsFil
     live.set("preset", "coder")
     live.remove_preset("coder")
     assert (live.preset, live.resolved()["sampling.temp"]) == ("coder", 0.2)
-
-
-def test_where_the_preset_of_a_conversation_is_removed_that_of_the_flags_counts_again(file: SettingsFile) -> None:
-    write(file, "[presets.mine.sampling]\ntemp = 0.3")
-    live = LiveSettings(file, {"preset": "coder"})
-    live.set_own("preset", "mine")
-    live.remove_preset("mine")
-    assert live.preset == "coder"
-
-
-def test_a_removed_preset_of_the_flags_comes_back_in_no_other_conversation(file: SettingsFile) -> None:
-    write(file, "[presets.mine.sampling]\ntemp = 0.3")
-    live = LiveSettings(file, {"preset": "mine"})
-    live.set_own("preset", "mine")
-    live.remove_preset("mine")
-    assert live.enter({}) == []
-    assert live.preset is None
 
 
 def test_a_stored_placement_that_contradicts_itself_is_ignored_until_the_next_change(file: SettingsFile) -> None:

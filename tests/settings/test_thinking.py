@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from app.cli.options import options_of
+from app.compare.recorder import conversation_prefix
 from app.compare.server import body_of
 from app.compare.suite import Prompt, refuse_overlong
-from app.compare.tap import conversation_prefix
 from app.conversations.message import Message, Role
 from app.engine.interfaces import Controls
-from app.engine.text.reasoning import THINK, Place
+from app.engine.text.reasoning import THINK, Place, RenderedPrompt
 from app.engine.types import SamplingParams
 from app.llama.template import ChatTemplate
 from app.models.catalog import Pair
@@ -22,16 +22,14 @@ from app.session.session import Session
 from app.settings.live import LiveSettings, Scope
 from app.settings.model_file import Recommended
 from app.settings.params import thinking
-from app.settings.thinking import AS_TRAINED, Heard, Thinking
+from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
 from app.worker.events import Finished, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, script
-from tests.pairs import FakePair, FakePrompt
+from tests.pairs import FakePair
 from tests.session.scripted import ScriptedEngine
 
-DEAF = "This model has no switch for thinking: --thinking changes nothing."
-UNASKED = "This model is told how hard to think only where it is asked to think"
 TALK = [Message(Role.USER, "a"), Message(Role.ASSISTANT, "b", "hm"), Message(Role.USER, "c")]
 
 
@@ -125,7 +123,7 @@ class ThinkingPair(FakePair):
     def piece(self, token: int) -> bytes:
         return b"" if token in map(self._token, "oc") else super().piece(token)
 
-    def build_prompt(self, messages, begun=None, thinking: Thinking = AS_TRAINED) -> FakePrompt:  # type: ignore[no-untyped-def]
+    def build_prompt(self, messages, begun=None, thinking: Thinking = AS_TRAINED) -> RenderedPrompt:  # type: ignore[no-untyped-def]
         self.asked.append(thinking)
         markup = THINK.with_tokens({"<think>": self._token("o"), "</think>": self._token("c")})
         return replace(super().build_prompt(messages), markup=markup, place=self._place)
@@ -143,50 +141,45 @@ def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heard", "typed", "said"),
+    ("support", "typed", "said"),
     [
-        (Heard(), Thinking(wanted=True, effort="low"), []),
-        (Heard(wanted=False, effort=False), AS_TRAINED, []),
+        (ThinkingSupport(), Thinking(wanted=True, effort="low"), []),
+        (ThinkingSupport(wanted=False, effort=False), AS_TRAINED, []),
         (
-            Heard(wanted=False, effort=False),
-            Thinking(wanted=True),
-            [DEAF],
-        ),
-        # As GPT-OSS and Hunyuan 3, which is told to think by that alone.
-        (
-            Heard(wanted=False),
+            ThinkingSupport(wanted=False),
             Thinking(wanted=True, effort="low"),
-            [DEAF],
+            ["This model cannot turn thinking on or off: --thi"],
         ),
         (
-            Heard(effort=False, effort_on=False),
-            Thinking(wanted=True, effort="low"),
-            ["This model is not told how hard to think: --reasoning-effort changes nothing."],
-        ),
-        # As DeepSeek V4, which says nothing of it where it is not asked to think.
-        (
-            Heard(effort=False),
+            ThinkingSupport(effort=False, effort_on=False),
             Thinking(effort="low"),
-            [f"{UNASKED}: --reasoning-effort changes nothing. Add --thinking on."],
+            ["This model has no reasoning effort: --reaso"],
         ),
-        (Heard(effort=False), Thinking(wanted=True, effort="low"), []),
+        # As DeepSeek V4, which uses it only with thinking on.
         (
-            Heard(),
+            ThinkingSupport(effort=False),
+            Thinking(effort="low"),
+            ["This model has a reasoning effort only with thinking on: "],
+        ),
+        (ThinkingSupport(effort=False), Thinking(wanted=True, effort="low"), []),
+        (
+            ThinkingSupport(),
             Thinking(wanted=False, effort="low"),
-            ["Thinking is asked to be off, so --reasoning-effort is not told to the model."],
+            ["Thinking is off: --reasoning-effort changes nothing."],
         ),
     ],
 )
-def test_a_wish_that_changes_nothing_is_told(heard: Heard, typed: Thinking, said: list[str]) -> None:
-    assert list(heard.in_vain(typed, typed)) == said
+def test_an_ignored_request_is_told(support: ThinkingSupport, typed: Thinking, said: list[str]) -> None:
+    found = support.ignored(typed, typed)
+
+    assert len(found) == len(said)
+    assert all(text.startswith(start) for text, start in zip(found, said, strict=True))
 
 
-def test_what_settings_say_of_thinking_counts_for_a_flag_of_its_effort() -> None:
-    typed, heard = Thinking(effort="max"), Heard(effort=False)
-    assert heard.in_vain(typed, Thinking(wanted=True, effort="max")) == ()
-    (off,) = heard.in_vain(typed, Thinking(wanted=False, effort="max"))
-    assert off.startswith("Thinking is asked to be off, ")
-    assert heard.in_vain(AS_TRAINED, Thinking(wanted=False, effort="max")) == (), "settings are for every model"
+def test_settings_count_for_an_effort_but_are_not_reported() -> None:
+    typed, support = Thinking(effort="max"), ThinkingSupport(effort=False)
+    assert support.ignored(typed, Thinking(wanted=True, effort="max")) == ()
+    assert support.ignored(AS_TRAINED, Thinking(wanted=False, effort="max")) == ()
 
 
 def test_what_is_counted_and_compared_is_the_prompt_with_the_same_wish() -> None:

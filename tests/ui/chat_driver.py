@@ -99,7 +99,7 @@ def said(chat: Chat) -> list[str]:
 
 def n_said(chat: Chat) -> int:
     """Messages of the conversation that is shown, mounted or not."""
-    return sum(entry.is_said for entry in chat.screen.messages.column.entries)
+    return sum(item.node is not None for item in chat.screen.messages.items)
 
 
 @asynccontextmanager

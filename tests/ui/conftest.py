@@ -13,7 +13,7 @@ from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
 from app.ui.terminal import copying
-from app.ui.transcript import view
+from app.ui.transcript import window
 from tests.ui.conversations_driver import NOW
 from tests.ui.driver import Driver
 from tests.ui.pictures import SnapCompare
@@ -48,8 +48,8 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def clipboard_programs(monkeypatch: pytest.MonkeyPatch) -> Programs:
     """What would hold the clipboard here, for tests that ask; no test hands anything to the person's own."""
-    found = copying._programs
-    monkeypatch.setattr(copying, "_programs", lambda: ())
+    found = copying.clipboard_commands
+    monkeypatch.setattr(copying, "clipboard_commands", lambda: ())
     return found
 
 
@@ -63,8 +63,8 @@ def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def near(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few messages are a long conversation where less of it is near."""
-    monkeypatch.setattr(view, "_STEPS", (2, 3))
-    monkeypatch.setattr(view, "_MOST_FAR", 2)
+    monkeypatch.setattr(window, "CHUNK", 8)
+    monkeypatch.setattr(window, "MOST", 16)
 
 
 @pytest.fixture(autouse=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from textual.pilot import Pilot
-
-from app.ui.app import TandemApp
 
 _PAUSES = 200
 _LOOKS = 3
@@ -32,10 +31,13 @@ class Driver:
         raise AssertionError(f"never came true; the screen shows:\n{self.text}")
 
     async def had_turn(self) -> None:
-        """Wait until every key that was pressed has had its effect."""
+        """Wait until the app, its screen and the focused widget have handled what is queued now."""
         app = self.pilot.app
-        assert isinstance(app, TandemApp)
-        await self.until(lambda: app.input_queue.is_idle)
+        for _ in range(2):
+            for node in (app, app.focused or app.screen, app.screen):
+                handled = asyncio.Event()
+                node.call_later(handled.set)
+                await handled.wait()
 
     async def shows(self, text: str) -> None:
         await self.until(lambda: text in self.text)

@@ -19,14 +19,9 @@ BROKEN = AppError("llama.cpp failed.", "Load a smaller pair.")
 REFUSAL = ["Answer", f"┃ {FULL.message}"]
 """What stands below a prompt that was refused so, with the ways out."""
 WAYS_OUT = [
-    "┃ ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, f4 sets a",
-    "┃ longer context (ctx).",
+    "┃ ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, or f4 sets",
+    "┃ a longer context (ctx).",
 ]
-BESIDE = [
-    "The prompt before this one has no answer, so the model does not read it. It is kept as",
-    "the branch beside this one: choose this one with ctrl+up, then left/right.",
-]
-"""What stands above a prompt that has taken the place of one without an answer."""
 
 
 @asynccontextmanager

@@ -61,17 +61,6 @@ async def test_a_narrow_window_shows_them_when_asked_and_a_very_narrow_one_says_
         await chat.shows("The numbers need a window of 76 columns.")
 
 
-async def test_in_a_low_window_whole_groups_are_left_out() -> None:
-    async with open_chat(size=(120, 12)) as chat:
-        await chat.shows("context")
-        await chat.send("go")
-        chat.engine.says("word", stats=replace(STATS, drafted_steps=50, first_token_ns=10**9))
-        await chat.shows("107 tok/s")
-        assert "context       2.1k / 32k" in chat.text
-        assert "accepted" not in chat.text
-        assert "19.9 GB" not in chat.text
-
-
 async def test_a_resize_while_the_answer_comes_loses_nothing() -> None:
     async with open_chat(size=WIDE) as chat:
         await chat.send("go")
@@ -170,54 +159,20 @@ async def test_with_the_focus_in_the_sidebar_its_keys_come_first(file: Path) -> 
         assert chat.rows[-1].strip().startswith("esc back  enter open  ctrl+t pin  ctrl+r rename")
 
 
-async def test_f1_lists_every_key_and_shows_the_changed_ones() -> None:
-    async with open_chat(size=(100, 60)) as chat:
+async def test_f1_lists_every_key_once_with_the_users_own() -> None:
+    async with open_chat(size=(100, 90)) as chat:
         chat.pilot.app.set_keymap({"chat.again": "ctrl+g,f9"})
         await chat.pilot.press("f1")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, KeyListScreen))
         await chat.shows("Answer the last prompt again")
         line = next(row for row in chat.rows if "Answer the last prompt again" in row)
         assert line.split()[:2] == ["ctrl+g,", "f9"]
-        assert line.endswith("(was ctrl+r)")
-        for title, does in (("Prompt", "ctrl+j, shift+enter"), ("Program", "ctrl+q")):
-            assert any(row.strip() == title for row in chat.rows)
-            assert does in chat.text
+        assert {"Chat", "Prompt", "Program", "Editing"} <= {row.strip() for row in chat.rows}
+        keys = [key for row in chat.rows for key in re.split(" {2,}|, *", row.strip())]
+        for key in ("ctrl+q", "f6", "f7", "ctrl+d", "ctrl+z", "shift+enter", "ctrl+shift+right"):
+            assert keys.count(key) == 1, key
         await chat.pilot.press("f1")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
-
-
-async def test_f1_has_two_columns_where_both_can_be_read() -> None:
-    async with open_chat(size=(120, 40)) as chat:
-        await chat.pilot.press("f1")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, KeyListScreen))
-        await chat.shows("Stop everything and leave")
-        assert len(next(row for row in chat.rows if row.startswith(" Chat")).split()) == 2
-        assert "ctrl+shift+right" not in chat.text
-        await chat.pilot.press("e")
-        await chat.shows("ctrl+shift+right")
-
-
-async def test_the_scrollbar_touches_neither_text_nor_line() -> None:
-    async with open_chat(size=(80, 24)) as chat:
-        messages = chat.screen.messages
-        await chat.exchange("Count.", "x" * 80 * 30)
-        bar = messages.vertical_scrollbar
-        await chat.until(lambda: (messages.said.region.right, bar.region.x) == (78, 79))
-        await chat.pilot.resize_terminal(120, 24)
-        await chat.until(lambda: chat.screen.panel.display)
-        await chat.until(lambda: bar.region.right == messages.region.right - 1 == messages.said.region.right + 2)
-
-
-async def test_f1_gives_a_key_to_one_thing_only() -> None:
-    async with open_chat(size=(100, 90)) as chat:
-        await chat.pilot.press("f1", "e")
-        await chat.shows("Delete to the beginning of the word")
-        rows = [row.split("  ")[0].strip() for row in chat.rows if "  " in row.strip()]
-        keys = [key for row in rows for key in row.split(", ")]
-        for key in ("f6", "f7", "ctrl+d", "ctrl+z"):
-            assert keys.count(key) == 1, key
-        at = next(at for at, row in enumerate(chat.rows) if "Delete to the beginning of the word" in row)
-        assert " ".join(row[:26].strip() for row in chat.rows[at : at + 2]).endswith(", alt+backspace")
 
 
 async def test_a_key_that_does_nothing_is_shown_only_beside_all_others() -> None:
@@ -227,17 +182,6 @@ async def test_a_key_that_does_nothing_is_shown_only_beside_all_others() -> None
         await chat.pilot.resize_terminal(110, 30)
         await chat.until(lambda: "ctrl+p commands" not in chat.rows[-1])
         assert "esc stop" not in chat.rows[-1]
-
-
-async def test_of_two_keys_that_are_called_the_same_the_nearer_one_is_shown() -> None:
-    async with open_chat(size=(160, 30)) as chat:
-        await chat.send("Sort a list.")
-        chat.engine.goes_on("It is sorted.")
-        await chat.ready()
-        await chat.until(lambda: "ctrl+r again" in chat.rows[-1])
-        await chat.pilot.press("ctrl+up")
-        await chat.until(lambda: "r again" in chat.rows[-1] and "esc back" in chat.rows[-1])
-        assert "ctrl+r again" not in chat.rows[-1]
 
 
 # The header
@@ -259,21 +203,17 @@ async def test_the_header_leaves_out_what_does_not_fit_whole(columns: int, end: 
 @pytest.mark.parametrize(
     ("counted", "said"),
     [
-        ((DeviceMemory("cpu", 700_000_000),), "CPU · memory 0.7 GB"),
-        ((DeviceMemory("CUDA0", 21_300_000_000), DeviceMemory("cpu", 400_000_000)), "CPU · memory 21.3 GB"),
+        ((DeviceMemory("cpu", 700 << 20),), "CPU · memory 0.7 GB"),
+        ((DeviceMemory("CUDA0", 21 << 30), DeviceMemory("cpu", 400 << 20)), "CPU · memory 21 GB"),
         (
-            (DeviceMemory("CUDA0", 21_300_000_000, "NVIDIA GeForce RTX 4090", 25_757_220_864), MAIN),
-            "CPU · RTX 4090 · 21.3 / 25.8 GB",
-        ),
-        (
-            (DeviceMemory("Vulkan0", 9_000_000_000, "Intel(R) Arc(tm) A770 Graphics (DG2)", 16_225_243_136), MAIN),
-            "CPU · Intel(R) Arc(tm) A770 Graphics · 9.0 / 16.2 GB",
+            (DeviceMemory("CUDA0", 21_300_000_000, "NVIDIA GeForce RTX 4090", 24 << 30), MAIN),
+            "CPU · RTX 4090 · 19.8 / 24 GB",
         ),
         # Of several cards none stands for the others.
-        ((DeviceMemory("CUDA0", 9_000_000_000, "A", 1), DeviceMemory("CUDA1", 1, "B", 1)), "CPU · memory 9.0 GB"),
+        ((DeviceMemory("CUDA0", 9 << 30, "A", 1), DeviceMemory("CUDA1", 1, "B", 1)), "CPU · memory 9 GB"),
         ((), "CPU · 20.4 GB"),
     ],
-    ids=["main", "card", "card by name", "card by its driver's name", "cards", "not counted"],
+    ids=["main", "card", "card by name", "cards", "not counted"],
 )
 async def test_the_header_says_the_memory_that_the_panel_says(counted: tuple[DeviceMemory, ...], said: str) -> None:
     async with open_chat(loaded=False, size=WIDE) as chat:

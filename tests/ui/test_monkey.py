@@ -1,37 +1,44 @@
-"""Random use of the whole program; `python -m tests.ui.monkey` goes on where this ends."""
+"""Random use of the whole program."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 
-from tests.ui.monkey.moves import Engine, Key, Mouse, Session, Type, Wait, random_session
-from tests.ui.monkey.play import TroubleError, play
+from tests.ui.monkey import Monkey, Move, random_session
 
-SEEDS = (3, 8, 22, 27)
-ONCE: dict[str, Session] = {
-    "a click on an answer that is about to go": (
-        Type("one "), Key("enter"), Wait(), Engine("cut"), Mouse("double", 870, 114),
-    ),
-    "enter twice where another repository is added": (
-        Key("f6"), Engine("end"), Wait(), Type("nothing "), Key("enter"), Key("enter"), Wait(),
-    ),
+_FOUND: dict[str, Sequence[Move]] = {
+    "a click on an answer that is about to go": [
+        ("end", ""), ("type", "one "), ("key", "enter"), ("wait", ""), ("cut", ""), ("click", (0.87, 0.11)),
+    ],
+    "enter twice where another repository is added": [
+        ("end", ""), ("key", "f6"), ("wait", ""), ("type", "nothing "), ("key", "enter"),
+    ],
 }  # fmt: skip
 """Sessions that went wrong once, made short."""
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-async def test_nothing_breaks_and_nothing_is_lost(seed: int) -> None:
-    await play(random_session(seed, 50))
+@pytest.fixture(autouse=True)
+def fast(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("app.ui.event_dispatcher.FASTEST_S", 0.02)
+    monkeypatch.setattr("app.ui.event_dispatcher.SLOWEST_S", 0.02)
+    (tmp_path / "file.txt").write_text("some text\n" * 20)
+    monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("session", ONCE.values(), ids=ONCE)
-async def test_what_went_wrong_once(session: Session) -> None:
-    await play(session)
+@pytest.mark.parametrize("seed", range(4))
+async def test_nothing_breaks_and_nothing_is_lost(seed: int, tmp_path: Path) -> None:
+    await Monkey(tmp_path).play(random_session(seed, 60))
 
 
-async def test_what_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.session.conversation.Conversation.add", lambda self, segments: None)
-    with pytest.raises(TroubleError, match="was shown and is not kept"):
-        await play(
-            (Engine("end"), Wait(), Type("one "), Key("enter"), Wait(), Engine("say", "lost"), Wait(), Engine("die"))
-        )
+@pytest.mark.parametrize("moves", _FOUND.values(), ids=_FOUND)
+async def test_what_went_wrong_once(moves: Sequence[Move], tmp_path: Path) -> None:
+    await Monkey(tmp_path).play(moves)
+
+
+async def test_what_is_lost_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("app.session.conversation.Conversation.set_draft", lambda self, text: None)
+    with pytest.raises(AssertionError):
+        await Monkey(tmp_path).play([("end", "")])

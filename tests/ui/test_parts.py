@@ -162,12 +162,6 @@ def test_native_noise_goes_to_the_log(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert (sys.stderr, sys.__stderr__) == before
 
 
-def test_a_log_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with guarded_stderr(tmp_path / "file" / "tandem.log"):
-        os.write(2, b"noise\n")
-
-
 def test_a_failure_inside_restores_standard_error(tmp_path: Path) -> None:
     before = os.fstat(2)
     with pytest.raises(KeyError), guarded_stderr(tmp_path / "log"):

@@ -1,4 +1,4 @@
-"""f3: who wrote each token, and the rounds behind them."""
+"""f3: the source of each token, and the verify steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.conversations.store import Store
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
 from app.ui.chat.inspector import Inspector
-from app.ui.reading.steps import probability, step_lines, visible
+from app.ui.reading.steps import step_lines, visible
 from app.ui.reading.token_rows import TokenDocument
 from app.ui.transcript.text_views import TokenView
 from app.worker.events import Step, StepDetails
@@ -98,15 +98,6 @@ def test_an_inspected_step_tells_n_grams_from_the_draft_model() -> None:
     assert (styles["[·=]"], styles["[·items]"]) == ("$draft", "underline $draft")
 
 
-async def test_an_answer_that_begins_while_tokens_are_shown_shows_them_too() -> None:
-    async with open_chat() as chat:
-        await chat.pilot.press("f3")
-        await chat.send("go")
-        says(chat, ("Say `x`", T))
-        await chat.shows("Say `x`")
-        assert colors(chat) == [("Say `x`", "$target")]
-
-
 async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> None:
     async with open_chat() as chat:
         assert not chat.engine.inspected
@@ -116,10 +107,10 @@ async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> No
         await chat.until(lambda: not chat.engine.inspected)
 
 
-async def test_left_and_right_step_through_the_rounds_and_leave_what_is_typed_alone() -> None:
+async def test_left_and_right_step_through_the_steps_and_leave_what_is_typed_alone() -> None:
     async with open_chat() as chat:
         await chat.pilot.press("f3")
-        await chat.shows("Steps are recorded for the last answer")
+        await chat.shows("The next answer shows its verify steps here")
         await chat.send("go")
         for number in (1, 2, 3):
             says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
@@ -141,7 +132,7 @@ async def test_left_and_right_step_through_the_rounds_and_leave_what_is_typed_al
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_the_rounds_of_an_answer_that_has_ended_are_there_and_the_key_that_leaves(size: tuple[int, int]) -> None:
+async def test_the_steps_of_an_answer_that_has_ended_are_there_and_the_key_that_leaves(size: tuple[int, int]) -> None:
     async with open_chat(size=size) as chat:
         await chat.send("go")
         assert chat.engine.requests[-1].with_details, "an engine tells rounds to no one else"
@@ -193,7 +184,7 @@ def lines(details: StepDetails, width: int = 100) -> list[str]:
     return [line.plain.rstrip() for line in step_lines(details, width)]
 
 
-def test_a_round_is_told() -> None:
+def test_a_step_shows_drafted_and_verified_tokens_and_the_disagreement() -> None:
     assert lines(ROUND) == [
         "drafted   [·pivot] [·=] [·items] [·len] [(]",
         "draft p   .97      1.0  .93      .61    .58",
@@ -201,27 +192,19 @@ def test_a_round_is_told() -> None:
         "target p  .98      .99  .97      .54",
         "the target wrote 0 (p .54); the draft said ·len (draft p .61, target p .08)",
     ]
-
-
-def test_a_round_without_a_draft_and_one_that_was_looked_up() -> None:
-    plain = replace(ROUND, drafted=(), n_model=0, confidences=(), written=(b"a",), n_accepted=0, chosen=(0.5,))
-    assert lines(replace(plain, declined=None, plain_ns=None)) == [
-        "target    [a]", "target p  .50", ""
-    ]  # fmt: skip
-    looked = lines(replace(ROUND, n_model=2, confidences=(0.97, 0.99, None, None, None)))
-    assert "n-gram, target p .08" in looked[-1]
-
-
-def test_a_round_that_nobody_looked_at_is_told_without_what_the_target_thought() -> None:
     assert lines(replace(ROUND, chosen=(), declined=None))[2:] == [
         "target    [·pivot] [·=] [·items] [0]",
         "target p  not computed while this was closed",
         "the target wrote 0; the draft said ·len (draft p .61)",
     ]
+    plain = replace(ROUND, drafted=(), n_model=0, confidences=(), written=(b"a",), n_accepted=0, chosen=(0.5,))
+    assert lines(replace(plain, declined=None, plain_ns=None)) == ["target    [a]", "target p  .50", ""]
+    by_n_gram = lines(replace(ROUND, n_model=2, confidences=(0.97, 0.99, None, None, None)))
+    assert "n-gram, target p .08" in by_n_gram[-1]
 
 
 @pytest.mark.parametrize("width", [30, 50, 78])
-def test_a_long_round_shows_where_it_was_decided(width: int) -> None:
+def test_a_long_step_shows_where_it_was_decided(width: int) -> None:
     long = replace(
         ROUND,
         drafted=(b" token",) * 30,
@@ -242,10 +225,6 @@ def test_tokens_are_shown_with_what_cannot_be_seen() -> None:
     ]  # fmt: skip
 
 
-def test_probabilities_are_short() -> None:
-    assert [probability(p) for p in (1.0, 0.996, 0.5, 0.005, 0.0001, None)] == ["1.0", "1.0", ".50", ".01", "<.01", "-"]
-
-
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_a_long_token_view_is_the_same_in_pieces(size: int) -> None:
     text = "short\n" + "no end of it " * 400 + "\n\nlast"
@@ -258,16 +237,6 @@ def test_a_long_token_view_is_the_same_in_pieces(size: int) -> None:
         assert copied == "\n" + text
     assert [r.text for r in pieces.frozen] == [r.text for r in whole.frozen]
     assert len(whole.frozen) > 4
-
-
-@pytest.mark.parametrize(("line", "start", "end", "copied"), [
-    ("def f():", 4, 9, "f():"), ("def f():", 4, -1, "f():"), ("\tx = 1", 8, 14, "x = 1"), ("a⏎", 0, -1, "a⏎"),
-])  # fmt: skip
-def test_the_mark_of_a_line_end_is_not_copied(line: str, start: int, end: int, copied: str) -> None:
-    document = TokenDocument()
-    document.append([(f"{line}\n", D)])
-    assert document.frozen[0].content.plain.endswith("⏎")
-    assert document.frozen[0].part(start, end) == copied
 
 
 @pytest.mark.parametrize("shown", ["before", "behind"])
@@ -306,13 +275,3 @@ async def test_an_answer_that_was_not_seen_from_its_beginning_stays_formatted(tm
         await chat.shows("one, two, three")
         await chat.pilot.pause()
         assert not chat.screen.query(TokenView)
-
-
-async def test_the_rounds_of_a_conversation_stay_in_it() -> None:
-    async with open_chat(store=Store.in_memory) as chat:
-        await chat.pilot.press("f3")
-        await chat.send("go")
-        says(chat, ("1 ", D), details=ROUND)
-        await chat.shows("step 41")
-        await chat.pilot.press("ctrl+n")
-        await chat.shows("Steps are recorded for the last answer")

@@ -6,7 +6,6 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,10 +13,10 @@ from app.compare.job import CompareJob, Raced
 from app.compare.sides import Side
 from app.conversations.message import Begun, Message, Role
 from app.core.errors import AppError, ComputeError, Interrupted, ModelFileError
+from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
 from app.settings.thinking import AS_TRAINED, Thinking
 from app.worker.commands import CancelSwitch, Progress
-from app.worker.counting import CountJob
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import (
     Event,
@@ -33,10 +32,7 @@ from app.worker.events import (
 )
 from app.worker.request import AnswerRequest, LoadedPair
 from tests.fakes import FakeModel, mixing, script
-from tests.pairs import FakePair, FakePrompt
-
-if TYPE_CHECKING:
-    pass
+from tests.pairs import FakePair
 
 QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=5)
 
@@ -61,16 +57,6 @@ class Harness:
 @pytest.fixture
 def harness() -> Harness:
     return Harness()
-
-
-def test_a_loaded_pair_answers(harness: Harness) -> None:
-    harness.load(FakePair(FakeModel(script([9, 10], 3))))
-    number = harness.worker.answer(QUESTION)
-
-    *_, finished = harness.until(Finished)
-
-    assert isinstance(finished, Finished)
-    assert (finished.request, finished.reason, finished.text) == (number, FinishReason.STOP, "ij")
 
 
 def test_events_come_from_the_workers_own_thread() -> None:
@@ -135,7 +121,9 @@ def test_a_second_load_frees_the_first_pair_before(harness: Harness) -> None:
 def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
     pair = FakePair(FakeModel(mixing(1)))
 
-    def fail(messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED) -> FakePrompt:
+    def fail(
+        messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
+    ) -> RenderedPrompt:
         raise ZeroDivisionError
 
     pair.build_prompt = fail  # type: ignore[method-assign]
@@ -220,16 +208,6 @@ class TestAnswers:
         assert isinstance(finished, Finished)
         return finished
 
-    def test_the_plan_of_an_answer_names_its_draft_model(self, harness: Harness) -> None:
-        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(3, 0, 0.0), max_tokens=9)
-        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
-
-        finished = self.finish(harness, request, pair)
-
-        assert finished.plan.drafter == "model"
-        assert finished.plan.draft_params == DraftParams(3, 0, 0.0)
-        assert finished.stats.draft_n_accepted == 6
-
     def test_a_stop_string_ends_the_answer_before_itself(self, harness: Harness) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, stops=("jk",))
 
@@ -254,14 +232,6 @@ class TestAnswers:
 
         assert pair.samplers[0].prompt == pair.build_prompt(request.messages, request.begun).tokens
         assert (finished.text, finished.reasoning, finished.reason) == ("hi, ij", "hm", FinishReason.STOP)
-
-    def test_what_ended_early_keeps_the_space_at_its_end(self, harness: Harness) -> None:
-        pair = FakePair(FakeModel(script([9, 10], 3)))
-        pair.piece = lambda token: b" " if token == 10 else b"i"  # type: ignore[method-assign]
-
-        finished = self.finish(harness, replace(QUESTION, max_tokens=2), pair)
-
-        assert (finished.text, finished.reason) == ("i ", FinishReason.LENGTH)
 
     def test_a_lost_draft_is_a_notice_in_the_middle_of_the_answer(self, harness: Harness) -> None:
         draft = FakeModel(mixing(1))
@@ -321,94 +291,36 @@ class TestFailedComputation:
         assert (finished.request, len(pairs)) == (number, 2)
         assert not any(isinstance(event, Loaded | Notice) for event in before)
 
-    def test_loads_nothing_anew_only_for_a_count(self, harness: Harness) -> None:
-        pairs = self.failing(harness)
-        number = harness.worker.run(CountJob("abc"))
-        assert harness.until(JobEnded) == [JobEnded(number, None)]
-        assert len(pairs) == 1
-
-        harness.worker.answer(QUESTION)
-        harness.until(Finished)
-        harness.worker.run(CountJob("abc"))
-        counted = harness.until(JobEnded)[-1]
-        assert isinstance(counted, JobEnded)
-        assert counted.result is not None
-
-    def test_of_the_draft_costs_one_answer_its_drafts_and_no_answer_itself(self, harness: Harness) -> None:
-        first = FakePair(FakeModel(mixing(1)), failing_at(3))
-        pairs = self.one_after_another(harness, first, FakePair(FakeModel(mixing(1)), FakeModel(mixing(1))))
-        drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
-        answers: list[Finished] = []
-        for _ in range(3):
-            harness.worker.answer(drafted)
-            finished = harness.until(Finished, Failed)[-1]
-            assert isinstance(finished, Finished)
-            answers.append(finished)
-
-        assert [answer.lost for answer in answers] == ["It failed.", "", ""]
-        assert len({answer.text for answer in answers}) == 1
-        assert (first.closed, len(pairs)) == (True, 0)
-
-    def test_of_the_draft_again_leaves_it_out_and_says_so(self, harness: Harness) -> None:
-        pairs = [FakePair(FakeModel(mixing(1)), failing_at(3)) for _ in range(3)]
-        left = self.one_after_another(harness, *pairs)
-        drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
-        lost: list[str] = []
-        for _ in range(2):
-            harness.worker.answer(drafted)
-            finished = harness.until(Finished, Failed)[-1]
-            assert isinstance(finished, Finished)
-            lost.append(finished.lost)
-        # At once, not with what is asked for next.
-        assert harness.until(PairChanged) == [Notice("It is left out."), PairChanged(pairs[1].info)]
-        for _ in range(2):
-            harness.worker.answer(drafted)
-            *before, finished = harness.until(Finished, Failed)
-            assert isinstance(finished, Finished)
-            lost.append(finished.lost)
-            assert not any(isinstance(event, Loaded | PairChanged | Notice) for event in before)
-
-        assert lost == ["It failed.", "It failed.", "", ""]
-        assert (pairs[1].closed, pairs[1].info.draft, len(left)) == (False, None, 1)
-        harness.worker.load(lambda cancel, progress: left.pop(0))
+    def test_of_the_draft_leaves_it_out_and_says_so(self, harness: Harness) -> None:
+        pair = FakePair(FakeModel(mixing(1)), failing_at(3))
+        harness.load(pair)
         harness.until(Loaded)
-        harness.worker.answer(drafted)
-        harness.until(Finished, Failed)
-        assert harness.worker.close(30)
-        assert pairs[2].closed
-        assert pairs[2].drafter is not None, "the pair that was opened again begins again"
-
-    @pytest.mark.parametrize(("n_good", "is_loaded_anew"), [(7, False), (8, True)])
-    def test_of_the_draft_long_ago_is_forgotten(self, harness: Harness, n_good: int, is_loaded_anew: bool) -> None:
-        draft = FakeModel(mixing(1))
-        pairs = [FakePair(FakeModel(mixing(1)), one) for one in (failing_at(3), draft, FakeModel(mixing(1)))]
-        left = self.one_after_another(harness, *pairs)
         drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
-        # Answers in which it has no part say nothing of it.
-        for asked in (drafted, *[replace(drafted, drafting=None)] * 9, *[drafted] * n_good):
-            harness.worker.answer(asked)
-            harness.until(Finished)
-        draft.fail_at, draft.fail_with = len(draft.batches) + 1, ComputeError("It failed.")
-        for _ in range(2):
-            harness.worker.answer(drafted)
-            harness.until(Finished)
+        harness.worker.answer(drafted)
+        first = harness.until(Finished, Failed)[-1]
+        # At once, not with what is asked for next.
+        assert harness.until(PairChanged) == [Notice("It is left out."), PairChanged(pair.info)]
+        harness.worker.answer(drafted)
+        *before, second = harness.until(Finished, Failed)
 
-        assert harness.worker.close(30)
-        assert (pairs[1].info.draft is not None, not left) == (is_loaded_anew, is_loaded_anew)
+        assert isinstance(first, Finished)
+        assert isinstance(second, Finished)
+        assert (first.lost, second.lost, first.text) == ("It failed.", "", second.text)
+        assert not any(isinstance(event, Loaded | PairChanged | Notice) for event in before)
+        assert (pair.closed, pair.info.draft) == (False, None)
 
     def test_of_the_draft_whose_target_cannot_go_on_without_loads_the_pair_anew(self, harness: Harness) -> None:
         class Held(FakePair):
             def drop_draft(self) -> None:
                 raise ModelFileError("There is no room.", "End what uses it.")
 
-        pairs = [Held(FakeModel(mixing(1)), failing_at(3)) for _ in range(2)]
-        last = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
-        left = self.one_after_another(harness, *pairs, last)
+        first = Held(FakeModel(mixing(1)), failing_at(3))
+        left = self.one_after_another(harness, first, FakePair(FakeModel(mixing(1)), FakeModel(mixing(1))))
         drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
-        for _ in range(3):
+        for _ in range(2):
             harness.worker.answer(drafted)
             assert isinstance(harness.until(Finished, Failed)[-1], Finished)
-        assert [pair.closed for pair in pairs] == [True, True]
+        assert first.closed
         assert not left
 
     def test_is_not_forgotten_where_a_job_ends_with_it(self, harness: Harness) -> None:
@@ -425,46 +337,12 @@ class TestFailedComputation:
         assert isinstance(harness.until(Finished, Failed)[-1], Finished)
         assert (first.closed, len(pairs)) == (True, 0)
 
-    def test_is_worth_a_word_where_the_pair_is_another_behind_it(self, harness: Harness) -> None:
-        def without_draft() -> FakePair:
-            return FakePair(FakeModel(mixing(1)), notices=["A notice.", "Running without a draft."])
-
-        first = FakePair(failing_at(2), FakeModel(mixing(1)), notices=["A notice."])
-        second, third = without_draft(), without_draft()
-        second.target.is_spent = True
-        self.one_after_another(harness, first, second, third)
-        told: list[list[Event]] = []
-        for _ in range(3):
-            harness.worker.answer(QUESTION)
-            told.append([e for e in harness.until(Finished, Failed) if isinstance(e, Loaded | PairChanged | Notice)])
-
-        assert told == [[], [Notice("Running without a draft."), PairChanged(second.info)], []]
-        assert third.samplers
-
     def one_after_another(self, harness: Harness, *pairs: FakePair) -> list[FakePair]:
         """Load the first of some pairs with a loader that gives the next one every time; those that are left."""
         left = list(pairs)
         harness.worker.load(lambda cancel, progress: left.pop(0))
         harness.until(Loaded)
         return left
-
-    def test_and_a_load_that_fails_then_is_the_answers_failure(self, harness: Harness) -> None:
-        pairs = self.failing(harness)
-        pairs.append(pairs[0])
-        number = harness.worker.answer(QUESTION)
-        failed = harness.until(Finished, Failed)[-1]
-
-        assert isinstance(failed, Failed)
-        assert (failed.request, failed_with(failed)) == (number, "It is gone.")
-
-    def test_but_another_pair_takes_its_place(self, harness: Harness) -> None:
-        pairs = self.failing(harness)
-        harness.load(FakePair(FakeModel(script([9], 3))))
-        harness.worker.answer(QUESTION)
-        finished = harness.until(Finished, Failed)[-1]
-
-        assert isinstance(finished, Finished)
-        assert (finished.text, len(pairs)) == ("i", 1)
 
 
 def failing_at(call: int) -> FakeModel:
@@ -518,22 +396,11 @@ class TestAutomatic:
         assert isinstance(finished, Finished)
         assert (finished.reason, pair.memory) == (FinishReason.CANCELLED, None)
 
-    def test_without_a_draft_model_the_look_up_drafts_alone(self, harness: Harness) -> None:
-        said = [9, 10, 11, 12, 13, 14, 15, 16] * 4
-        pair = FakePair(FakeModel(script(said, 3)))
-        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft())
-
-        finished = self.run(harness, pair, request)[-1]
-
-        assert isinstance(finished, Finished)
-        assert finished.text == "ijklmnop" * 4
-        assert finished.plan.drafter == "ngram"
-
     @pytest.mark.parametrize(
         ("can_draft", "drafting", "why"),
         [
             (False, AutoDraft(), "rejected drafts could not be taken back here"),
-            (True, AutoDraft(lookup=False), "there is no draft model, and n-gram drafting was left out"),
+            (True, AutoDraft(lookup=False), "there is no draft model, and n-gram drafting is off"),
             (True, DraftParams(), "there is no draft model"),
         ],
     )

@@ -91,16 +91,3 @@ def test_what_was_plain_behind_the_failure_belongs_to_the_answer(drafting: Draft
     assert (last.drafting.source, last.drafting.reason) == ("off", MODEL_FAILED)
     assert abs(before - 1) > 0.05
     assert abs(last.drafting.speedup - 1) < 0.7 * abs(before - 1)
-
-
-@pytest.mark.parametrize("drafting", [FIXED, AutoDraft(), AutoDraft(lookup=False)])
-def test_what_the_failure_took_is_lost(drafting: Drafting) -> None:
-    draft = Failing(mixing(1))
-    draft.fails_for_ns = 10**9
-
-    _, last = answered(drafting, mixing(1), draft, 400)
-
-    assert last.drafting is not None
-    assert last.drafting.verdict == "losing"
-    assert last.drafting.speedup is not None
-    assert last.drafting.speedup < 0.01

@@ -8,7 +8,7 @@ import pytest
 
 from app.conversations.message import Begun, Message, Role
 from app.core.errors import ContextOverflowError
-from app.engine.types import AutoDraft, FinishReason
+from app.engine.types import FinishReason
 from app.worker.events import Event, Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
@@ -39,16 +39,6 @@ def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
             AnswerRequest(said("a", system="b" * 16)),
             "The system prompt and this prompt have 17 tokens and the context holds 16.",
             "system",
-        ),
-        (
-            AnswerRequest(said("a" * 17, system="b" * 20)),
-            "The system prompt and this prompt have 37 tokens and the context holds 16.",
-            "prompt",
-        ),
-        (
-            AnswerRequest(said("a" * 15, system="bb")),
-            "The system prompt and this prompt have 17 tokens and the context holds 16.",
-            "prompt",
         ),
         (
             AnswerRequest(said("a" * 9, "b" * 5, "c" * 20)),
@@ -121,14 +111,6 @@ def test_an_answer_that_fills_the_context_says_whether_a_longer_one_can_be_had(
     *_, finished = events(pair, AnswerRequest(said("a" * 256)))
     assert isinstance(finished, Finished)
     assert (finished.reason, finished.at_limit) == (FinishReason.CONTEXT, at_limit)
-
-
-def test_nothing_is_measured_for_what_does_not_fit() -> None:
-    pair = FakePair(FakeModel(mixing(1), n_ctx=16), FakeModel(mixing(1), n_ctx=16))
-    with pytest.raises(ContextOverflowError):
-        events(pair, AnswerRequest(said("a" * 17), drafting=AutoDraft()))
-    assert pair.memory is None
-    assert not pair.samplers
 
 
 def test_what_fits_to_the_last_token_is_answered() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.conversations.message import Begun, Message, Role
+from app.conversations.message import Message, Role
 from app.engine.repetition import LEAST_SHORT_TOKENS
 from app.engine.types import AutoDraft, Drafting, FinishReason
 from app.worker.events import Event, Finished, Step
@@ -38,16 +38,6 @@ def test_a_loop_ends_at_the_same_token_with_and_without_drafts(drafting: Draftin
     last = finished(replace(REQUEST, drafting=drafting))
     assert (last.reason, last.repeats) == (FinishReason.REPETITION, LEAST_SHORT_TOKENS)
     assert last.text == "e" * LEAST_SHORT_TOKENS
-
-
-def test_a_loop_goes_on_where_that_is_turned_off() -> None:
-    last = finished(replace(REQUEST, stop_on_repeat=False))
-    assert (last.reason, last.stats.predicted_n) == (FinishReason.LENGTH, 400)
-
-
-def test_a_continued_loop_counts_from_the_start() -> None:
-    last = finished(replace(REQUEST, begun=Begun("e" * LEAST_SHORT_TOKENS)))
-    assert (last.reason, last.stats.predicted_n) == (FinishReason.REPETITION, LEAST_SHORT_TOKENS)
 
 
 def test_a_loop_claims_no_speedup() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import queue
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,12 +10,11 @@ import pytest
 from app.conversations.message import Message, Role
 from app.engine.drafters import NgramIndex
 from app.engine.interfaces import Controls, never
-from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, SamplingParams
-from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, Finished, Loaded, Measuring, PromptProgress, Step
+from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
+from app.worker.events import Event, Finished, Measuring, PromptProgress, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
-from tests.fakes import INTERRUPTED, FakeModel, mixing, script
+from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
 FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
@@ -67,17 +65,6 @@ def test_off_from_the_beginning_is_plain_decoding(drafting: Drafting) -> None:
     assert not any(isinstance(event, Measuring) for event in seen)
     assert not any(isinstance(event, PromptProgress) and event.drafting for event in seen)
     assert riders.remembered == 0
-
-
-@pytest.mark.parametrize("can_draft", [True, False])
-def test_text_that_waited_for_its_end_does_not_tell_of_drafting_that_never_began(can_draft: bool) -> None:
-    riders = FakePair(FakeModel(script([9, 10], len(PROMPT))), can_draft=can_draft)
-    asked = replace(request(AutoDraft()), stops=("jk",))
-    seen = list(answer(riders, 1, asked, Controls(drafts=never), ticking()))
-
-    assert finished(seen).text == "ij"
-    assert "".join(segment.text for segment in steps(seen)[-1].segments) == "j"
-    assert {step.drafting for step in steps(seen)} == {None}
 
 
 def test_the_measuring_of_a_new_pair_is_told_apart_from_the_first_token() -> None:
@@ -166,36 +153,6 @@ def test_what_is_gained_is_told_with_the_drafts_reading_of_the_prompt(drafting: 
     assert stats.tokens_per_second < 0.1 * stats.predicted_per_second
 
 
-def test_off_and_on_again_catches_up() -> None:
-    rounds = iter(range(1000))
-    seen = events(pair(), FIXED, lambda: next(rounds) not in (2, 3, 4))
-
-    assert finished(seen).text == PLAIN
-    counts = drafted(seen)
-    assert counts[2] == counts[3] == counts[4] == counts[5] < counts[6]
-
-
-def test_what_the_draft_reads_later_is_not_the_rounds_time() -> None:
-    def spent(begins: int) -> int:
-        rounds = iter(range(1000))
-        return finished(events(pair(), FIXED, lambda: next(rounds) >= begins)).stats.predicted_ns
-
-    plain = finished(events(pair(), None, lambda: True)).stats.predicted_ns
-    assert spent(0) < spent(20) < plain
-
-
-@pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
-def test_what_the_draft_was_reading_when_it_was_stopped_took_its_time(drafting: Drafting) -> None:
-    draft = FakeModel(mixing(5))
-    riders = FakePair(FakeModel(mixing(5)), draft)
-    list(riders.calibrate(never))
-    draft.fail_at, draft.fail_with = 1, INTERRUPTED
-    seen = events(riders, drafting, lambda: True)
-
-    assert finished(seen).reason is FinishReason.CANCELLED
-    assert finished(seen).stats.draft_prompt_ns > 0
-
-
 class Slow(NgramIndex):
     """An index that takes a second for every thousand tokens of a text that it has not seen yet."""
 
@@ -228,18 +185,6 @@ def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
     assert riders.memory.costs.target_ns(1, 0) < 10 * before
 
 
-def test_only_what_is_new_in_a_conversation_is_indexed() -> None:
-    riders = FakePair(FakeModel(mixing(5, n_vocab=27)))
-    list(riders.calibrate(never))
-    riders.index = Slow()
-    first = indexing(riders, PROMPT * 20, 9)
-    held = len(riders.index)
-
-    indexing(riders, PROMPT * 20 + first.text + "more", 1 + 1)
-    assert len(riders.index) == held + len("more") + 2
-    assert riders.index.spent == 1_000_000 * (100 + 1 + len("more") + 1)
-
-
 def test_what_was_answered_before_is_looked_up_and_changes_no_text() -> None:
     riders = FakePair(FakeModel(mixing(5, n_vocab=27)))
     list(riders.calibrate(never))
@@ -255,45 +200,3 @@ def test_what_was_answered_before_is_looked_up_and_changes_no_text() -> None:
     assert again.stats.draft_n_accepted > 60
     assert first.stats.draft_n_accepted < 20
     assert without.stats.draft_n_accepted < 20
-
-
-def test_no_more_is_laid_beside_than_is_indexed_in_no_time() -> None:
-    riders, laid, letters = pair(), list[int](), list[int]()
-    list(riders.calibrate(never))
-    tokenize = riders.tokenize
-
-    def counted(text: str) -> tuple[int, ...]:
-        letters.append(len(text))
-        return tokenize(text)
-
-    class Index(NgramIndex):
-        def set_other_texts(self, texts: Iterable[Sequence[int]]) -> None:
-            laid.extend(len(text) for text in texts)
-
-    riders.tokenize, riders.index = counted, Index()  # type: ignore[method-assign]
-    texts = ("a" * 1000, "b" * 1_000_000, "c" * 10)
-    list(answer(riders, 1, replace(request(AutoDraft()), beside=texts), clock=ticking()))
-
-    assert laid == [1000, 3096]
-    assert max(letters) < 100_000
-
-
-def test_the_worker_lets_every_answer_know() -> None:
-    heard: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    worker = EngineWorker(heard.put)
-    worker.draft(False)
-    worker.load(lambda cancel, progress: pair())
-    worker.answer(request(FIXED))
-    seen: list[Event] = []
-    while not seen or not isinstance(seen[-1], Finished):
-        seen.append(heard.get(timeout=30))
-    assert finished(seen).stats.draft_n == 0
-    assert isinstance(seen[0], Loaded)
-
-    worker.draft(True)
-    worker.answer(request(FIXED))
-    seen = []
-    while not seen or not isinstance(seen[-1], Finished):
-        seen.append(heard.get(timeout=30))
-    assert finished(seen).stats.draft_n > 0
-    assert worker.close(30)

@@ -1,8 +1,4 @@
-"""`tandem doctor`: what this machine has, what the installed llama.cpp can use, and what to do where they differ.
-
-What is said is decided in `app.hardware.checks`; here facts are gathered and lines are printed. Heavy parts are
-imported when the command runs.
-"""
+"""`tandem doctor`: machine, llama.cpp, pair and files, what is wrong with them, and the commands that fix it."""
 
 from __future__ import annotations
 
@@ -12,78 +8,108 @@ import os
 import platform
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
-from app.cli.doctor.lines import render
 from app.cli.installer import installer
-from app.cli.interrupt import imported_whole
 from app.cli.output import LOOKING, StatusLine, clear_status, obeys_codes
 from app.core.errors import CatalogError, ModelLoadError, UsageError
 from app.core.printable import printable
 
 if TYPE_CHECKING:
-    from app.hardware.checks import Facts, Section, State
+    from app.hardware.checks import Check, Facts, Section
+    from app.hardware.devices import BuildInfo, Device
     from app.hardware.pair_view import PairView
-    from app.hardware.slow_causes import Cause, Situation
+    from app.hardware.slow_causes import Cause
     from app.hardware.system import Place
-    from app.llama.probe import BuildInfo, Device
 
 _WIDEST = 120
+_STATE, _LABEL = 9, 12
+"""Widths of the first two columns."""
+_COLORS = {"ok": "\x1b[32m", "untried": "", "warning": "\x1b[33m", "problem": "\x1b[31m"}
+_BOLD, _RESET = "\x1b[1m", "\x1b[0m"
 _SYSTEMS = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}
 _HIDING = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES")
 
 
 def doctor(args: argparse.Namespace) -> int:
-    """Look at everything and print it.
+    """Run all checks and print them.
 
     Returns:
         1 if there is a problem, else 0.
     """
-    # What is imported takes a moment, too.
+    # Imports take a moment, too.
     StatusLine(sys.stderr).show(LOOKING)
-    with imported_whole():
-        from app.cli.doctor.hub_section import hub_section
-        from app.cli.doctor.own_files import own_files
-        from app.hardware.checks import places, screen, summary, versions, views, worst
-        from app.hardware.pair_view import pair_section
-        from app.hardware.slow_causes import diagnose, slow_section
+    check_usage(args)
+    from app.cli.doctor.files import hub_section, own_files
+    from app.cli.doctor.pair import check_pair
+    from app.hardware.checks import environment_section, llama_section, machine_section, worst
+    from app.hardware.pair_view import pair_section
+    from app.hardware.slow_causes import diagnose, speed_section
 
-    refuse_wrong_usage(args)
     facts = gather()
-    pair, situation = look_at(args, facts)
-    sections = [views(facts), pair_section(pair)]
+    pair, situation = check_pair(args, facts)
+    sections = [machine_section(facts), llama_section(facts), pair_section(pair)]
     causes = diagnose(situation) if situation is not None else ()
     if situation is not None:
-        sections.append(slow_section(situation, causes))
-    sections += [own_files(), hub_section(), versions(facts), places(facts), screen(facts)]
-    state = worst(sections)
+        sections.append(speed_section(situation.measured, causes))
+    sections += [own_files(), hub_section(), environment_section(facts)]
     clear_status()
     if getattr(args, "json", False):
-        print(json.dumps(as_json(facts, sections, state, pair, causes, summary(facts, sections)[0])))
+        print(json.dumps(as_json(facts, sections, pair, causes)))
     else:
-        columns = min(facts.terminal.columns or _WIDEST, _WIDEST)
-        color = facts.terminal.live and facts.terminal.colors > 0 and obeys_codes()
-        print(*map(printable, summary(facts, sections)), "", sep="\n")
-        print("\n".join(render(sections, columns=columns, color=color)))
-    return 1 if state == "problem" else 0
+        _print(facts, sections)
+    return 1 if worst(sections) == "problem" else 0
 
 
-def look_at(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
-    """The pair that the flags mean; see `app.cli.doctor.pair`."""
-    with imported_whole():
-        from app.cli.doctor.pair import look_at_pair
+def _print(facts: Facts, sections: Sequence[Section]) -> None:
+    from app.hardware.checks import summary
 
-    return look_at_pair(args, facts)
+    columns = min(facts.terminal.columns or _WIDEST, _WIDEST)
+    color = facts.terminal.live and facts.terminal.colors > 0 and obeys_codes()
+    print(*map(printable, summary(sections)), "", sep="\n")
+    print("\n".join(render(sections, columns=columns, color=color)))
 
 
-def refuse_wrong_usage(args: argparse.Namespace) -> None:
-    """Raise UsageError for flags that mean nothing here or contradict each other; what files say wrong is to be told.
+def render(sections: Sequence[Section], *, columns: int, color: bool) -> list[str]:
+    """Return the sections as lines of text.
 
-    A pair that is named without a flag is one by `--pair` from here on.
+    Args:
+        sections: What to print.
+        columns: Width; commands are never wrapped.
+        color: Color states and headings.
+    """
+    out: list[str] = []
+    for section in sections:
+        out += [""] if out else []
+        out.append(f"{_BOLD}{section.title}{_RESET}" if color else section.title)
+        for check in section.lines:
+            out += _rows(check, columns, color=color)
+    return [line.rstrip() for line in out]
+
+
+def _rows(check: Check, columns: int, *, color: bool) -> list[str]:
+    width = max(20, columns - _STATE - _LABEL)
+    body: list[str] = []
+    for text in (check.text, *check.hint):
+        if text.startswith("  "):
+            body.append(printable(text))
+        else:
+            body += textwrap.wrap(printable(text), width, break_long_words=False, break_on_hyphens=False)
+    state = f"{check.state:{_STATE}}"
+    first = (f"{_COLORS[check.state]}{state}{_RESET}" if color else state) + f"{check.label:{_LABEL}}"
+    indent = " " * (_STATE + _LABEL)
+    return [(indent if i else first) + row for i, row in enumerate(body or [""])]
+
+
+def check_usage(args: argparse.Namespace) -> None:
+    """Raise UsageError for wrong flags; wrong files are what doctor reports.
+
+    Sets `args.pair` from the positional argument.
     """
     from app.cli.known_pairs import is_chosen, named_pair
     from app.cli.options import read_process
@@ -101,41 +127,44 @@ def refuse_wrong_usage(args: argparse.Namespace) -> None:
 
 
 def gather() -> Facts:
-    """Look at this machine; takes seconds where a vendor's tool is slow."""
+    """Detect this machine and its llama.cpp; takes seconds where a vendor tool is slow."""
     from app.hardware.builds import advice
-    from app.hardware.checks import Facts
-    from app.hardware.machine import look
-    from app.hardware.terminal import terminal
+    from app.hardware.checks import Facts, terminal
+    from app.hardware.machine import detect
 
-    machine = look()
+    machine = detect()
     build, devices, failure = _library(machine.ram_available)
     python = ".".join(platform.python_version_tuple()[:2])
     live = sys.stdout.isatty()
     columns, rows = shutil.get_terminal_size() if live else (0, 0)
-    encoding = sys.stdout.encoding or ""
-    found = [("tandem", __version__), ("python", f"{platform.python_version()}, {sys.executable}")]
-    inside = " inside WSL" if machine.wsl else ""
-    system = f"{_SYSTEMS.get(machine.system, machine.system)} {platform.release()}{inside}, {machine.arch}"
-    found.append(("system", system))
+    in_wsl = " in WSL" if machine.wsl else ""
+    system = f"{_SYSTEMS.get(machine.system, machine.system)} {platform.release()}{in_wsl}, {machine.arch}"
+    versions = [
+        ("tandem", __version__),
+        ("python", f"{platform.python_version()}, {sys.executable}"),
+        ("system", system),
+    ]
     if build is not None:
         commit = f", commit {build.commit}" if build.commit else ""
-        found.append(("llama.cpp", f"{build.version}{commit}, in llama-cpp-python {build.binding}"))
+        versions.append(("llama.cpp", f"{build.version}{commit}, in llama-cpp-python {build.binding}"))
     return Facts(
         machine=machine,
         build=build,
         devices=devices,
         failure=failure,
         advice=advice(machine, build, devices, python, install=installer(machine.system)),
-        terminal=terminal(os.environ, live=live, size=(columns, rows), encoding=encoding, system=machine.system),
+        terminal=terminal(
+            os.environ, live=live, size=(columns, rows), encoding=sys.stdout.encoding or "", system=machine.system
+        ),
         places=_places(),
-        versions=tuple(found),
+        versions=tuple(versions),
         hidden=tuple(f"{name}={os.environ[name]}" for name in _HIDING if name in os.environ),
     )
 
 
 def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], ModelLoadError | None]:
     try:
-        # Importing it loads llama.cpp, which may be what fails.
+        # The import loads llama.cpp and can fail.
         from app.llama.probe import probe
 
         return *probe(ram_available), None
@@ -158,18 +187,18 @@ def _places() -> tuple[Place, ...]:
     return tuple(place(label, path) for label, path in folders)
 
 
-def as_json(
-    facts: Facts, sections: Sequence[Section], state: State, pair: PairView, causes: Sequence[Cause], headline: str = ""
-) -> dict[str, Any]:
-    """Everything as one JSON value: both views as they were read, and each line as it is printed."""
+def as_json(facts: Facts, sections: Sequence[Section], pair: PairView, causes: Sequence[Cause]) -> dict[str, Any]:
+    """Return everything as one JSON value."""
+    from app.hardware.checks import summary, worst
+
     return {
         "version": __version__,
-        "state": state,
-        "summary": headline,
+        "state": worst(sections),
+        "summary": summary(sections)[0],
         "machine": asdict(facts.machine),
         "llama": {
-            "build": _plain(facts.build),
-            "devices": [_plain(device) for device in facts.devices],
+            "build": asdict(facts.build) if facts.build is not None else None,
+            "devices": [asdict(device) for device in facts.devices],
             "error": facts.failure.message if facts.failure else None,
         },
         "advice": asdict(facts.advice) if facts.advice else None,
@@ -179,9 +208,5 @@ def as_json(
         },
         "causes": [asdict(cause) for cause in causes],
         "terminal": asdict(facts.terminal),
-        "sections": [{"title": s.title, "lines": [asdict(line) for line in s.lines]} for s in sections],
+        "sections": [{"title": s.title, "lines": [asdict(check) for check in s.lines]} for s in sections],
     }
-
-
-def _plain(value: Any) -> dict[str, Any] | None:
-    return asdict(value) if value is not None else None

@@ -1,4 +1,4 @@
-"""A pair looked at for `tandem doctor`: where it would go, and everything that could slow it down there."""
+"""The pair in `tandem doctor`: its place on this machine, and everything that could slow it down there."""
 
 from __future__ import annotations
 
@@ -10,47 +10,40 @@ from app.cli.measured_pairs import benchmarked_speedups, measured_of
 from app.cli.options import Options, read_options
 from app.cli.placing import asked_here, placed_here, servers_of, unless_damaged
 from app.core.errors import AppError
-from app.hardware.builds import missed
-from app.hardware.conditions import conditions, resident_share
-from app.hardware.device_room import fast_devices
+from app.hardware.conditions import conditions
+from app.hardware.fit import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
 from app.hardware.slow_causes import Situation
 from app.llama.fitting.device_rooms import memory_rooms, with_remote
-from app.llama.fitting.fit_pair import offer_line
-from app.llama.fitting.missing_devices import MORE
-from app.llama.fitting.weighing import Fitting, weighed
+from app.llama.fitting.fit_pair import Fitting, offer_line, weighed
 
 if TYPE_CHECKING:
     from app.hardware.checks import Facts
     from app.llama.pair_params import PairParams
 
 _NOT_FITTED = (
-    "fit is off: llama.cpp places the layers by itself, and no one counts the memory before. The places and figures "
-    "here are those that fit = auto would give."
+    "fit is off: llama.cpp places the layers by itself, without an estimate. Places and sizes here are those of "
+    "fit = auto."
 )
 
 
-def look_at_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
-    """The pair that the flags mean, held against this machine; nothing is loaded.
-
-    Args:
-        args: The flags of the command.
-        facts: What the machine and the library are.
+def check_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situation | None]:
+    """Place the pair that the flags name, without loading it.
 
     Returns:
-        Where it goes, or what is wrong with it; and, if it could be looked at, what its speed depends on.
+        Its place or what is wrong with it; and, if its files can be read, what its speed depends on.
     """
-    name, why, chosen = _which(args)
+    name, why, chosen = _chosen_pair(args)
     options = None
     try:
         options = read_options(args)
         if facts.failure is not None:
-            return PairView(options.pair.name, options.pair.title, f"{why}; see build above"), None
+            return PairView(options.pair.name, options.pair.title, f"{why}; see llama.cpp above"), None
         local = memory_rooms(facts.devices)
         servers = servers_of(options)
         asked = asked_here(options, lambda: local, servers)
-        rooms, sources = with_remote(local, servers), (options.pair.target, options.pair.draft)
-        found = unless_damaged(asked, lambda params: weighed(params, sources, rooms))
+        rooms = with_remote(local, servers)
+        found = unless_damaged(asked, lambda params: weighed(params, rooms))
         loaded = placed_here(options, asked, lambda _: found.params)
     except AppError as error:
         title = options.pair.title if options is not None else name
@@ -59,8 +52,8 @@ def look_at_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situ
     return view, _situation(view, found, loaded, facts)
 
 
-def _which(args: argparse.Namespace) -> tuple[str, str, bool]:
-    """The name of the pair, why it is this one, and whether anybody chose it."""
+def _chosen_pair(args: argparse.Namespace) -> tuple[str, str, bool]:
+    """Return the name of the pair, why it is this one, and whether the user chose it."""
     if is_chosen(vars(args)):
         return getattr(args, "pair", "files"), "as named", True
     try:
@@ -88,26 +81,18 @@ def _view(options: Options, found: Fitting, why: str) -> PairView:
         offers=lines,
         target_source=str(options.pair.target),
         recommended=of_file(options.pair, options.files),
-        notices=tuple(notice.removesuffix(MORE) for notice in found.params.notices if notice not in options.notices)
+        notices=tuple(notice for notice in found.params.notices if notice not in options.notices)
         + ((_NOT_FITTED,) if fast_devices(found.rooms) and not options.placement.fit else ()),
     )
 
 
 def _situation(view: PairView, found: Fitting, loaded: PairParams, facts: Facts) -> Situation:
     fast = fast_devices(found.rooms)
-    has_card = any(room.kind == "gpu" for room in fast)
-    unused = missed(facts.machine.gpus, facts.devices)
-    advice = facts.advice
     return Situation(
         pair=view,
         threads=loaded.n_threads,
         cores=facts.machine.physical_cores,
         conditions=conditions(),
         gpu=fast[0].name if fast else "",
-        software=tuple(room.name for room in found.rooms if room.kind == "software"),
-        unused_gpu=unused[0].name if unused and not has_card else "",
-        command=advice.command if advice is not None and advice.urgent else "",
-        draft_n_ctx_train=found.draft.n_ctx_train if found.draft is not None else 0,
-        resident=resident_share(loaded.target),
         measured=measured_of(loaded, benchmarked_speedups()),
     )

@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from app.engine.types import MAX_DRAFT
+
 PRIOR_WEIGHT = 12.0
 FORGETTING = 0.998
 
@@ -16,6 +18,14 @@ CONFIDENCE_PRIOR = (0.12, 0.3, 0.44, 0.55, 0.63, 0.74, 0.86, 0.93, 0.97, 0.985, 
 SUPPORT_EDGES = (1, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49)
 SUPPORT_PRIOR = (0.25, 0.46, 0.57, 0.73, 0.75, 0.81, 0.87, 0.91, 0.925, 0.955, 0.977, 0.995)
 """By `Continuation.support` of n-gram tokens (measured on 64 answers of Qwen2.5-Coder 1.5B)."""
+
+
+_FIRST_LIMIT = 8
+"""Longest draft at first. The tokens of a confident model that misread the task are wrong together, which odds per
+token do not show; a draft that was all right doubles the limit, another one shortens it by a tenth."""
+_SHORTER = 0.9
+_RUN_PRIOR = (0.85, 6.0)
+_RUN_FORGETTING = 0.98
 
 
 @dataclass(slots=True)
@@ -87,3 +97,43 @@ def model_table(counts: list[list[list[float]]] | None = None) -> AcceptanceTabl
 def ngram_table(counts: list[list[list[float]]] | None = None) -> AcceptanceTable:
     """Return a table by the support of n-gram tokens."""
     return AcceptanceTable(SUPPORT_EDGES, SUPPORT_PRIOR, counts or [])
+
+
+class RunLength:
+    """Learn from the drafts of one answer.
+
+    Attributes:
+        limit: Longest draft.
+    """
+
+    def __init__(self) -> None:
+        self.limit = _FIRST_LIMIT
+        self._survived = _RUN_PRIOR[0] * _RUN_PRIOR[1]
+        self._judged = _RUN_PRIOR[1]
+
+    @property
+    def survival(self) -> float:
+        """Mean probability that a token after an accepted one is accepted."""
+        return self._survived / self._judged
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether most of `survival` was seen in this answer."""
+        return self._judged >= 2 * _RUN_PRIOR[1]
+
+    def observe_token(self, *, accepted: bool) -> None:
+        """Learn from a token after an accepted one."""
+        self._survived = _RUN_FORGETTING * self._survived + accepted
+        self._judged = _RUN_FORGETTING * self._judged + 1.0
+
+    def observe_draft(self, n_drafted: int, judged: Sequence[bool]) -> None:
+        """Learn from a whole draft.
+
+        Args:
+            n_drafted: Its tokens.
+            judged: Whether each of the first ones was right, as far as the target's tokens show.
+        """
+        if len(judged) == n_drafted and all(judged):
+            self.limit = min(MAX_DRAFT, max(self.limit, 2 * n_drafted))
+        elif not all(judged):
+            self.limit = max(_FIRST_LIMIT, sum(judged), round(_SHORTER * self.limit))

@@ -19,6 +19,8 @@ _TIE = 0.03
 _RECENT_SINGLES, _RECENTLY = 16, 160
 """Single-token steps that measure the time without drafts, and the most steps since the last one. One comes after 128
 drafts."""
+_SAME_LOAD = 1.25
+"""Largest ratio between the stretches of single-token steps and of drafted ones under the same load."""
 
 
 @dataclass(slots=True)
@@ -43,8 +45,10 @@ class AnswerSpeed:
     _spent_ns: float = 0.0
     _single_ns: float = 0.0
     _predicted_ns: float = 0.0
-    _singles: deque[tuple[int, float, float]] = field(default_factory=lambda: deque(maxlen=_RECENT_SINGLES))
-    """Number, time and predicted time of the last single-token steps."""
+    _drafted_ns: float = 0.0
+    _drafted_wall_ns: float = 0.0
+    _singles: deque[tuple[int, float, float, float]] = field(default_factory=lambda: deque(maxlen=_RECENT_SINGLES))
+    """Number, time, predicted time and stretch of the last single-token steps."""
 
     def rate(self, single_ns: float) -> float:
         """Return recent tokens per nanosecond, at least the rate without drafts."""
@@ -68,6 +72,7 @@ class AnswerSpeed:
         *,
         drafted: bool,
         single_ns: float | None,
+        stretch: float = 1.0,
     ) -> None:
         """Add a step.
 
@@ -78,6 +83,7 @@ class AnswerSpeed:
             predicted_ns: The same as predicted before this step.
             drafted: Whether anything was drafted.
             single_ns: Time of the batch, if it had a single token.
+            stretch: Wall time of the step over its time by the work clock.
         """
         kept = _RATE_FORGETTING**n_tokens
         self._tokens = kept * self._tokens + n_tokens
@@ -87,25 +93,35 @@ class AnswerSpeed:
         if drafted:
             self._n_drafted += 1
             self._predicted_ns += n_tokens * predicted_ns
+            self._drafted_ns += took.counted_ns + took.stalled_ns
+            self._drafted_wall_ns += stretch * (took.counted_ns + took.stalled_ns)
         else:
             self._single_ns += took.counted_ns
         if single_ns is not None:
             # A stall in one step says nothing about the others.
-            self._singles.append((self.n_steps, min(single_ns, Stalls.LIMIT * predicted_ns), predicted_ns))
+            self._singles.append((self.n_steps, min(single_ns, Stalls.LIMIT * predicted_ns), predicted_ns, stretch))
         self.n_steps += 1
         self._n_tokens += n_tokens
 
     @property
     def measured(self) -> bool:
-        """Return whether the time without drafts was measured in this answer, and not long ago."""
-        return bool(self._singles) and self.n_steps - self._singles[-1][0] <= _RECENTLY
+        """Return whether the time without drafts was measured in this answer, recently and under the same load."""
+        recently = bool(self._singles) and self.n_steps - self._singles[-1][0] <= _RECENTLY
+        return recently and self._is_same_load
+
+    @property
+    def _is_same_load(self) -> bool:
+        """Return whether other programs slowed single-token steps and drafted ones alike."""
+        single = sum(stretch for *_, stretch in self._singles) / len(self._singles)
+        drafted = self._drafted_wall_ns / self._drafted_ns if self._drafted_ns > 0 else single
+        return max(single, drafted) <= _SAME_LOAD * min(single, drafted)
 
     @property
     def _correction(self) -> float:
         """Time of single-token steps over the predicted time; `slowdown` counts as one more step."""
-        predicted = [ns for *_, ns in self._singles]
+        predicted = [ns for _, _, ns, _ in self._singles]
         usual = sum(predicted) / len(predicted) if predicted else 1.0
-        return (sum(ns for _, ns, _ in self._singles) + self.slowdown * usual) / (sum(predicted) + usual)
+        return (sum(ns for _, ns, *_ in self._singles) + self.slowdown * usual) / (sum(predicted) + usual)
 
     @property
     def speedup(self) -> float | None:

@@ -11,8 +11,38 @@ from typing import ClassVar
 from app.engine.auto.acceptance import AcceptanceTable, model_table, ngram_table
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.guard import Ledger, Trial, gain_at
-from app.engine.auto.single_token_check import SingleTokenCheck
 from app.engine.types import MAX_DRAFT
+
+
+@dataclass(slots=True)
+class SingleTokenCheck:
+    """Take a single-token step now and then, so that the speedup shown is measured.
+
+    Attributes:
+        waited: Steps with drafts since then.
+    """
+
+    EVERY: ClassVar[int] = 128
+    """Steps; a check costs what one draft would have gained, less than a hundredth of them."""
+    SOON: ClassVar[int] = 32
+    """Steps until the first check, because short answers end before `EVERY`."""
+
+    waited: int = EVERY - SOON
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether the next step should be a single token."""
+        return self.waited >= self.EVERY
+
+    def observe(self, ns: float, expected_ns: float) -> float:
+        """Learn from a single-token step.
+
+        Returns:
+            The factor by which a single token costs more than expected; 1 unless a check was due.
+        """
+        was_due, self.waited = self.is_due, 0
+        # Half of it: a single measurement may have been disturbed.
+        return math.exp(0.5 * math.log(max(ns, 1.0) / max(expected_ns, 1.0))) if was_due else 1.0
 
 
 @dataclass(slots=True)
@@ -30,7 +60,7 @@ class PairStatistics:
         last_prompt: Prompt of the answer before.
         n_without: Tokens answered over that text without the draft model.
         idle_answers: Consecutive answers without the draft model because it could not pay.
-        n_looks: Times that the costs were measured again.
+        n_rechecks: Times that the costs were measured again.
         least_ns: Shortest time of a single token on this machine; 0 before the first.
         tells_least: Whether this answer had single tokens over a short context.
         measured_ns: Time of a single token during calibration; what it takes now, unless given.
@@ -47,17 +77,17 @@ class PairStatistics:
     last_prompt: Sequence[int] = ()
     n_without: int = 0
     idle_answers: int = 0
-    n_looks: int = 0
+    n_rechecks: int = 0
     least_ns: float = 0.0
     tells_least: bool = False
     measured_ns: float = 0.0
     n_recalibrated: int = 0
 
-    LOOK_GROWTH: ClassVar[int] = 4
+    RECHECK_GROWTH: ClassVar[int] = 4
     """The costs are measured again after one answer without the draft model, then after 4, 16, ... in a row."""
-    LOOK_ROWS: ClassVar[int] = 40
-    LEAST_LOOK_NS: ClassVar[int] = 1_000_000_000
-    """A second calibration may take `LOOK_ROWS` single tokens, but at least this long."""
+    RECALIBRATION_TOKENS: ClassVar[int] = 40
+    LEAST_RECALIBRATION_NS: ClassVar[int] = 1_000_000_000
+    """A second calibration may take `RECALIBRATION_TOKENS` single tokens, but at least this long."""
     _USUAL: ClassVar[tuple[float, ...]] = (0.6, 0.75, 0.9)
     """Acceptance in hard, usual and easy texts: what drafts may save before any was tried. Chosen by replays."""
     SLOWED: ClassVar[float] = 2.0
@@ -76,21 +106,21 @@ class PairStatistics:
         return slowed and self.n_recalibrated < self.MOST_RECALIBRATED
 
     @property
-    def wants_second_look(self) -> bool:
-        """Whether to measure the costs again: the calibration was slowed down, or it says that drafting cannot pay."""
-        return self.was_slowed or self.idle_answers >= self.LOOK_GROWTH**self.n_looks
+    def wants_recalibration(self) -> bool:
+        """Return whether to calibrate again: the last one was slowed down, or says that drafting cannot pay."""
+        return self.was_slowed or self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks
 
     @property
-    def look_ns(self) -> int:
+    def recalibration_ns(self) -> int:
         """Time that a second calibration may take."""
-        return max(self.LEAST_LOOK_NS, round(self.LOOK_ROWS * self.costs.target_ns(1, 0)))
+        return max(self.LEAST_RECALIBRATION_NS, round(self.RECALIBRATION_TOKENS * self.costs.target_ns(1, 0)))
 
     def begin_answer(self, *, idle: bool) -> None:
         """Start an answer; `idle` if the draft model is left out because it cannot pay."""
         self.idle_answers = self.idle_answers + 1 if idle else 0
         if not idle and self.gain is not None and self.gain > 0.0:
             # At the border of what can pay, measurements disagree from answer to answer.
-            self.n_looks = 0
+            self.n_rechecks = 0
         self.tells_least = False
         self.trial.begin()
         self.ledger.begin()
@@ -151,8 +181,8 @@ class PairStatistics:
             self.single_token_check = SingleTokenCheck()
             self.n_recalibrated += 1
             return
-        while self.idle_answers >= self.LOOK_GROWTH**self.n_looks:
-            self.n_looks += 1
+        while self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks:
+            self.n_rechecks += 1
         # Other programs mostly add time. Single tokens were seen in every step since; the rest is relative to them.
         old = self.costs.snapshot()
         single = old.rows[1]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from app.engine.auto.acceptance import RunLength
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.proposal import NgramSource, Proposal
-from app.engine.auto.run_length import RunLength
 from app.engine.types import MODEL_FAILED, MODEL_OFF, Source
 
 Reason = tuple[Source | Literal["off"], str]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from app.engine.auto.acceptance import RunLength
 from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.guard import impossibility
@@ -18,7 +19,6 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.proposal import NgramSource, Proposal
 from app.engine.auto.reasons import CHECKING, STALLED, Attempt, Reason, Reasons
 from app.engine.auto.rule import Rule
-from app.engine.auto.run_length import RunLength
 from app.engine.auto.stalls import Stalls
 from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, ModelDrafting, Verdict, never_ends
@@ -206,6 +206,7 @@ class AutomaticDrafting:
             predicted_ns,
             drafted=drafted,
             single_ns=target_ns if rows == 1 else None,
+            stretch=result.stretch,
         )
         self._ngram.learn(result)
 

@@ -204,7 +204,7 @@ class NgramIndex:
         return [place for text in (self._text, *self._others) for place in text.places(past)]
 
     def _after(self, place: _Place, ahead: Sequence[int], limit: int) -> Sequence[int]:
-        """Return the tokens from a place on; text that repeated itself up to its end goes on repeating."""
+        """Return the tokens from a place on; text that repeats itself up to its end is continued periodically."""
         after = place.tokens[place.at : place.at + limit]
         if len(after) == limit or place.tokens is not self._text.tokens:
             return after

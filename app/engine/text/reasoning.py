@@ -1,4 +1,4 @@
-"""Separate reasoning from the answer, by the marks that a model family writes around them."""
+"""Separate reasoning from the answer by the marks of a model family."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.engine.text.segments import Segment, cut, held_back, text_of
 
 _LONGEST_LEAD = 200
 """Longest space or header before a mark, in characters."""
-_LONGEST_NAME = 40
+_LONGEST_WORD = 40
 """Longest word of a header, in characters."""
 _FIRST_MARK = 0xDC00
 """First of the surrogates that stand for tokens; no text can contain them."""
@@ -88,14 +88,30 @@ THINK = ReasoningMarkup("<think>", "</think>", think="<think>\n", conclude="\n</
 """Marks of most families, and the default."""
 
 
+@dataclass(frozen=True, slots=True)
+class RenderedPrompt:
+    """Conversation as token ids.
+
+    Attributes:
+        tokens: Token ids for the target.
+        place: Part of an answer in which they end.
+        markup: Marks of reasoning and answer.
+        stops: Strings that end the answer: marks of a turn that are not tokens.
+    """
+
+    tokens: tuple[int, ...]
+    place: Place = Place.START
+    markup: ReasoningMarkup = THINK
+    stops: tuple[str, ...] = ()
+
+
 class ReasoningSplitter:
     """Split text into reasoning and answer.
 
     Args:
         markup: The marks.
-        place: Where the text begins.
-        begun: Whether part of the answer came before: space at the beginning belongs to it.
-        marked: Whether the last mark in front of the text begins the answer: then the mark of its end is no text.
+        place: Part of the answer in which the text begins.
+        begun: Whether the text continues an answer, so that leading space belongs to it.
     """
 
     def __init__(
@@ -104,25 +120,18 @@ class ReasoningSplitter:
         place: Place = Place.START,
         *,
         begun: bool = False,
-        marked: bool = False,
     ) -> None:
         self.place = place
         self._markup = markup
         self._skip_space = place is Place.THINKING and not begun
         self._has_passed_mark = False
-        self.marked = marked
         self._seen: set[Place] = set()
         self._gap = ""
         self._held: list[Segment] = []
         self._shown: dict[int, str] = {}
 
-    @property
-    def holds(self) -> bool:
-        """Return whether text waits for more, or a mark of the answer must still come."""
-        return bool(self._held) or (self.place is Place.START and self._has_passed_mark)
-
     def name(self, half: str, text: str) -> None:
-        """Set the text of the token behind a surrogate, for where it is no mark."""
+        """Set the text of the token behind a surrogate, shown where it is not a mark."""
         self._shown[ord(half)] = text
 
     def push(self, segment: Segment) -> list[Segment]:
@@ -137,33 +146,28 @@ class ReasoningSplitter:
                 break
         return ready
 
-    def flush(self, *, ended: bool = True) -> list[Segment]:
-        """Return the text held back, at the end.
-
-        Args:
-            ended: Whether the answer is at its end: then nothing but a header is left out. Of one that may be continued
-                the beginning of a header is left out too, for the model writes it again.
-        """
+    def flush(self) -> list[Segment]:
+        """Return the text held back, without a header."""
         held, self._held = self._held, []
         text = text_of(held)
         match self.place:
             case Place.START:
-                if self._is_header(text.lstrip()) and self._is_bare(text, ended=ended):
+                if self._is_header(text.lstrip()) and self._is_bare(text, ended=True):
                     return []
                 self._move(Place.ANSWER)
             case Place.THINKING:
-                if self._header_at(text, ended=ended) == 0:
+                if self._header_at(text, ended=True) == 0:
                     return []
             case Place.ANSWER:
                 held = cut(held, self._spelled_end_at(text))[0]
         return self._emit(held)
 
     def _find_start(self, pending: list[Segment]) -> tuple[list[Segment], list[Segment], bool]:
-        """Find the beginning of reasoning or answer; return shown text, the rest, and whether that is final."""
+        """Find the start of reasoning or answer; return the shown text, the rest, and whether that is final."""
         text = text_of(pending)
         rest = text.lstrip()
         lead = len(text) - len(rest)
-        # A mark counts at the very beginning only: further on it is the answer's own text.
+        # A mark counts at the very beginning only; later it is text of the answer.
         if lead <= _LONGEST_LEAD:
             markup = self._markup
             marks = {
@@ -187,13 +191,13 @@ class ReasoningSplitter:
         return [], pending, True
 
     def _find_end(self, pending: list[Segment]) -> tuple[list[Segment], list[Segment], bool]:
-        """Find the end of reasoning or answer; return the same."""
+        """Find the end of reasoning or answer; return the same as `_find_start`."""
         text, markup = text_of(pending), self._markup
         marks: dict[str, Place] = {}
         if self.place is Place.THINKING:
             marks = {markup.close: Place.START if markup.answer else Place.ANSWER}
             if markup.marks and markup.answer:
-                # Some models forget to end their thinking before they answer, or before they think on.
+                # Some models do not close their reasoning before they answer or reason again.
                 marks[markup.answer] = Place.ANSWER
                 if markup.open.endswith(markup.answer):
                     marks[markup.open] = Place.THINKING
@@ -216,30 +220,30 @@ class ReasoningSplitter:
         return ready, cut(rest, len(mark))[1], True
 
     def _is_header(self, rest: str) -> bool:
-        # A mark that is a token is no text, even where what should follow it does not come.
+        # A mark that is a token is never text, even if the rest of the header is missing.
         return _has_token(rest[:1]) or rest.startswith(self._markup.headers)
 
     def _is_bare(self, header: str, *, ended: bool) -> bool:
-        """Whether a header says only what headers say; one that has not ended may end in a word not yet known."""
+        """Return whether a header has only known words; an unfinished one may end in part of a word."""
         for known in sorted((*self._markup.headers, *self._markup.header_words), key=len, reverse=True):
             header = header.replace(known, " ")
         words = "".join(letter for letter in header if ord(letter) not in _HALVES).split()
-        return not words or (not ended and len(words) == 1 and len(words[0]) <= _LONGEST_NAME)
+        return not words or (not ended and len(words) == 1 and len(words[0]) <= _LONGEST_WORD)
 
     def _header_at(self, text: str, *, ended: bool = False) -> int:
-        """Where a header begins that a text ends with, if it begins with a token; else the length of the text."""
+        """Return the start of a header at the end of a text, if it begins with a token; else the text's length."""
         tokens = tuple(header for header in self._markup.headers if _has_token(header[:1]))
         places = range(max(0, len(text) - _LONGEST_LEAD), len(text)) if tokens else ()
         found = (at for at in places if text.startswith(tokens, at) and self._is_bare(text[at:], ended=ended))
         return next(found, len(text))
 
     def _said_in_header(self, header: list[Segment], text: str, *, has_mark: bool) -> list[Segment]:
-        """What a model says behind the beginning of a header where the mark does not come that ends the header."""
+        """Return the text after an unfinished header."""
         if self._is_bare(text, ended=True):
             return []
         said = len(text)
         if has_mark:
-            # One that names a tool says more than the words of its family, and is a header as a whole.
+            # A header that names a tool has other words too.
             said = at if (at := self._header_at(text)) < said else 0
         if said:
             self._move(Place.ANSWER)
@@ -247,12 +251,12 @@ class ReasoningSplitter:
 
     @property
     def _spelled_ends(self) -> tuple[str, ...]:
-        """The end of the answer where it is no token and counts: an answer without a mark may well hold its text."""
+        """The end mark, if it is text."""
         end = self._markup.end
-        return (end,) if end and self.marked and not _has_token(end) else ()
+        return (end,) if end and not _has_token(end) else ()
 
     def _spelled_end_at(self, text: str) -> int:
-        """Where a spelled end of the answer stands that nothing but space follows; else the length of the text."""
+        """Return the start of a trailing end mark in text form; else the text's length."""
         kept = text.rstrip()
         if len(text) - len(kept) <= _LONGEST_LEAD and kept.endswith(self._spelled_ends):
             return len(kept) - len(self._markup.end)
@@ -260,12 +264,11 @@ class ReasoningSplitter:
 
     def _pass_mark(self, place: Place) -> None:
         self._skip_space = self._has_passed_mark = True
-        self.marked = place is Place.ANSWER
         self._move(place)
 
     def _move(self, place: Place) -> None:
         self.place = place
-        # What was thought or said before is another message to the model.
+        # Earlier reasoning or text is a separate message to the model.
         self._gap = _BETWEEN if place in self._seen else ""
 
     def _emit(self, segments: Iterable[Segment]) -> list[Segment]:
@@ -288,6 +291,6 @@ def _has_token(text: str) -> bool:
 
 
 def _first(text: str, marks: Iterable[str]) -> tuple[int, str] | None:
-    """Return where the first of some marks stands, and which; of two at one place the longer one."""
+    """Return the position of the first mark and the mark; of two at one position the longer one."""
     found = [(at, -len(mark), mark) for mark in marks if (at := text.find(mark)) >= 0]
     return (min(found)[0], min(found)[2]) if found else None

@@ -1,7 +1,7 @@
 """Text of a model in segments, and the stop strings that span them.
 
-A stage takes segments and gives segments. It holds back only what it cannot decide yet, and keeps for every piece of
-text its source. `app.engine.text.stream` puts the stages together.
+A stage takes segments and returns segments. It holds back only text that it cannot decide yet, and keeps the source of
+each piece. `app.engine.text.stream` combines the stages.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def cut(segments: Sequence[Segment], length: int) -> tuple[list[Segment], list[S
 
 
 def text_of(segments: Iterable[Segment]) -> str:
-    """The text of a run of segments."""
+    """Return the text of a run of segments."""
     return "".join(segment.text for segment in segments)
 
 
 class StopScanner:
-    """Ends the text before the first stop string, wherever token borders fall.
+    """End the text before the first stop string, which may span tokens.
 
     Args:
         stops: Stop strings; empty ones are ignored.

@@ -1,1 +1,1 @@
-"""A pair held against the memory of this machine: what it takes, where it goes, and the ways out if it does not fit."""
+"""Fit a pair into the memory of this machine: what it needs, what is free, and options if it does not fit."""

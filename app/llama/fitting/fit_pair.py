@@ -1,97 +1,304 @@
-"""A pair in, a placement that fits into this machine out, or a sentence with the ways out."""
+"""Fit a pair into this machine: estimate its memory, place every layer, and offer options if it does not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.core.errors import AppError, NoMemoryError, PairError
 from app.core.units import memory_size
-from app.hardware.device_room import MAIN, DeviceRoom
-from app.hardware.offers import Offer
-from app.llama.fitting.context_room import context_room
+from app.hardware.fit import MAIN, Placed, Plan, Rooms, Wishes, plan
+from app.hardware.offers import Offer, Smaller, offers
 from app.llama.fitting.device_rooms import memory_rooms, with_remote
-from app.llama.fitting.does_not_fit import DoesNotFitError
-from app.llama.fitting.weighing import Fitting, weighed
+from app.llama.params import ModelParams
 from app.models.catalog import Pair
-from app.models.source import ModelSource
+from app.models.memory_estimate import CELLS, DEFAULT_CONTEXT, ModelMemory, estimate_memory, longest_trained
+from app.models.model_facts import read_facts
+from app.models.pair_info import DeviceMemory
+from app.models.recommend import Fit, Room, weigh
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
+    from app.llama.footprint import Footprint
     from app.llama.pair_params import PairParams
+    from app.llama.params import ContextParams
 
 _CERTAIN = 0.75
-"""Below this share of the room the headers' arithmetic settles it; above, llama.cpp is asked, half a second a model."""
+"""Share of the room below which the estimate from the headers suffices; llama.cpp's own takes half a second a model."""
+_LESS = 0.9
+"""Share of a failed load that is tried next."""
 _INDENT = "\n        "
 
 
-def fitted(
-    params: PairParams,
-    sources: Sequence[ModelSource | None],
-    pairs: Sequence[Pair],
-    servers: Sequence[RpcServer] = (),
-    rooms: Callable[[], tuple[DeviceRoom, ...]] | None = None,
-) -> PairParams:
-    """The same pair with every layer placed, counted against the memory that is free now.
+class DoesNotFitError(PairError):
+    """A pair that does not fit into this machine.
 
     Args:
-        params: What is to be loaded.
-        sources: Where target and draft come from.
-        pairs: Known pairs, from which a smaller one is offered.
-        servers: Whose devices take part.
-        rooms: The rooms of this machine, where somebody has asked for them already; None asks.
-
-    Raises:
-        DoesNotFitError: It does not fit; the offers are its hint.
-        UsageError: A device that was named is not there.
-        ModelFileError: A file is missing or no model.
-        ModelLoadError: llama.cpp cannot list its devices.
+        message: What is missing, and where.
+        hint: The offers, as flags.
+        offers: The same, as values.
     """
-    local = rooms() if rooms is not None else memory_rooms()
-    # A file that llama.cpp has not survived yet is shown to it by a child anyway, which may as well count.
-    certain = _CERTAIN if _all_known(params) else 0.0
-    found = weighed(params, sources, with_remote(local, servers), certain=certain)
-    if not found.plan.fits:
-        # The offers stand beside what was asked for, not beside where it was put in vain.
-        raise refusal(replace(found, params=params), pairs)
-    return replace(found.params, n_ctx_room=context_room(replace(found, params=params), sources))
+
+    def __init__(self, message: str, hint: str, offers: tuple[Offer, ...]) -> None:
+        super().__init__(message, hint)
+        self.offers = offers
 
 
-def refusal(found: Fitting, pairs: Sequence[Pair], message: str = "") -> DoesNotFitError:
-    """The sentence with the offers.
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """A pair and its placement on this machine.
 
-    Args:
-        found: What does not fit.
-        pairs: Known pairs, from which a smaller one is offered.
-        message: What happened; "" says what is missing where.
+    Attributes:
+        params: Parameters with every layer placed.
+        plan: The placement.
+        target: Memory of the target.
+        draft: Memory of the draft, or None.
+        rooms: The devices.
+        measured: llama.cpp itself estimated both models.
+        wishes: The part of the placement that the user chose.
     """
-    target, draft = found.target, found.draft
-    names = f"{target.name} with {draft.name}" if draft is not None else target.name
-    where = "; ".join(
-        f"{memory_size(load.need_bytes)} {'in RAM' if load.device == MAIN else f'on {load.device}'}, where "
-        f"{memory_size(load.room_bytes)} are free for it"
-        for load in found.plan.loads
-        if load.lacking
-    )
-    ways = found.offers(pairs)
-    return DoesNotFitError(
-        message or f"{names} does not fit: it takes {where}.",
-        _INDENT.join(["Take one of these, or load it still with --fit off:", *map(offer_line, ways)]),
-        ways,
-    )
+
+    params: PairParams
+    plan: Plan
+    target: ModelMemory
+    draft: ModelMemory | None
+    rooms: Rooms
+    measured: bool
+    wishes: Wishes
+
+    def offers(self, pairs: Sequence[Pair]) -> tuple[Offer, ...]:
+        """Return the options if it does not fit; one may be a smaller pair of `pairs`."""
+        need_bytes = self.target.total + (self.draft.total if self.draft is not None else 0)
+        weighed = [weigh(pair, self._room) for pair in pairs]
+        fits = [found for found in weighed if found.fit is Fit.FITS and found.need_bytes < need_bytes]
+        best = max(fits, key=lambda found: found.need_bytes, default=None)
+        smaller = Smaller(best.pair.name, best.pair.title, best.need_bytes) if best is not None else None
+        flash_attention = self.params.flash_attention
+        return offers(
+            self.target, self.draft, self.rooms, self.wishes, smaller=smaller, flash_attention=flash_attention
+        )
+
+    @property
+    def _room(self) -> Room:
+        """The memory of the target's devices, for pairs with the same context."""
+        devices = [room for room in self.rooms if room.name in self.plan.target.devices]
+        on_card = all(device.has_own_memory for device in devices)
+        n_ctx = self.params.n_ctx or DEFAULT_CONTEXT
+        return Room(sum(device.room_bytes for device in devices), on_card=on_card, n_ctx=n_ctx)
+
+    def refusal(self, pairs: Sequence[Pair], message: str = "") -> DoesNotFitError:
+        """Return the error with the offers.
+
+        Args:
+            pairs: Known pairs.
+            message: What happened; "" says what is missing where.
+        """
+        names = f"{self.target.name} with {self.draft.name}" if self.draft is not None else self.target.name
+        where = "; ".join(
+            f"{memory_size(load.need_bytes)} {'in RAM' if load.device == MAIN else f'on {load.device}'}, where "
+            f"{memory_size(load.room_bytes)} are free for it"
+            for load in self.plan.loads
+            if load.lacking
+        )
+        found = self.offers(pairs)
+        hint = ["Choose one of these, or load it anyway with --fit off:", *map(offer_line, found)]
+        return DoesNotFitError(message or f"{names} does not fit: it takes {where}.", _INDENT.join(hint), found)
 
 
 def offer_line(offer: Offer) -> str:
-    """An offer in one line."""
+    """Return an offer in one line."""
     flags = " ".join(offer.flags)
     alone = "" if offer.suffices else "; not enough alone"
     what = f"{flags}: {offer.what}" if flags else offer.what
     return f"{what}, frees about {memory_size(offer.gain_bytes)}{alone} ({offer.cost})"
 
 
-def _all_known(params: PairParams) -> bool:
-    """Return whether llama.cpp has survived these files before."""
+def fitted(
+    params: PairParams,
+    pairs: Sequence[Pair],
+    servers: Sequence[RpcServer] = (),
+    rooms: Callable[[], Rooms] | None = None,
+) -> PairParams:
+    """Return the pair with every layer placed in the memory that is free now.
+
+    Args:
+        params: What is to be loaded.
+        pairs: Known pairs, from which a smaller one is offered.
+        servers: RPC servers whose devices take part.
+        rooms: Returns the devices of this machine; None lists them.
+
+    Raises:
+        DoesNotFitError: It does not fit; the offers are its hint.
+        UsageError: A named device is not there.
+        ModelFileError: A file is missing or not a model.
+        ModelLoadError: llama.cpp cannot list its devices.
+    """
     from app.llama.canary import Survivors
 
     survivors = Survivors(params.survivors_file)
-    return all(path in survivors for path in (params.target, params.draft) if path is not None)
+    # A child process loads a new file anyway, and can measure it as well.
+    is_known = all(path in survivors for path in (params.target, params.draft) if path is not None)
+    local = (rooms or memory_rooms)()
+    found = weighed(params, with_remote(local, servers), certain=_CERTAIN if is_known else 0.0)
+    if not found.plan.fits:
+        raise found.refusal(pairs)
+    return replace(found.params, n_ctx_room=context_room(found))
+
+
+def ran_out(
+    params: PairParams, pairs: Sequence[Pair], error: NoMemoryError, servers: Sequence[RpcServer] = ()
+) -> AppError:
+    """Return the error for a load that ran out of memory despite the estimate, with offers for less memory.
+
+    Args:
+        params: What was being loaded.
+        pairs: Known pairs.
+        error: What llama.cpp said.
+        servers: RPC servers whose devices took part.
+    """
+    try:
+        found = weighed(params, with_remote(memory_rooms(), servers))
+    except AppError:
+        return error
+    loads = {load.device.lower(): load for load in found.plan.loads}
+    short = loads.get(error.device.lower()) or max(found.plan.loads, key=lambda load: load.need_bytes)
+    rooms = tuple(
+        room.with_room(int(_LESS * short.need_bytes)) if room.name == short.device else room for room in found.rooms
+    )
+    again = weighed(params, rooms)
+    return error if again.plan.fits else again.refusal(pairs, error.message)
+
+
+def weighed(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fitting:
+    """Plan the placement of a pair; nothing is loaded.
+
+    Args:
+        params: What is to be loaded.
+        rooms: The devices.
+        certain: Up to this share of the room the headers suffice; above, llama.cpp estimates the memory.
+
+    Raises:
+        UsageError: A named device is not there.
+        ModelFileError: A file is missing or not a model.
+    """
+    target, draft = needs(params)
+    wishes = _wishes(params)
+    planned = plan(target, draft, rooms, wishes)
+    measured = False
+    if planned.fullness > certain:
+        by_header = target, draft
+        target, draft = measured_needs(_placed(params, planned, rooms), target, draft)
+        measured = target is not by_header[0] and (draft is None or draft is not by_header[1])
+        planned = plan(target, draft, rooms, wishes)
+    what = {room.name: (room.description, room.total_bytes) for room in rooms}
+    memory = [DeviceMemory(load.device, load.need_bytes, *what[load.device]) for load in planned.loads]
+    memory.sort(key=lambda taken: taken.device == MAIN)
+    placed = replace(_placed(params, planned, rooms), memory=tuple(memory))
+    return Fitting(placed, planned, target, draft, rooms, measured, wishes)
+
+
+def _wishes(params: PairParams) -> Wishes:
+    model, draft = params.model, params.draft_model
+    return Wishes(
+        devices=(MAIN,) if model.on_cpu else model.devices,
+        draft_device=MAIN if draft.on_cpu else "".join(draft.devices),
+        gpu_layers=model.n_gpu_layers,
+        draft_gpu_layers=draft.n_gpu_layers,
+        tensor_split=model.tensor_split,
+    )
+
+
+def _placed(params: PairParams, planned: Plan, rooms: Rooms) -> PairParams:
+    if len(rooms) == 1:
+        return params
+    draft = params.draft_model
+    if planned.draft is not None:
+        draft = _model(draft, planned.draft)
+    return replace(params, model=_model(params.model, planned.target), draft_model=draft)
+
+
+def _model(model: ModelParams, placed: Placed) -> ModelParams:
+    return replace(model, devices=placed.devices, tensor_split=placed.tensor_split, n_gpu_layers=placed.gpu_layers)
+
+
+def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
+    """Estimate the memory of target and draft from their headers.
+
+    Raises:
+        ModelFileError: A file is missing or not a model.
+    """
+    facts = read_facts(params.target)
+    context = params.target_context(facts.n_ctx_train)
+
+    def estimate(path: Path, context: ContextParams) -> ModelMemory:
+        return estimate_memory(
+            read_facts(path) if path != params.target else facts,
+            context.n_ctx,
+            kv_type=context.kv_type,
+            n_outputs=context.n_outputs,
+            n_snapshots=context.n_snapshots,
+            n_batch=context.n_batch,
+            flash_attention=context.flash_attention != "off",
+        )
+
+    draft = estimate(params.draft, params.draft_context(context.n_ctx)) if params.draft is not None else None
+    return estimate(params.target, context), draft
+
+
+def measured_needs(
+    params: PairParams, target: ModelMemory, draft: ModelMemory | None
+) -> tuple[ModelMemory, ModelMemory | None]:
+    """Return the memory by llama.cpp's own estimate, where available."""
+    from app.llama.canary import Survivors
+    from app.llama.footprint import measure
+
+    survivors = Survivors(params.survivors_file)
+
+    def of(need: ModelMemory, path: Path, model: ModelParams, context: ContextParams) -> ModelMemory:
+        found = measure(path, model, context)
+        if found is None:
+            return need
+        survivors.add(path)
+        return corrected(need, found)
+
+    measured = of(target, params.target, params.model, params.target_context(target.n_ctx))
+    if draft is None or params.draft is None:
+        return measured, None
+    return measured, of(draft, params.draft, params.draft_model, params.draft_context(draft.n_ctx))
+
+
+def corrected(need: ModelMemory, found: Footprint) -> ModelMemory:
+    """Return an estimate with llama.cpp's own figures for caches and buffers."""
+    # llama.cpp counts recurrent states with the cache.
+    kv = max(0, found.kv - need.states - need.snapshots)
+    return replace(need, kv=kv, compute=found.compute, host=need.host + found.host)
+
+
+def context_room(found: Fitting) -> int:
+    """Return the longest context that fits, up to the target's training context, in tokens.
+
+    KV caches and buffers grow linearly here. Buffers grow less, so the result may be a little short, and fits.
+    """
+    target, draft = found.target, found.draft
+    shortest, longest = target.n_ctx, max(target.n_ctx, longest_trained(target.n_ctx_train))
+
+    def fits(n_ctx: int) -> bool:
+        small = _grown(draft, n_ctx) if draft is not None else None
+        return plan(_grown(target, n_ctx), small, found.rooms, found.wishes).fits
+
+    if fits(longest):
+        return longest
+    fitting, beyond = shortest // CELLS, longest // CELLS + 1
+    while beyond - fitting > 1:
+        middle = (fitting + beyond) // 2
+        if fits(middle * CELLS):
+            fitting = middle
+        else:
+            beyond = middle
+    return fitting * CELLS
+
+
+def _grown(need: ModelMemory, n_ctx: int) -> ModelMemory:
+    return replace(need.with_context(n_ctx), compute=need.compute * n_ctx // max(1, need.n_ctx))

@@ -1,7 +1,4 @@
-"""Choose a file of a repository by its quantization.
-
-Pure: it works on names and sizes.
-"""
+"""Choose a file of a repository by its quantization; works on names and sizes."""
 
 from __future__ import annotations
 
@@ -21,10 +18,10 @@ _NOT_A_MODEL = re.compile(
 PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
 """Quantizations in the order they are taken when none is named: most quality for the memory first."""
 DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
-"""A draft is small anyway, and what its quantization saves in time it loses in acceptance."""
+"""A draft is small anyway; what a smaller quantization saves in time it loses in acceptance."""
 _SHOWN = 12
 _COMPARED = 200
-"""Names that are looked at for the nearest one, each of which takes a millisecond; real repositories have fewer."""
+"""Names that are compared for the nearest one; each takes a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +31,8 @@ class RemoteFile:
     Attributes:
         path: In the repository.
         size: Bytes.
-        sha256: Of its content, where the hub says so.
-        etag: Its name in the hub's cache.
+        sha256: Of its content, if Hugging Face says so.
+        etag: Its name in the cache.
     """
 
     path: str
@@ -49,7 +46,7 @@ class ModelFiles:
     """One model of a repository: one file, or all parts of a split one, in order.
 
     Attributes:
-        quant: Quantization by its name; "" where the name does not say.
+        quant: Quantization by its name; "" if unknown.
         files: First part first.
     """
 
@@ -67,8 +64,8 @@ class ModelFiles:
 
 
 def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
-    """The complete models among a repository's files; projectors, adapters and incomplete splits are not."""
-    whole: list[ModelFiles] = []
+    """Return the complete models among a repository's files, without projectors, adapters and incomplete splits."""
+    models: list[ModelFiles] = []
     parts: dict[tuple[str, int], dict[int, RemoteFile]] = {}
     for file in files:
         if not file.path.lower().endswith(".gguf") or _NOT_A_MODEL.search(file.path):
@@ -76,113 +73,89 @@ def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
         if split := part_of(file.path):
             parts.setdefault((split.stem, split.n_parts), {})[split.number] = file
         else:
-            whole.append(ModelFiles(quantization(file.path), (file,)))
+            models.append(ModelFiles(quantization(file.path), (file,)))
     for (stem, n), found in parts.items():
         # Counted first: a name may claim 99,999 parts, and as many names may.
         if len(found) == n and sorted(found) == list(range(1, n + 1)):
-            whole.append(ModelFiles(quantization(stem), tuple(found[i] for i in range(1, n + 1))))
-    return sorted(whole, key=lambda model: (model.size, model.name))
+            models.append(ModelFiles(quantization(stem), tuple(found[i] for i in range(1, n + 1))))
+    return sorted(models, key=lambda model: (model.size, model.name))
 
 
 def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False) -> ModelFiles:
-    """The model that a source means.
+    """Return the model that a source means.
 
     Args:
         source: What was asked for.
         files: All files of its repository.
-        draft: Whether it is to be a draft; decides the quantization if none is named.
+        draft: It is used as a draft; decides the quantization if none is named.
 
     Raises:
-        HubError: There is none, or more than one; it names the nearest. Or it is not what the source knows of it.
+        HubError: There is none, or more than one, or its checksum is not the known one.
     """
-    return _as_known(source, _meant(source, files, draft=draft))
-
-
-def _as_known(source: HubModel, found: ModelFiles) -> ModelFiles:
-    """Return what was found, if it is what the source knows of it; with the source's checksum where the hub tells none.
-
-    A size is what people may round, and tells only what a download will take.
-    """
-    (file, *more), known = found.files, source.sha256
-    if known is not None and not more:
-        if file.sha256 not in (None, known):
-            raise HubError(
-                f"{file.path} of {source.repo} is not the file that this pair was made with: "
-                f"its SHA-256 is {file.sha256}, not {known}.",
-                "Its authors may have replaced it. If you trust what is there now, name both models instead of the "
-                "pair: tandem setup --target MODEL --draft MODEL",
-            )
-        found = replace(found, files=(replace(file, sha256=known),))
-    return found
-
-
-def _meant(source: HubModel, files: Sequence[RemoteFile], *, draft: bool) -> ModelFiles:
     models = models_in(files)
-    if not models:
+    if source.file is not None:
+        found = _by_file(source, source.file, models, files)
+    elif not models:
         raise HubError(
             f"{source.repo} holds no GGUF model.",
             f"Look for a repository with GGUF files: tandem pairs find {source.repo}",
         )
-    if source.file is not None:
-        return _by_file(source, models, files)
-    if source.quant is not None:
-        return _by_quant(source, models, files)
-    order = DRAFT_PREFERENCE if draft else PREFERENCE
-    for quant in (*order, *PREFERENCE):
-        if same := [model for model in models if model.quant == quant]:
-            return _only(source, same)
+    elif source.quant is not None:
+        found = _by_quant(source, models)
+    else:
+        found = _preferred(source, models, draft=draft)
+    (file, *more), known = found.files, source.sha256
+    if known is None or more:
+        return found
+    if file.sha256 not in (None, known):
+        raise HubError(
+            f"{file.path} of {source.repo} is not the file that this pair was made with: "
+            f"its SHA-256 is {file.sha256}, not {known}.",
+            "Its authors may have replaced it. If you trust what is there now, name both models instead of the "
+            "pair: tandem setup --target MODEL --draft MODEL",
+        )
+    return replace(found, files=(replace(file, sha256=known),))
+
+
+def _by_file(source: HubModel, path: str, models: Sequence[ModelFiles], files: Sequence[RemoteFile]) -> ModelFiles:
+    for model in models:
+        if any(file.path == path for file in model.files):
+            return model
+    for file in files:
+        if file.path == path and part_of(path) is None:
+            return ModelFiles(quantization(path), (file,))
+    close = difflib.get_close_matches(path, [model.name for model in models[:_COMPARED]], n=3, cutoff=0.4)
+    hint = f"Nearest: {', '.join(close)}." if close else f"It has {_list(models)}."
+    raise HubError(f"{source.repo} has no complete file {path}.", hint)
+
+
+def _by_quant(source: HubModel, models: Sequence[ModelFiles]) -> ModelFiles:
+    asked = plain(source.quant or "")
+    alike = [model for model in models if plain(model.quant) == asked]
+    # "Q4" means the usual one of that width, "Q4_K" the medium one.
+    for quant in PREFERENCE if not alike else ():
+        if plain(quant).startswith(asked) and (alike := [model for model in models if model.quant == quant]):
+            break
+    alike = alike or [model for model in models if asked in plain(model.name.rsplit("/", 1)[-1])]
+    if not alike:
+        raise HubError(f"{source.repo} has no complete quantization {source.quant}.", f"It has {_list(models)}.")
+    return _only(source, alike)
+
+
+def _preferred(source: HubModel, models: Sequence[ModelFiles], *, draft: bool) -> ModelFiles:
+    for quant in (*(DRAFT_PREFERENCE if draft else ()), *PREFERENCE):
+        if alike := [model for model in models if model.quant == quant]:
+            return _only(source, alike)
     if len(models) == 1:
         return models[0]
     raise HubError(f"{source.repo} holds several models.", f"Name one: {_list(models)}.")
 
 
-def _by_file(source: HubModel, models: Sequence[ModelFiles], files: Sequence[RemoteFile]) -> ModelFiles:
-    wanted = source.file
-    assert wanted is not None
-    for model in models:
-        if any(file.path == wanted for file in model.files):
-            return model
-    if named := [file for file in files if file.path == wanted]:
-        if split := part_of(wanted):
-            raise _incomplete(source, wanted, split.n_parts, models)
-        return ModelFiles(quantization(wanted), (named[0],))
-    names = [model.name for model in models[:_COMPARED]]
-    close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.4)
-    raise HubError(
-        f"{source.repo} has no file {wanted}.", f"Nearest: {', '.join(close)}." if close else f"It has {_list(models)}."
-    )
-
-
-def _incomplete(source: HubModel, name: str, n_parts: int, models: Sequence[ModelFiles]) -> HubError:
-    return HubError(
-        f"{source.repo} lacks parts of {name}: not all {n_parts} are there.", f"What is whole: {_list(models)}."
-    )
-
-
-def _by_quant(source: HubModel, models: Sequence[ModelFiles], files: Sequence[RemoteFile]) -> ModelFiles:
-    wanted = plain(source.quant or "")
-    same = [model for model in models if plain(model.quant) == wanted]
-    # "Q4" means the usual one of that width, "Q4_K" the medium one.
-    for quant in PREFERENCE if not same else ():
-        if plain(quant).startswith(wanted) and (same := [model for model in models if model.quant == quant]):
-            break
-    if not same:
-        same = [model for model in models if wanted in plain(model.name.rsplit("/", 1)[-1])]
-    if not same:
-        for file in files:
-            if (split := part_of(file.path)) and plain(quantization(split.stem)) == wanted:
-                raise _incomplete(source, file.path, split.n_parts, models)
-        raise HubError(f"{source.repo} has no quantization {source.quant}.", f"It has {_list(models)}.")
-    return _only(source, same)
-
-
-def _only(source: HubModel, same: Sequence[ModelFiles]) -> ModelFiles:
-    if len(same) == 1:
-        return same[0]
-    # Two copies of one quantization, say whole and split, are one choice; two models are not.
-    if len({_stem(model.name) for model in same}) == 1:
-        return min(same, key=lambda model: len(model.files))
-    names = ", ".join(model.name for model in same[:_SHOWN])
+def _only(source: HubModel, alike: Sequence[ModelFiles]) -> ModelFiles:
+    # Two copies of one quantization, one of them split, are one choice; two models are not.
+    if len({_stem(model.name) for model in alike}) == 1:
+        return min(alike, key=lambda model: len(model.files))
+    names = ", ".join(model.name for model in alike[:_SHOWN])
     raise HubError(f"{source} could be several files.", f"Name one after the colon: {names}.")
 
 
@@ -193,7 +166,6 @@ def _stem(name: str) -> str:
 
 
 def _list(models: Sequence[ModelFiles]) -> str:
-    names = [model.quant or model.name for model in models]
-    names = list(dict.fromkeys(names))
+    names = list(dict.fromkeys(model.quant or model.name for model in models))
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
@@ -16,21 +15,22 @@ from huggingface_hub import constants, get_session
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
 from app.core.atomic import is_valid_name
-from app.core.errors import HubError, WaitError
+from app.core.errors import HubError
 from app.models.hub.choose import RemoteFile
 from app.models.hub.environment import check_environment, check_named
-from app.models.hub.errors import host, login_page, translated
+from app.models.hub.errors import LOG_IN, host, login_page, settings_error, translated
 from app.models.source import is_repository
 
 _TIMEOUT = httpx2.Timeout(20.0, connect=10.0)
 _MAX_BYTES = 32 << 20
 """Longest JSON answer; a listing of ten thousand files has a few million bytes."""
 _MAX_ERROR_BYTES = 1 << 16
-_MAX_SECONDS = 120.0
 _MAX_FILES = 20_000
 _LONGEST_NAME, _LONGEST_PATH = 200, 1_000
 """Bytes; file systems allow 255 and a few thousand."""
 _COMMIT = re.compile(r"[0-9A-Za-z][\w.-]{0,99}", re.ASCII)
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_ETAG = re.compile(r"[0-9A-Za-z]{1,64}")
 _UNEXPECTED = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
 """Raised by reading JSON that has another shape."""
 _MAX_DIGITS = 20
@@ -41,14 +41,12 @@ class Repository:
     """Files of a repository.
 
     Attributes:
-        name: `owner/name`.
         commit: The revision asked for, as a commit.
         files: Its files, without impossible names.
-        license: Its identifier, or "".
+        licence: Its identifier, or "".
         gated: Its terms must be accepted first.
     """
 
-    name: str
     commit: str
     files: tuple[RemoteFile, ...]
     licence: str = ""
@@ -72,13 +70,16 @@ class Found:
     n_params: int = 0
 
 
-class RestUnknownError(WaitError):
-    """The server sends nothing behind the bytes that are here; the file must start over."""
-
-
 def session() -> httpx2.Client:
-    """Return the client's HTTP session."""
-    return get_session()
+    """Return the client's HTTP session.
+
+    Raises:
+        HubError: An environment variable is invalid, such as a proxy address.
+    """
+    try:
+        return get_session()
+    except (ValueError, ImportError, OSError) as error:
+        raise settings_error(error) from error
 
 
 def repository(name: str, revision: str) -> Repository:
@@ -87,38 +88,27 @@ def repository(name: str, revision: str) -> Repository:
     Raises:
         HubError: It is not available; a `WaitError` if perhaps later.
     """
-    check_environment()
     if not is_repository(name):
         raise HubError(f'"{name}" is not a valid repository name.', "Names look like owner/repo.")
-    with translated(name):
-        answer = _get_json(f"models/{name}/revision/{quote(revision, safe='')}", {"blobs": "true"})
-        try:
-            return _repository(name, answer)
-        except _UNEXPECTED as error:
-            raise HubError(f"{host()} sent an unexpected answer about {name}.", login_page()) from error
+    answer = _get_json(name, f"models/{name}/revision/{quote(revision, safe='')}", {"blobs": "true"})
+    try:
+        return _repository(name, answer)
+    except _UNEXPECTED as error:
+        raise HubError(f"{host()} sent an unexpected answer about {name}.", login_page()) from error
 
 
-def search(words: str, *, limit: int) -> Iterator[Found]:
+def search(words: str, *, limit: int) -> list[Found]:
     """Search repositories with GGUF files by name, most downloaded first.
 
     Raises:
         HubError: Hugging Face cannot be asked.
     """
-    check_environment()
-    asked = {
-        "search": words,
-        "filter": "gguf",
-        "sort": "downloads",
-        "limit": limit,
-        "expand": ["downloads", "gguf"],
-    }
-    with translated(words):
-        answer = _get_json("models", asked)
-        try:
-            for info in islice(answer, limit):
-                yield _found(info)
-        except _UNEXPECTED as error:
-            raise HubError(f"{host()} sent an unexpected answer to a search.", login_page()) from error
+    asked = {"search": words, "filter": "gguf", "sort": "downloads", "limit": limit, "expand": ["downloads", "gguf"]}
+    answer = _get_json(words, "models", asked)
+    try:
+        return [_found(info) for info in islice(answer, limit)]
+    except _UNEXPECTED as error:
+        raise HubError(f"{host()} sent an unexpected answer to a search.", login_page()) from error
 
 
 def _found(info: Mapping[str, Any]) -> Found:
@@ -133,22 +123,23 @@ def _found(info: Mapping[str, Any]) -> Found:
     )
 
 
-def _get_json(path: str, params: Mapping[str, Any]) -> Any:
+def _get_json(about: str, path: str, params: Mapping[str, Any]) -> Any:
     """Return a JSON answer of bounded length; anything else is an error."""
+    check_environment()
     url = f"{constants.ENDPOINT}/api/{path}"
-    with session().stream("GET", url, params=params, headers=_headers(), timeout=_TIMEOUT) as response:
+    data = bytearray()
+    with (
+        translated(about),
+        session().stream("GET", url, params=params, headers=_headers(), timeout=_TIMEOUT) as response,
+    ):
         _raise_for_status(response)
         if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
             # A few packed bytes may stand for gigabytes.
-            raise HubError(f"{host()} sent an answer that was not asked for.", login_page())
-        data = bytearray()
-        until = monotonic() + _MAX_SECONDS
+            raise HubError(f"{host()} sent a compressed answer.", login_page())
         for part in response.iter_raw():
             data += part
             if len(data) > _MAX_BYTES:
                 raise HubError(f"{host()} sent too large a response.", login_page())
-            if monotonic() > until:
-                raise httpx2.ReadTimeout("the answer is too slow")
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -156,8 +147,11 @@ def _get_json(path: str, params: Mapping[str, Any]) -> Any:
 
 
 def _headers() -> dict[str, str]:
-    # A packed answer could not be continued or bounded by its length.
-    return build_hf_headers() | {"Accept-Encoding": "identity"}
+    # A compressed answer could not be continued or bounded by its length.
+    headers = build_hf_headers() | {"Accept-Encoding": "identity"}
+    if not headers.get("authorization", "").isascii():
+        raise HubError("The Hugging Face token has non-ASCII characters.", f"Copy it again. {LOG_IN}")
+    return headers
 
 
 def _raise_for_status(response: httpx2.Response) -> None:
@@ -171,10 +165,9 @@ def _raise_for_status(response: httpx2.Response) -> None:
         if len(page) > _MAX_ERROR_BYTES:
             break
     headers = [(name, value) for name, value in response.headers.raw if not name.lower().startswith(b"content-")]
+    content = bytes(page[:_MAX_ERROR_BYTES])
     hf_raise_for_status(
-        httpx2.Response(
-            response.status_code, headers=headers, content=bytes(page[:_MAX_ERROR_BYTES]), request=response.request
-        )
+        httpx2.Response(response.status_code, headers=headers, content=content, request=response.request)
     )
 
 
@@ -189,22 +182,18 @@ def _repository(name: str, info: Mapping[str, Any]) -> Repository:
         if not isinstance(path, str) or not safe_name(path):
             continue
         if not isinstance(size, int) or size < 0:
-            has_unsized = has_unsized or _is_model(path)
+            has_unsized = True
             continue
-        sha256 = _hash(lfs.get("sha256")) if isinstance(lfs, dict) else None
-        files.append(RemoteFile(path, size, sha256, sha256 or _name(sibling.get("blobId"))))
-    if has_unsized and not any(_is_model(file.path) for file in files):
+        sha256 = _matched(_SHA256, lfs.get("sha256")) if isinstance(lfs, dict) else None
+        files.append(RemoteFile(path, size, sha256, sha256 or _matched(_ETAG, sibling.get("blobId"))))
+    if has_unsized and not files:
         raise HubError(
             f"{host()} does not send the file sizes of {name}.",
             f"It may not be a Hugging Face server.{check_named()}",
         )
     card = info.get("cardData")
     licence = card.get("license") if isinstance(card, dict) else None
-    return Repository(name, commit, tuple(files), licence if isinstance(licence, str) else "", bool(info.get("gated")))
-
-
-def _is_model(path: str) -> bool:
-    return path.lower().endswith(".gguf")
+    return Repository(commit, tuple(files), licence if isinstance(licence, str) else "", bool(info.get("gated")))
 
 
 def safe_name(path: str) -> bool:
@@ -220,14 +209,8 @@ def safe_name(path: str) -> bool:
     )
 
 
-def _hash(value: object) -> str | None:
-    text = value.lower() if isinstance(value, str) else ""
-    return text if len(text) == 64 and all(c in "0123456789abcdef" for c in text) else None
-
-
-def _name(value: object) -> str | None:
-    """Return a value that can name content in the cache."""
-    return value if isinstance(value, str) and value.isascii() and value.isalnum() and len(value) <= 64 else None
+def _matched(pattern: re.Pattern[str], value: object) -> str | None:
+    return value if isinstance(value, str) and pattern.fullmatch(value) else None
 
 
 def bytes_behind(url: str, file: RemoteFile, had: int, end: int | None = None) -> Generator[memoryview, None, None]:
@@ -240,15 +223,12 @@ def bytes_behind(url: str, file: RemoteFile, had: int, end: int | None = None) -
         end: End of the range; None for the rest of the file.
 
     Raises:
-        RestUnknownError: The file must start over.
         HubError: The answer is something else.
     """
     headers = _headers()
     if had or end is not None:
         headers["Range"] = f"bytes={had}-" if end is None else f"bytes={had}-{end - 1}"
     with session().stream("GET", url, headers=headers, timeout=_TIMEOUT, follow_redirects=True) as response:
-        if response.status_code == 416:
-            raise RestUnknownError("The server cannot resume the file.", "It is read from its beginning.")
         _raise_for_status(response)
         _check_range(response, file, had)
         # A server without ranges sends everything again.
@@ -264,22 +244,13 @@ def bytes_behind(url: str, file: RemoteFile, had: int, end: int | None = None) -
 
 def _check_range(response: httpx2.Response, file: RemoteFile, had: int) -> None:
     """Check that the answer is this file, from this byte."""
-    total = _length(response)
-    if total is not None and total != file.size:
+    is_part, content_range = response.status_code == 206, response.headers.get("content-range", "")
+    total = content_range.rpartition("/")[2] if is_part else response.headers.get("content-length", "")
+    is_number = total.isascii() and total.isdigit() and len(total) <= _MAX_DIGITS
+    if is_number and int(total) != file.size:
         raise HubError(
-            f"{file.path} has {total:,} bytes now; {file.size:,} were listed.",
+            f"{file.path} has {int(total):,} bytes now; {file.size:,} were listed.",
             "It changed meanwhile, or a network login page answered. Try again in a minute.",
         )
-    if response.status_code == 206:
-        start = response.headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
-        if start != str(had):
-            raise HubError(f"{host()} sent another part of {file.path} than requested.", "Try again later.")
-
-
-def _length(response: httpx2.Response) -> int | None:
-    """Return the length of the whole file by the answer's headers."""
-    if response.status_code == 206:
-        text = response.headers.get("content-range", "").rpartition("/")[2]
-    else:
-        text = response.headers.get("content-length", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else None
+    if is_part and content_range.removeprefix("bytes ").partition("-")[0] != str(had):
+        raise HubError(f"{host()} sent another part of {file.path} than requested.", "Try again later.")

@@ -22,9 +22,10 @@ from app.core import atomic
 from app.core.errors import HubError, Interrupted, WaitError
 from app.models.hub import cache
 from app.models.hub.choose import RemoteFile
-from app.models.hub.client import RestUnknownError, bytes_behind
-from app.models.hub.errors import host, raise_if_full, short, translated
-from app.models.hub.request import Retries, RetryPolicy, Watcher
+from app.models.hub.client import bytes_behind
+from app.models.hub.errors import host, short, translated
+from app.models.hub.request import Retries, RetryPolicy
+from app.models.progress import Watcher
 
 _BUSY_S = 1.0
 _BLOCK = 1 << 20
@@ -40,57 +41,55 @@ class DownloadRequest:
         commit: Its revision, as a commit, so that all requests mean the same bytes.
         file: The file.
         watcher: Told about progress.
-        cancelled: Read between two chunks.
-        retry: How to wait, and how often.
-        doubted: The copy that is here was found damaged.
+        retry: How to wait, and whether to stop; checked between two chunks.
     """
 
     repo: str
     commit: str
     file: RemoteFile
     watcher: Watcher
-    cancelled: Callable[[], bool]
     retry: RetryPolicy
-    doubted: bool = False
-
-    def stop_if_cancelled(self) -> None:
-        """Raise Interrupted after a cancel."""
-        if self.cancelled():
-            raise Interrupted
 
     @property
     def damaged(self) -> HubError:
-        """Error for a file that arrives with another checksum."""
         return HubError(
             f"{self.file.path} arrives damaged: its checksum is not the listed one.",
             "A proxy or a failing disk may change it. Try another network.",
         )
 
 
-def is_damaged(request: DownloadRequest) -> bool:
-    """Return True if a complete file is here with another checksum; it stays as it is.
+def delete_if_damaged(request: DownloadRequest) -> bool:
+    """Delete a complete file with a wrong checksum; return whether there was one.
 
     Raises:
         HubError: The disk refuses, or Hugging Face sends no checksum.
         Interrupted: Canceled.
     """
     with translated(request.repo):
-        here = cache.whole(request.repo, request.commit, request.file)
-        return here is not None and not _is_right(request, here)
+        here = cache.complete(request.repo, request.commit, request.file)
+        if here is None:
+            return False
+        # A cached name tells its own checksum; Hugging Face may list another file by now.
+        expected = cache.sha256_of(here) or request.file.sha256
+        with here.open("rb", buffering=0) as file:
+            if expected in (None, _hashed(file, here.stat().st_size, request).hexdigest()):
+                return False
+        here.resolve().unlink()
+        here.unlink(missing_ok=True)
+        return True
 
 
 def fetch(request: DownloadRequest) -> Path:
     """Download one file into the cache, or find it there; return the path to load.
 
-    Downloaded bytes stay on disk, and the next call resumes behind them. A damaged copy stays until its replacement
-    has arrived and is right.
+    Downloaded bytes stay on disk, and the next call resumes behind them.
 
     Raises:
         HubError: It is not available; `CacheError` if it is the disk.
         Interrupted: Canceled.
     """
     repo, commit, file = request.repo, request.commit, request.file
-    if not request.doubted and (named := cache.cached(repo, commit, file.path, file.size)) is not None:
+    if (named := cache.cached(repo, commit, file.path, file.size)) is not None:
         request.watcher.found(file.size)
         return named
     with translated(repo):
@@ -99,8 +98,8 @@ def fetch(request: DownloadRequest) -> Path:
         with _turn(request):
             # Only now: deleting another file may have removed the empty folder.
             cache.blob(repo, file).parent.mkdir(parents=True, exist_ok=True)
-            here = cache.whole(repo, commit, file)
-            if here is None or (request.doubted and not _is_right(request, here)):
+            here = cache.complete(repo, commit, file)
+            if here is None:
                 _transfer(request)
             else:
                 request.watcher.found(file.size)
@@ -119,17 +118,9 @@ def _turn(request: DownloadRequest) -> Iterator[None]:
                 yield
                 return
         request.watcher.waiting("Another program is downloading this file", _BUSY_S)
-        if request.cancelled() or request.retry.pause(_BUSY_S):
+        request.retry.stop_if_cancelled()
+        if request.retry.pause(_BUSY_S):
             raise Interrupted
-
-
-def _is_right(request: DownloadRequest, here: Path) -> bool:
-    """Compare a file with the checksum in its name, or the listed one; without a checksum it is trusted."""
-    expected = cache.sha256_of(here) or request.file.sha256
-    if expected is None:
-        return True
-    with here.open("rb", buffering=0) as file:
-        return bool(_hashed(file, here.stat().st_size, request).hexdigest() == expected)
 
 
 def _hashed(file: BinaryIO, length: int, request: DownloadRequest) -> Any:
@@ -143,7 +134,7 @@ def _hashed(file: BinaryIO, length: int, request: DownloadRequest) -> Any:
         if monotonic() - told > _REPORT_S:
             told = monotonic()
             request.watcher.waiting(f"{done / length:.0%} verified", 0)
-        request.stop_if_cancelled()
+        request.retry.stop_if_cancelled()
     request.watcher.waiting("", 0)
     return digest
 
@@ -160,10 +151,10 @@ def _transfer(request: DownloadRequest) -> None:
         with path.open("a+b", buffering=0) as out:
             part = _Part(request, out)
             part.complete()
-            right = request.file.sha256 in (None, part.digest.hexdigest())
+            is_right = request.file.sha256 in (None, part.digest.hexdigest())
             # The name must not outlive a power cut without its bytes.
             os.fsync(out.fileno())
-        if right:
+        if is_right:
             return atomic.move_large(path, cache.blob(request.repo, request.file))
         path.unlink(missing_ok=True)
         request.watcher.found(-part.have)
@@ -181,16 +172,16 @@ class _Part:
         self._out = out
         self._url = hf_hub_url(request.repo, request.file.path, revision=request.commit)
         self.have = out.seek(0, os.SEEK_END)
-        request.watcher.found(self.have)
-        self.digest = _hashed(out, self.have, request) if self.have <= self._file.size else hashlib.sha256()
         if self.have > self._file.size:
-            self._start_over()
+            self.have = out.truncate(0)
+        request.watcher.found(self.have)
+        self.digest = _hashed(out, self.have, request)
 
     def complete(self) -> None:
         """Request the missing bytes until all are here."""
         retries, had = Retries(self._request.retry, self._request.watcher), self.have
         while self.have < self._file.size:
-            self._request.stop_if_cancelled()
+            self._request.retry.stop_if_cancelled()
             try:
                 with translated(self._request.repo):
                     self._append()
@@ -206,14 +197,10 @@ class _Part:
         Raises:
             WaitError: It ended too early.
         """
-        try:
-            with closing(bytes_behind(self._url, self._file, self.have)) as chunks:
-                for chunk in chunks:
-                    self._request.stop_if_cancelled()
-                    self._write(chunk)
-        except RestUnknownError:
-            self._start_over()
-            raise
+        with closing(bytes_behind(self._url, self._file, self.have)) as chunks:
+            for chunk in chunks:
+                self._request.retry.stop_if_cancelled()
+                self._write(chunk)
         if self.have < self._file.size:
             raise WaitError(f"The connection to {host()} ended too early.", "Downloaded bytes are kept.")
 
@@ -226,67 +213,31 @@ class _Part:
             self._request.watcher.received(n)
             chunk = chunk[n:]
 
-    def _start_over(self) -> None:
-        self._out.truncate(0)
-        self._request.watcher.found(-self.have)
-        self.have, self.digest = 0, hashlib.sha256()
-
 
 def _by_xet(request: DownloadRequest) -> Path:
     """Download a file above 50 GB through huggingface_hub, then verify it."""
-    came = furthest = 0
 
     def count(n_bytes: int) -> None:
-        nonlocal came
-        request.stop_if_cancelled()
-        came += n_bytes
+        request.retry.stop_if_cancelled()
         request.watcher.received(n_bytes)
 
-    retries = Retries(request.retry, request.watcher)
-    while True:
-        try:
-            path = _by_client(request, count)
-            break
-        except WaitError as error:
-            if came > furthest:
-                retries.reset()
-                furthest = came
-            request.watcher.found(-came)
-            came = 0
-            retries.wait(error)
-    with path.open("rb", buffering=0) as file:
-        right = request.file.sha256 in (None, _hashed(file, request.file.size, request).hexdigest())
-    if not right:
-        path.resolve().unlink()
-        raise request.damaged
-    return path
-
-
-def _by_client(request: DownloadRequest, count: Callable[[int], None]) -> Path:
-    bar = _counting_bar(count)
     try:
-        with translated(request.repo):
-            return Path(
-                hf_hub_download(
-                    request.repo,
-                    request.file.path,
-                    revision=request.commit,
-                    tqdm_class=bar,
-                    force_download=request.doubted,
-                )
-            )
-    except RuntimeError as error:
-        # hf_xet raises it for everything.
-        with translated(request.repo):
-            raise_if_full(error, cache.folder())
-        raise WaitError(f"The download of {request.file.path} failed: {short(error)}.") from error
-    except ValueError as error:
-        # Without hf_xet.
-        raise HubError(f"{request.file.path} cannot be downloaded here: {short(error)}.") from error
+        named = hf_hub_download(
+            request.repo, request.file.path, revision=request.commit, tqdm_class=_counting_bar(count)
+        )
+    except (RuntimeError, ValueError) as error:
+        # hf_xet raises RuntimeError for everything; without it there is a ValueError.
+        raise HubError(f"The download of {request.file.path} failed: {short(error)}.", "Try again later.") from error
+    with Path(named).open("rb", buffering=0) as file:
+        is_right = request.file.sha256 in (None, _hashed(file, request.file.size, request).hexdigest())
+    if not is_right:
+        Path(named).resolve().unlink()
+        raise request.damaged
+    return Path(named)
 
 
 def _counting_bar(count: Callable[[int], None]) -> Any:
-    """Return a progress bar class that only counts."""
+    """Return a progress bar class that only counts bytes once they are written."""
 
     class Bar(tqdm):
         def update(self, n: float | None = 1) -> bool | None:
@@ -294,7 +245,6 @@ def _counting_bar(count: Callable[[int], None]) -> Any:
             return None
 
         def update_transfer(self, n: float | None = 1) -> None:
-            # Bytes are counted once written; without this the client counts them in a second bar.
             count(0)
 
         def set_transfer_postfix_str(self, *_: object, **__: object) -> None:

@@ -18,7 +18,7 @@ from app.ui.conversations.sidebar import Sidebar
 from app.ui.event_dispatcher import EventDispatcher
 from app.ui.keys.footer import KeyBar
 from app.ui.models.downloads import DownloadLines
-from app.ui.models.state import PairCard, PairService
+from app.ui.models.service import PairService
 from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.sidebar.readouts import Readouts
 from app.ui.sidebar.status_line import StatusLine
@@ -67,7 +67,7 @@ class ChatBase(Screen[None]):
         yield (menu := Suggestions())
         with Horizontal(id="entry"):
             yield Static(MARK, id="mark")
-            yield PromptInput(menu)
+            yield PromptInput(menu, self.library)
         yield IncludedLine()
         yield KeyBar()
 
@@ -75,10 +75,6 @@ class ChatBase(Screen[None]):
     def has_pairs(self) -> bool:
         """Return whether there are pairs to choose from."""
         return self._pairs is not None
-
-    def roomier_pair(self, n_tokens: int) -> PairCard | None:
-        """Return another pair whose context holds so many tokens."""
-        return self._pairs.look().with_longer_context(n_tokens) if self._pairs is not None else None
 
     def show_included(self) -> None:
         """Show what the prompt includes, counted by the loaded pair."""

@@ -15,10 +15,8 @@ from app.ui.reading.token_rows import COLORLESS, STYLES, legend
 from app.worker.events import StepDetails
 
 _MAX_STEPS = 2_000
-_NOTHING = (
-    "Steps are recorded for the last answer of this run. The next answer shows them; left and right go through them."
-)
-_EXPLAINED, _IN_BRIEF = 5, 3
+_NOTHING = "The next answer shows its verify steps here; left and right go through them."
+_DETAIL_LINES, _BRIEF_LINES = 5, 3
 """Lines below the rows: all details of the chosen step, and those without the probabilities."""
 _AROUND_LEGEND = 3
 """Spaces around the legend in the title of the border."""
@@ -34,9 +32,8 @@ class Inspector(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._steps: deque[StepDetails] = deque(maxlen=_MAX_STEPS)
-        self._chosen: int | None = None
-        self._above = 0
-        """Rows in sight above the chosen one."""
+        self._newer = 0
+        """Steps after the chosen one."""
 
     def on_resize(self) -> None:
         self._show()
@@ -49,28 +46,27 @@ class Inspector(Widget):
     def begin(self) -> None:
         """Forget the steps of the last answer."""
         self._steps.clear()
-        self._chosen, self._above = None, 0
+        self._newer = 0
         self._show()
 
     def add(self, steps: Iterable[StepDetails]) -> None:
-        """Append steps."""
-        self._steps.extend(steps)
+        """Append steps; a chosen earlier one stays chosen."""
+        added = list(steps)
+        self._steps.extend(added)
+        if self._newer:
+            self._newer = min(self._newer + len(added), len(self._steps) - 1)
         if self.display:
             self._show()
 
     def step(self, by: int) -> None:
         """Go to later steps, or to earlier ones if negative; at the newest, stay with it."""
-        if self._steps:
-            before, above, last = self._at, self._above_now, len(self._steps) - 1
-            at = min(max(0, before + by), last)
-            self._above = 0 if at == last else min(max(0, above + before - at), self._n_rows - 1)
-            self._chosen = None if at == last else self._steps[at].number
-            self._show()
+        self._newer = max(0, min(self._newer - by, len(self._steps) - 1))
+        self._show()
 
     def on_click(self, event: events.Click) -> None:
         place = event.get_content_offset(self)
         if place is not None and place.y < min(self._n_rows, len(self._steps)):
-            self.step(self._above_now - place.y)
+            self.step(self._above - place.y)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
@@ -83,31 +79,23 @@ class Inspector(Widget):
     @property
     def details(self) -> StepDetails | None:
         """The step that is explained."""
-        return self._steps[self._at] if self._steps else None
-
-    @property
-    def _at(self) -> int:
-        # Only the last steps are kept; the oldest of them replaces one that is gone.
-        if self._chosen is None:
-            return len(self._steps) - 1
-        return next((at for at, details in enumerate(self._steps) if details.number >= self._chosen), 0)
+        return self._steps[-1 - self._newer] if self._steps else None
 
     @property
     def _is_brief(self) -> bool:
-        return self.size.height <= _EXPLAINED
+        return self.size.height <= _DETAIL_LINES
 
     @property
     def _n_rows(self) -> int:
         """Rows of the list."""
         height = self.size.height
-        explained = _IN_BRIEF if self._is_brief else _EXPLAINED + (height >= _AIRY)
-        return max(1, height - explained)
+        return max(1, height - (_BRIEF_LINES if self._is_brief else _DETAIL_LINES + (height >= _AIRY)))
 
     @property
-    def _above_now(self) -> int:
-        """Rows above the chosen one."""
-        newer, older = len(self._steps) - 1 - self._at, self._at
-        return min(newer, self._n_rows - 1, max(self._above, self._n_rows - 1 - older))
+    def _above(self) -> int:
+        """Rows above the chosen one: it is in the middle, except near both ends."""
+        n_rows, older = self._n_rows, len(self._steps) - 1 - self._newer
+        return min(self._newer, max(n_rows // 2, n_rows - 1 - older))
 
     def _show(self) -> None:
         details = self.details
@@ -123,9 +111,9 @@ class Inspector(Widget):
         details = self.details
         if details is None:
             return Content.styled(_NOTHING, "$quiet")
-        width, at, above = self.size.width, self._at, self._above_now
-        last = at + above
-        shown = [self._steps[each] for each in range(last, max(-1, last - self._n_rows), -1)]
+        width, above = self.size.width, self._above
+        newest_first = list(reversed(self._steps))
+        first = self._newer - above
+        rows = step_rows(newest_first[first : first + self._n_rows], above, width)
         gap = [Content("")] * (self.size.height >= _AIRY)
-        explained = step_lines(details, width, brief=self._is_brief)
-        return Content("\n").join([*step_rows(shown, above, width), *gap, *explained])
+        return Content("\n").join([*rows, *gap, *step_lines(details, width, brief=self._is_brief)])

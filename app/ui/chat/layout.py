@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from textual import on
 from textual.app import ComposeResult
@@ -35,35 +34,24 @@ MIN_FOR_SIDEBAR, MIN_FOR_PANEL = (_MIN_TEXT + width for width in _NARROW)
 """Columns from which each can be shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class SideWidths:
-    """Chosen side panels; None depends on the width.
+def side_widths(
+    columns: int, sidebar: bool | None = None, panel: bool | None = None, *, panel_first: bool = True
+) -> tuple[int, int]:
+    """Return the cells of the sidebar and of the panel; 0 for one that is hidden.
 
-    Attributes:
-        sidebar: The list of conversations.
-        panel: The numbers.
-        panel_first: Whether the panel stays where only one has room: the last one asked for does.
+    Args:
+        columns: Width of the terminal.
+        sidebar: Whether the list of conversations was chosen; None depends on the width.
+        panel: Whether the numbers were chosen.
+        panel_first: Whether the panel stays where only one has room.
     """
-
-    sidebar: bool | None = None
-    panel: bool | None = None
-    panel_first: bool = True
-
-    def at(self, columns: int) -> tuple[int, int]:
-        """Return the cells of the sidebar and of the panel; 0 for one that is hidden."""
-        sidebar, panel = _WIDE if columns >= _ROOMY_FROM else _NARROW
-        room = columns - _MIN_TEXT
-        has_sidebar = room >= sidebar and (columns >= SIDEBAR_FROM if self.sidebar is None else self.sidebar)
-        has_panel = room >= panel and (columns >= PANEL_FROM if self.panel is None else self.panel)
-        if has_sidebar and has_panel and room < sidebar + panel:
-            has_sidebar, has_panel = not self.panel_first, self.panel_first
-        return sidebar * has_sidebar, panel * has_panel
-
-    def with_sidebar(self, shown: bool) -> SideWidths:
-        return replace(self, sidebar=shown, panel_first=not shown)
-
-    def with_panel(self, shown: bool) -> SideWidths:
-        return replace(self, panel=shown, panel_first=shown)
+    for_sidebar, for_panel = _WIDE if columns >= _ROOMY_FROM else _NARROW
+    room = columns - _MIN_TEXT
+    has_sidebar = room >= for_sidebar and (columns >= SIDEBAR_FROM if sidebar is None else sidebar)
+    has_panel = room >= for_panel and (columns >= PANEL_FROM if panel is None else panel)
+    if has_sidebar and has_panel and room < for_sidebar + for_panel:
+        has_sidebar, has_panel = not panel_first, panel_first
+    return for_sidebar * has_sidebar, for_panel * has_panel
 
 
 class Workspace(Horizontal):
@@ -85,7 +73,10 @@ class Workspace(Horizontal):
         super().__init__()
         self._session = session
         self._readouts = readouts
-        self._widths = SideWidths()
+        self._sidebar: bool | None = None
+        self._panel: bool | None = None
+        self._panel_first = True
+        """The last one asked for stays where only one has room."""
 
     def compose(self) -> ComposeResult:
         yield Sidebar(self._session.library)
@@ -102,7 +93,8 @@ class Workspace(Horizontal):
         self._apply_widths()
 
     def toggle_sidebar(self) -> None:
-        self._widths = self._widths.with_sidebar(not self.sidebar.display)
+        self._sidebar = not self.sidebar.display
+        self._panel_first = not self._sidebar
         self._apply_or_explain("conversations", MIN_FOR_SIDEBAR)
 
     def toggle_panel(self) -> None:
@@ -111,7 +103,7 @@ class Workspace(Horizontal):
             self.panel.detailed = True
             return
         self.panel.detailed = False
-        self._widths = self._widths.with_panel(not self.panel.display)
+        self._panel = self._panel_first = not self.panel.display
         self._apply_or_explain("numbers", MIN_FOR_PANEL)
 
     def show_last_numbers(self, path: Sequence[Node]) -> None:
@@ -134,11 +126,6 @@ class Workspace(Horizontal):
         if self.messages.chosen is None:
             self.hint.about("")
 
-    def tell_about_last(self, text: str) -> None:
-        """Show a line about the last message, unless another one is chosen."""
-        if self.messages.chosen is None:
-            self.hint.about(text)
-
     def _show_numbers(self, message: int) -> str:
         """Show an answer's numbers in the panel; return them as a line where there is no panel."""
         document = self._session.library.stats(message)
@@ -149,7 +136,7 @@ class Workspace(Horizontal):
 
     def _apply_widths(self) -> None:
         # The first frame is laid out before anything is resized.
-        sidebar, panel = self._widths.at(self.app.size.width)
+        sidebar, panel = side_widths(self.app.size.width, self._sidebar, self._panel, panel_first=self._panel_first)
         for widget, width in ((self.sidebar, sidebar), (self.panel, panel)):
             widget.display = width > 0
             widget.styles.width = width

@@ -44,8 +44,9 @@ class SettingChanges:
         self._screen.call_later(self._renderer.render)
 
     def toggle_drafting(self) -> None:
+        """Turn drafting on or off, or say why not."""
         drafting = self._session.drafting
-        self._screen.hint.say(self._turn(not drafting.is_on) if drafting.is_available else self.why_no_draft)
+        self._screen.hint.say(self._turn(not drafting.is_on) if drafting.is_available else self._why_no_draft)
 
     def draft(self, mode: str) -> str:
         """Draft the next answers for "on" and "auto", not for "off"; return the effect as a sentence.
@@ -56,11 +57,11 @@ class SettingChanges:
         if mode == "auto" and not isinstance(self._session.settings.drafting, AutoDraft):
             self.set("draft.mode", "auto")
         if not self._session.drafting.is_available:
-            raise AppError(self.why_no_draft)
+            raise AppError(self._why_no_draft)
         return self._turn(mode != "off")
 
     @property
-    def why_no_draft(self) -> str:
+    def _why_no_draft(self) -> str:
         if self._session.can_set and self._session.settings.drafting is None:
             return "Drafting is off in the settings; /draft auto turns it on."
         return self._session.drafting.reason
@@ -68,6 +69,5 @@ class SettingChanges:
     def _turn(self, on: bool) -> str:
         self._session.set_drafting(on)
         self._screen.call_later(self._renderer.render)
-        how = "drafted" if on else "decoded plainly"
-        runs = self._session.can_switch_running
-        return f"This answer is {how} from here on." if runs else f"The next answer is {how}."
+        which = "This answer continues" if self._session.can_switch_running else "The next answer is written"
+        return f"{which} {'with' if on else 'without'} drafting."

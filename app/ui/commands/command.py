@@ -106,16 +106,16 @@ class Commands:
         if command is None:
             near = self._nearest(name)
             meant = f"did you mean /{near}?" if near else "/help lists them."
-            raise UsageError(f"There is no command /{name};", f"{meant} Two slashes send it as text.")
+            raise UsageError(f"There is no command /{name};", f"{meant} To send it as text, type two slashes.")
         if argument and command.takes is Takes.NOTHING:
-            raise UsageError(f"/{name} takes nothing behind it.", "A space in front sends the line as text.")
+            raise UsageError(f"/{name} takes no argument.", "To send the line as text, put a space before it.")
         if command.takes is Takes.LINES:
             argument = in_other_words(argument, {paste.reference: paste.text for paste in pastes})
         elif pastes or "\n" in argument:
-            raise UsageError(f"/{name} takes one line.", "A space in front sends the text as it stands.")
+            raise UsageError(f"/{name} takes one line.", "To send it as text, put a space before it.")
         wrong = bool(command.choices) and argument not in command.choices
         if (wrong and (argument or command.needs_argument)) or (command.needs_argument and not argument):
-            raise UsageError(f"Give it as {command.usage}.")
+            raise UsageError(f"Usage: {command.usage}")
         return command, argument
 
     def _nearest(self, name: str) -> str:

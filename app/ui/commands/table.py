@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from asyncio import Future
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,12 +17,11 @@ from app.conversations.tree import Transcript
 from app.core import atomic
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
-from app.session.library import Library
-from app.ui.background import start_in_thread, wait_briefly
+from app.ui.background import in_thread
 from app.ui.commands.chat import Chat
 from app.ui.commands.command import Command, Commands, Takes
 from app.ui.key_names import key
-from app.ui.reading.rows import Columns, Row, TableRow
+from app.ui.reading.rows import table
 from app.ui.terminal.copying import copy_text
 
 _NUMBER = re.compile("[0-9]{1,9}")
@@ -70,7 +68,7 @@ def _copy(chat: Chat, what: str) -> None:
         copy_text(chat.app, answer, name)
         return
     if kind != "code" or not _NUMBER.fullmatch(number.strip() or "1"):
-        raise UsageError("Give it as /copy, /copy code or /copy code 2.")
+        raise UsageError("Usage: /copy, /copy code or /copy code 2.")
     blocks = code_blocks(answer)
     at = int(number or len(blocks)) if blocks else 0
     if not 1 <= at <= len(blocks):
@@ -80,16 +78,10 @@ def _copy(chat: Chat, what: str) -> None:
     copy_text(chat.app, blocks[at - 1], which if name == _NEWEST else f"{which} in {name}")
 
 
-def _writer(library: Library, name: str) -> Callable[[], str]:
-    """Return a function that writes the conversation to a new file and returns a sentence about it.
-
-    The file is JSON if its name says so, else Markdown. The function may run on any thread, as a disk may be slow.
-
-    Raises:
-        AppError: There is nothing to save, or the name is a folder's.
-    """
-    found = library.with_conversation(lambda store, number: store.transcript(number))
-    if found is None:
+async def _save(chat: Chat, name: str) -> None:
+    """Write the conversation to a new file: as JSON if its name says so, else as Markdown."""
+    transcript = chat.library.with_conversation(lambda store, number: store.transcript(number))
+    if transcript is None:
         raise AppError("Nothing to save yet.")
     try:
         file = Path(name).expanduser()
@@ -99,18 +91,13 @@ def _writer(library: Library, name: str) -> Callable[[], str]:
         raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
     if not _SUFFIX.fullmatch(file.suffix):
         file = file.with_name(file.name + ".md")
-    return partial(_save_transcript, found, file)
+    chat.hint.say(await in_thread(partial(_write_transcript, transcript, file)))
 
 
-def _save_transcript(transcript: Transcript, file: Path) -> str:
+def _write_transcript(transcript: Transcript, file: Path) -> str:
+    """Write a conversation; return a sentence about it. The disk may be slow."""
     as_json = file.suffix.lower() == ".json"
-    _write(file, to_json([transcript]) if as_json else to_markdown([transcript]))
-    n = 0 if as_json else n_left_out(transcript)
-    beside = f" {n:,} message{'s' * (n != 1)} of other branches left out; a .json takes all." if n else ""
-    return f"Saved as {file}.{beside}"
-
-
-def _write(file: Path, text: str) -> None:
+    text = to_json([transcript]) if as_json else to_markdown([transcript])
     try:
         atomic.create(file, text.encode())
     except FileExistsError as error:
@@ -118,41 +105,23 @@ def _write(file: Path, text: str) -> None:
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise AppError(f"{file} cannot be written: {reason}.", "Choose another place.") from error
+    n = 0 if as_json else n_left_out(transcript)
+    left_out = f" {n:,} message{'s' * (n != 1)} of other branches left out; a .json takes all." if n else ""
+    return f"Saved as {file}.{left_out}"
 
 
-async def _save(chat: Chat, name: str) -> None:
-    written = start_in_thread(_writer(chat.library, name))
-    if await wait_briefly(written):
-        chat.hint.say(written.result())
-    else:
-        chat.hint.ask("Writing the file; the disk is slow.")
-        written.add_done_callback(lambda _: chat.app.call_later(chat.hint.say, _told(written)))
-
-
-def _told(written: Future[str]) -> str:
+def _include(chat: Chat, path: str) -> None:
     try:
-        return written.result()
-    except AppError as error:
-        return error.sentences
-
-
-async def _include(chat: Chat, path: str) -> None:
-    looked = start_in_thread(lambda: text_size(Path(path).expanduser(), path))
-    # Sending waits for a slow disk, and esc stops that.
-    if not await wait_briefly(looked):
-        looked.cancel()
-    else:
-        try:
-            looked.result()
-        except (RuntimeError, ValueError):
-            raise AppError(f"There is no file {path}.") from None
+        text_size(Path(path).expanduser(), path)
+    except (RuntimeError, ValueError):
+        raise AppError(f"There is no file {path}.") from None
     chat.prompt.include(path)
 
 
 def _title(chat: Chat, title: str) -> None:
     conversation = chat.library.conversation
     if conversation is None:
-        raise AppError("Nothing was said yet; a title waits for the first prompt.")
+        raise AppError("This conversation is empty; send a prompt first.")
     chat.hint.say(f'This conversation is called "{printable(chat.library.rename(conversation, title))}".')
 
 
@@ -160,31 +129,21 @@ def _system(chat: Chat, text: str) -> None:
     now = chat.settings.system
     if text and text != _NONE:
         chat.settings.set("answer.system", text)
-        chat.hint.say("From the next prompt on.")
+        chat.hint.say("The system prompt applies from the next prompt on.")
     elif text:
         chat.settings.set("answer.system", None)
-        chat.hint.say("This conversation has no system prompt of its own.")
+        chat.hint.say("Removed the system prompt of this conversation.")
     elif now:
         brief = fit(one_line(now), _BRIEF)
-        chat.hint.say(f'The system prompt here is "{brief}"; /system {_NONE} ends one that is only here.')
+        chat.hint.say(f'System prompt: "{brief}"; /system {_NONE} removes the one of this conversation.')
     else:
-        chat.hint.say("There is no system prompt here. Write it behind /system.")
-
-
-class _HelpRow(TableRow):
-    # A copy has spaces between the columns, not Markdown.
-    SEPARATOR = "  "
+        chat.hint.say("There is no system prompt; /system TEXT sets one.")
 
 
 async def _help(chat: Chat, _: str) -> None:
     texts = [(command.usage, command.help) for command in COMMANDS.known.values()]
     texts += [("@file", "include a file"), (key("app.keys", "f1"), "every key")]
-    cells = [[Content.styled(name, "$foreground"), Content(does)] for name, does in texts]
-    columns = Columns()
-    for row in cells:
-        columns.include(row)
-    rows: list[Row] = [_HelpRow.of(row, columns, frozenset()) for row in cells]
-    await chat.messages.tell(rows)
+    await chat.messages.tell(table([Content.styled(name, "$foreground"), Content(does)] for name, does in texts))
 
 
 _ALIASES = {
@@ -202,21 +161,19 @@ _ALIASES = {
 
 COMMANDS = Commands(
     [
-        Command("new", "begin a new conversation", lambda chat, _: chat.action_restart()),
-        Command("open", "look for a conversation and go on with it", lambda chat, _: chat.action_conversations()),
-        Command("again", "answer the last prompt again", lambda chat, _: chat.action_again()),
+        Command("new", "start a new conversation", lambda chat, _: chat.action_restart()),
+        Command("open", "search and open a conversation", lambda chat, _: chat.action_conversations()),
+        Command("again", "regenerate the last answer", lambda chat, _: chat.action_again()),
         Command("stop", "stop the answer; its text stays", lambda chat, _: chat.action_stop()),
-        Command(
-            "draft", "draft the next answers, or not", _draft, Takes.WORDS, "on|off|auto", choices=("on", "off", "auto")
-        ),
-        Command("copy", "copy the answer, or a block of its code", _copy, Takes.WORDS, "[code [N]]"),
-        Command("save", "write this conversation to a file, as JSON if so named", _save, Takes.PATH, "FILE"),
-        Command("include", "name a file whose text goes with the prompt", _include, Takes.PATH, "FILE"),
+        Command("draft", "turn drafting on or off", _draft, Takes.WORDS, "on|off|auto", choices=("on", "off", "auto")),
+        Command("copy", "copy the answer or a code block", _copy, Takes.WORDS, "[code [N]]"),
+        Command("save", "save this conversation as Markdown or .json", _save, Takes.PATH, "FILE"),
+        Command("include", "include a file in the prompt", _include, Takes.PATH, "FILE"),
         Command("models", "choose or add a pair of models", lambda chat, _: chat.action_pairs()),
-        Command("title", "name this conversation", _title, Takes.TEXT, "[TEXT]"),
+        Command("title", "rename this conversation", _title, Takes.TEXT, "[TEXT]"),
         Command("system", "system prompt for this conversation", _system, Takes.LINES, f"[TEXT|{_NONE}]"),
-        Command("help", "the commands and some keys", _help),
-        Command("quit", "stop everything and leave", lambda chat, _: chat.app.action_quit()),
+        Command("help", "list commands and keys", _help),
+        Command("quit", "quit Tandem", lambda chat, _: chat.app.action_quit()),
     ],
     _ALIASES.items(),
 )

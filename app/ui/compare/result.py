@@ -11,15 +11,15 @@ from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Static
 
-from app.compare.measure import Measured, outcome, verdict
-from app.compare.report import Comparison, crowded, how, remarks, seen, start, unsteady
+from app.compare.measure import Measured
+from app.compare.report import Comparison, how, seen
 from app.conversations.attached import question_of
 from app.conversations.titles import fit, in_brief
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.drafting_report import rate
+from app.ui.compare.side_pane import median_figures
 from app.ui.key_names import key
-from app.ui.text import percent
 from app.ui.transcript.message import Problem
 from app.worker.request import AnswerRequest
 
@@ -78,24 +78,23 @@ class Result(VerticalScroll, can_focus=False):
 
 
 def _lines(comparison: Comparison, width: int) -> Iterator[Content]:
-    baseline, *others = comparison.measured
+    others = comparison.measured[1:]
     for m in others:
         name = f"{m.name}: " if len(others) > 1 else ""
-        style = _STYLES.get(outcome(m.ratio, work=m.work), "bold")
+        style = _STYLES.get(m.outcome, "bold")
         yield Content.assemble((printable(name + _speedup(m)), style), (_runs(m), "$quiet"))
         yield from _texts(comparison, m)
     yield from _bars(comparison.measured, width)
     for m in others:
-        if figures := ", ".join(filter(None, (_drafts(m), _ttft(m, baseline)))):
-            yield Content.styled(printable(figures), "$quiet")
-    notes = (start(comparison.rounds), unsteady(comparison.rounds, baseline.name), crowded(comparison.rounds))
-    for note in filter(None, notes):
+        figures = median_figures(m, comparison.rounds[-1][m.name])
+        yield Content.styled(", ".join(filter(None, figures[1:])), "$quiet")
+    for note in comparison.notes:
         yield Content.styled(printable(note), "$quiet")
 
 
 def _speedup(measured: Measured) -> str:
     """Return "3.1× faster" or another verdict without its runs."""
-    return verdict(measured.ratio, work=measured.work).partition(" (")[0].partition(", too few")[0]
+    return measured.verdict().partition(" (")[0].partition(", too few")[0]
 
 
 def _runs(measured: Measured) -> str:
@@ -106,7 +105,7 @@ def _runs(measured: Measured) -> str:
     runs = f"{ratio.n} run{'s' * (ratio.n != 1)}"
     if ratio.n > 1:
         runs += f", {ratio.low:.1f}× to {ratio.high:.1f}×"
-    if outcome(ratio, work=measured.work) == "unclear":
+    if measured.outcome == "unclear":
         runs += f"; {key('compare.more', 'r')} runs 3 more"
     return f"  ({runs})"
 
@@ -117,7 +116,7 @@ def _texts(comparison: Comparison, measured: Measured) -> Iterator[Content]:
     if difference is not None:
         why = " (rounding)" if difference.near_tie else ""
         yield Content(f"differs at token {difference.index + 1}{why}")
-    for remark in remarks(comparison, measured):
+    for remark in comparison.remarks(measured):
         style = "" if remark.startswith("identical output") else "$quiet"
         tokens = remark.partition(": ")[2] if remark.startswith("differs at token") else ""
         yield Content.styled(printable(tokens or remark), style)
@@ -134,16 +133,3 @@ def _bars(sides: tuple[Measured, ...], width: int) -> Iterator[Content]:
         bar = "━" * max(1, round(longest * speed / max(speeds)))
         style = "$target" if at == 0 else "$draft"
         yield Content.assemble((f"{name:<{_NAME}}", "$quiet"), f"{rate(speed):>{_RATE - 1}} ", (bar, style))
-
-
-def _drafts(measured: Measured) -> str:
-    if measured.acceptance is None or measured.tokens_per_verify is None:
-        return ""
-    return f"acceptance {percent(measured.acceptance)}, {measured.tokens_per_verify:.1f} tokens per step"
-
-
-def _ttft(measured: Measured, baseline: Measured) -> str:
-    mine, other = measured.first_token_ms, baseline.first_token_ms
-    if mine is None or other is None:
-        return ""
-    return f"TTFT {mine.median / 1e3:.2f} s, {other.median / 1e3:.2f} s without"

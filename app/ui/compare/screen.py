@@ -7,29 +7,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import Container, VerticalGroup
-from textual.geometry import Size
 from textual.getters import query_one
 
-from app.compare.note import comparison_markdown, save_note
-from app.compare.report import Comparison
+from app.compare.job import Explaining, Raced
+from app.compare.race import WARM_UP, RunBegan, RunEnded
+from app.compare.report import Comparison, comparison_markdown, save_note
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
 from app.core.regular_file import resolved
+from app.core.units import counted
 from app.session.comparison import Comparable
 from app.ui.base_screen import SubScreen
 from app.ui.chat.error_hints import in_comparison
 from app.ui.compare.result import PromptLines, Result
-from app.ui.compare.runner import ComparisonRunner
-from app.ui.compare.side_pane import SidePane
+from app.ui.compare.rounds import ComparisonRounds
+from app.ui.compare.side_pane import SidePane, median_figures
 from app.ui.event_dispatcher import EventHandler
+from app.ui.event_queue import Batch, SingleEvent
 from app.ui.keys.footer import KeyBar
-from app.ui.text import n_in_common
+from app.ui.text import n_in_common, percent
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.worker.events import Event, Failed, JobEnded, JobProgressed, LoadProgress, Measuring, PromptProgress, Step
 
 if TYPE_CHECKING:
     from app.session.engine import Engine
@@ -44,7 +46,7 @@ class CompareScreen(SubScreen[None]):
 
     Args:
         engine: Runs the rounds.
-        what: The prompt and the sides.
+        comparable: The prompt and the sides.
         listen: Sends events of the engine to a handler; None ends that.
     """
 
@@ -77,18 +79,23 @@ class CompareScreen(SubScreen[None]):
     result = query_one(Result)
     hint = query_one(Hint)
 
-    def __init__(self, engine: Engine, what: Comparable, listen: Callable[[EventHandler | None], None]) -> None:
+    def __init__(self, engine: Engine, comparable: Comparable, listen: Callable[[EventHandler | None], None]) -> None:
         super().__init__()
-        self._what = what
+        self._engine = engine
+        self._comparable = comparable
         self._listen = listen
-        self._runner = ComparisonRunner(what, engine, self)
-        self.panes: dict[str, SidePane] = {side.name: SidePane(side.name) for side in self._runner.sides}
+        self._rounds = ComparisonRounds(comparable)
+        self.panes: dict[str, SidePane] = {side.name: SidePane(side.name) for side in self._rounds.sides}
         self._visible = 0
         """Index of the text that a narrow window shows."""
+        self._job: int | None = None
+        """Number of the running job."""
+        self._is_stopping = False
+        self._turn = RunBegan("", WARM_UP)
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Compare")
-        yield PromptLines(self._what.request)
+        yield PromptLines(self._comparable.request)
         yield Container(*self.panes.values(), id="panes")
         yield VerticalGroup(*(pane.row for pane in self.panes.values()), id="sides")
         yield Result()
@@ -96,12 +103,14 @@ class CompareScreen(SubScreen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self.query_one(HeaderLine).pair = self._what.pair
+        self.query_one(HeaderLine).pair = self._comparable.pair
         self.result.show_result(None)
-        self._more(1)
+        self._run_rounds(1)
 
-    def on_resize(self, event: events.Resize) -> None:
-        self._arrange(event.size)
+    def on_resize(self) -> None:
+        self._arrange()
+
+    # Keys
 
     def action_leave(self) -> None:
         if not self.stop_work():
@@ -109,31 +118,33 @@ class CompareScreen(SubScreen[None]):
             self.dismiss()
 
     def stop_work(self) -> str:
-        if not self._stops:
+        if not self._can_stop:
             return ""
-        self._runner.stop()
+        self._is_stopping = True
+        self._engine.cancel()
         self.result.show_activity("stopping")
         self.refresh_bindings()
         return "The comparison"
 
     async def action_more(self, rounds: int) -> None:
         await self.result.clear_problem()
-        self._more(rounds)
+        self._run_rounds(rounds)
 
     async def action_toggle_fixed(self) -> None:
-        runner = self._runner
-        if runner.has_fixed:
-            runner.drop_fixed()
-            await self._change_panes()
-            self.show_result(stopped=False)
-            return
         try:
-            runner.add_fixed()
+            is_added = self._rounds.toggle_fixed()
         except UsageError as error:
             self.hint.say(error.message)
             return
         await self._change_panes()
-        await self.action_more(1)
+        if is_added:
+            await self.action_more(1)
+        else:
+            self._show_result()
+
+    def action_switch(self) -> None:
+        self._visible += 1
+        self._arrange()
 
     def action_scroll(self, lines: int) -> None:
         for pane in self.panes.values():
@@ -153,53 +164,114 @@ class CompareScreen(SubScreen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide or dim keys that would do nothing."""
-        if action in ("more", "toggle_fixed"):
-            return not self._runner.expects_events or None
-        if action == "switch":
-            return not self.has_class("-wide")
-        if action in ("save", "copy"):
-            return self._runner.result is not None or None
+        match action:
+            case "more" | "toggle_fixed":
+                return not self.expects_events or None
+            case "switch":
+                return not self.has_class("-wide")
+            case "save" | "copy":
+                return self._rounds.result is not None or None
         return True
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        return {
-            pressed: one._replace(binding=replace(one.binding, description="stop"))
-            if self._stops and one.binding.id == "compare.leave"
-            else one
-            for pressed, one in super().active_bindings.items()
-        }
+        bindings = super().active_bindings
+        for pressed, one in bindings.items():
+            if one.binding.id == "compare.leave" and self._can_stop:
+                bindings[pressed] = one._replace(binding=replace(one.binding, description="stop"))
+        return bindings
 
     @property
-    def _stops(self) -> bool:
-        """Return whether the key for leaving stops the rounds."""
-        return self._runner.expects_events and not self._runner.stopping
+    def _can_stop(self) -> bool:
+        return self.expects_events and not self._is_stopping
 
-    def show_result(self, *, stopped: bool) -> None:
-        """Show the result so far."""
-        result = self._runner.result
-        self.result.show_activity(_ending(result, stopped=stopped))
-        self.result.show_result(result)
-        if result is not None:
-            for m in result.measured:
-                self.panes[m.name].measured(m, result.rounds[-1][m.name])
-            self._mark_difference(result)
-        self.refresh_bindings()
+    @property
+    def _markdown(self) -> str:
+        assert self._rounds.result is not None
+        return comparison_markdown(self._rounds.result, self._comparable.request, self._comparable.pair)
 
-    async def fail(self, error: AppError) -> None:
-        """Show why the comparison failed."""
-        await self.result.fail(in_comparison(error, self._what))
-        self.refresh_bindings()
+    # Events; see `app.ui.event_dispatcher.EventHandler`
 
-    def _more(self, rounds: int) -> None:
-        self._runner.more(rounds)
-        self._listen(self._runner)
+    @property
+    def expects_events(self) -> bool:
+        return self._job is not None
+
+    def expects(self, event: Event) -> bool:
+        is_ours = isinstance(event, LoadProgress) or getattr(event, "request", None) == self._job
+        return self._job is not None and is_ours
+
+    def rest(self, next_s: float) -> None:
+        pass
+
+    async def show(self, batch: Batch) -> None:
+        is_warm_up = self._turn.round == WARM_UP
+        turn = "warming up" if is_warm_up else f"round {self._turn.round} of {self._rounds.goal}"
+        activity = f"{turn}, {self._turn.side}"
+        match batch.latest:
+            case LoadProgress(share=share):
+                activity = f"loading the models again: {percent(share)}"
+            case Measuring() as measuring:
+                activity = f"{measuring.what}: {percent(measuring.share)}"
+            case PromptProgress() as progress:
+                activity += f": {progress.line()}"
+        if not is_warm_up:
+            stats = batch.latest.stats if isinstance(batch.latest, Step) else None
+            self.panes[self._turn.side].add(batch.segments, stats)
+        self._show_activity(activity)
+
+    async def handle(self, event: SingleEvent) -> None:
+        match event:
+            case JobProgressed(what=RunBegan() as turn):
+                self._turn = turn
+                if turn.round != WARM_UP:
+                    self.panes[turn.side].begin()
+                    self._visible = list(self.panes).index(turn.side)
+                    self._arrange()
+            case JobProgressed(what=RunEnded(round=number, run=run)) if number != WARM_UP:
+                self.panes[run.contender].end(run)
+            case JobProgressed(what=Explaining()):
+                self._show_activity("explaining the difference")
+            case JobEnded(result=Raced() as raced):
+                self._job = None
+                self._rounds.add(raced)
+                self._show_result(was_stopped=raced.stopped)
+                if raced.broken is not None:
+                    await self._fail(raced.broken)
+            case Failed(error=error):
+                self._job = None
+                await self._fail(error)
+
+    def _run_rounds(self, n_rounds: int) -> None:
+        self._is_stopping, self._turn = False, RunBegan("", WARM_UP)
+        self._job = self._engine.run(self._rounds.next_job(n_rounds))
+        self._listen(self)
         self.result.show_activity("starting")
         self.refresh_bindings()
 
+    def _show_activity(self, text: str) -> None:
+        if not self._is_stopping:
+            self.result.show_activity(text)
+
+    def _show_result(self, *, was_stopped: bool = False) -> None:
+        result = self._rounds.result
+        ending = f"stopped after {counted(len(result.rounds), 'whole round')}" if result is not None else "stopped"
+        self.result.show_activity(ending if was_stopped else "")
+        self.result.show_result(result)
+        if result is not None:
+            for measured in result.measured:
+                self.panes[measured.name].show_figures(median_figures(measured, result.rounds[-1][measured.name]))
+            self._mark_difference(result)
+        self.refresh_bindings()
+
+    async def _fail(self, error: AppError) -> None:
+        await self.result.fail(in_comparison(error, self._comparable))
+        self.refresh_bindings()
+
+    # Panes
+
     async def _change_panes(self) -> None:
         """Add and remove panes so that each side has one, in order."""
-        names = [side.name for side in self._runner.sides]
+        names = [side.name for side in self._rounds.sides]
         for gone in [name for name in self.panes if name not in names]:
             pane = self.panes.pop(gone)
             await pane.row.remove()
@@ -209,10 +281,11 @@ class CompareScreen(SubScreen[None]):
         for name, pane in missing.items():
             await self.query_one("#panes").mount(pane, before=names.index(name))
             await self.query_one("#sides").mount(pane.row, before=names.index(name))
-        self._arrange(self.size)
+        self._arrange()
 
-    def _arrange(self, size: Size) -> None:
-        is_wide = size.width >= _SIDE * len(self.panes)
+    def _arrange(self) -> None:
+        """Show all texts, or only one in a narrow window."""
+        is_wide = self.size.width >= _SIDE * len(self.panes)
         self.set_class(is_wide, "-wide")
         self._visible %= len(self.panes)
         for at, pane in enumerate(self.panes.values()):
@@ -220,36 +293,14 @@ class CompareScreen(SubScreen[None]):
             pane.row.set_class(at == self._visible, "-chosen")
         self.refresh_bindings()
 
-    def action_switch(self) -> None:
-        self._visible += 1
-        self._arrange(self.size)
-
-    def show_side(self, name: str) -> None:
-        """Show the text of a side in a narrow window."""
-        self._visible = list(self.panes).index(name)
-        self._arrange(self.size)
-
     def _mark_difference(self, result: Comparison) -> None:
         """Mark the first word that differs."""
-        plain, *others = self.panes.values()
-        places = {}
-        for name, pane in list(self.panes.items())[1:]:
-            if result.differences.get(name) is not None:
-                places[pane] = n_in_common(plain.text, pane.text)
-        for pane in others:
-            pane.mark(places.get(pane))
-        plain.mark(min(places.values(), default=None))
-
-    @property
-    def _markdown(self) -> str:
-        assert self._runner.result is not None
-        return comparison_markdown(self._runner.result, self._what.request, self._what.pair)
-
-
-def _ending(result: Comparison | None, *, stopped: bool) -> str:
-    if not stopped:
-        return ""
-    if result is None:
-        return "stopped before the first whole round"
-    n = len(result.rounds)
-    return f"stopped after {n} whole round{'s' * (n != 1)}"
+        baseline, *others = self.panes.items()
+        places = {
+            name: n_in_common(baseline[1].text, pane.text)
+            for name, pane in others
+            if result.differences.get(name) is not None
+        }
+        for name, pane in others:
+            pane.mark(places.get(name))
+        baseline[1].mark(min(places.values(), default=None))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
@@ -24,34 +24,17 @@ from app.ui.text import percent
 from app.ui.widgets.passage import Passage
 
 _TITLE = 23
-_COLUMNS = (11, 16, 12, 14, 16)
-"""Cells of each figure."""
+_COLUMNS = ((11, ""), (16, "$draft"), (12, "$quiet"), (14, "$quiet"), (16, "$quiet"))
+"""Cells and style of each figure."""
 _WORD = re.compile(r"\s*\S*")
+Figures = tuple[str, ...]
+"""Speed, acceptance, tokens, TTFT and tokens per step, as texts; "" if not measured."""
 
 
-@dataclass(frozen=True, slots=True)
-class Readout:
-    """Figures of a side; None if not measured.
-
-    Attributes:
-        tokens: Tokens of the answer.
-        speed: Tokens per second after the first one.
-        acceptance: Accepted over drafted tokens.
-        first_s: Seconds to the first token.
-        tokens_per_step: Tokens per verify round; None where nothing was drafted.
-    """
-
-    tokens: int
-    speed: float | None
-    acceptance: float | None
-    first_s: float | None
-    tokens_per_step: float | None
-
-
-def live(stats: GenerationStats) -> Readout:
+def running_figures(stats: GenerationStats) -> Figures:
     """Return the figures of a running answer."""
     ns = ns_per_token(stats)
-    return Readout(
+    return _figures(
         stats.predicted_n,
         1e9 / ns if ns is not None else None,
         stats.acceptance_rate,
@@ -60,10 +43,10 @@ def live(stats: GenerationStats) -> Readout:
     )
 
 
-def over_rounds(measured: Measured, last: Run) -> Readout:
+def median_figures(measured: Measured, last: Run) -> Figures:
     """Return the medians of all rounds."""
     speed, first_ms = measured.tokens_per_second, measured.first_token_ms
-    return Readout(
+    return _figures(
         last.stats.predicted_n,
         speed.median if speed is not None else None,
         measured.acceptance,
@@ -72,42 +55,38 @@ def over_rounds(measured: Measured, last: Run) -> Readout:
     )
 
 
-def title_of(side: str) -> str:
-    """Return the title of a side."""
-    return {PLAIN: "Without draft", AUTOMATIC: "With draft, automatic"}.get(side, f"With draft, {side}")
+def _figures(
+    tokens: int, speed: float | None, acceptance: float | None, first_s: float | None, per_step: float | None
+) -> Figures:
+    return (
+        rate(speed) if speed is not None else "",
+        f"{percent(acceptance)} accepted" if acceptance is not None else "",
+        f"{tokens} token{'s' * (tokens != 1)}",
+        f"TTFT {first_s:.2f} s" if first_s is not None else "",
+        f"{per_step:.1f} tokens/step" if per_step is not None else "",
+    )
 
 
 class SideLine(Widget):
     """A side's title and its figures, in the same columns for each side."""
 
-    readout: reactive[Readout | None] = reactive(None)
+    figures: reactive[Figures] = reactive(())
 
-    def __init__(self, title: str, color: str) -> None:
+    def __init__(self, side: str, color: str) -> None:
         super().__init__()
+        title = {PLAIN: "Without draft", AUTOMATIC: "With draft, automatic"}.get(side, f"With draft, {side}")
         self._title = Content.styled(printable(title), f"bold {color}")
 
     def render(self) -> Content:
-        return Content.assemble(self._title, " " * max(0, _TITLE - self._title.cell_length), *self._parts())
-
-    def _parts(self) -> Iterator[Content]:
-        r, room = self.readout, self.size.width - max(_TITLE, self._title.cell_length)
-        if r is None:
-            return
-        figures = (
-            (rate(r.speed) if r.speed is not None else "", ""),
-            (f"{percent(r.acceptance)} accepted" if r.acceptance is not None else "", "$draft"),
-            (f"{r.tokens} token{'s' * (r.tokens != 1)}", "$quiet"),
-            (f"TTFT {r.first_s:.2f} s" if r.first_s is not None else "", "$quiet"),
-            (f"{r.tokens_per_step:.1f} tokens/step" if r.tokens_per_step is not None else "", "$quiet"),
-        )
-        for (text, style), width in zip(figures, _COLUMNS, strict=True):
-            room -= width
-            if room < 0:
-                return
-            yield Content.styled(f"{text:>{width}}", style)
+        line = self._title.pad_right(max(0, _TITLE - self._title.cell_length))
+        for text, (width, style) in zip(self.figures, _COLUMNS, strict=False):
+            if line.cell_length + width > self.size.width:
+                break
+            line += Content.styled(f"{text:>{width}}", style)
+        return line
 
 
-class Followed(VerticalScroll, can_focus=False):
+class FollowedText(VerticalScroll, can_focus=False):
     """A text that follows its end until the reader scrolls.
 
     Textual's anchor uses the height before a resize, so a short text would float after the pane has shrunk.
@@ -120,9 +99,9 @@ class Followed(VerticalScroll, can_focus=False):
         self.follows = False
 
     def on_resize(self) -> None:
-        self.go_on()
+        self.scroll_to_end()
 
-    def go_on(self) -> None:
+    def scroll_to_end(self) -> None:
         if self.follows:
             self.scroll_end(animate=False)
 
@@ -135,20 +114,20 @@ class SidePane(Vertical):
     """
 
     line = query_one(SideLine)
-    body = query_one(Followed)
+    body = query_one(FollowedText)
     shown = query_one(Passage)
 
     def __init__(self, side: str) -> None:
         super().__init__()
         self._side = side
         self._color = "$target" if side == PLAIN else "$draft"
-        self.row = SideLine(title_of(side), self._color)
+        self.row = SideLine(side, self._color)
         self._parts: list[Segment] = []
         self._mark: int | None = None
 
     def compose(self) -> ComposeResult:
-        yield SideLine(title_of(self._side), self._color)
-        with Followed():
+        yield SideLine(self._side, self._color)
+        with FollowedText():
             yield Passage(Content.styled("waiting", "$quiet"))
 
     @property
@@ -159,28 +138,27 @@ class SidePane(Vertical):
     def begin(self) -> None:
         """Clear the text for the next run."""
         self._parts, self._mark = [], None
-        self._show(None)
+        self.show_figures(())
         self.body.follows = True
         self._draw()
 
     def add(self, segments: Sequence[Segment], stats: GenerationStats | None) -> None:
         """Append text, and show newer counters."""
         if stats is not None:
-            self._show(live(stats))
+            self.show_figures(running_figures(stats))
+        for segment in segments:
+            self._parts.append(self._separated(segment))
         if segments:
-            for segment in segments:
-                self._parts.append(self._set_off(segment))
             self._draw()
 
     def end(self, run: Run) -> None:
         """Show the counters of a finished run."""
-        self._show(live(run.stats))
+        self.show_figures(running_figures(run.stats))
         if not self.text.strip():
             self.shown.write(Content.styled("empty answer", "$quiet"))
 
-    def measured(self, measured: Measured, last: Run) -> None:
-        """Show the medians of all rounds."""
-        self._show(over_rounds(measured, last))
+    def show_figures(self, figures: Figures) -> None:
+        self.line.figures = self.row.figures = figures
 
     def mark(self, at: int | None) -> None:
         """Mark the word at a character and scroll to it; None marks nothing."""
@@ -188,35 +166,31 @@ class SidePane(Vertical):
         self._draw()
         if at is not None:
             self.body.release_anchor()
-            self.call_after_refresh(self._go_to_mark)
+            self.call_after_refresh(self._scroll_to_mark)
 
     def on_resize(self) -> None:
         if self._mark is not None:
-            self.call_after_refresh(self._go_to_mark)
-
-    def _go_to_mark(self) -> None:
-        if self._mark is not None:
-            above = min(1, self.body.size.height - 1)
-            self.body.scroll_to(y=self.shown.line_of(self._mark) - above, animate=False, immediate=True)
-
-    def _show(self, readout: Readout | None) -> None:
-        self.line.readout = self.row.readout = readout
+            self.call_after_refresh(self._scroll_to_mark)
 
     def scroll_text(self, lines: int) -> None:
         self.body.scroll_relative(y=lines, animate=False, immediate=True)
 
-    def _set_off(self, segment: Segment) -> Segment:
+    def _scroll_to_mark(self) -> None:
+        if self._mark is not None:
+            above = min(1, self.body.size.height - 1)
+            self.body.scroll_to(y=self.shown.line_of(self._mark) - above, animate=False, immediate=True)
+
+    def _separated(self, segment: Segment) -> Segment:
         """Return the segment with a blank line before it where reasoning ends or begins."""
-        if not self._parts or segment.reasoning == self._parts[-1].reasoning:
+        if not self.text or segment.reasoning == self._parts[-1].reasoning:
             return segment
-        said = self.text
-        missing = 2 - (len(said) - len(said.rstrip("\n"))) if said else 0
-        return replace(segment, text="\n" * missing + segment.text)
+        n_breaks = len(self.text) - len(self.text.rstrip("\n"))
+        return replace(segment, text="\n" * (2 - n_breaks) + segment.text)
 
     def _draw(self) -> None:
-        text = Content.assemble(*((printable(p.text), "$quiet" if p.reasoning else "") for p in self._parts))
+        text = Content.assemble(*((printable(part.text), "$quiet" if part.reasoning else "") for part in self._parts))
         text = text[len(text.plain) - len(text.plain.lstrip()) :]
         if self._mark is not None and (word := _WORD.match(text.plain, self._mark)):
             text = text.stylize(f"bold underline {self._color}", *word.span())
         self.shown.write(text)
-        self.body.go_on()
+        self.body.scroll_to_end()

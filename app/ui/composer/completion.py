@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from pathlib import Path
 
-from app.ui.background import in_thread, run_latest, start_in_thread, wait_briefly
 from app.ui.commands.command import Command, Commands, Takes
 from app.ui.commands.table import COMMANDS
 from app.ui.composer.editor import PromptEditor
@@ -16,41 +14,17 @@ from app.ui.composer.suggestions import Suggestion, Suggestions
 from app.ui.widgets.path_completion import PathCompletion
 
 
-class Kind(Enum):
-    """Kind of text to complete."""
-
-    COMMAND = auto()
-    CHOICE = auto()
-    PATH = auto()
-    """The argument of a command."""
-    REFERENCE = auto()
-
-
 @dataclass(frozen=True, slots=True)
-class Site:
-    """A piece of the text that can be completed.
+class Completions:
+    """Suggestions for the text between two positions; the cursor is at `end`."""
 
-    Attributes:
-        kind: What it is.
-        start: Position of its first character.
-        end: Position after its last, where the cursor is.
-        typed: Its text so far, without quotes.
-        command: The command whose argument it is.
-    """
-
-    kind: Kind
     start: int
     end: int
-    typed: str
-    command: Command | None = None
-
-    @property
-    def reads_disk(self) -> bool:
-        return self.kind in (Kind.PATH, Kind.REFERENCE)
+    suggestions: Sequence[Suggestion]
 
 
 class Completion:
-    """Find sites and their suggestions.
+    """Find suggestions for a text.
 
     Args:
         commands: The chat's.
@@ -61,33 +35,27 @@ class Completion:
         self._commands = commands
         self._paths = PathCompletion(base or Path())
 
-    def site(self, text: str, cursor: int) -> Site | None:
-        """Return the site before a cursor, if any."""
+    def at(self, text: str, cursor: int) -> Completions | None:
+        """Return what can be inserted before a cursor; None where nothing can be completed."""
         if text.startswith("/") and cursor == len(text):
-            if self._commands.matching(text):
-                return Site(Kind.COMMAND, 0, cursor, text)
+            if commands := self._commands.matching(text):
+                return Completions(0, cursor, [_suggestion(command) for command in commands])
             if given := self._commands.argument_of(text):
                 command, typed = given
                 start = cursor - len(typed)
                 if command.choices:
-                    return Site(Kind.CHOICE, start, cursor, typed, command)
+                    choices = [Suggestion(each, each) for each in command.choices if each.startswith(typed)]
+                    return Completions(start, cursor, choices)
                 if command.takes is Takes.PATH:
-                    return Site(Kind.PATH, start, cursor, typed, command)
+                    return Completions(start, cursor, self._paths_like(typed, str))
         reference = reference_at(text, cursor)
-        return None if reference is None else Site(Kind.REFERENCE, reference.start, cursor, reference.path)
+        if reference is None:
+            return None
+        return Completions(reference.start, cursor, self._paths_like(reference.path, completed))
 
-    def offer(self, site: Site) -> Sequence[Suggestion]:
-        """Return the suggestions of a site; reads the disk where `Site.reads_disk` says so."""
-        match site.kind:
-            case Kind.COMMAND:
-                return [_suggestion(command) for command in self._commands.matching(site.typed)]
-            case Kind.CHOICE:
-                assert site.command is not None
-                return [Suggestion(each, each) for each in site.command.choices if each.startswith(site.typed)]
-            case Kind.PATH | Kind.REFERENCE:
-                value = completed if site.kind is Kind.REFERENCE else str
-                paths = self._paths.matching(site.typed)
-                return [Suggestion(_last_part(path), value(path), whole=False) for path in paths]
+    def _paths_like(self, typed: str, inserted: Callable[[str], str]) -> list[Suggestion]:
+        paths = self._paths.matching(typed)
+        return [Suggestion(_last_part(path), inserted(path), whole=False) for path in paths]
 
 
 def _suggestion(command: Command) -> Suggestion:
@@ -111,67 +79,34 @@ class Completer:
         self._editor = editor
         self._menu = menu
         self._completion = Completion(COMMANDS)
-        self._site: Site | None = None
-        self._offered: Site | None = None
-        """The site that the menu was filled for."""
-
-    def reset(self) -> None:
-        self._site = self._offered = None
+        self._text: tuple[str, int | None] = ("", None)
+        self._found: Completions | None = None
 
     def look(self) -> None:
         """Offer completions of the text at the cursor."""
-        cursor = self._editor.cursor
-        site = self._completion.site(self._editor.text, cursor) if cursor is not None else None
-        if site == self._site:
-            return
-        self._site = site
-        if site is None or not site.reads_disk:
-            self._offer(site, self._completion.offer(site) if site else ())
-            return
+        text, cursor = self._editor.text, self._editor.cursor
+        if (text, cursor) != self._text:
+            self._text = text, cursor
+            self._found = self._completion.at(text, cursor) if cursor is not None else None
+            self._menu.offer(self._found.suggestions if self._found is not None else ())
 
-        async def look() -> None:
-            found = await in_thread(lambda: self._completion.offer(site))
-            if site == self._site:
-                self._offer(site, found)
-
-        run_latest(self._editor, look, "paths")
-
-    async def complete(self) -> bool:
+    def complete(self) -> bool:
         """Insert the chosen suggestion; False where nothing can be completed."""
-        site = self._site
-        if site is None:
-            return False
-        if site != self._offered:
-            # Late suggestions are offered, not inserted: the text may have changed.
-            looked = start_in_thread(lambda: self._completion.offer(site))
-            if await wait_briefly(looked) and site == self._site:
-                self._offer(site, looked.result())
-        if self._chosen is not None and site == self._site:
-            self._insert(site, self._chosen)
-        return True
+        if self._found is not None and self._menu.chosen is not None:
+            self.choose(self._menu.chosen)
+        return self._found is not None
 
     def finish(self) -> bool:
         """Insert the chosen suggestion unless the text already has it; return whether the text can be sent."""
-        chosen, site = self._chosen, self._site
-        if chosen is None or site is None:
+        chosen, found = self._menu.chosen, self._found
+        if chosen is None or found is None:
             return True
-        if chosen.value.strip() == self._editor.text[site.start : site.end].strip():
+        if chosen.value.strip() == self._editor.text[found.start : found.end].strip():
             return True
-        self._insert(site, chosen)
+        self.choose(chosen)
         return chosen.whole
 
     def choose(self, suggestion: Suggestion) -> None:
-        """Insert a suggestion that was clicked."""
-        if self._site is not None and self._offered == self._site:
-            self._insert(self._site, suggestion)
-
-    def _offer(self, site: Site | None, found: Sequence[Suggestion]) -> None:
-        self._offered = site
-        self._menu.offer(found)
-
-    @property
-    def _chosen(self) -> Suggestion | None:
-        return self._menu.chosen if self._offered == self._site else None
-
-    def _insert(self, site: Site, suggestion: Suggestion) -> None:
-        self._editor.type_over(suggestion.value, site.start, site.end)
+        """Insert a suggestion."""
+        if self._found is not None:
+            self._editor.type_over(suggestion.value, self._found.start, self._found.end)

@@ -8,7 +8,7 @@ from textual.widgets.text_area import Document
 from app.conversations.attached import Attachment, compose, split
 from app.core.printable import printable
 from app.ui.composer.pasted_text import Pastes, is_paste
-from app.ui.widgets.text_editor import TextEditor
+from app.ui.widgets.inputs import TextEditor
 
 
 class PromptEditor(TextEditor):

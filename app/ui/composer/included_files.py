@@ -26,14 +26,7 @@ _TEXT_SUFFIX = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One `@path`.
-
-    Attributes:
-        start: Position of the `@`.
-        end: Position after its last character.
-        path: The path without quotes around it.
-        quoted: Whether it is in quotes.
-    """
+    """One `@path` between two positions; `path` is without the quotes around it."""
 
     start: int
     end: int
@@ -84,13 +77,7 @@ def _path(found: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IncludedFile:
-    """A file that a prompt names.
-
-    Attributes:
-        name: The path as it was typed.
-        path: Where it is.
-        bytes: Its size.
-    """
+    """A file that a prompt names; `name` is the path as it was typed."""
 
     name: str
     path: Path

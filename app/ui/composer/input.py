@@ -13,7 +13,7 @@ from textual.widgets import TextArea
 from app.conversations.attached import file_reference
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
-from app.ui.commands.table import COMMANDS
+from app.session.library import Library
 from app.ui.composer.completion import Completer
 from app.ui.composer.editor import PromptEditor
 from app.ui.composer.pasted_text import LONGEST
@@ -31,6 +31,7 @@ class PromptInput(PromptEditor):
 
     Args:
         menu: Shows suggestions.
+        library: Stores past prompts.
     """
 
     BINDING_GROUP_TITLE = "Prompt"
@@ -75,30 +76,16 @@ class PromptInput(PromptEditor):
         ),
     ]
 
-    class _Edit(Message, bubble=False):
-        """Queues the action of a key behind the characters typed before it, which bindings overtake."""
-
-    class _Send(_Edit):
-        pass
-
-    class _BreakLine(_Edit):
-        pass
-
     @dataclass
     class Sent(Message):
         """Enter was pressed and the text removed; `restore` brings it back."""
 
-        prompt: PromptInput
         text: str
 
-        @property
-        def control(self) -> PromptInput:
-            return self.prompt
-
-    def __init__(self, menu: Suggestions | None = None) -> None:
+    def __init__(self, menu: Suggestions, library: Library) -> None:
         super().__init__(_PLACEHOLDERS[0])
-        self.past = PastPrompts()
-        self.menu = menu or Suggestions()
+        self.past = PastPrompts(library)
+        self.menu = menu
         self._completer = Completer(self, self.menu)
         self._history = PromptHistory(self, self.menu, self.past)
 
@@ -117,19 +104,17 @@ class PromptInput(PromptEditor):
 
     def restore(self, text: str) -> None:
         """Put a refused prompt back, before what was typed since."""
-        self._show(text, self.text)
-
-    def give_back(self, text: str) -> None:
-        """Put an unanswered message back as it was typed, unless the user already types the next one."""
-        if not self.whole.strip():
-            self._show(COMMANDS.as_typed(text))
+        if self._history.is_searching:
+            self._history.save_before(text)
+        else:
+            self.write(text, self.text)
 
     def put(self, text: str) -> None:
         """Replace the text; the caller keeps the old one."""
         was_searching = self._leave_search() is not None
         if was_searching or text != self.whole:
             self._history.forget()
-            self._show(text)
+            self.write(text)
 
     def _take(self, found: str) -> None:
         """Insert a found prompt; the text before the search goes to the history."""
@@ -138,22 +123,14 @@ class PromptInput(PromptEditor):
             self.past.set_aside(written)
         self.put(found)
 
-    def _show(self, message: str, more: str = "") -> None:
-        """Show a message, and more behind it; during a search, after it has ended."""
-        if self._history.is_searching:
-            self._history.save_before(message)
-        else:
-            self.write(message, more)
-
-    # Sending
+    # Sending. Bindings overtake the characters typed before them; what they do waits behind these.
 
     def action_send(self) -> None:
-        self.post_message(self._Send())
+        self.call_later(self._send)
 
     def action_break_line(self) -> None:
-        self.post_message(self._BreakLine())
+        self.call_later(self._break_line)
 
-    @on(_Send)
     def _send(self) -> None:
         self._look()
         if self._history.is_searching:
@@ -166,9 +143,8 @@ class PromptInput(PromptEditor):
         if message.strip():
             self._history.forget()
             self.clear()
-            self.post_message(self.Sent(self, message))
+            self.post_message(self.Sent(message))
 
-    @on(_BreakLine)
     def _break_line(self) -> None:
         if not self._history.is_searching:
             self.break_line()
@@ -187,12 +163,12 @@ class PromptInput(PromptEditor):
         else:
             self._completer.choose(suggestion)
 
-    async def action_complete(self) -> None:
+    def action_complete(self) -> None:
         """Insert the chosen suggestion; move the focus where nothing can be completed."""
         self._look()
         if self._history.is_searching:
             self.menu.move(1)
-        elif not await self._completer.complete():
+        elif not self._completer.complete():
             self.screen.focus_next()
 
     def action_dismiss(self) -> None:
@@ -218,12 +194,10 @@ class PromptInput(PromptEditor):
         """Search past prompts; the text is saved until then."""
         if self._history.is_searching:
             self.menu.move(1)
-        elif not self.past.newest():
-            self.post_message(Hint.Wanted("No prompts yet."))
-        else:
-            self._completer.reset()
+        elif self._history.search():
             self.placeholder = f"search past prompts; {key('prompt.dismiss', 'esc')} leaves"
-            self._history.search()
+        else:
+            self.post_message(Hint.Wanted("No prompts yet."))
 
     def _leave_search(self) -> str | None:
         """End the search, if any; return the saved text."""

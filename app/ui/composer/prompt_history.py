@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 from app.conversations.attached import split
 from app.session.library import Library
@@ -11,73 +13,55 @@ from app.ui.composer.editor import PromptEditor
 from app.ui.composer.suggestions import Suggestion, Suggestions
 from app.ui.key_names import key
 
-Source = Callable[[], Iterable[str] | None]
-"""Returns the stored prompts, newest first; None before the store is open."""
-_MOST_STORED = 20_000
+_MOST_STORED = 5_000
 _MOST_FOUND = 200
 
 
-def stored_prompts(library: Library) -> Iterable[str] | None:
-    """Return all sent and discarded prompts as typed, newest first; None before the store opens."""
-    stored = library.with_store(lambda store: store.typed(_MOST_STORED))
-    return (COMMANDS.as_typed(one.text) if one.said else one.text for one in stored) if stored is not None else None
+@dataclass(frozen=True, slots=True)
+class PastPrompt:
+    """A whole message, and the question in it."""
+
+    message: str
+    question: str
 
 
 class PastPrompts:
-    """The prompts of this session before those of earlier ones, each once.
+    """The prompts of this run before those of earlier ones, each once.
 
     Args:
-        source: Called when they are first needed.
-        keep: Called with a discarded prompt.
+        library: Stores them.
     """
 
-    def __init__(self, source: Source = tuple, keep: Callable[[str], object] = lambda text: None) -> None:
-        self.source = source
-        self.keep = keep
+    def __init__(self, library: Library) -> None:
+        self._library = library
         self._new: list[str] = []
         self._stored: Sequence[str] | None = None
-        self._all: Sequence[tuple[str, str]] | None = None
+        """Those of earlier runs as typed, newest first; None before the store is open."""
 
     def add(self, message: str) -> None:
         """Add a prompt that was sent."""
         self._new.append(message)
-        self._all = None
 
     def set_aside(self, text: str) -> None:
-        """Add a discarded prompt, also for later sessions."""
+        """Add a discarded prompt, also for later runs."""
         self.add(text)
-        self.keep(text)
+        self._library.set_aside(text)
 
-    def newest(self) -> Sequence[tuple[str, str]]:
-        """Return every prompt, newest first, as its message and the question in it."""
-        if self._all is not None:
-            return self._all
-        if self._stored is None and (found := self.source()) is not None:
-            self._stored = tuple(found)
-        once: dict[tuple[str, ...], tuple[str, str]] = {}
+    def newest(self) -> Sequence[PastPrompt]:
+        """Return every prompt, newest first."""
+        if self._stored is None:
+            typed = self._library.with_store(lambda store: store.typed(_MOST_STORED))
+            if typed is not None:
+                self._stored = [COMMANDS.as_typed(one.text) if one.said else one.text for one in typed]
+        once: dict[tuple[str, ...], PastPrompt] = {}
         for message in (*reversed(self._new), *(self._stored or ())):
             question, attachments = split(message)
             question = question.strip()
             # A file is read again when its prompt is sent; a paste is nowhere else.
             pastes = (each.text for each in attachments if not each.is_file)
             if question:
-                once.setdefault((" ".join(question.split()), *pastes), (message, question))
-        known = tuple(once.values())
-        if self._stored is not None:
-            self._all = known
-        return known
-
-    def search(self, query: str, most: int) -> Sequence[tuple[str, str]]:
-        """Return the newest prompts whose question holds every word, as `newest`."""
-        words = [word.casefold() for word in query.split()]
-        found = []
-        for message, question in self.newest():
-            folded = question.casefold()
-            if all(word in folded for word in words):
-                found.append((message, question))
-                if len(found) == most:
-                    break
-        return found
+                once.setdefault((" ".join(question.split()), *pastes), PastPrompt(message, question))
+        return tuple(once.values())
 
 
 class PromptHistory:
@@ -93,8 +77,10 @@ class PromptHistory:
         self._editor = editor
         self._menu = menu
         self._past = past
+        self._prompts: Sequence[PastPrompt] = ()
+        """Those that are gone through or searched."""
         self._index: int | None = None
-        """Of the shown prompt among the past ones."""
+        """Of the shown prompt among them."""
         self._shown = ""
         """The editor's text of that prompt: a paste may have another mark than it had."""
         self._query: str | None = None
@@ -111,7 +97,11 @@ class PromptHistory:
         """Show the previous prompt, or the last one in an empty editor; False changes nothing."""
         if self._editor.text and not self._is_shown:
             return False
-        self._show(0 if self._index is None else self._index + 1)
+        if self._index is None or not self._is_shown:
+            self._prompts = self._past.newest()
+            self._show(0)
+        else:
+            self._show(self._index + 1)
         return True
 
     def later(self) -> bool:
@@ -126,13 +116,12 @@ class PromptHistory:
         return self._index is not None and self._editor.text.strip() == self._shown
 
     def _show(self, index: int) -> None:
-        known = self._past.newest()
         if index < 0:
             self._index = None
             self._editor.clear()
-        elif index < len(known):
+        elif index < len(self._prompts):
             self._index = index
-            self._editor.write(known[index][0])
+            self._editor.write(self._prompts[index].message)
             self._shown = self._editor.text.strip()
 
     # Searched
@@ -141,15 +130,18 @@ class PromptHistory:
     def is_searching(self) -> bool:
         return self.saved is not None
 
-    def search(self) -> None:
-        """Begin to search."""
-        self.saved = self._editor.written
-        self._query = None
-        self._editor.clear()
-        self.look()
+    def search(self) -> bool:
+        """Begin to search; return whether there are prompts."""
+        self._prompts = self._past.newest()
+        if self._prompts:
+            self.saved = self._editor.written
+            self._index = self._query = None
+            self._editor.clear()
+            self.look()
+        return bool(self._prompts)
 
     def look(self) -> None:
-        """Offer the prompts that hold what is typed."""
+        """Offer the newest prompts whose question holds every typed word."""
         text = self._editor.text
         if text == self._query:
             return
@@ -157,10 +149,13 @@ class PromptHistory:
         # The first frame need not wait for SQLite.
         from app.conversations.search import excerpt
 
-        found = self._past.search(text, _MOST_FOUND)
-        nothing = f"Nothing found; {key('prompt.dismiss', 'esc')} leaves."
         words = text.split()
-        self._menu.offer([Suggestion(excerpt(question, words).text, message) for message, question in found], nothing)
+        folded = [word.casefold() for word in words]
+        matching = (prompt for prompt in self._prompts if all(word in prompt.question.casefold() for word in folded))
+        found = [
+            Suggestion(excerpt(prompt.question, words).text, prompt.message) for prompt in islice(matching, _MOST_FOUND)
+        ]
+        self._menu.offer(found, f"Nothing found; {key('prompt.dismiss', 'esc')} leaves.")
 
     def save_before(self, message: str) -> None:
         """Put a message before the saved text."""

@@ -13,13 +13,15 @@ from textual.getters import query_one
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from app.conversations.search import Excerpt
+from app.conversations.tree import Summary
 from app.core.printable import printable
 from app.session.library import Library
-from app.ui.conversations.list import ConversationList, Row
+from app.ui.conversations.list import ConversationList, ConversationRow
 from app.ui.key_names import key
 from app.ui.text import MARK
-from app.ui.widgets.filter_input import FilterInput, QuietInput, SearchInput
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.inputs import FilterInput, QuietInput, SearchInput
 
 _MOST = 1000
 """Conversations in the list; the search finds the others."""
@@ -67,7 +69,7 @@ class ConversationPicker(Vertical):
     Args:
         library: Has them.
         placeholder: Text of the empty search line.
-        at_once: Whether the first click opens a conversation.
+        take_at_once: Whether the first click opens a conversation.
     """
 
     BINDING_GROUP_TITLE = "Conversations"
@@ -86,54 +88,6 @@ class ConversationPicker(Vertical):
             priority=True,
         ),
     ]
-    DEFAULT_CSS = """
-    ConversationPicker {
-        & .searching, & TitleInput {
-            height: 1;
-            padding-left: 1;
-            margin-bottom: 1;
-        }
-
-        & .searching > .mark {
-            width: 2;
-            color: $quiet;
-        }
-
-        & SearchInput, & TitleInput {
-            width: 1fr;
-            background: $background;
-        }
-
-        & SearchInput:focus, & TitleInput:focus {
-            background-tint: $background 0%;
-        }
-
-        & .input--placeholder {
-            color: $quiet;
-            text-style: none;
-        }
-
-        & TitleInput {
-            display: none;
-            margin: 0 0 1 3;
-        }
-
-        &.-renames {
-            & TitleInput {
-                display: block;
-            }
-
-            & .searching {
-                display: none;
-            }
-        }
-
-        & ConversationList {
-            height: 1fr;
-            pointer: pointer;
-        }
-    }
-    """
 
     conversations = query_one(ConversationList)
     search_input = query_one(SearchInput)
@@ -149,11 +103,11 @@ class ConversationPicker(Vertical):
     class Changed(Message):
         """Conversations were deleted or restored."""
 
-    def __init__(self, library: Library, placeholder: str, *, at_once: bool = False) -> None:
+    def __init__(self, library: Library, placeholder: str, *, take_at_once: bool = False) -> None:
         super().__init__()
         self._library = library
         self._placeholder = placeholder
-        self._at_once = at_once
+        self._take_at_once = take_at_once
         self._renamed: int | None = None
 
     def compose(self) -> ComposeResult:
@@ -161,22 +115,21 @@ class ConversationPicker(Vertical):
             yield Static(MARK, classes="mark")
             yield SearchInput(self._placeholder)
         yield TitleInput()
-        yield ConversationList(at_once=self._at_once)
+        yield ConversationList(take_at_once=self._take_at_once)
 
     def on_mount(self) -> None:
         self.show(self._library.conversation)
 
-    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        self.conversations.refresh()
-
-    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
-        self.conversations.refresh()
+    @on(events.DescendantFocus)
+    @on(events.DescendantBlur)
+    def _redraw(self) -> None:
+        self.conversations.redraw()
 
     # Actions
 
     @on(Input.Changed, "SearchInput")
     def _search(self) -> None:
-        self.conversations.move(-_MOST)
+        self.conversations.choose(0)
         self.show()
 
     @on(FilterInput.Pressed)
@@ -253,37 +206,26 @@ class ConversationPicker(Vertical):
 
     # Rows
 
-    def look_again(self) -> None:
-        """Show changes; keep the place of a search."""
+    def update(self) -> None:
+        """Show changes; keep the chosen row of a search."""
         row = self.conversations.row if self.has_focus_within else None
         self.show(row.conversation if row is not None else self._library.conversation)
 
     def show(self, chosen: int | None = None) -> None:
-        """Show the found conversations, with one of them chosen; None keeps the place."""
-        query = self.search_input.value
+        """Show the found conversations, with one of them chosen; None keeps the index."""
+        query, current = self.search_input.value, self._library.conversation
         known = {summary.id: summary for summary in self._library.summaries()}
-        current = self._library.conversation
+        found: list[tuple[Summary, Excerpt | None, int | None]]
         if query.strip():
-            rows = [
-                Row(
-                    hit.conversation,
-                    hit.title,
-                    known[hit.conversation].updated,
-                    known[hit.conversation].pinned,
-                    hit.conversation == current,
-                    hit.excerpt,
-                    hit.message is None,
-                    hit.message,
-                )
-                for hit in self._library.search(query)
-                if hit.conversation in known
-            ]
-            empty = "Nothing found."
+            hits = [hit for hit in self._library.search(query) if hit.conversation in known]
+            found = [(known[hit.conversation], hit.excerpt, hit.message) for hit in hits]
         else:
-            rows = [
-                Row(one.id, one.title, one.updated, one.pinned, one.id == current)
-                for one in list(known.values())[:_MOST]
-            ]
-            empty = "No conversations yet."
-        self.conversations.show(rows, empty, chosen)
+            found = [(summary, None, None) for summary in list(known.values())[:_MOST]]
+        rows = [
+            ConversationRow(one.id, one.title, one.updated, one.pinned, one.id == current, excerpt, message)
+            for one, excerpt, message in found
+        ]
+        ids = [row.conversation for row in rows]
+        index = ids.index(chosen) if chosen in ids else self.conversations.index
+        self.conversations.show_rows(rows, index, "Nothing found." if query.strip() else "No conversations yet.")
         self.refresh_bindings()

@@ -53,7 +53,7 @@ class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Conversations")
-        yield ConversationPicker(self._library, "type to search all that was said")
+        yield ConversationPicker(self._library, "type to search all messages")
         yield Hint()
         yield KeyBar()
 

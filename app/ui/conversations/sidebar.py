@@ -44,16 +44,16 @@ class Sidebar(Vertical):
 
         self._fills = True
         self._words = Words()
-        self._picker = ConversationPicker(self._library, "search", at_once=True)
+        self._picker = ConversationPicker(self._library, "search", take_at_once=True)
         await self.mount(self._picker, self._words)
         self._filled = True
         self.screen.bindings_updated_signal.subscribe(self._words, self._on_bindings)
         self._on_bindings(self.screen)
 
-    def look_again(self) -> None:
+    def update_list(self) -> None:
         """Return what is said, or which conversation goes on, has changed."""
         if self._filled and self.display:
-            self._picker.look_again()
+            self._picker.update()
 
     @property
     def can_open(self) -> bool:
@@ -73,7 +73,7 @@ class Sidebar(Vertical):
 
     async def on_show(self) -> None:
         await self.fill()
-        self.look_again()
+        self.update_list()
 
     def action_leave(self) -> None:
         self.end_search()

@@ -55,7 +55,7 @@ CHAT_KEYS: list[BindingType] = [
         "edit_last",
         "edit",
         id="chat.edit_last",
-        tooltip="Edit the last prompt; press twice after text",
+        tooltip="Edit the last prompt, if nothing is typed",
         show=False,
         priority=True,
     ),

@@ -23,16 +23,17 @@ from app.models.compatibility import Remedy
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.keys.footer import KeyBar
-from app.ui.models.downloads import LOOK_S
-from app.ui.models.state import PairReport, PairService, SourceCheck
-from app.ui.widgets.filter_input import SourceInput
+from app.ui.models.downloads import UPDATE_S
+from app.ui.models.service import PairService
+from app.ui.models.state import PairReport, SetupProgress, Stage
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.inputs import SourceInput
 from app.ui.widgets.path_completion import PathCompletion
 
 _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, a huggingface.co URL, or a .gguf file"
 _ROLE, _SIZE = 8, 11
-_HERE = "  here"
+_ON_DISK = "  here"
 """Marks models that need no download."""
 _REMEDIES = {
     Remedy.OTHER_TARGET: "This model cannot chat; choose another target.",
@@ -61,12 +62,11 @@ class AddPairScreen(SubScreen[str | None]):
 
     def __init__(self, pairs: PairService) -> None:
         super().__init__()
-        self._pairs = pairs
-        self._asked: tuple[str, str] | None = None
-        self._inquiry: SourceCheck | None = None
-        self._looking = False
-        self._at_draft = False
-        """Whether the user was asked for a draft; the focus moves later."""
+        self._service = pairs
+        self._checked: tuple[str, str] | None = None
+        """The sources that were checked last."""
+        self._check: SetupProgress | None = None
+        self._was_at_draft = False
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Add models")
@@ -79,30 +79,33 @@ class AddPairScreen(SubScreen[str | None]):
         yield Hint()
         yield KeyBar()
 
+    def on_mount(self) -> None:
+        self._timer = self.set_interval(UPDATE_S, self._update, pause=True)
+
     def on_unmount(self) -> None:
-        self._pairs.drop()
+        self._service.cancel_check()
 
     @on(Input.Changed)
     def _on_changed(self) -> None:
-        if self._asked is not None and self._texts != self._asked:
-            self._pairs.drop()
-            self._asked = self._inquiry = None
+        if self._checked is not None and self._sources != self._checked:
+            self._service.cancel_check()
+            self._checked = self._check = None
             self._show()
 
     @on(Input.Submitted)
     def _submit(self) -> None:
         # The message may lack the last characters of a quick typist.
-        target, _ = self._texts
+        target, _ = self._sources
         if not target:
             self.target.focus()
             self.hint.say("Type the target first.")
-        elif not self._at_draft and not self.draft.has_focus:
-            self._at_draft = True
+        elif not self._was_at_draft and not self.draft.has_focus:
+            self._was_at_draft = True
             self.draft.focus()
-        elif self._asked is None or (self._inquiry is not None and self._inquiry.error is not None):
-            self._ask()
-        elif self._inquiry is not None and self._inquiry.report is not None:
-            self._take(self._inquiry.report)
+        elif self._check is None or self._check.error is not None:
+            self._start_check()
+        elif self._check.report is not None:
+            self._add(self._check.report)
 
     def action_next(self) -> None:
         """Complete the path in the field, or go to the other field."""
@@ -113,53 +116,45 @@ class AddPairScreen(SubScreen[str | None]):
         self.dismiss(None)
 
     @property
-    def _texts(self) -> tuple[str, str]:
+    def _sources(self) -> tuple[str, str]:
         return self.target.value.strip(), self.draft.value.strip()
 
-    def _ask(self) -> None:
-        self._asked, self._at_draft = self._texts, True
-        self._pairs.ask(*self._texts)
-        self._inquiry = SourceCheck()
+    def _start_check(self) -> None:
+        self._checked, self._was_at_draft = self._sources, True
+        self._service.check_sources(*self._sources)
+        self._check = SetupProgress(Stage.CHECKING)
         self._show()
-        if not self._looking:
-            self._looking = True
-            self.set_timer(LOOK_S, self._look)
+        self._timer.resume()
 
-    def _look(self) -> None:
-        self._looking = False
-        if self._asked is None:
-            return
-        self._inquiry = self._pairs.look().inquiry
-        self._show()
-        if self._inquiry is not None and self._inquiry.running:
-            self._looking = True
-            self.set_timer(LOOK_S, self._look)
-        elif self._inquiry is not None and (role := self._inquiry.role_to_correct):
-            self.query_one(f"#{role}", SourceInput).focus()
+    def _update(self) -> None:
+        check = self._service.state().check
+        if check is None or not check.running:
+            self._timer.pause()
+        if check is not None and self._checked is not None:
+            self._check = check
+            self._show()
 
-    def _take(self, report: PairReport) -> None:
+    def _add(self, report: PairReport) -> None:
         if report.remedy is not None:
             self.hint.say(_REMEDIES[report.remedy])
             return
         try:
-            name = self._pairs.add()
+            name = self._service.add_checked()
         except AppError as error:
             self.hint.say(printable(error.sentences))
         else:
             self.dismiss(name)
 
     def _show(self) -> None:
-        inquiry = self._inquiry
-        if inquiry is None:
-            lines: list[Content] = []
-        elif inquiry.running:
-            now = ("Checking the models; nothing is downloaded yet", printable(inquiry.looking))
+        check, lines = self._check, list[Content]()
+        if check is not None and check.error is not None:
+            error = check.error
+            lines = [Content(printable(error.message)), Content.styled(printable(error.hint), "$quiet")]
+        elif check is not None and check.report is not None:
+            lines = list(report_lines(check.report, self.findings.size.width))
+        elif check is not None:
+            now = ("Checking the models; nothing is downloaded yet", printable(check.header_progress))
             lines = [Content.styled(line, "$quiet") for line in now if line]
-        elif inquiry.error is not None:
-            lines = [Content(printable(inquiry.error.message)), Content.styled(printable(inquiry.error.hint), "$quiet")]
-        else:
-            assert inquiry.report is not None
-            lines = list(report_lines(inquiry.report, self.findings.size.width))
         self.findings.update(Content("\n").join(lines))
 
 
@@ -177,31 +172,26 @@ class ModelFileSuggester(Suggester):
 def report_lines(report: PairReport, room: int) -> Iterator[Content]:
     """Yield the models, whether they are compatible, and details, in lines of `room` cells."""
     names = [Content(printable(f"{model.name} {model.quant}".strip())) for model in report.models]
-    width = min(max(name.cell_length for name in names), max(0, room - _ROLE - _SIZE - len(_HERE)))
+    width = min(max(name.cell_length for name in names), max(0, room - _ROLE - _SIZE - len(_ON_DISK)))
     for model, name in zip(report.models, names, strict=True):
         cut = name.truncate(width, ellipsis=True)
         named = Content.assemble(f"{model.role:{_ROLE}}", cut.pad_right(width - cut.cell_length))
-        yield named.stylize(f"${model.role}") + f"{gigabytes(model.size):>{_SIZE}}" + _HERE * model.here
+        yield named.stylize(f"${model.role}") + f"{gigabytes(model.size):>{_SIZE}}" + _ON_DISK * model.on_disk
     yield Content("")
-    yield from _verdict(report)
-    yield Content("")
-    if report.word:
-        yield Content.styled(printable(f"{report.word}: {report.reason}"), "$quiet")
-    if report.licence:
-        yield Content.styled(printable(f"license {report.licence}"), "$quiet")
-    if report.gated:
-        yield Content.styled("Gated model: your account has access.", "$quiet")
-    if report.download_bytes:
-        to_come, free = gigabytes(report.download_bytes), gigabytes(report.free_bytes)
-        yield Content.styled(f"{to_come} to download, {free} of disk free", "$quiet")
-    for warning in report.warnings:
-        yield Content.styled(printable(warning), "$quiet")
-
-
-def _verdict(report: PairReport) -> Iterator[Content]:
     if report.problems:
         yield from (Content(printable(problem)) for problem in report.problems)
     else:
         verb = "download" if report.download_bytes else "add"
         enter = key("line.submit", "enter").capitalize()
         yield Content(f"{'Compatible.' if len(report.models) > 1 else 'Usable.'} Press {enter} to {verb}.")
+    yield Content("")
+    facts = (
+        f"{report.word}: {report.reason}" if report.word else "",
+        f"license {report.licence}" if report.licence else "",
+        "Gated model: your account has access." if report.gated else "",
+        f"{gigabytes(report.download_bytes)} to download, {gigabytes(report.free_bytes)} of disk free"
+        if report.download_bytes
+        else "",
+        *report.warnings,
+    )
+    yield from (Content.styled(printable(fact), "$quiet") for fact in facts if fact)

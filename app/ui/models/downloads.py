@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
 from app.core.printable import printable
 from app.core.units import GB
-from app.models.progress import duration, speed
+from app.models.progress import FileProgress, duration, speed
 from app.ui.key_names import key
-from app.ui.models.state import Download, PairService, SetupProgress, Stage
+from app.ui.models.service import PairService
+from app.ui.models.state import SetupProgress, Stage
 from app.ui.text import cut, percent
 
-LOOK_S = 0.125
+UPDATE_S = 0.125
 """Seconds between two updates."""
-_QUIET_LOOK_S = 0.5
-_SOON_S = 1.0
-"""Shorter waits are not counted down."""
+_QUIET_UPDATE_S = 0.5
 _ROLE = 6
 _SHORTEST_BAR, _LONGEST_BAR = 10, 40
-_NUMBERS = 54
-"""Cells beside a bar."""
-_BESIDE = _ROLE + 6
-"""Cells of a line without the bar and its text."""
-_SPEED = 7
-"""Cells of a speed."""
 _GAP = "  "
 
 
@@ -36,26 +27,27 @@ class DownloadBars(Static):
 
     def __init__(self) -> None:
         super().__init__()
-        self._job: SetupProgress | None = None
+        self._setup: SetupProgress | None = None
 
-    def show(self, job: SetupProgress | None) -> None:
-        if job != self._job:
-            self._job = job
+    def show(self, setup: SetupProgress | None) -> None:
+        if setup != self._setup:
+            self._setup = setup
             self._draw()
 
     def on_resize(self) -> None:
         self._draw()
 
     def _draw(self) -> None:
-        job = self._job
-        self.display = job is not None and bool(job.downloads)
-        if job is None:
-            return
-        lines, pending = [], next((one.role for one in job.downloads if one.done < one.total), "")
-        for one in job.downloads:
-            pace = _pace(job) if one.role == pending else []
-            lines.append(_bar(one, pace, self.app.size.width))
-        self.update(Content("\n").join(lines))
+        setup = self._setup
+        self.display = setup is not None and bool(setup.transfer.files)
+        if setup is not None:
+            files, width = setup.transfer.files, self.app.size.width - self.gutter.width
+            pending = next((file for file in files if file.done < file.total), None)
+            texts = [_bar_text(file, _pace(setup) if file is pending else []) for file in files]
+            room = width - _ROLE - max((text.cell_length for text in texts), default=0) - 2 * len(_GAP)
+            cells = min(_LONGEST_BAR, room) if room >= _SHORTEST_BAR else 0
+            lines = (_bar(file, text, cells).truncate(width) for file, text in zip(files, texts, strict=True))
+            self.update(Content("\n").join(lines))
 
 
 class DownloadLines(Static):
@@ -71,88 +63,71 @@ class DownloadLines(Static):
     def watch_downloads(self) -> None:
         """Show downloads until they end."""
         self.stop()
-        self._watched = tuple(name for name, job in self._pairs.look().jobs.items() if job.running)
+        self._watched = tuple(name for name, setup in self._pairs.state().setups.items() if setup.running)
         if self._watched:
-            self._timer = self.set_interval(_QUIET_LOOK_S, self._look)
-            self._look()
+            self._timer = self.set_interval(_QUIET_UPDATE_S, self._update)
+            self._update()
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.stop()
         self.display = False
 
-    def _look(self) -> None:
-        jobs = self._pairs.look().jobs
-        watched = {name: jobs[name] for name in self._watched if name in jobs}
-        if self._timer is not None and not any(job.running for job in watched.values()):
+    def _update(self) -> None:
+        setups = self._pairs.state().setups
+        watched = {name: setups[name] for name in self._watched if name in setups}
+        if self._timer is not None and not any(setup.running for setup in watched.values()):
             self._timer.stop()
-        told = {name: job for name, job in watched.items() if job.stage is not Stage.STOPPED}
+        shown = {name: setup for name, setup in watched.items() if setup.stage is not Stage.STOPPED}
         width = self.app.size.width - self.gutter.width
-        self.display = bool(told)
-        self.update(Content("\n").join(line_text(name, job, width) for name, job in told.items()))
+        self.display = bool(shown)
+        self.update(Content("\n").join(line_text(name, setup, width) for name, setup in shown.items()))
 
 
-def line_text(name: str, job: SetupProgress, width: int) -> Content:
+def line_text(name: str, setup: SetupProgress, width: int) -> Content:
     """Return a setup in one line of `width` cells."""
     name, pairs = printable(name), key("chat.pairs", "f6")
-    if job.stage is Stage.READY:
-        return Content.styled(f"{name} is ready; {pairs} opens it", "$quiet").truncate(width, ellipsis=True)
-    if job.stage is Stage.ASKING:
-        text = f"{name} waits for your confirmation; press {pairs}"
-        return Content.styled(text, "$quiet").truncate(width, ellipsis=True)
-    if job.error is not None:
-        what, more = Content(f"{name}: {printable(job.error.message)}"), f" {pairs} shows details"
-        return (cut(what, width - len(more)) + more).stylize("$quiet")
-    parts = _line_parts(name, job)
+    if setup.error is not None:
+        failure, more = Content(f"{name}: {printable(setup.error.message)}"), f" {pairs} shows details"
+        return (cut(failure, width - len(more)) + more).stylize("$quiet")
+    if setup.stage is Stage.READY:
+        parts = [Content(f"{name} is ready; {pairs} opens it")]
+    elif setup.stage is Stage.CHECKED:
+        parts = [Content(f"{name} waits for your confirmation; press {pairs}")]
+    else:
+        files = setup.transfer.files
+        waiting = next((file.waiting for file in files if file.waiting), "")
+        details = [waiting] if waiting else _pace(setup) if files else [setup.header_progress or setup.stage.value]
+        shares = [Content.styled(f"{file.role} {percent(_share(file)):>3}", f"${file.role}") for file in files]
+        parts = [Content(name), *shares, *(Content(printable(detail)) for detail in details)]
     while len(parts) > 1 and Content(_GAP).join(parts).cell_length > width:
         parts.pop()
-    return Content(_GAP).join(parts).truncate(width, ellipsis=True)
+    return Content(_GAP).join(parts).stylize_before("$quiet").truncate(width, ellipsis=True)
 
 
-def _line_parts(name: str, job: SetupProgress) -> list[Content]:
-    """Return the parts of a line, the most important first."""
-    parts = [Content.styled(name, "$quiet")]
-    parts += [Content.styled(f"{one.role} {percent(one.share):>3}", f"${one.role}") for one in job.downloads]
-    waiting = next((one.waiting for one in job.downloads if one.waiting), "")
-    if job.stage is Stage.DOWNLOADING and job.downloads:
-        parts += [Content.styled(part, "$quiet") for part in ([printable(waiting)] if waiting else _pace(job))]
-    else:
-        parts.append(Content.styled(printable(job.looking) or job.stage.value, "$quiet"))
-    return parts
-
-
-def _pace(job: SetupProgress) -> list[str]:
+def _pace(setup: SetupProgress) -> list[str]:
     """Return the speed and the time left, if known."""
-    if not job.running:
-        return [job.stage.value]
-    left = duration(job.left_s) if job.left_s is not None and job.left_s >= 1 else ""
-    pace = speed(job.bytes_per_s)
-    return [part for part in (f"{pace:>{_SPEED}}" if pace else "", left) if part]
+    if not setup.running:
+        return [setup.stage.value]
+    left_s = setup.transfer.left_s
+    return list(filter(None, (speed(setup.transfer.bytes_per_s), duration(left_s) if left_s else "")))
 
 
-def _bar(one: Download, pace: Sequence[str], width: int) -> Content:
-    if one.waiting:
-        again = f", retry in {one.wait_s:.0f} s" if one.wait_s > _SOON_S else ""
-        tail = f"{printable(one.waiting).rstrip('.')}{again}"
-    else:
-        parts = [_amount(one), *(["✓"] if one.done >= one.total else pace)]
-        while len(parts) > 1 and len(_GAP.join(parts)) > width - _BESIDE + len(_GAP):
-            parts.pop()
-        tail = _GAP.join(parts)
-    # A sentence may need more than numbers do; it does not go on below the bar.
-    room = min(width - _NUMBERS, width - _BESIDE - Content(tail).cell_length)
-    cells = min(_LONGEST_BAR, room) if room >= _SHORTEST_BAR else 0
-    full = int(one.share * cells)
-    style = f"${one.role}"
-    return Content.assemble(
-        (f"{one.role:{_ROLE}}{_GAP}", style),
-        ("━" * full, style),
-        ("━" * (cells - full), "$rule"),
-        _GAP * bool(cells),
-        (tail, "" if not one.waiting else "$quiet"),
-    )
+def _bar_text(file: FileProgress, pace: list[str]) -> Content:
+    if file.waiting:
+        retry = f", retry in {file.wait_s:.0f} s" if file.wait_s > 1 else ""
+        return Content.styled(f"{printable(file.waiting).rstrip('.')}{retry}", "$quiet")
+    unit, name = (GB, "GB") if file.total >= GB / 10 else (1_000_000, "MB")
+    amount = f"{file.done / unit:5.1f} / {file.total / unit:4.1f} {name}"
+    return Content(_GAP.join([amount, *(["✓"] if file.done >= file.total else pace)]))
 
 
-def _amount(one: Download) -> str:
-    unit, name = (GB, "GB") if one.total >= GB / 10 else (1_000_000, "MB")
-    return f"{one.done / unit:5.1f} / {one.total / unit:4.1f} {name}"
+def _bar(file: FileProgress, text: Content, cells: int) -> Content:
+    full = int(_share(file) * cells)
+    style = f"${file.role}"
+    bar = Content.assemble(("━" * full, style), ("━" * (cells - full), "$rule"), _GAP * bool(cells))
+    return Content.assemble((f"{file.role:{_ROLE}}{_GAP}", style), bar, text)
+
+
+def _share(file: FileProgress) -> float:
+    return min(1.0, file.done / file.total) if file.total else 1.0

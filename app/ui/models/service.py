@@ -1,7 +1,8 @@
-"""The pairs of the catalog and of this machine, for the screens; implements `PairService` on their thread."""
+"""The pairs of the catalog and of this machine, and their setups, for the screens."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,88 +10,86 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, PairError
 from app.core.regular_file import resolved
-from app.core.units import gigabytes
 from app.models.catalog import Pair
-from app.models.expected_speedup import expected_gain, speeds
 from app.models.pair_names import free_name, pair_name, pair_texts
-from app.models.pair_size import model_bytes, size_text, with_files
-from app.models.prepared import Underway, has_room
+from app.models.pair_size import has_room, model_bytes, size_text, with_files
 from app.models.recommend import Proposal, Room, Standing, every_pair, in_order, longest_context, propose, weigh, why
 from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.source import HubModel, LocalModel, ModelSource
+from app.session.snapshot import Phase
 from app.ui.key_names import key
+from app.ui.models.machine_facts import MachineFacts, PairEnvironment, inspected
 from app.ui.models.state import LoadRequest, PairCard, PairsState, Stage
-from app.ui.models.tasks import CheckTask, MachineProbe, PairEnvironment, SetupTask
+from app.ui.models.tasks import CheckTask, PairTask, SetupTask
 
 if TYPE_CHECKING:
-    from app.models.prepared import Prepared
-    from app.models.setup import Setup
+    from app.models.setup import Prepared, Setup
 
 
-class Pairs:
-    """All pairs and their setups; see `PairService`."""
+class PairService:
+    """All pairs and their setups. Every call returns at once."""
 
     def __init__(self, environment: PairEnvironment) -> None:
         self._environment = environment
-        self._probe = MachineProbe(environment, self._mark_stale)
-        self._facts = self._probe.facts
+        self._facts = MachineFacts()
+        self._inspector: threading.Thread | None = None
         self._stale = True
         self._cards: tuple[PairCard, ...] = ()
         self._problems: list[AppError] = []
         self._pairs: dict[str, Pair] = {}
-        self._added: dict[str, Prepared] = {}
         self._registered = Registered()
-        self._setups: dict[str, SetupTask] = {}
-        self._check: CheckTask | None = None
-        self._replaced: list[SetupTask | CheckTask] = []
-        self._ended: frozenset[SetupTask] = frozenset()
-        """Ended setups that the last refresh has seen."""
-        self._underway = Underway()
-        self._open: tuple[Pair | None, SetUp | None, bool] = (None, None, False)
-        """The pair that the chat asked for, its files, and whether it is loaded or loading."""
-        self._open_name = ""
+        self._added: dict[str, Prepared] = {}
         self._unlisted: dict[str, tuple[Pair, SetUp | None]] = {}
         """Pairs that were opened by their files."""
+        self._open: tuple[Pair | None, bool] = (None, False)
+        """The pair that the chat asked for, and whether it is loaded or loading."""
+        self._open_name = ""
+        self._setups: dict[str, SetupTask] = {}
+        self._check: CheckTask | None = None
+        self._replaced: list[PairTask] = []
+        self._n_ended = 0
+        """Ended setups at the last inspection."""
 
-    def begin(self) -> None:
-        # Other programs set up and remove pairs, too.
+    def refresh(self) -> None:
+        """Read the pairs again and inspect the machine in the background; other programs change them, too."""
         self._stale = True
-        self._refresh()
+        self._inspect()
 
-    def look(self) -> PairsState:
+    def state(self) -> PairsState:
+        """Return the current state."""
         # Read first: work that ends meanwhile is seen by the next call.
-        busy = self._probe.is_running or self._probe.is_provisional
-        busy = busy or any(one.job.running for one in self._setups.values())
-        busy = busy or (self._check is not None and self._check.inquiry.running)
-        if self._is_refresh_due():
+        busy = self._is_inspecting or self._facts.is_provisional
+        busy = busy or any(task.progress.running for task in self._tasks)
+        if self._is_inspection_due():
             busy = True
-            self._refresh()
-        if self._update_open() or self._stale:
-            self._stale = False
+            self._inspect()
+        is_open = self._environment.phase() is not Phase.UNLOADED
+        current, _ = self._environment.current() or (None, None)
+        if self._stale or (current, is_open) != self._open:
+            self._stale, self._open = False, (current, is_open)
             self._read()
         return PairsState(
             machine=self._facts.machine,
             cards=self._cards,
-            jobs={name: one.job for name, one in self._setups.items()},
-            inquiry=self._check.inquiry if self._check is not None else None,
-            troubles=tuple(self._problems),
+            setups={name: task.progress for name, task in self._setups.items()},
+            check=self._check.progress if self._check is not None else None,
+            problems=tuple(self._problems),
             busy=busy,
         )
 
-    def start(self, name: str, *, agreed: bool = False) -> None:
+    def set_up(self, name: str, *, confirmed: bool = False) -> None:
+        """Set a pair up, or resume; unless `confirmed`, ask before a download."""
         before = self._setups.get(name)
-        asking = before is not None and before.job.stage is Stage.ASKING
-        self._start(
-            self._pairs[name],
-            before.prepared if before is not None and asking else None,
-            agreed=agreed or (before is not None and before.agreed),
-        )
+        prepared = before.prepared if before is not None and before.progress.stage is Stage.CHECKED else None
+        self._start(self._pairs[name], prepared, confirmed=confirmed or (before is not None and before.confirmed))
 
-    def cancel(self, name: str) -> None:
+    def cancel_setup(self, name: str) -> None:
+        """Stop a setup; downloaded bytes stay."""
         if name in self._setups:
             self._setups[name].cancel()
 
     def make_default(self, name: str) -> None:
+        """Open Tandem with this pair from now on; may raise AppError."""
         files = self._files(name)
         if files is None:
             raise PairError(f"{name} is not set up.", f"Press {key('pairs.choose', 'enter')} to set it up.")
@@ -99,18 +98,21 @@ class Pairs:
         self._environment.registry.set_default(name)
         self._stale = True
 
-    def ask(self, target: str, draft: str) -> None:
-        self.drop()
+    def check_sources(self, target: str, draft: str) -> None:
+        """Check two models, given as sources; `draft` may be ""."""
+        self.cancel_check()
         self._check = CheckTask(target, draft, self._make_setup, self._room)
-        self._check.begin()
+        self._check.start()
 
-    def drop(self) -> None:
+    def cancel_check(self) -> None:
+        """Cancel the check and forget its result."""
         if self._check is not None:
             self._check.cancel()
             self._replaced.append(self._check)
             self._check = None
 
-    def add(self) -> str:
+    def add_checked(self) -> str:
+        """Set up the pair that was checked; return its name. May raise AppError."""
         prepared = self._check.prepared if self._check is not None else None
         if prepared is None or prepared.check.problems:
             raise PairError("There is no checked pair to add.", "Check two models first.")
@@ -123,10 +125,11 @@ class Pairs:
         if pair.name not in self._pairs:
             self._added[pair.name] = prepared
             self._stale = True
-        self._start(pair, prepared, agreed=True)
+        self._start(pair, prepared, confirmed=True)
         return pair.name
 
-    def choose(self, name: str) -> LoadRequest:
+    def load_request(self, name: str) -> LoadRequest:
+        """Return the request to load a pair; raise AppError if its files are missing."""
         files = self._files(name)
         if files is None:
             enter = key("pairs.choose", "enter")
@@ -134,53 +137,72 @@ class Pairs:
         return self._environment.open_pair(self._pairs[name], files)
 
     def close(self, timeout: float | None = None) -> bool:
+        """Stop everything; return whether all threads ended within `timeout` seconds (None waits)."""
         until = None if timeout is None else time.monotonic() + timeout
-        tasks: list[SetupTask | CheckTask] = [*self._setups.values(), *self._replaced]
-        tasks += [self._check] if self._check is not None else []
+        tasks = [*self._tasks, *self._replaced]
         for task in tasks:
             task.cancel()
-        ended = [task.join(None if until is None else max(0.0, until - time.monotonic())) for task in tasks]
-        return all(ended)
+        for task in tasks:
+            task.join(None if until is None else max(0.0, until - time.monotonic()))
+        return not any(task.is_alive() for task in tasks)
+
+    @property
+    def _tasks(self) -> list[PairTask]:
+        return [*self._setups.values(), *([self._check] if self._check is not None else [])]
 
     def _mark_stale(self) -> None:
         self._stale = True
 
-    def _is_refresh_due(self) -> bool:
-        """Return whether a setup has ended, or loading, since the machine was inspected."""
-        if not self._probe.has_begun or self._probe.is_running:
-            return False
-        return not self._ended_setups <= self._ended or (
-            self._probe.is_provisional and not self._environment.is_loading()
-        )
+    # The machine
 
     @property
-    def _ended_setups(self) -> frozenset[SetupTask]:
-        return frozenset(one for one in self._setups.values() if not one.job.running)
+    def _is_inspecting(self) -> bool:
+        return self._inspector is not None and self._inspector.is_alive()
 
-    def _refresh(self) -> None:
-        self._ended = self._ended_setups
-        sources = (source for pair in self._pairs.values() for source in pair.sources)
-        self._probe.refresh(frozenset(source for source in sources if isinstance(source, HubModel)))
+    def _is_inspection_due(self) -> bool:
+        """Return whether a setup has ended, or loading, since the machine was inspected."""
+        if self._inspector is None or self._is_inspecting:
+            return False
+        has_loaded = self._facts.is_provisional and self._environment.phase() is not Phase.LOADING
+        return has_loaded or self._count_ended() != self._n_ended
+
+    def _count_ended(self) -> int:
+        return sum(not task.progress.running for task in self._setups.values())
+
+    def _inspect(self) -> None:
+        self._n_ended = self._count_ended()
+        if not self._is_inspecting:
+            sources = (source for pair in self._pairs.values() for source in pair.sources)
+            on_hub = frozenset(source for source in sources if isinstance(source, HubModel))
+            self._inspector = threading.Thread(target=self._run_inspection, args=(on_hub,), name="machine", daemon=True)
+            self._inspector.start()
+
+    def _run_inspection(self, sources: frozenset[HubModel]) -> None:
+        self._facts = inspected(self._facts, self._environment, sources)
+        self._stale = True
 
     @property
     def _room(self) -> Room | None:
         room = self._facts.room
         if room is None:
             return None
-        return replace(room, n_ctx=self._environment.n_ctx(), measured=speeds(self._facts.seen))
+        return replace(room, n_ctx=self._environment.n_ctx(), measured=self._facts.seen)
+
+    # Setups
 
     def _make_setup(self) -> Setup:
         from app.models.setup import Setup
 
-        return Setup(self._environment.registry, self._environment.demo_file, underway=self._underway)
+        return Setup(self._environment.registry, self._environment.demo_file)
 
-    def _start(self, pair: Pair, prepared: Prepared | None = None, *, agreed: bool) -> None:
+    def _start(self, pair: Pair, prepared: Prepared | None = None, *, confirmed: bool) -> None:
         before = self._setups.pop(pair.name, None)
         if before is not None:
             before.cancel()
             self._replaced.append(before)
-        self._setups[pair.name] = SetupTask(pair, self._make_setup, self._mark_stale, prepared, agreed=agreed)
-        self._setups[pair.name].begin()
+        task = SetupTask(pair, self._make_setup, self._mark_stale, prepared, confirmed=confirmed)
+        self._setups[pair.name] = task
+        task.start()
 
     def _files(self, name: str) -> SetUp | None:
         """Return the files of a pair that can be opened."""
@@ -192,35 +214,16 @@ class Pairs:
             files = self._unlisted[name][1]
         return files if files is not None and files.is_here and files.is_of(pair) else None
 
-    def _update_open(self) -> bool:
-        """Read which pair the chat uses; return whether that changed."""
-        pair, files = self._environment.current() or (None, None)
-        is_open = pair is not None and not self._environment.is_unloaded()
-        changed = pair is not self._open[0] or is_open is not self._open[2]
-        self._open = pair, files, is_open
-        return changed
+    def _prepared(self, name: str) -> Prepared | None:
+        """Return what Hugging Face said about a pair in this run."""
+        task = self._setups.get(name)
+        return self._added.get(name) or (task.prepared if task is not None else None)
 
-    def _with_unlisted(self, known: Mapping[str, Pair]) -> dict[str, Pair]:
-        """Return the known pairs after those that were opened by their files."""
-        self._unlisted = {
-            name: one for name, one in self._unlisted.items() if name not in known and not _name_of(one[0], known)
-        }
-        pairs = {name: pair for name, (pair, _) in self._unlisted.items()} | dict(known)
-        pair, files, is_open = self._open
-        name = _name_of(pair, pairs) if pair is not None else ""
-        if pair is not None and not name:
-            pair = pair if files is not None else replace(pair, name=pair_name(pair.target))
-            name = free_name(pair, pairs)
-            pair = replace(pair, name=name)
-            self._unlisted[name] = pair, replace(files, pair=pair) if files is not None else _local_files(pair)
-            pairs = {name: pair} | pairs
-        self._open_name = name if is_open else ""
-        return pairs
+    # The list
 
     def _read(self) -> None:
         """Read the catalog and the registry, and order the cards."""
         self._problems = []
-        self._facts = self._probe.facts
         known: dict[str, Pair] = {}
         try:
             self._registered = self._environment.registry.read()
@@ -237,83 +240,83 @@ class Pairs:
             self._problems.append(error)
         known = every_pair(known, self._registered)
         self._pairs = self._with_unlisted({name: one.pair for name, one in self._added.items()} | known)
-        room, pairs = self._room, [self._as_known(name) for name in self._pairs]
+        room, pairs = self._room, [self._sized(name) for name in self._pairs]
         proposed = propose(pairs, room, self._has_disk) if room is not None else []
         standings = [self._standing(name) for name in self._pairs]
         self._cards = tuple(self._card(one, proposed) for one in in_order(standings, proposed))
+
+    def _with_unlisted(self, known: Mapping[str, Pair]) -> dict[str, Pair]:
+        """Return the known pairs after those that were opened by their files."""
+        pairs = {name: pair for name, (pair, _) in self._unlisted.items()} | dict(known)
+        pair, files = self._environment.current() or (None, None)
+        name = _name_of(pair, pairs) if pair is not None else ""
+        if pair is not None and not name:
+            pair = pair if files is not None else replace(pair, name=pair_name(pair.target))
+            name = free_name(pair, pairs)
+            pair = replace(pair, name=name)
+            self._unlisted[name] = pair, replace(files, pair=pair) if files is not None else _local_files(pair)
+            pairs = {name: pair} | pairs
+        self._open_name = name if self._open[1] else ""
+        return pairs
 
     def _standing(self, name: str) -> Standing:
         pair, files, room = self._pairs[name], self._files(name), self._room
         return Standing(
             pair,
-            weigh(self._as_known(name), room) if room is not None else None,
+            weigh(self._sized(name), room) if room is not None else None,
             set_up=files is not None,
-            here=files is not None or all(map(self._facts.is_here, pair.sources)),
+            here=files is not None or all(map(self._facts.is_on_disk, pair.sources)),
             is_default=name == self._registered.default,
             is_new=name in self._added,
         )
 
-    def _as_known(self, name: str) -> Pair:
+    def _sized(self, name: str) -> Pair:
         """Return the pair with sizes from its files or headers, as far as they are known."""
         files, prepared = self._files(name), self._prepared(name)
         return prepared.sized if files is None and prepared is not None else with_files(self._pairs[name], files)
 
     def _card(self, one: Standing, proposed: Sequence[Proposal]) -> PairCard:
         pair, proposal, name, room = one.pair, one.proposal, one.pair.name, self._room
-        files = self._files(name)
+        files, sized = self._files(name), self._sized(name)
         target, draft = pair_texts(pair, files)
         return PairCard(
             name=name,
             title=pair.title,
             target=target,
             draft=draft,
-            size=self._size(pair, files),
-            to_come=self._to_come(pair) if files is None else 0,
-            came=sum(map(self._facts.n_came, pair.sources)) if files is None else 0,
+            size=size_text(sized, files),
             fit=proposal.fit if proposal is not None else None,
             reason=proposal.reason if proposal is not None else "",
-            speed=proposal.pace(at_least=room.at_least) if proposal is not None and room is not None else "",
+            speed=proposal.pace if proposal is not None else "",
             slow=proposal.slow if proposal is not None else False,
             why=why(proposed) if proposed and proposed[0].pair.name == name else "",
-            gain=expected_gain(pair, room, self._facts.seen),
+            gain=room.drafting(pair) if room is not None else "",
             good_at=pair.good_at,
             licence=pair.licence,
             tested_with=pair.tested_with,
-            here=one.here,
+            on_disk=one.here,
+            download_bytes=self._download_bytes(pair) if files is None else 0,
+            partial_bytes=sum(map(self._facts.partial_bytes, pair.sources)) if files is None else 0,
             set_up=one.set_up,
             is_demo=pair.is_demo,
             is_default=one.is_default,
             is_open=name == self._open_name,
             lacks_draft=name == self._open_name and self._environment.lacks_draft(),
-            context=longest_context(self._as_known(name), room) if room else 0,
+            context=longest_context(sized, room) if room else 0,
         )
 
-    def _size(self, pair: Pair, files: SetUp | None) -> str:
-        if files is None and (prepared := self._prepared(pair.name)) is not None:
-            return gigabytes(sum(model.size for _, model in prepared.models))
-        return size_text(pair, files)
-
-    def _prepared(self, name: str) -> Prepared | None:
-        """Return what Hugging Face said about a pair in this run."""
-        task = self._setups.get(name)
-        return self._added.get(name) or (task.prepared if task is not None else None)
-
-    def _to_come(self, pair: Pair) -> int | None:
+    def _download_bytes(self, pair: Pair) -> int | None:
         """Return the bytes to download; None if the catalog does not know."""
-        if pair.name in self._added:
-            return self._added[pair.name].download_bytes
+        if (prepared := self._prepared(pair.name)) is not None:
+            return prepared.download_bytes
         missing = [s for s in pair.sources if isinstance(s, HubModel) and s not in self._facts.cached]
         sizes = [source.size for source in missing]
         known = sum(size for size in sizes if size is not None)
-        return known - sum(map(self._facts.n_came, missing)) if None not in sizes else None
+        return known - sum(map(self._facts.partial_bytes, missing)) if None not in sizes else None
 
     def _has_disk(self, pair: Pair) -> bool:
-        free, to_come = self._facts.free_disk, self._to_come(pair) if self._files(pair.name) is None else 0
-        prepared = self._prepared(pair.name)
-        models = [model for _, model in prepared.models] if prepared is not None else []
-        # Running downloads of the same files count as this pair's.
-        promised = self._underway.promised(models, pair.sources)
-        return free is None or to_come is None or has_room(to_come, free - promised)
+        free, n_bytes = self._facts.free_disk, self._download_bytes(pair) if self._files(pair.name) is None else 0
+        return free is None or n_bytes is None or has_room(n_bytes, free)
 
 
 def _name_of(pair: Pair, known: Mapping[str, Pair]) -> str:

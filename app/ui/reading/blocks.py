@@ -2,137 +2,109 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from markdown_it.tree import SyntaxTreeNode
 from textual.content import Content
 
 from app.ui.reading.code import code_rows
-from app.ui.reading.inline import BREAK, content_of
-from app.ui.reading.rows import BOXES, Columns, Row, Rule, TableRow
+from app.ui.reading.markdown import content_of
+from app.ui.reading.rows import Row, Rule, table
 from app.ui.reading.wrapping import spaced
 
 _BULLETS = ("• ", "◦ ", "· ")
-_TASK = re.compile(r"\[([ xX])\](?=[ \t\n]|$)")
-_MARKER = re.compile(r"[ \t>]*(?:[-+*]|\d+[.)])?[ \t]*")
 _QUOTED = Content.styled("┃ ", "$rule")
 
 
 def _content(node: SyntaxTreeNode) -> Content:
-    """The text of a paragraph, a heading or a cell."""
+    """Return the text of a paragraph, a heading or a cell."""
     inline = [child.token for child in node.children if child.token is not None]
     return content_of([token for one in inline for token in one.children or ()])
 
 
 def _text_rows(node: SyntaxTreeNode, style: str = "") -> list[Row]:
-    content = _content(node)
-    return [Row(line.stylize(style) if style else line) for line in content.split("\n", allow_blank=True)]
+    return [Row(line.stylize(style) if style else line) for line in _content(node).split("\n", allow_blank=True)]
+
+
+def first_number(node: SyntaxTreeNode) -> int | None:
+    """Return the number that an item of an ordered list has in the source; None for a bullet."""
+    return int(node.info) if node.info.isdigit() else None
 
 
 def item_rows(node: SyntaxTreeNode, number: int | None, lines: Sequence[str], depth: int = 0) -> list[Row]:
-    """An item of a list.
+    """Return a list item as rows.
 
     Args:
         node: The item.
-        number: What stands before it; None for a bullet.
-        lines: The source that the node's places refer to.
-        depth: Lists around its own.
+        number: Its number; None for a bullet.
+        lines: The source that the node's line numbers refer to.
+        depth: Number of lists around its own.
     """
     mark = _BULLETS[depth % len(_BULLETS)] if number is None else f"{number}{node.markup} "
-    rows = container_rows(node.children, lines, depth + 1) or _as_written(node, lines)
-    if number is None and (task := _task(node)):
-        mark = BOXES[task.group(1) == " "]
-        rows[0] = replace(rows[0], content=rows[0].content[task.end() + 1 :])
-    indent = Content(" " * len(mark))
-    bullet = Content.styled(mark, "$quiet")
+    indent, bullet = Content(" " * len(mark)), Content.styled(mark, "$quiet")
+    rows = _container_rows(node.children, lines, depth + 1) or [Row()]
     return [row.indented(indent if at else bullet, indent) for at, row in enumerate(rows)]
 
 
-def _task(item: SyntaxTreeNode) -> re.Match[str] | None:
-    """The brackets that an item of a task list begins with. By the source: there they may be meant as they are."""
-    first = item.children[0] if item.children else None
-    inline = first.children[0] if first is not None and first.type == "paragraph" and first.children else None
-    return _TASK.match(inline.content) if inline is not None else None
-
-
-def _as_written(item: SyntaxTreeNode, lines: Sequence[str]) -> list[Row]:
-    """An item without blocks: it is empty, or nested too deeply to have been read."""
-    texts = (_MARKER.sub("", line, count=1) for line in _source(item, lines))
-    return [Row(Content(text)) for text in texts if text] or [Row()]
-
-
-def container_rows(nodes: Sequence[SyntaxTreeNode], lines: Sequence[str], depth: int = 0) -> list[Row]:
-    """Blocks that follow each other inside another one, with a blank row where their writer left one."""
+def _container_rows(nodes: Sequence[SyntaxTreeNode], lines: Sequence[str], depth: int) -> list[Row]:
+    """Return the blocks within another one, with a blank row where the source has one."""
     rows: list[Row] = []
     for node in nodes:
-        start = node.map[0] if node.map else 0
-        if rows and start and not lines[start - 1].strip(" >"):
+        if rows and _follows_blank(node, lines):
             rows.append(Row())
         rows += block_rows(node, lines, depth)
     return rows
 
 
+def _follows_blank(node: SyntaxTreeNode, lines: Sequence[str]) -> bool:
+    start = node.map[0] if node.map else 0
+    return start > 0 and not lines[start - 1].strip(" >")
+
+
 def block_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int = 0) -> list[Row]:
-    """Any block. One without rows of its own, such as what is nested too deeply, is shown as it was written."""
-    kind = node.type
+    """Return a block as rows; an unknown or empty one is shown as written."""
     rows: list[Row] = []
-    if kind == "heading":
-        rows = _text_rows(node, "bold")
-    elif kind == "paragraph":
-        rows = _text_rows(node)
-    elif kind == "hr":
-        rows = [Rule()]
-    elif kind in ("fence", "code_block"):
-        rows = code_rows(node.content.removesuffix("\n").split("\n"), node.info)
-    elif kind == "math_block":
-        rows = [Row(Content(spaced(line.replace(BREAK, "")))) for line in node.content.split("\n")]
-    elif kind == "blockquote":
-        rows = [
-            Row(row.content.stylize_before("$quiet"), row.first, row.rest, row.joined).indented(_QUOTED, _QUOTED)
-            if type(row) is Row
-            else row.indented(_QUOTED, _QUOTED)
-            for row in container_rows(node.children, lines, depth)
-        ]
-    elif kind in ("bullet_list", "ordered_list"):
-        rows = _list_rows(node, lines, depth)
-    elif kind == "table":
-        rows = _table_rows(node)
-    return rows or [Row(Content(line.strip())) for line in _source(node, lines)]
+    match node.type:
+        case "heading":
+            rows = _text_rows(node, "bold")
+        case "paragraph":
+            rows = _text_rows(node)
+        case "hr":
+            rows = [Rule()]
+        case "fence" | "code_block":
+            rows = code_rows(node.content.removesuffix("\n").split("\n"), node.info)
+        case "math_block":
+            rows = [Row(Content(spaced(line))) for line in node.content.split("\n")]
+        case "blockquote":
+            rows = [_quoted(row) for row in _container_rows(node.children, lines, depth)]
+        case "bullet_list" | "ordered_list":
+            rows = _list_rows(node, lines, depth)
+        case "table":
+            rows = table_rows(node)
+    return rows or [Row(Content(line.strip())) for line in lines[slice(*(node.map or (0, 0)))]]
 
 
-def _source(node: SyntaxTreeNode, lines: Sequence[str]) -> Iterator[str]:
-    """The lines of a block as they were written."""
-    return (line.replace(BREAK, "") for line in lines[slice(*(node.map or (0, 0)))])
-
-
-def first_number(node: SyntaxTreeNode) -> int | None:
-    """Return what an item of an ordered list was numbered by its writer; None for a bullet."""
-    return int(node.info) if node.info.isdigit() else None
+def _quoted(row: Row) -> Row:
+    if type(row) is Row and row.source is None:
+        row = Row(row.content.stylize_before("$quiet"), row.first, row.rest)
+    return row.indented(_QUOTED, _QUOTED)
 
 
 def _list_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int) -> list[Row]:
     rows: list[Row] = []
     number = first_number(node.children[0])
     for item in node.children:
-        start = item.map[0] if item.map else 0
-        if rows and not lines[start - 1].strip(" >"):
+        if rows and _follows_blank(item, lines):
             rows.append(Row())
         rows += item_rows(item, number, lines, depth)
         number = None if number is None else number + 1
     return rows
 
 
-def _table_rows(node: SyntaxTreeNode) -> list[Row]:
-    """A table inside another block."""
-    columns = Columns()
-    found: list[Row] = []
-    for part in node.children:
-        for line in part.children:
-            cells = [_content(cell) for cell in line.children]
-            if part.type == "thead":
-                cells = [cell.stylize("$quiet") for cell in cells]
-            columns.include(cells)
-            found.append(TableRow.of(cells, columns, frozenset()))
-    return found
+def table_rows(node: SyntaxTreeNode, natural: tuple[int, ...] | None = None) -> list[Row]:
+    """Return a table as rows; `natural` are the column widths of a table that is continued."""
+    head, *body = [line for part in node.children for line in part.children]
+    cells = [[_content(cell).stylize("$quiet") for cell in head.children]]
+    cells += [[_content(cell) for cell in line.children] for line in body]
+    right = {at for at, cell in enumerate(head.children) if str(cell.attrs.get("style", "")).endswith("right")}
+    return list(table(cells, frozenset(right), natural))

@@ -1,291 +1,223 @@
 """Growing Markdown as rows of text.
 
-A new piece costs what the last block costs, however long the answer is: blocks that can no longer change are frozen.
-Only complete lines freeze a block, so the rows do not depend on how the text was cut into pieces.
+Blocks that can no longer change are frozen, so a new piece costs what the last block costs.
 """
 
 from __future__ import annotations
 
+import re
+from copy import copy
 from dataclasses import dataclass
 
 from markdown_it.tree import SyntaxTreeNode
 
 from app.core.printable import printable
-from app.ui.reading.blocks import block_rows, first_number, item_rows
-from app.ui.reading.code import CodeBlock
-from app.ui.reading.inline import BREAK
-from app.ui.reading.parser import parser
-from app.ui.reading.rows import Row
-from app.ui.reading.table import TableBlock
+from app.ui.reading.blocks import block_rows, first_number, item_rows, table_rows
+from app.ui.reading.markdown import parser
+from app.ui.reading.rows import Row, TableRow
 
-_AT_ONCE = 4_096
-"""Characters that are read together; a long text is read in pieces like one that comes slowly."""
-_LONGEST_LINE = 1_000
-_MOST_BLANK = 100
-_LONGEST_BLOCK = 6_000
-"""A longer line or block is continued by another one, and blank lines end: a model may repeat itself for ever."""
-_LONGEST_PARAGRAPH = 2_000
-"""Longest paragraph in which emphasis is parsed, in characters; it is parsed again with each token."""
-_CLOSED_BY_BLANK = ("paragraph", "heading", "hr", "math_block")
+LONGEST_LINE, LONGEST_PARAGRAPH, LONGEST_BLOCK = 3_000, 2_000, 6_000
+"""Characters of the last block, which is read again with each piece; a longer one is cut at a line end."""
+MOST_LINES, _MOST_TABLE_LINES = 96, 32
+FEWEST_CODE_LINES = 32
+_CLOSED_BY_BLANK = ("paragraph", "blockquote", "table", "math_block")
+_CLOSED = ("heading", "hr")
+_HALF_FENCE = re.compile(r"(?:^|\n)[ >]*[`~]{1,3}$")
+"""The beginning of a line that may open or close a fence."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class _Block:
     """A block on the top level, or one item of a list there.
 
     Attributes:
         node: The block.
         start: Its first line.
         end: The line behind its last.
-        family: Tells the items of one list from those of another; "" for what is no item.
+        list: Kind of the list that an item belongs to; "" for other blocks.
     """
 
     node: SyntaxTreeNode
     start: int
     end: int
-    family: str = ""
+    list: str = ""
 
 
-def _units(source: str) -> list[_Unit]:
-    units = []
+@dataclass(slots=True)
+class _Position:
+    """What is above the next block.
+
+    Attributes:
+        list: Kind of the list that the last block is an item of; "" for other blocks.
+        number: Number of the next item of that list.
+        follows_block: True if a blank row separates the next block.
+        after_blank: True if the source has a blank line there.
+        is_continued: True if the next block continues a cut one; its opening lines are repeated in the source.
+        natural: Column widths of a table that is continued.
+    """
+
+    list: str = ""
+    number: int = 0
+    follows_block: bool = False
+    after_blank: bool = False
+    is_continued: bool = False
+    natural: tuple[int, ...] | None = None
+
+
+def _blocks(source: str) -> list[_Block]:
+    found = []
     for node in SyntaxTreeNode(parser().parse(source)).children:
         if node.type in ("bullet_list", "ordered_list"):
-            units += [_Unit(item, *(item.map or (0, 0)), f"{node.type}{item.markup}") for item in node.children]
+            found += [_Block(item, *(item.map or (0, 0)), f"{node.type}{item.markup}") for item in node.children]
         else:
-            units.append(_Unit(node, *(node.map or (0, 0))))
-    return units
+            found.append(_Block(node, *(node.map or (0, 0))))
+    return found
 
 
 class MarkdownDocument:
     """Growing Markdown.
 
     Attributes:
-        frozen: Rows that never change again; more are added behind them.
-        open: The rows after them as the text stands now.
+        frozen: Rows that never change again.
+        open: The rows after them as the text is now.
     """
 
     def __init__(self) -> None:
         self.frozen: list[Row] = []
         self.open: list[Row] = []
+        self._tail = ""
+        """The source of the open rows."""
+        self._position = _Position()
         self._last = ""
         """The last printed character."""
-        self._tail = ""
-        self._column = 0
-        self._blank = True
-        self._blanks = 0
-        self._block: CodeBlock | TableBlock | None = None
-        self._family = ""
-        self._number = 0
-        self._wants_gap = False
-        self._after_blank = False
 
     def append(self, text: str) -> None:
-        """Add text; whatever could steer a terminal is left out."""
+        """Add text, without terminal control characters."""
         text = printable(text, self._last)
         self._last = text[-1:] or self._last
-        text = self._broken(text)
-        for start in range(0, len(text), _AT_ONCE):
-            piece = text[start : start + _AT_ONCE]
-            self._tail += piece
-            if "\n" in piece:
-                self._settle()
-        self.open = self._open_rows()
+        before = self._tail.count("\n")
+        self._tail += text
+        self._break_last_line()
+        if self._tail.count("\n") > before:
+            self._freeze()
+        position, source = copy(self._position), _HALF_FENCE.sub("", self._tail)
+        lines = source.split("\n")
+        self.open = [row for block in _blocks(source) for row in _rows(block, lines, position)]
 
-    def _broken(self, text: str) -> str:
-        """The text with long lines broken and long gaps cut."""
-        lines = text.split("\n")
-        found = []
-        for number, line in enumerate(lines):
-            while (cut := self._cut_at(line)) is not None:
-                found.append(f"{line[:cut]}{BREAK}\n")
-                line, self._column = line[cut:], 0
-            self._column += len(line)
-            self._blank = self._blank and not line.strip()
-            found.append(line)
-            if number < len(lines) - 1:
-                self._blanks = self._blanks + 1 if self._blank else 0
-                if self._blanks <= _MOST_BLANK:
-                    found.append("\n")
-                self._column, self._blank = 0, True
-        return "".join(found)
+    def _break_last_line(self) -> None:
+        """Break a very long line at a space, if there is one."""
+        start = self._tail.rfind("\n") + 1
+        while len(self._tail) - start > LONGEST_LINE:
+            cut = self._tail.rfind(" ", start, start + LONGEST_LINE) + 1 or start + LONGEST_LINE
+            self._tail = f"{self._tail[:cut]}\n{self._tail[cut:]}"
+            start = cut + 1
 
-    def _cut_at(self, line: str) -> int | None:
-        """Return where a line that goes on is broken; not before a space, which a line's beginning would lose."""
-        cut = max(0, _LONGEST_LINE - self._column)
-        while cut < len(line) and line[cut] == " " and self._column + cut < 2 * _LONGEST_LINE:
-            cut += 1
-        return cut if cut < len(line) else None
+    # Blocks that can no longer change
 
-    # What can no longer change
-
-    def _settle(self) -> None:
-        while self._block is not None or "\n" in self._tail:
-            if not (self._continue_block() if self._block is not None else self._freeze()):
-                return
-
-    def _continue_block(self) -> bool:
-        """Give complete lines to the block that grows; returns whether it has ended."""
-        block = self._block
-        assert block is not None
-        *lines, rest = self._tail.split("\n")
-        for number, line in enumerate(lines):
-            done = block.add(line)
-            if done is None:
-                self.frozen += block.rows()
-                self._block = None
-                behind = lines[number + isinstance(block, CodeBlock) :]
-                self._tail = "\n".join([*behind, rest])
-                return True
-            self.frozen += done
-        self._tail = rest
-        return False
-
-    def _freeze(self) -> bool:
-        """Freeze every block that another one follows; returns whether there may be more to freeze."""
+    def _freeze(self) -> None:
+        """Freeze every block that has ended, and the beginning of a very long one."""
         complete = self._tail[: self._tail.rfind("\n") + 1]
         lines = complete.split("\n")
-        units = _units(complete)
-        for number, unit in enumerate(units):
-            if unit.node.type in ("fence", "table"):
-                if number < len(units) - 1 and self._pass_through(unit, lines):
-                    continue
-                self._enter(unit, lines)
-                return True
-            if self._cut(unit, lines):
-                return True
-            if number < len(units) - 1:
-                self._add_gap(unit, lines)
-                self.frozen += self._unit_rows(unit, lines)
-                self._leave(unit)
         kept = len(lines) - 1
-        if units:
-            last = units[-1]
-            if last.node.type in _CLOSED_BY_BLANK and last.end < len(lines) - 1:
-                self._add_gap(last, lines)
-                self.frozen += self._unit_rows(last, lines)
-                self._leave(last)
+        for number, block in enumerate(blocks := _blocks(complete)):
+            if number == len(blocks) - 1 and not _has_ended(block, lines):
+                kept = block.start
+                if _is_too_long(block, lines):
+                    self._cut(block, lines)
+                    return
             else:
-                kept = last.start
+                self.frozen += _rows(block, lines, self._position)
         self._drop(lines, kept)
-        return False
 
-    def _pass_through(self, unit: _Unit, lines: list[str]) -> bool:
-        """Freeze a block that could grow but has ended, without reading what follows it again; returns whether it was.
-
-        What comes in one piece may hold many of them.
-        """
-        block, at = _growing(unit, lines)
-        rows: list[Row] = []
-        while at < len(lines) - 1 and (done := block.add(lines[at])) is not None:
-            rows += done
-            at += 1
-        if at + isinstance(block, CodeBlock) != unit.end:
-            return False
-        self._add_gap(unit, lines)
-        self._leave(unit)
-        self.frozen += [*rows, *block.rows()]
-        return True
-
-    def _enter(self, unit: _Unit, lines: list[str]) -> None:
-        self._add_gap(unit, lines)
-        self._leave(unit)
-        self._block, begun = _growing(unit, lines)
-        self._drop(lines, begun)
-
-    def _cut(self, unit: _Unit, lines: list[str]) -> bool:
-        """End a block that is too long at a line end, and let the rest begin again; returns whether it was."""
-        size, end = 0, unit.start
-        longest = min(_LONGEST_BLOCK, _LONGEST_PARAGRAPH) if unit.node.type == "paragraph" else _LONGEST_BLOCK
-        while end < unit.end and size < longest:
-            size += len(lines[end]) + 1
-            end += 1
-        if not any(line.strip() for line in lines[end : unit.end]):
-            return False
-        part = lines[unit.start : end]
-        for piece in _units("\n".join(part) + "\n"):
-            self._add_gap(piece, part)
-            self.frozen += self._unit_rows(piece, part)
-            self._leave(piece)
-            opening = _open_fence(piece.node, part)
-            self._block = CodeBlock(opening) if opening else None
-        self._wants_gap = False
-        self._drop(lines, end)
-        return True
-
-    def _drop(self, lines: list[str], count: int) -> None:
-        """Forget the first lines of the tail, which are frozen."""
-        self._tail = self._tail[sum(len(line) + 1 for line in lines[:count]) :]
+    def _drop(self, lines: list[str], count: int, opening: str = "") -> None:
+        """Remove the first lines of the tail, and repeat the opening of the block that continues there."""
         if count:
-            self._after_blank = not lines[count - 1].strip()
+            self._tail = opening + self._tail[sum(len(line) + 1 for line in lines[:count]) :]
+            self._position.after_blank = not lines[count - 1].strip()
 
-    # What it looks like
-
-    def _add_gap(self, unit: _Unit, lines: list[str]) -> None:
-        if self._gap(unit, lines, self._family, self._wants_gap):
-            self.frozen.append(Row())
-
-    def _gap(self, unit: _Unit, lines: list[str], family: str, wants_gap: bool) -> bool:
-        if unit.family and unit.family == family:
-            return not lines[unit.start - 1].strip() if unit.start else self._after_blank
-        return wants_gap
-
-    def _leave(self, unit: _Unit) -> None:
-        """Return what follows this unit stands apart from it."""
-        self._number = self._next_number(unit, self._family, self._number)
-        self._family, self._wants_gap = unit.family, True
-
-    @staticmethod
-    def _next_number(unit: _Unit, family: str, number: int) -> int:
-        own = first_number(unit.node)
-        return (number if unit.family == family else own or 0) + 1
-
-    def _unit_rows(self, unit: _Unit, lines: list[str]) -> list[Row]:
-        return self._rows_in(unit, lines, self._family, self._number)
-
-    @staticmethod
-    def _rows_in(unit: _Unit, lines: list[str], family: str, number: int) -> list[Row]:
-        if not unit.family:
-            return block_rows(unit.node, lines)
-        own = first_number(unit.node)
-        if own is not None and unit.family == family:
-            own = number
-        return item_rows(unit.node, own, lines)
-
-    def _open_rows(self) -> list[Row]:
-        if self._block is not None:
-            return self._block.rows(self._tail)
-        lines = self._tail.split("\n")
-        rows: list[Row] = []
-        family, number, wants_gap = self._family, self._number, self._wants_gap
-        for unit in _units(self._tail):
-            if self._gap(unit, lines, family, wants_gap):
-                rows.append(Row())
-            rows += self._rows_in(unit, lines, family, number)
-            number = self._next_number(unit, family, number)
-            family, wants_gap = unit.family, True
-        return rows
+    def _cut(self, block: _Block, lines: list[str]) -> None:
+        """Freeze the complete lines of a block, and let the next line continue it."""
+        end = _next_statement(block, lines) or block.end
+        opening = "".join(f"{line}\n" for line in _opening(block, lines))
+        part = lines[block.start : end]
+        for piece in _blocks("\n".join(part) + "\n"):
+            self.frozen += _rows(piece, part, self._position)
+        last = self.frozen[-1]
+        natural = last.natural if isinstance(last, TableRow) else None
+        self._position = _Position(is_continued=bool(opening), natural=natural)
+        self._drop(lines, end, opening)
 
 
-def _growing(unit: _Unit, lines: list[str]) -> tuple[CodeBlock | TableBlock, int]:
-    """A fence or a table from its first lines, and the line behind those."""
-    if unit.node.type == "fence":
-        return CodeBlock(lines[unit.start]), unit.start + 1
-    return TableBlock(lines[unit.start], lines[unit.start + 1]), unit.start + 2
+def _has_ended(block: _Block, lines: list[str]) -> bool:
+    kind = block.node.type
+    if kind == "fence":
+        return _is_closed(block.node, lines)
+    return kind in _CLOSED or (kind in _CLOSED_BY_BLANK and block.end < len(lines) - 1)
 
 
-def _open_fence(node: SyntaxTreeNode, lines: list[str]) -> str:
-    """The line that opened the fence which a piece of a block ends in; "" if it ends in none."""
+def _is_closed(fence: SyntaxTreeNode, lines: list[str]) -> bool:
+    start, end = fence.map or (0, 0)
+    last = lines[end - 1].strip(" >")
+    return end - start > 1 and last.startswith(fence.markup) and not last.strip(fence.markup[0])
+
+
+def _is_too_long(block: _Block, lines: list[str]) -> bool:
+    if _next_statement(block, lines) is not None:
+        return True
+    kind, count = block.node.type, block.end - block.start
+    size = sum(len(line) for line in lines[block.start : block.end])
+    longest = LONGEST_PARAGRAPH if kind == "paragraph" else LONGEST_BLOCK
+    return size > longest or count > (_MOST_TABLE_LINES if kind == "table" else MOST_LINES)
+
+
+def _next_statement(block: _Block, lines: list[str]) -> int | None:
+    """Return a line of long code at which highlighting can begin again: not indented, below a blank one."""
+    if block.node.type == "fence":
+        for number in range(block.end - 1, block.start + FEWEST_CODE_LINES, -1):
+            if lines[number][:1].strip() and not lines[number - 1].strip():
+                return number
+    return None
+
+
+def _opening(block: _Block, lines: list[str]) -> list[str]:
+    """Return the lines that open a block again: those of a table head, or of the fence that it ends in."""
+    if block.node.type == "table":
+        return lines[block.start : block.start + 2]
+    node = block.node
     while node.children:
         node = node.children[-1]
-    if node.type != "fence" or node.map is None or lines[node.map[1] - 1].strip(" >") == node.markup:
-        return ""
-    return lines[node.map[0]]
+    if node.type != "fence" or node.map is None or _is_closed(node, lines):
+        return []
+    line = lines[node.map[0]]
+    indent = line.index(node.markup)
+    return [" " * min(indent, 3) + line[indent:]]
 
 
-_USUAL = "```python\nx = 1\n```\n"
-"""The first block of code in a language takes forty milliseconds more than the next; this one is the most likely."""
+def _rows(block: _Block, lines: list[str], position: _Position) -> list[Row]:
+    """Return a block as rows, with a blank row above it where one belongs, and move the position below it."""
+    node = block.node
+    if position.is_continued:
+        rows = table_rows(node, position.natural)[1:] if node.type == "table" else []
+        rows = block_rows(node, lines) if node.content and not rows else rows
+        position.is_continued = False
+        position.follows_block = True
+        return rows
+    is_next_item = bool(block.list) and block.list == position.list
+    if is_next_item:
+        has_gap = not lines[block.start - 1].strip() if block.start else position.after_blank
+    else:
+        has_gap = position.follows_block
+        position.number = first_number(node) or 0
+    rows = [Row()] if has_gap else []
+    if block.list:
+        rows += item_rows(node, position.number if first_number(node) is not None else None, lines)
+    else:
+        rows += block_rows(node, lines)
+    position.number += 1
+    position.list, position.follows_block = block.list, True
+    return rows
 
 
 def preload() -> None:
-    """Make the parser, and load what colors the most usual code; to be called on a thread of its own."""
-    MarkdownDocument().append(_USUAL)
+    """Load the parser and the most usual language; call it on its own thread."""
+    MarkdownDocument().append("```python\nx = 1\n```\n")

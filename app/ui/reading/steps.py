@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from textual.content import Content
 
@@ -14,10 +13,19 @@ from app.ui.text import MARK
 from app.worker.events import StepDetails
 
 _MARKS = str.maketrans({"\n": "⏎", "\t": "⇥", " ": "·", "\r": "␍"})
+_DRAFT, _TARGET, _QUIET = "$draft", "$target", "$quiet"
+_PROBABILITIES = ("draft p", "target p")
+_LABELS = ("drafted", _PROBABILITIES[0], "target", _PROBABILITIES[1])
+_LABEL_CELLS = 10
+_LONGEST_PIECE = 16
+_GAP = "   "
+_ROOMY = 72
+"""Cells from which numbers are explained."""
+_UNSEEN = "not computed while this was closed"
 
 
 def visible(piece: bytes) -> str:
-    """A token on its own: spaces and line ends as marks, part of a character as its bytes."""
+    """Return one token with marks for spaces and line ends, or the bytes of an incomplete character."""
     if not piece:
         return "control"
     try:
@@ -28,35 +36,13 @@ def visible(piece: bytes) -> str:
     return text if text == printable(text) else repr(text)[1:-1]
 
 
-_DRAFT, _TARGET, _QUIET = "$draft", "$target", "$quiet"
-_PROBABILITIES = ("draft p", "target p")
-_LABELS = ("drafted", _PROBABILITIES[0], "target", _PROBABILITIES[1])
-_LABEL_CELLS = 10
-_LONGEST_PIECE = 16
-_GAP = "   "
-_ROOMY = 72
-"""Cells from which there is room to say what a number means."""
-_UNSEEN = "not computed while this was closed"
-
-
 def probability(p: float | None) -> str:
-    """Two digits without the nought in front; a dash for what is no probability."""
+    """Return two digits without the leading zero; "-" for None."""
     if p is None:
         return "-"
     if p < 0.005:
         return "<.01"
     return "1.0" if p >= 0.995 else f"{p:.2f}".lstrip("0")
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """One depth of the round, a cell a line."""
-
-    cells: tuple[Content, Content, Content, Content]
-
-    @property
-    def width(self) -> int:
-        return max(cell.cell_length for cell in self.cells) + 1
 
 
 def _piece(piece: bytes, style: str) -> Content:
@@ -68,56 +54,31 @@ def _drafted_style(details: StepDetails, depth: int) -> str:
     return STYLES[Origin.DRAFT if depth < details.n_model else Origin.NGRAM]
 
 
-def _column(details: StepDetails, depth: int) -> _Column:
-    none = Content("")
-    drafted = draft_p = target = target_p = none
-    accepted = depth < details.n_accepted
-    if depth < len(details.drafted):
-        drafted = _piece(details.drafted[depth], _drafted_style(details, depth) if accepted else _QUIET)
-        draft_p = Content.styled(probability(details.confidences[depth]), _QUIET)
-    if depth < len(details.written):
-        target = _piece(details.written[depth], _drafted_style(details, depth) if accepted else _TARGET)
-        if details.chosen:
-            target_p = Content.styled(probability(details.chosen[depth]), _QUIET)
-    return _Column((drafted, draft_p, target, target_p))
+# The list of steps
 
 
-def _in_sight(columns: list[_Column], end: int, room: int) -> tuple[int, int]:
-    """The columns that fit, the one before `end` among them: that is where the round was decided."""
-    start, used = 0, sum(column.width for column in columns[:end])
-    while used > room and start < end - 1:
-        used -= columns[start].width
-        start += 1
-    while end < len(columns) and used + columns[end].width <= room:
-        used += columns[end].width
-        end += 1
-    return start, end
-
-
-def step_rows(rounds: Sequence[StepDetails], chosen: int, width: int) -> Iterator[Content]:
-    """Rounds as a row each, in columns: who drafted, what was accepted and what it took.
+def step_rows(steps: Sequence[StepDetails], chosen: int, width: int) -> Iterator[Content]:
+    """Yield a row for each step: source, accepted tokens and time.
 
     Args:
-        rounds: Those in sight.
-        chosen: The place among them of the one that is explained: that says what it cost, the others what they wrote.
+        steps: The visible steps.
+        chosen: Index of the selected one, which also shows its cost; the others show their tokens.
         width: Cells of a row.
     """
-    heads = [_head(details, brief=width < _ROOMY) for details in rounds]
-    widths = [max(len(head[column]) for head in heads) for column in range(len(heads[0]))] if heads else []
-    for at, (details, head) in enumerate(zip(rounds, heads, strict=True)):
-        number, source, accepted, took = (cell.ljust(cells) for cell, cells in zip(head, widths, strict=True))
+    heads = [_head(details, brief=width < _ROOMY) for details in steps]
+    widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
+    for at, (details, (number, source, accepted, took)) in enumerate(zip(steps, heads, strict=True)):
         line = Content.assemble(
             f"{MARK} " if at == chosen else "  ",
-            Content.styled(head[0].rjust(len(number)), "bold" if at == chosen else ""),
+            Content.styled(number.rjust(widths[0]), "bold" if at == chosen else ""),
             _GAP,
-            (source, _DRAFT if details.drafted else _QUIET),
+            (source.ljust(widths[1]), _DRAFT if details.drafted else _QUIET),
             _GAP,
-            (accepted, _DRAFT),
-            _GAP if accepted else "",
-            (head[3].rjust(len(took)), _QUIET),
+            (accepted.ljust(widths[2]), _DRAFT),
+            _GAP if widths[2] else "",
+            (took.rjust(widths[3]), _QUIET),
         )
-        room = width - line.cell_length
-        more = _cost(details, room) if at == chosen else Content(_GAP) + _written(details)
+        more = _cost(details, width - line.cell_length) if at == chosen else Content(_GAP) + _written(details)
         yield (line + more).truncate(width, ellipsis=True)
 
 
@@ -129,61 +90,91 @@ def _head(details: StepDetails, *, brief: bool) -> tuple[str, str, str, str]:
 
 
 def _cost(details: StepDetails, room: int) -> Content:
-    """Return what a round brought for its time, as far as it can be said."""
+    """Return the tokens of a step and the time of one token without a draft, as far as there is room."""
     n, plain_ns = len(details.written), details.plain_ns
-    brought = f" for {n} tokens" if n > 1 else ""
+    tokens = f" for {n} tokens" if n > 1 else ""
     plain = f", plain {plain_ns / 1e6:.1f} ms a token" if plain_ns is not None else ""
-    whole = next((words for words in (brought + plain, plain) if len(words) <= room), "")
-    return Content.styled(whole, _QUIET)
+    return Content.styled(next((text for text in (tokens + plain, plain) if len(text) <= room), ""), _QUIET)
 
 
 def _written(details: StepDetails) -> Content:
-    styles = (_drafted_style(details, at) if at < details.n_accepted else _TARGET for at in range(len(details.written)))
-    pieces = (Content.styled(visible(piece), style) for piece, style in zip(details.written, styles, strict=True))
-    return Content(" ").join(pieces)
+    return Content(" ").join(
+        Content.styled(visible(piece), _drafted_style(details, depth) if depth < details.n_accepted else _TARGET)
+        for depth, piece in enumerate(details.written)
+    )
 
 
-def _disagreement(details: StepDetails, width: int) -> Content:
-    at = details.n_accepted
-    if at >= min(len(details.written), len(details.drafted)):
-        return Content("")
-    wrote, said = visible(details.written[at]), visible(details.drafted[at])
-    confidence = details.confidences[at]
-    trust = "n-gram" if confidence is None else f"draft p {probability(confidence)}"
-    doubt = f", target p {probability(details.declined)}" if details.declined is not None else ""
-    choice = f" (p {probability(details.chosen[at])})" if details.chosen else ""
-    for more in (f" ({trust}{doubt})", f" ({trust})", ""):
-        line = Content.assemble(
-            ("the target wrote ", _QUIET),
-            (wrote, _TARGET),
-            (f"{choice}; the draft said ", _QUIET),
-            (said, _DRAFT),
-            (more, _QUIET),
-        )
-        if line.cell_length <= width:
-            break
-    return line.truncate(width, ellipsis=True)
+# One step
 
 
 def step_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iterator[Content]:
-    """Return what a round made of its draft, in so many cells.
+    """Yield the drafted and the verified tokens of a step, and where the two models disagreed.
 
     Args:
-        details: The round.
+        details: The step.
         width: Cells of a line.
-        brief: Whether there is no room for the probabilities of each token.
+        brief: True to leave out the probabilities.
     """
     depths = max(len(details.drafted), len(details.written))
     columns = [_column(details, depth) for depth in range(depths)]
-    start, end = _in_sight(columns, min(depths, details.n_accepted + 1), width - _LABEL_CELLS - 3)
+    widths = [max(cell.cell_length for cell in column) + 1 for column in columns]
+    start, end = _visible_columns(widths, min(depths, details.n_accepted + 1), width - _LABEL_CELLS - 3)
     for line, label in enumerate(_LABELS):
         if (line < 2 and not details.drafted) or (brief and label in _PROBABILITIES):
             continue
         if label == _LABELS[-1] and not details.chosen:
             yield Content.styled(label.ljust(_LABEL_CELLS) + _UNSEEN, _QUIET).truncate(width, ellipsis=True)
             continue
-        cells = [column.cells[line] for column in columns[start:end]]
-        padded = [c.pad_right(col.width - c.cell_length) for c, col in zip(cells, columns[start:end], strict=True)]
+        cells = [columns[depth][line] for depth in range(start, end)]
+        padded = [cell.pad_right(room - cell.cell_length) for cell, room in zip(cells, widths[start:end], strict=True)]
         before, after = "… " if start else "", "…" if end < depths else ""
         yield Content.assemble((label.ljust(_LABEL_CELLS) + before, _QUIET), *padded, (after, _QUIET))
     yield _disagreement(details, width)
+
+
+def _column(details: StepDetails, depth: int) -> tuple[Content, Content, Content, Content]:
+    """Return the cells of one draft depth, one for each label."""
+    drafted = draft_p = target = target_p = Content("")
+    accepted = _drafted_style(details, depth) if depth < details.n_accepted else ""
+    if depth < len(details.drafted):
+        drafted = _piece(details.drafted[depth], accepted or _QUIET)
+        draft_p = Content.styled(probability(details.confidences[depth]), _QUIET)
+    if depth < len(details.written):
+        target = _piece(details.written[depth], accepted or _TARGET)
+        if details.chosen:
+            target_p = Content.styled(probability(details.chosen[depth]), _QUIET)
+    return drafted, draft_p, target, target_p
+
+
+def _visible_columns(widths: Sequence[int], end: int, room: int) -> tuple[int, int]:
+    """Return the columns that fit, including the one before `end`, where the step was decided."""
+    start, used = 0, sum(widths[:end])
+    while used > room and start < end - 1:
+        used -= widths[start]
+        start += 1
+    while end < len(widths) and used + widths[end] <= room:
+        used += widths[end]
+        end += 1
+    return start, end
+
+
+def _disagreement(details: StepDetails, width: int) -> Content:
+    at = details.n_accepted
+    if at >= min(len(details.written), len(details.drafted)):
+        return Content("")
+    confidence = details.confidences[at]
+    trust = "n-gram" if confidence is None else f"draft p {probability(confidence)}"
+    doubt = f", target p {probability(details.declined)}" if details.declined is not None else ""
+    choice = f" (p {probability(details.chosen[at])})" if details.chosen else ""
+    line = Content("")
+    for more in (f" ({trust}{doubt})", f" ({trust})", ""):
+        line = Content.assemble(
+            ("the target wrote ", _QUIET),
+            (visible(details.written[at]), _TARGET),
+            (f"{choice}; the draft said ", _QUIET),
+            (visible(details.drafted[at]), _DRAFT),
+            (more, _QUIET),
+        )
+        if line.cell_length <= width:
+            break
+    return line.truncate(width, ellipsis=True)

@@ -1,4 +1,4 @@
-"""Text as rows, with the origin of each token.
+"""Text as rows, colored by the source of each token.
 
 The draft model is teal, n-gram drafting is underlined teal, the target is amber.
 """
@@ -25,8 +25,7 @@ LEGEND = {
 """Legend of the token view, with and without the color names."""
 _LINE_END = "⏎"
 _LONGEST = 2_000
-
-_LEGEND_GAP = ", "
+"""Characters of a row; a longer line is continued by the next row."""
 
 
 def legend(styles: Mapping[Origin, str], room: int) -> Content:
@@ -37,15 +36,14 @@ def legend(styles: Mapping[Origin, str], room: int) -> Content:
         room: Available cells; colors are named if they fit and are shown.
     """
     for brief in (styles is not STYLES, True):
-        parts = [Content.styled(LEGEND[origin][brief], style) for origin, style in styles.items()]
-        found = Content(_LEGEND_GAP).join(parts)
+        found = Content(", ").join(Content.styled(LEGEND[origin][brief], style) for origin, style in styles.items())
         if found.cell_length <= room:
             return found
     return Content("")
 
 
 Run = tuple[str, Origin | None]
-"""A text and who wrote it; no one did where thinking ends and the answer begins, or the other way round."""
+"""A text and its origin; None between reasoning and answer."""
 
 
 class TokenRuns:
@@ -53,20 +51,20 @@ class TokenRuns:
 
     def __init__(self) -> None:
         self._runs: list[tuple[list[str], Origin | None]] = []
-        self._thinking: bool | None = None
+        self._is_reasoning: bool | None = None
 
     def __bool__(self) -> bool:
         return bool(self._runs)
 
     def add(self, segments: Iterable[Segment]) -> list[Run]:
-        """Take more of it; returns that as runs."""
+        """Add segments, and return them as runs."""
         fresh: list[Run] = []
         for segment in segments:
             if not segment.text:
                 continue
-            if self._thinking not in (None, segment.reasoning):
+            if self._is_reasoning not in (None, segment.reasoning):
                 fresh.append(("", None))
-            self._thinking = segment.reasoning
+            self._is_reasoning = segment.reasoning
             fresh.append((segment.text, segment.origin))
         for text, origin in fresh:
             if self._runs and self._runs[-1][1] is origin:
@@ -81,69 +79,64 @@ class TokenRuns:
 
 
 class TokenDocument:
-    """Growing text as it came, in two colors; line ends are shown, for they are tokens too.
+    """Growing plain text with visible line ends, which are tokens too.
 
     Args:
-        styles: How the tokens of each writer look.
+        styles: The style of each origin.
 
     Attributes:
         frozen: Rows that never change again.
-        open: The row after them.
     """
 
     def __init__(self, styles: Mapping[Origin, str] = STYLES) -> None:
         self._styles = styles
         self.frozen: list[Row] = []
-        self._text: list[str] = []
+        self._text = ""
         self._spans: list[Span] = []
-        self._length = 0
         self._last = ""
         """The last printed character."""
         self._joined = False
 
     @property
     def open(self) -> list[Row]:
-        return [self._row()] if self._length else []
+        """The row after the frozen ones."""
+        return [self._row()] if self._text else []
 
     def append(self, runs: Iterable[Run]) -> None:
         for text, origin in runs:
             if origin is None:
-                self._part()
+                # A blank row between reasoning and answer.
+                if self._text:
+                    self._freeze(joined=False)
+                self.frozen.append(Row())
                 continue
             text = printable(text, self._last)
             self._last = text[-1:] or self._last
             for line in text.splitlines(keepends=True):
                 self._add(line, self._styles[origin])
 
-    def _part(self) -> None:
-        """Leave a row free: models write marks there, which are not shown."""
-        if self._length:
-            self._freeze(joins=False)
-        self.frozen.append(Row())
-
     def _add(self, line: str, style: str) -> None:
-        ends = line.endswith("\n")
         rest = line.removesuffix("\n")
-        while self._length + len(rest) > _LONGEST:
-            room = _LONGEST - self._length
+        while len(self._text) + len(rest) > _LONGEST:
+            room = _LONGEST - len(self._text)
             self._put(rest[:room], style)
-            self._freeze(joins=True)
+            self._freeze(joined=True)
             rest = rest[room:]
-        self._put(rest + _LINE_END * ends, style)
-        if ends:
-            self._freeze(joins=False)
+        if line.endswith("\n"):
+            self._put(rest + _LINE_END, style)
+            self._freeze(joined=False)
+        else:
+            self._put(rest, style)
 
     def _put(self, text: str, style: str) -> None:
         if text:
-            self._text.append(text)
-            self._spans.append(Span(self._length, self._length + len(text), style))
-            self._length += len(text)
+            self._spans.append(Span(len(self._text), len(self._text) + len(text), style))
+            self._text += text
 
-    def _freeze(self, *, joins: bool) -> None:
+    def _freeze(self, *, joined: bool) -> None:
         self.frozen.append(self._row())
-        self._text, self._spans, self._length, self._joined = [], [], 0, joins
+        self._text, self._spans, self._joined = "", [], joined
 
     def _row(self) -> Row:
-        text = "".join(self._text)
-        content = spaced_content(Content(text, list(self._spans)))
-        return Row(content, joined=self._joined, source=text.removesuffix(_LINE_END))
+        content = spaced_content(Content(self._text, list(self._spans)))
+        return Row(content, joined=self._joined, source=self._text.removesuffix(_LINE_END))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -10,20 +9,18 @@ from textual.binding import ActiveBinding, BindingType
 from textual.message import Message
 
 from app.core.errors import AppError
-from app.session.comparison import Comparable, comparable
 from app.session.session import Session
 from app.session.snapshot import Phase
 from app.ui.base_screen import BaseScreen
+from app.ui.chat.actions import ChatActions
 from app.ui.chat.base import ChatBase
-from app.ui.chat.conversation_switcher import ConversationSwitcher
 from app.ui.chat.events import ChatEvents
 from app.ui.chat.input_mode import InputMode
-from app.ui.chat.message_actions import MessageActions
 from app.ui.chat.prompt_sender import PromptSender
 from app.ui.chat.renderer import Renderer
 from app.ui.chat.setting_changes import SettingChanges
+from app.ui.commands.table import COMMANDS
 from app.ui.composer.input import PromptInput
-from app.ui.composer.prompt_history import stored_prompts
 from app.ui.composer.suggestions import Suggestions
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.event_dispatcher import EventDispatcher, EventHandler
@@ -32,8 +29,10 @@ from app.ui.keys.bindings import CHAT_KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS
 from app.ui.keys.footer import in_order
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import FitOptionList
-from app.ui.models.state import LoadRequest, PairService
+from app.ui.models.service import PairService
+from app.ui.models.state import LoadRequest, Tuning
 from app.ui.terminal.attention import Attention
+from app.ui.themes import apply_appearance
 from app.ui.transcript.message_view import MessageView
 from app.ui.widgets.hint import Hint
 
@@ -42,12 +41,13 @@ if TYPE_CHECKING:
 
 
 class ChatScreen(BaseScreen[None], ChatBase):
-    """One conversation with one pair.
+    """One conversation with one pair. Other screens are imported when they are opened.
 
     Args:
         session: The chat.
         queue: Holds the events of its worker.
         pairs: The pairs to choose from; None without a choice.
+        tuning: The settings; None leaves them as at the start.
     """
 
     AUTO_FOCUS = "PromptInput"
@@ -57,22 +57,9 @@ class ChatScreen(BaseScreen[None], ChatBase):
     class EventsArrived(Message):
         """An event arrived that should not wait."""
 
-    class PairsRequested(Message):
-        """The user wants to choose another pair."""
-
-    class ConversationsRequested(Message):
-        """The user wants to find a conversation."""
-
-    class SettingsRequested(Message):
-        """The user wants to see the settings."""
-
-    @dataclass
-    class ComparisonRequested(Message):
-        """The user wants to compare a prompt with and without the draft."""
-
-        comparable: Comparable
-
-    def __init__(self, session: Session, queue: EventQueue, pairs: PairService | None = None) -> None:
+    def __init__(
+        self, session: Session, queue: EventQueue, pairs: PairService | None = None, tuning: Tuning | None = None
+    ) -> None:
         super().__init__(session, pairs)
         self.input_mode = InputMode(self)
         self.renderer = Renderer(self, self.input_mode.store_soon)
@@ -80,9 +67,9 @@ class ChatScreen(BaseScreen[None], ChatBase):
         self.sender = PromptSender(
             self, self.renderer, self.input_mode, lambda command, argument: command.run(self, argument)
         )
-        self.actions = MessageActions(self, self.renderer, self.sender, self.input_mode)
-        self.switcher = ConversationSwitcher(self, self.renderer, self.sender, self.input_mode, self.actions)
+        self.actions = ChatActions(self, self.renderer, self.sender, self.input_mode)
         self._queue = queue
+        self._tuning = tuning
         events = ChatEvents(self, self.renderer, self.input_mode)
         self.dispatcher = EventDispatcher(queue, events, self.set_timer)
 
@@ -90,13 +77,13 @@ class ChatScreen(BaseScreen[None], ChatBase):
         self.attention = Attention(self.app)
         self._queue.connect(lambda: self.post_message(self.EventsArrived()))
         self.session.library.say = lambda text: self.call_later(self._warn, text)
-        self.session.on_counted = self.included.counted
-        self.included.count = self.session.count_tokens
-        self.prompt.past.source = lambda: stored_prompts(self.session.library)
-        self.prompt.past.keep = self.session.library.set_aside
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
-        self.watch(self.app, "app_focus", self._on_looked_at, init=False)
         self.renderer.begin()
+
+    @property
+    def _is_on_top(self) -> bool:
+        # `is_current` also holds below a screen that is not drawn yet.
+        return self.app.screen is self
 
     async def _warn(self, text: str) -> None:
         await self.messages.notice(text)
@@ -104,14 +91,14 @@ class ChatScreen(BaseScreen[None], ChatBase):
         if self.messages.answer is not None:
             self.hint.ask(text)
 
-    # What the user does
+    # Prompts and messages. Keys arrive beside the screen's own messages; what they change waits its turn.
 
     @on(PromptInput.Sent)
     async def _send(self, event: PromptInput.Sent) -> None:
         await self.sender.send(event.text)
 
     def action_stop(self) -> None:
-        if not (self.sender.stop_reading() or self.stop_answer()):
+        if not self.stop_answer():
             self.call_later(self._take_back)
 
     def stop_answer(self) -> bool:
@@ -125,16 +112,10 @@ class ChatScreen(BaseScreen[None], ChatBase):
         prompt = self.session.take_back()
         if prompt is not None:
             await self.renderer.render()
-            self.input_mode.give_back_message(prompt)
-
-    # Keys arrive beside the screen's own messages; what they change must wait its turn behind an answer's text.
+            self.input_mode.give_back(COMMANDS.as_typed(prompt))
 
     def action_again(self) -> None:
-        self.call_later(self._regenerate)
-
-    async def _regenerate(self) -> None:
-        if self.session.can_regenerate:
-            await self.actions.regenerate()
+        self.call_later(self.actions.regenerate)
 
     def action_edit_last(self) -> None:
         self.call_later(self.actions.edit_last)
@@ -153,61 +134,14 @@ class ChatScreen(BaseScreen[None], ChatBase):
         self.messages.choose(event.message_view)
 
     @on(MessageView.ActionRequested)
-    async def _steer(self, event: MessageView.ActionRequested) -> None:
+    async def _perform(self, event: MessageView.ActionRequested) -> None:
         await self.actions.perform(event.message_view, event.requested)
-
-    def action_restart(self) -> None:
-        self.call_later(self.switcher.new)
-
-    def action_conversations(self) -> None:
-        if self.sidebar.has_focus_within or not self.sidebar.search():
-            self.post_message(self.ConversationsRequested())
-
-    def action_compare(self) -> None:
-        self.call_later(self.sender.compare, self._compare)
-
-    async def _compare(self, message: str) -> None:
-        try:
-            self.post_message(self.ComparisonRequested(comparable(self.session, message)))
-        except AppError as error:
-            self.hint.say(error.sentences)
-
-    async def open_conversation(self, conversation: int | None) -> None:
-        """Open another conversation; None stays, unless the open one was deleted."""
-        await self.switcher.open(conversation)
-
-    @on(Suggestions.Clicked)
-    def _complete(self, event: Suggestions.Clicked) -> None:
-        self.prompt.choose(event.suggestion)
 
     async def action_copy_answer(self) -> None:
         await self.sender.run_line("/copy")
 
     async def action_copy_code(self) -> None:
         await self.sender.run_line("/copy code")
-
-    # What stands beside the conversation
-
-    def action_toggle_sidebar(self) -> None:
-        if self.sidebar.has_focus_within:
-            self.prompt.focus()
-        self.workspace.toggle_sidebar()
-
-    def action_toggle_panel(self) -> None:
-        self.workspace.toggle_panel()
-
-    @on(Sidebar.Left)
-    def _leave_sidebar(self) -> None:
-        self.prompt.focus()
-
-    # Named, not declared: the sidebar is filled after the first frame, and the picker imported then.
-
-    async def on_conversation_picker_chosen(self, event: ConversationPicker.Chosen) -> None:
-        self.prompt.focus()
-        await self.switcher.open_found(event)
-
-    async def on_conversation_picker_changed(self) -> None:
-        await self.open_conversation(None)
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
@@ -226,19 +160,112 @@ class ChatScreen(BaseScreen[None], ChatBase):
         if text:
             self.prompt.put(f"{text}{self.prompt.whole}")
 
+    @on(Suggestions.Clicked)
+    def _complete(self, event: Suggestions.Clicked) -> None:
+        self.prompt.choose(event.suggestion)
+
+    # Conversations
+
+    def action_restart(self) -> None:
+        self.call_later(self.actions.new_conversation)
+
+    def action_conversations(self) -> None:
+        if self.sidebar.has_focus_within or not self.sidebar.search():
+            self._find_conversation()
+
+    def _find_conversation(self) -> None:
+        if self.library.is_open and self._is_on_top:
+            from app.ui.conversations.screen import ConversationsScreen
+
+            self.app.push_screen(ConversationsScreen(self.library), self.actions.open_found)
+
+    async def open_conversation(self, conversation: int | None) -> None:
+        """Open another conversation; None stays, unless the open one was deleted."""
+        await self.actions.open(conversation)
+
+    def action_toggle_sidebar(self) -> None:
+        if self.sidebar.has_focus_within:
+            self.prompt.focus()
+        self.workspace.toggle_sidebar()
+
+    @on(Sidebar.Left)
+    def _leave_sidebar(self) -> None:
+        self.prompt.focus()
+
+    # Named, not declared: the sidebar is filled after the first frame, and the picker imported then.
+
+    async def on_conversation_picker_chosen(self, event: ConversationPicker.Chosen) -> None:
+        self.prompt.focus()
+        await self.actions.open_found(event)
+
+    async def on_conversation_picker_changed(self) -> None:
+        await self.open_conversation(None)
+
+    # Models and settings
+
     def action_toggle_drafting(self) -> None:
         self.settings.toggle_drafting()
 
     def action_pairs(self) -> None:
+        if self._pairs is None or not self._is_on_top:
+            return
+        from app.ui.models.setup_screen import SetupScreen
+
         for lines in self.query(DownloadLines):
             lines.stop()
-        self.post_message(self.PairsRequested())
+        can_leave = self.session.snapshot.loads > 0
+        self.app.push_screen(SetupScreen(self._pairs, can_leave=can_leave), self._take_pair)
+
+    async def _take_pair(self, choice: LoadRequest | None) -> None:
+        if choice is not None:
+            await self.load_pair(choice)
+            if choice.note:
+                await self.messages.notice(choice.note)
+        for lines in self.query(DownloadLines):
+            lines.watch_downloads()
 
     def action_settings(self) -> None:
-        self.post_message(self.SettingsRequested())
+        if self._tuning is None or not self._is_on_top:
+            return
+        from app.ui.settings.screen import SettingsScreen
+
+        themes = sorted(self.app.available_themes)
+        can_load = self.session.phase is Phase.UNLOADED or self.session.lacks_draft
+        live, pair = self._tuning.live, self.session.pair
+        self.app.push_screen(
+            SettingsScreen(live, themes, self._apply_settings, pair, can_load=can_load), self._leave_settings
+        )
+
+    def _apply_settings(self) -> None:
+        """Use changed settings at once, as the user may quit from there."""
+        if self._tuning is not None:
+            apply_appearance(self.app, self._tuning.live)
+        self.settings.changed()
+
+    async def _leave_settings(self, reload: bool | None) -> None:
+        self.settings.changed()
+        if reload and self._tuning is not None:
+            try:
+                await self.load_pair(self._tuning.reopen())
+            except AppError as error:
+                self.session.library.say(error.sentences)
+
+    def action_compare(self) -> None:
+        self.call_later(self._compare)
+
+    async def _compare(self) -> None:
+        try:
+            what = await self.sender.comparison()
+        except AppError as error:
+            self.hint.say(error.sentences)
+            return
+        if self._is_on_top:
+            from app.ui.compare.screen import CompareScreen
+
+            self.app.push_screen(CompareScreen(self.session.engine, what, self.route_events))
 
     @on(FitOptionList.Taken)
-    async def _take_way(self, event: FitOptionList.Taken) -> None:
+    async def _take_option(self, event: FitOptionList.Taken) -> None:
         self.prompt.focus()
         await self.messages.notice(f"Taken: {event.option.what}.")
         await self.load_pair(event.request)
@@ -250,15 +277,15 @@ class ChatScreen(BaseScreen[None], ChatBase):
         self.session.load(choice.loader, choice.settings)
         await self.renderer.render()
 
-    def watch_downloads(self) -> None:
-        """Show downloads until they have ended."""
-        for lines in self.query(DownloadLines):
-            lines.watch_downloads()
-
     @on(FitOptionList.Left)
-    def _leave_ways(self, event: FitOptionList.Left) -> None:
+    def _leave_options(self, event: FitOptionList.Left) -> None:
         self.prompt.focus()
         self.prompt.insert(event.text)
+
+    # The view
+
+    def action_toggle_panel(self) -> None:
+        self.workspace.toggle_panel()
 
     def action_toggle_thinking(self) -> None:
         self.messages.open_thoughts()
@@ -280,29 +307,20 @@ class ChatScreen(BaseScreen[None], ChatBase):
     def action_page(self, direction: int) -> None:
         self.messages.page(direction)
 
-    def action_beginning(self) -> None:
-        self.messages.go_to_beginning()
+    async def action_beginning(self) -> None:
+        await self.messages.go_to_beginning()
 
-    def action_follow(self) -> None:
-        self.messages.anchor()
+    async def action_follow(self) -> None:
+        await self.messages.follow_end()
         self.hint.unseen(False)
 
-    def _on_looked_at(self, focus: bool) -> None:
-        """Show what another Tandem wrote while another window was in front."""
-        if focus:
-            self.call_later(self._refresh)
-
-    async def _refresh(self) -> None:
-        if not self.input_mode.is_active:
-            await (self.renderer.render_branch() if self.session.refresh() else self.renderer.render())
-
     def _on_scrolled(self) -> None:
-        if self.messages.is_vertical_scroll_end:
+        if self.messages.following:
             self.hint.unseen(False)
 
     @on(Hint.Followed)
-    def _follow(self) -> None:
-        self.action_follow()
+    async def _follow(self) -> None:
+        await self.action_follow()
 
     @on(Hint.Wanted)
     def _hint(self, event: Hint.Wanted) -> None:
@@ -330,9 +348,8 @@ class ChatScreen(BaseScreen[None], ChatBase):
                 # Elsewhere the keys move the cursor.
                 return self.shows_tokens and prompt.has_focus and not prompt.text
             case "edit_last":
-                # As in shells it goes to the end of what is typed; there it is free.
-                is_free = prompt.cursor_at_end_of_line and prompt.selection.is_empty and not prompt.is_searching
-                return prompt.has_focus and is_free and not self.input_mode.is_active
+                # Where something is typed the key goes to the end of the line.
+                return prompt.has_focus and not prompt.text and not prompt.is_searching
             case "page":
                 # The sidebar has this key for itself.
                 return self.focused is None or not any(isinstance(each, Sidebar) for each in self.focused.ancestors)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from app.core.errors import AppError
 from app.core.printable import printable
-from app.models.context_limit import here, meant, remark
+from app.models.context_limit import here, remark
 from app.models.memory_estimate import rounding
 from app.models.pair_info import PairInfo
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin, Resolved
 from app.settings.live import LiveSettings, Scope
-from app.settings.table import SETTINGS, Setting, given
+from app.settings.table import SETTINGS, Setting
 from app.settings.thinking import NO_SWITCH
 from app.ui.key_names import key
 
@@ -30,26 +30,25 @@ class SettingView:
     """A setting as the screen shows it.
 
     Attributes:
-        setting: The setting.
-        value: Its value in force.
-        origin: Where the value comes from.
-        below: Value and origin that would apply otherwise; None for a default.
         idle: Whether it has no effect now, or cannot be changed in this scope.
         waits: Whether it takes effect only after a reload.
         options: Values to choose from; empty for a typed value.
         because: Settings that imply this value.
-        here: Remark for the loaded pair, as a sentence; "" for none.
+        remark: Remark for the loaded pair, as a sentence; "" for none.
     """
 
     setting: Setting
     value: Value
     origin: Origin
-    below: tuple[Value, Origin] | None = None
     idle: bool = False
     waits: bool = False
     options: tuple[str, ...] = ()
     because: tuple[str, ...] = ()
-    here: str = ""
+    remark: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.setting.name
 
     @property
     def is_rare(self) -> bool:
@@ -60,7 +59,7 @@ class SettingView:
 
 def value_text(setting: Setting, value: Value) -> str:
     """Return a value in one line."""
-    return " ".join(printable(setting.said(value)).split())
+    return " ".join(printable(setting.display(value)).split())
 
 
 class SettingEdits:
@@ -82,34 +81,22 @@ class SettingEdits:
 
     def views(self) -> list[SettingView]:
         """Return every setting."""
-        now, waiting = self._live.resolved(), self.waiting
-        wanted = {"on": True, "off": False}.get(str(now["answer.thinking"]))
-        found = []
-        for setting in SETTINGS:
-            origin, ignored = now.origin(setting.name), self._ignored(setting, wanted)
-            is_context = self._pair is not None and setting.name == "model.ctx"
-            found.append(
-                SettingView(
-                    setting,
-                    now[setting.name],
-                    origin,
-                    below=now.over(setting.name) if origin is not Origin.DEFAULT else None,
-                    idle=bool(_is_idle(setting, now) or self.not_in_scope(setting) or ignored),
-                    waits=setting in waiting,
-                    options=self._options(setting),
-                    because=now.meaning_fixed if setting.name == "draft.mode" else (),
-                    here=here(self._pair) if self._pair is not None and is_context else ignored,
-                )
-            )
-        return found
+        now = self._live.resolved()
+        return [self._view(setting, now) for setting in SETTINGS]
 
-    @property
-    def waiting(self) -> tuple[Setting, ...]:
-        """Changed settings that take effect after a reload."""
-        ctx, pair = self._live.resolved()["model.ctx"], self._pair
-        # A context that the model limits to its present length needs no reload.
-        stays = pair is not None and (ctx is None or isinstance(ctx, int)) and meant(pair, ctx) == pair.n_ctx
-        return tuple(setting for setting in self._live.waiting if not (stays and setting.name == "model.ctx"))
+    def _view(self, setting: Setting, now: Resolved) -> SettingView:
+        origin, ignored = now.origin(setting.name), self._why_ignored(setting, now)
+        is_context = self._pair is not None and setting.name == "model.ctx"
+        return SettingView(
+            setting,
+            now[setting.name],
+            origin,
+            idle=bool(_is_idle(setting, now) or self.not_in_scope(setting) or ignored),
+            waits=setting in self._live.waiting,
+            options=self._options(setting),
+            because=now.meaning_fixed if setting.name == "draft.mode" else (),
+            remark=here(self._pair) if self._pair is not None and is_context else ignored,
+        )
 
     def toggle_scope(self) -> None:
         self.scope = Scope.CONVERSATION if self.scope is Scope.ALL else Scope.ALL
@@ -132,12 +119,6 @@ class SettingEdits:
         """Return why a setting cannot have a value; "" if it can."""
         return printable(self.not_in_scope(setting) or self._live.refusal(setting.name, value, self.scope))
 
-    def context_remark(self, setting: Setting, value: Value) -> str:
-        """Return how the loaded pair limits a context; "" if it does not."""
-        if setting.name != "model.ctx" or not isinstance(value, int) or self._pair is None:
-            return ""
-        return printable(remark(self._pair, value))
-
     def set(self, setting: Setting, value: Value) -> str:
         """Set a valid value."""
         was_fixed = bool(self._live.resolved().meaning_fixed)
@@ -149,23 +130,16 @@ class SettingEdits:
         if now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
             return f"Saved, but the preset {self._live.preset} overrides it."
         if setting.name == "model.ctx" and isinstance(value, int):
-            return self.context_remark(setting, value) or rounding(value)
+            return printable(remark(self._pair, value) if self._pair is not None else "") or rounding(value)
         if not setting.in_conversation:
             return ""
-        text = value_text(setting, now[setting.name])
         other = f"; {key('settings.scope', 'tab')}: only this one" if self.scope is Scope.ALL else ""
-        is_now = text if 0 < len(text) <= _LONGEST_VALUE else "changed"
-        return f"{setting.key} is {is_now} for {self.scope.value}{other}."
+        return f"{setting.key} is {_brief(setting, now)} for {self.scope.value}{other}."
 
     def reset(self, setting: Setting) -> str:
         """Remove the changed value."""
-        if error := self._try(lambda: self._live.reset(setting.name)):
-            return error
-        now = self._live.resolved()
-        if setting.name == "draft.mode" and now.meaning_fixed:
-            return f"mode is fixed, because {given(now.meaning_fixed)}."
-        text = value_text(setting, now[setting.name])
-        return f"{setting.key} is {text} again." if 0 < len(text) <= _LONGEST_VALUE else ""
+        error = self._try(lambda: self._live.reset(setting.name))
+        return error or f"{setting.key} is {_brief(setting, self._live.resolved())} again."
 
     def reset_all(self) -> str:
         """Remove all changed values."""
@@ -174,8 +148,8 @@ class SettingEdits:
     def preset_problem(self, text: str) -> str:
         """Return why a preset cannot have this name; "" if it can."""
         name = text.strip()
-        good = 0 < len(name) <= _LONGEST_NAME and text.isprintable() and name.lower() != "none"
-        return "" if good else "Choose a name other than none."
+        is_valid = 0 < len(name) <= _LONGEST_NAME and text.isprintable() and name.lower() != "none"
+        return "" if is_valid else "Choose a name other than none."
 
     def save_preset(self, text: str) -> str:
         """Save the settings as a preset."""
@@ -189,9 +163,7 @@ class SettingEdits:
 
     def remove_preset(self, name: str) -> str:
         """Remove one of the user's presets."""
-        error = self._try(lambda: self._live.remove_preset(name))
-        builtin = "; the built-in one is back" if name in self._live.presets else ""
-        return error or f"Removed the preset {printable(name)}{builtin}."
+        return self._try(lambda: self._live.remove_preset(name)) or f"Removed the preset {printable(name)}."
 
     def problems(self) -> list[str]:
         """Return problems of the settings file, in lines."""
@@ -203,14 +175,15 @@ class SettingEdits:
             lines.append(f"Press {key('settings.move', 'ctrl+o')} to move the file away and start a new one.")
         return lines
 
-    def _ignored(self, setting: Setting, wanted: bool | None) -> str:
-        """Return why the loaded model ignores a setting; `wanted` is whether thinking is asked for."""
+    def _why_ignored(self, setting: Setting, now: Resolved) -> str:
+        """Return why the loaded model ignores a setting; "" if it does not."""
         if self._pair is None:
             return ""
-        if setting.name == "answer.thinking" and not self._pair.hears.wanted:
+        if setting.name == "answer.thinking" and not self._pair.thinking_support.wanted:
             return f"The loaded model {NO_SWITCH}."
-        if setting.name == "answer.reasoning_effort" and wanted is not False:
-            reason = self._pair.hears.no_effort(wanted)
+        thinking = {"on": True, "off": False}.get(str(now["answer.thinking"]))
+        if setting.name == "answer.reasoning_effort" and thinking is not False:
+            reason = self._pair.thinking_support.no_effort(thinking)
             return f"The loaded model {reason}." if reason else ""
         return ""
 
@@ -233,7 +206,7 @@ class SettingEdits:
         return ""
 
 
-def stepped(view: SettingView, by: int) -> tuple[Value] | None:
+def next_value(view: SettingView, by: int) -> tuple[Value] | None:
     """Return the next value in a tuple; None if there is none."""
     kind = view.setting.kind
     if view.options:
@@ -244,6 +217,11 @@ def stepped(view: SettingView, by: int) -> tuple[Value] | None:
         value = max(kind.low, min(kind.high, round(view.value + by * kind.step, 6)))
         return (int(value) if kind.whole else value,)
     return None
+
+
+def _brief(setting: Setting, now: Resolved) -> str:
+    text = value_text(setting, now[setting.name])
+    return text if 0 < len(text) <= _LONGEST_VALUE else "changed"
 
 
 def _is_idle(setting: Setting, now: Resolved) -> bool:

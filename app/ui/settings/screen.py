@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.getters import query_one
 from textual.message import Message
@@ -22,19 +21,15 @@ from app.models.pair_info import PairInfo
 from app.settings.kinds import Text, Value
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings
-from app.settings.table import Setting
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.keys.footer import KeyBar
-from app.ui.settings.edits import PRESET, SettingEdits, SettingView, stepped
+from app.ui.settings.edits import PRESET, SettingEdits, SettingView, next_value
 from app.ui.settings.setting_list import RELOAD, SettingList
 from app.ui.text import MARK
-from app.ui.widgets.filter_input import FilterInput, QuietInput
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.text_editor import TextEditor
-
-_PAGE = 8
+from app.ui.widgets.inputs import FilterInput, TextEditor
 
 
 class SettingFilter(FilterInput):
@@ -48,48 +43,41 @@ class SettingFilter(FilterInput):
     ]
 
 
-class ValueInput(QuietInput):
-    """A value in one line; typing replaces it."""
+class ValueEditor(TextEditor):
+    """A value; typing replaces it, unless it is a text, which may have several lines."""
 
     BINDING_GROUP_TITLE = "Value of a setting"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "save", id="value.keep", tooltip="Save this value"),
-    ]
-
-    def __init__(self, value: str, placeholder: str = "") -> None:
-        super().__init__(placeholder)
-        self.value = value
-        self.select_on_focus = True
-
-
-class TextInput(TextEditor):
-    """A text of several lines."""
-
-    BINDING_GROUP_TITLE = "Value of a setting"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "save", id="text.keep", tooltip="Save this text"),
         Binding(
             "ctrl+j,shift+enter,alt+enter", "break_line", "new line", id="text.break_line", tooltip="Start a new line"
         ),
     ]
 
-    @dataclass
     class Submitted(Message):
-        value: str
+        """The value is to be saved."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.load_text(text)
-        self.move_cursor(self.document.end)
+    def __init__(self, value: str, placeholder: str = "", *, is_text: bool = False) -> None:
+        super().__init__(placeholder)
+        self._is_text = is_text
+        self.load_text(value)
+        if is_text:
+            self.move_cursor(self.document.end)
+        else:
+            self.select_all()
 
     def action_submit(self) -> None:
-        self.post_message(self.Submitted(self.text))
+        self.post_message(self.Submitted())
 
     def action_break_line(self) -> None:
         self.break_line()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self._is_text if action == "break_line" else True
+
     def on_paste(self, event: events.Paste) -> None:
-        event.text = printable(with_line_feeds(event.text))
+        text = printable(with_line_feeds(event.text))
+        event.text = text if self._is_text else " ".join(text.split())
 
 
 class SettingsScreen(SubScreen[bool]):
@@ -119,7 +107,6 @@ class SettingsScreen(SubScreen[bool]):
     SHOWN_FIRST = (
         "settings.change",
         "value.keep",
-        "text.keep",
         "text.break_line",
         "settings.leave",
         "settings.load",
@@ -150,23 +137,26 @@ class SettingsScreen(SubScreen[bool]):
         self._can_load = can_load
         self._edits = SettingEdits(live, themes, pair)
         self.settings = SettingList(self._edits.views())
-        self._edited = self._before = ""
-        """Name of the setting in the field, and its value before."""
-        self._names_preset = False
-        self._typed: dict[str, str] = {}
-        """Texts of fields that were closed without saving."""
-        self._waiting = self._edits.waiting
+        self.editor: ValueEditor | None = None
+        self._edited: SettingView | None = None
+        """The setting in the editor; None for the name of a new preset."""
+        self._waiting = live.waiting
+        self._chosen = ""
+        """Name of the chosen setting."""
         self._asked = ""
         """Action that a second press of its key confirms."""
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Settings")
-        yield Static(id="trouble")
+        yield Static(id="problems")
         with Horizontal(id="search"):
             yield Static(MARK, classes="mark")
             yield SettingFilter("type to filter")
             yield Static(id="scope")
         yield self.settings
+        with Vertical(id="editor"):
+            yield Static(id="edited")
+            yield Static(id="error")
         yield Static(f"{RELOAD} takes effect after a reload", id="legend")
         yield Hint()
         yield KeyBar()
@@ -180,7 +170,7 @@ class SettingsScreen(SubScreen[bool]):
 
     @on(FilterInput.Pressed)
     async def _press(self, event: FilterInput.Pressed) -> None:
-        if by := event.lines(_PAGE):
+        if by := event.lines(self.settings.page):
             self.settings.move(by)
         elif event.key in ("left", "right"):
             self._step(-1 if event.key == "left" else 1)
@@ -191,106 +181,86 @@ class SettingsScreen(SubScreen[bool]):
 
     @on(SettingList.Taken)
     async def _take(self) -> None:
-        view = self.settings.view
-        if view is None or self._is_editing:
+        view = self.settings.row
+        if view is None or self.editor is not None:
             return
         if view.options:
             self._step(1)
         elif refusal := self._edits.not_in_scope(view.setting):
             self.hint.say(refusal)
         else:
-            await self._open_field(view)
+            text = view.setting.kind.show(view.value)
+            editor = ValueEditor(text, is_text=isinstance(view.setting.kind, Text))
+            await self._open_editor(editor, view.name, view)
 
     @on(SettingList.Changed)
     async def _on_changed(self) -> None:
-        self._asked = ""
-        view = self.settings.view
-        # The message may arrive after the key that opened the field.
-        if self._is_editing and (view is None or view.setting.name != self._edited):
-            await self._close_field()
+        chosen = self.settings.row.name if self.settings.row is not None else ""
+        if chosen != self._chosen:
+            self._chosen, self._asked = chosen, ""
+        # The message may arrive after the key that opened the editor.
+        if self._edited is not None and chosen != self._edited.name:
+            await self._close_editor()
         self.refresh_bindings()
 
     @on(events.Click, "#scope")
     async def _on_scope_clicked(self) -> None:
         await self.run_action("scope")
 
-    # The field
+    # The editor
 
-    @property
-    def _is_editing(self) -> bool:
-        return self.settings.editor is not None
+    async def _open_editor(self, editor: ValueEditor, label: str, edited: SettingView | None) -> None:
+        self.editor, self._edited = editor, edited
+        self.query_one("#edited", Static).update(Content(label))
+        self.add_class("-editing")
+        await self.query_one("#editor").mount(editor, before="#error")
+        editor.focus()
 
-    async def _open_field(self, view: SettingView) -> None:
-        setting = view.setting
-        self._edited, self._names_preset = setting.name, False
-        text = self._typed.pop(setting.name, "")
-        if text:
-            self.hint.say(f"You typed this before; {key('settings.change', 'enter')} saves it.")
-        self._before = setting.kind.show(view.value)
-        text = text or self._before
-        await self.settings.edit(TextInput(text) if isinstance(setting.kind, Text) else ValueInput(text))
-
-    async def action_save(self) -> None:
-        if not self._is_editing:
-            self.settings.choose(PRESET)
-            self._edited, self._names_preset = PRESET, True
-            await self.settings.edit(ValueInput("", "name of the preset"))
-
-    def _judge(self, text: str) -> tuple[Value, str]:
-        """Return the typed value and why it is invalid; "" if it is valid."""
-        view = self.settings.view
-        if view is None:
-            return None, "No setting is chosen."
-        if self._names_preset:
-            return text.strip(), self._edits.preset_problem(text)
-        return self._edits.parse(view.setting, text)
-
-    def _check(self, text: str) -> None:
-        value, wrong = self._judge(text)
-        view = self.settings.view
-        self.settings.set_error(wrong or (self._edits.context_remark(view.setting, value) if view else ""))
-
-    @on(Input.Changed, "ValueInput")
-    def _on_typed(self, event: Input.Changed) -> None:
-        self._check(event.value)
-
-    @on(TextInput.Changed)
-    def _on_written(self, event: TextInput.Changed) -> None:
-        self._check(event.text_area.text)
-
-    @on(Input.Submitted, "ValueInput")
-    async def _on_submitted(self, event: Input.Submitted) -> None:
-        # The message may lack the last characters of a quick typist.
-        await self._submit(event.input.value)
-
-    @on(TextInput.Submitted)
-    async def _on_text(self, event: TextInput.Submitted) -> None:
-        await self._submit(event.value)
-
-    async def _submit(self, text: str) -> None:
-        view, (value, wrong) = self.settings.view, self._judge(text)
-        if wrong or view is None:
-            self.settings.set_error(wrong)
-            return
-        await self.settings.close_field()
-        message = self._edits.save_preset(text) if self._names_preset else self._edits.set(view.setting, value)
-        self.filter_input.focus()
-        self._after_change(message)
-
-    async def _close_field(self) -> None:
-        editor = self.settings.editor
-        if isinstance(editor, TextInput) and editor.text.strip() and editor.text != self._before:
-            self._typed[self._edited] = editor.text
-        await self.settings.close_field()
+    async def _close_editor(self) -> None:
+        editor, self.editor, self._edited = self.editor, None, None
+        self._show_error("")
+        self.remove_class("-editing")
+        if editor is not None:
+            await editor.remove()
         self.filter_input.focus()
         self.refresh_bindings()
+
+    async def action_save(self) -> None:
+        if self.editor is None:
+            await self._open_editor(ValueEditor("", "name of the preset"), PRESET, None)
+
+    def _parse(self, text: str) -> tuple[Value, str]:
+        """Return the typed value and why it is invalid; "" if it is valid."""
+        if self._edited is None:
+            return text.strip(), self._edits.preset_problem(text)
+        return self._edits.parse(self._edited.setting, text)
+
+    def _show_error(self, text: str) -> None:
+        self.query_one("#error", Static).update(Content(text))
+
+    @on(ValueEditor.Changed)
+    def _on_typed(self, event: ValueEditor.Changed) -> None:
+        self._show_error(self._parse(event.text_area.text)[1])
+
+    @on(ValueEditor.Submitted)
+    async def _on_submitted(self) -> None:
+        if self.editor is None:
+            return
+        text = self.editor.text
+        value, error = self._parse(text)
+        if error:
+            self._show_error(error)
+            return
+        edited = self._edited
+        await self._close_editor()
+        self._after_change(self._edits.set(edited.setting, value) if edited else self._edits.save_preset(text))
 
     # Actions
 
     async def action_leave(self) -> None:
-        if self._is_editing:
-            await self._close_field()
-        elif self._asked != "load" and (waiting := self._edits.waiting) and waiting != self._waiting:
+        if self.editor is not None:
+            await self._close_editor()
+        elif self._asked != "load" and (waiting := self._live.waiting) and waiting != self._waiting:
             self._asked = "load"
             names = ", ".join(setting.name for setting in waiting)
             now, later = key("settings.change", "enter"), key("settings.leave", "esc")
@@ -303,26 +273,26 @@ class SettingsScreen(SubScreen[bool]):
         self._show()
 
     def action_reset(self) -> None:
-        if (view := self.settings.view) is not None:
+        if (view := self.settings.row) is not None:
             self._after_change(self._edits.reset(view.setting))
 
     def action_reset_all(self) -> None:
-        if self._asked != "reset":
-            self._asked = "reset"
-            again = key("settings.reset_all", "ctrl+l")
-            self.hint.ask(f"Reset all settings for all conversations? {again} again resets them")
-            return
-        self.hint.forget()
-        self._after_change(self._edits.reset_all())
+        again = key("settings.reset_all", "ctrl+l")
+        if self._is_confirmed("reset", f"Reset all settings for all conversations? {again} again resets them"):
+            self._after_change(self._edits.reset_all())
 
     def action_remove(self) -> None:
-        preset = self._edits.own_preset
-        if self._asked != "remove":
-            self._asked = "remove"
-            again = key("settings.remove", "ctrl+k")
-            self.hint.ask(printable(f"Remove the preset {preset}? {again} again removes it"))
-            return
-        self._after_change(self._edits.remove_preset(preset))
+        preset, again = self._edits.own_preset, key("settings.remove", "ctrl+k")
+        if self._is_confirmed("remove", printable(f"Remove the preset {preset}? {again} again removes it")):
+            self._after_change(self._edits.remove_preset(preset))
+
+    def _is_confirmed(self, action: str, question: str) -> bool:
+        """Return whether the key was pressed twice; ask after the first time."""
+        if self._asked == action:
+            return True
+        self._asked = action
+        self.hint.ask(question)
+        return False
 
     def action_move(self) -> None:
         try:
@@ -334,16 +304,16 @@ class SettingsScreen(SubScreen[bool]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide or dim keys that would do nothing."""
-        editing, view = self._is_editing, self.settings.view
+        editing, view = self.editor is not None, self.settings.row
         match action:
             case "move":
                 return bool(self._live.content.unreadable)
             case "dismiss":
-                return (self._can_load or bool(self._edits.waiting)) and not editing
+                return (self._can_load or bool(self._live.waiting)) and not editing
             case "scope" | "save" | "reset_all":
                 return not editing
             case "remove":
-                at_presets = view is not None and view.setting.name == PRESET
+                at_presets = view is not None and view.name == PRESET
                 return at_presets and not editing and bool(self._edits.own_preset)
             case "reset":
                 may = view is not None and view.origin in (Origin.FLAG, Origin.CONVERSATION, Origin.FILE)
@@ -352,23 +322,19 @@ class SettingsScreen(SubScreen[bool]):
 
     @property
     def idle_keys(self) -> Collection[str]:
-        return ("settings.change",) if self.settings.view is None else ()
+        return ("settings.change",) if self.settings.row is None else ()
 
     def _step(self, by: int) -> None:
-        view = self.settings.view
+        view = self.settings.row
         if view is None:
             return
-        value = stepped(view, by)
-        if value is None:
+        stepped = next_value(view, by)
+        if stepped is None:
             self.hint.say(f"Press {key('settings.change', 'enter')} to change it.")
-        else:
-            self._set(view.setting, value[0])
-
-    def _set(self, setting: Setting, value: Value) -> None:
-        if refusal := self._edits.refusal(setting, value):
+        elif refusal := self._edits.refusal(view.setting, stepped[0]):
             self.hint.say(refusal)
         else:
-            self._after_change(self._edits.set(setting, value))
+            self._after_change(self._edits.set(view.setting, stepped[0]))
 
     def _after_change(self, message: str) -> None:
         self.hint.say(message)
@@ -379,7 +345,7 @@ class SettingsScreen(SubScreen[bool]):
     def _show(self) -> None:
         self.settings.show(self._edits.views())
         self.query_one("#scope", Static).update(Content.styled(f"for {self._edits.scope.value}", "$quiet"))
-        problems, trouble = self._edits.problems(), self.query_one("#trouble", Static)
-        trouble.update(Content("\n".join(problems)))
-        trouble.display = bool(problems)
+        lines, problems = self._edits.problems(), self.query_one("#problems", Static)
+        problems.update(Content("\n".join(lines)))
+        problems.display = bool(lines)
         self.refresh_bindings()

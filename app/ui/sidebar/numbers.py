@@ -15,20 +15,15 @@ _TOO_MUCH = 1e15
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Measurements of one answer; None if not measured.
+    """Measurements of one answer; None if not measured. Speeds are in tokens per second.
 
     Attributes:
-        tokens: Generated tokens.
-        speed: Tokens per second after the first one.
-        speedup: Speedup against no draft.
+        speed: Speed after the first token.
         reason: Draft source and reason, briefly.
-        acceptance: Accepted over drafted tokens.
-        drafted: Drafted tokens.
         per_step: Tokens per verify step.
-        draft_length: Mean draft length in tokens.
         model_share: Share of the drafted tokens that a draft model proposed.
         first_s: Seconds to the first token, including the benchmark of a new pair.
-        prompt_speed: Prefill speed of the target in tokens per second.
+        prompt_speed: Prefill speed of the target.
     """
 
     tokens: int | None = None
@@ -90,33 +85,25 @@ def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numb
 
 def of_document(document: Mapping[str, Any]) -> Numbers:
     """Return the stored numbers of an answer; values that are no numbers are left out."""
-
-    def number(name: str) -> float | None:
-        value = document.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return None
-        return float(value) if 0 < value < _TOO_MUCH else None
-
-    def share(name: str) -> float | None:
-        # An acceptance of 0 is a measurement.
-        value = document.get(name)
-        return 0.0 if drafted and value == 0 and not isinstance(value, bool) else number(name)
-
-    tokens, first_ms, ratio = number("predicted_n"), number("first_token_ms"), number("speedup")
-    drafted = number("draft_n")
+    stored = {
+        name: float(value)
+        for name, value in document.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _TOO_MUCH
+    }
+    drafted, first_ms, ratio = stored.get("draft_n", 0.0), stored.get("first_token_ms"), stored.get("speedup")
     # An older document without `speedup_measured` has a predicted speedup.
     measured = document.get("speedup_measured") is True
     return Numbers(
-        tokens=int(tokens) if tokens is not None else None,
-        speed=number("tokens_per_second") or number("predicted_per_second"),
-        speedup=Speedup(ratio, measured) if ratio is not None and drafted else None,
-        acceptance=share("acceptance") if drafted else None,
-        drafted=drafted or 0.0,
-        per_step=number("mean_accepted_length") if drafted else None,
-        draft_length=number("draft_length"),
-        model_share=share("model_share"),
-        first_s=(first_ms + (number("measuring_ms") or 0.0)) / 1e3 if first_ms is not None else None,
-        prompt_speed=number("reading_per_second"),
+        tokens=int(stored.get("predicted_n", 0)) or None,
+        speed=stored.get("tokens_per_second") or stored.get("predicted_per_second") or None,
+        speedup=Speedup(ratio, measured) if ratio and drafted else None,
+        acceptance=stored.get("acceptance") if drafted else None,
+        drafted=drafted,
+        per_step=stored.get("mean_accepted_length") if drafted else None,
+        draft_length=stored.get("draft_length") or None,
+        model_share=stored.get("model_share") if drafted else None,
+        first_s=(first_ms + stored.get("measuring_ms", 0.0)) / 1e3 if first_ms else None,
+        prompt_speed=stored.get("reading_per_second") or None,
     )
 
 

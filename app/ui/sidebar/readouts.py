@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
@@ -18,8 +17,6 @@ SHORT_WAIT_S = 1.0
 """Shorter waits are not shown."""
 REDRAW_S = 0.5
 """Interval between updates of a running answer."""
-_HOLD_NS = 1_000_000_000
-"""Generation time for which a draft source and its reason stay readable."""
 
 
 class Readouts:
@@ -28,23 +25,22 @@ class Readouts:
     Attributes:
         doing: Current activity; "" while an answer is written and after it.
         share: Progress of that activity, if known.
+        long_activity: `doing` where it delays an answer for longer than a moment; else "".
         stats: Counters of the answer; None before the first.
-        drafting: Status of its drafting; None without.
         source_name: Draft source of the next answer.
-        is_drafting: Whether the next answer is drafted.
         n_max: Fixed draft length, or 0.
         n_ctx: Context in tokens; 0 without a model.
         used: Used tokens of the context; None if unknown.
-        live: Whether an answer is being written.
         unmeasured: Whether the running answer has no counters yet; the numbers are the last answer's.
         recent: Rates of its last steps.
-        reading_line: Progress of a long prompt; "" for a short one.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._drawn, self._dirty = 0.0, False
-        self.doing = ""
+        self._began = self._drawn = 0.0
+        self._dirty = False
+        self._watchers: list[Callable[[], object]] = []
+        self.doing = self.long_activity = ""
         self.share: float | None = None
         self.stats: GenerationStats | None = None
         self.drafting: DraftingStatus | None = None
@@ -56,12 +52,6 @@ class Readouts:
         self.live = False
         self.unmeasured = False
         self.recent = RecentRates()
-        self._source_since_ns = 0
-        self._began = 0.0
-        self._reading: PromptProgress | None = None
-        self._read_at = self._reading_began = 0.0
-        self.reading_line = ""
-        self._watchers: list[Callable[[], object]] = []
 
     def watch(self, changed: Callable[[], object]) -> None:
         """Call `changed` after every change."""
@@ -77,25 +67,12 @@ class Readouts:
         """Used tokens of the context, as text."""
         return "\N{EN DASH}" if self.used is None else tokens(self.used)
 
-    def follow(self, event: FrequentEvent) -> None:
-        """Take the latest of the frequent events."""
-        match event:
-            case LoadProgress():
-                self.reading_models(event)
-            case PromptProgress():
-                self.reading(event)
-            case Measuring():
-                self.measuring(event)
-            case Step(stats=stats, drafting=drafting):
-                self.measured(stats, drafting, live=True)
+    # The models
 
-    def reading_models(self, progress: LoadProgress | None = None) -> None:
+    def reading_models(self) -> None:
         """Show that models are loading."""
-        if progress is None:
-            self._forget()
-            self._rest("loading")
-        else:
-            self._do(f"loading models {percent(progress.share)}", progress.share)
+        self._forget()
+        self._rest("loading")
 
     def ready(self, n_ctx: int, *, is_empty: bool = True) -> None:
         """Show that a prompt can be sent, in a new conversation if `is_empty`."""
@@ -109,10 +86,6 @@ class Readouts:
         self.n_ctx = n_ctx
         self._changed()
 
-    def in_vain(self) -> None:
-        """Show that the answer failed or stopped; the numbers stay."""
-        self._rest("ready")
-
     def unloaded(self) -> None:
         """Show that no model is loaded."""
         self.n_ctx = 0
@@ -123,58 +96,48 @@ class Readouts:
         self.source_name, self.is_drafting, self.n_max = name, drafting, n_max
         self._changed()
 
+    # The answer
+
     def begin(self) -> None:
         """Show that an answer was requested."""
         self._began = self._clock()
         self.recent.reset()
-        self._source_since_ns = 0
         self.unmeasured = True
         self._rest("reading prompt")
-
-    def measuring(self, progress: Measuring) -> None:
-        """Show the benchmark of a pair before an answer."""
-        if self.keeps_waiting(progress):
-            self._do(f"{progress.what}: {percent(progress.share)}", None if progress.again else progress.share)
-
-    def keeps_waiting(self, progress: Measuring) -> bool:
-        """Return whether a benchmark takes long enough to be shown."""
-        return not progress.again or self._clock() - self._began >= SHORT_WAIT_S
-
-    def reading(self, progress: PromptProgress) -> None:
-        """Show how much of the prompt the target, or then the draft model, has read."""
-        now, before = self._clock(), self._reading
-        if before is None or before.drafting is not progress.drafting:
-            self._reading_began, self.reading_line = now, ""
-        self._reading, self._read_at = progress, now
-        self._count_down()
-
-    def _count_down(self) -> None:
-        progress, now = self._reading, self._clock()
-        if progress is None:
-            return
-        is_long = progress.left_s is not None and progress.left_s >= SHORT_WAIT_S
-        if is_long or self.reading_line or now - self._reading_began >= SHORT_WAIT_S:
-            line = progress.line(now - self._read_at)
-            if line != self.reading_line:
-                self._do(line, progress.done / progress.total if progress.total else None)
-                self._reading, self.reading_line = progress, line
 
     def stopping(self) -> None:
         """Show that a stop was requested."""
         self._do("stopping")
 
+    def in_vain(self) -> None:
+        """Show that the answer failed or stopped; the numbers stay."""
+        self._rest("ready")
+
+    def follow(self, event: FrequentEvent) -> None:
+        """Take the latest of the frequent events."""
+        has_waited = self._clock() - self._began >= SHORT_WAIT_S
+        match event:
+            case LoadProgress(share=share):
+                self._do(f"loading models {percent(share)}", share)
+            case PromptProgress(left_s=left_s):
+                if has_waited or self.long_activity or (left_s or 0.0) >= SHORT_WAIT_S:
+                    self._do(event.line(), event.done / event.total if event.total else None, is_long=True)
+            case Measuring(share=share):
+                # A short check of an earlier benchmark is not worth a word.
+                if has_waited or not event.again:
+                    self._do(f"{event.what}: {percent(share)}", share, is_long=True)
+            case Step(stats=stats, drafting=drafting):
+                self.measured(stats, drafting, live=True)
+
     def measured(self, stats: GenerationStats, drafting: DraftingStatus | None, *, live: bool) -> None:
         """Take the counters after a step; `live` while the answer goes on."""
         self.recent.observe(stats)
-        self.stats, self.live = stats, live
-        self.drafting = self._held(drafting, stats.predicted_ns) if live else drafting
-        self.unmeasured = False
+        self.stats, self.drafting, self.live, self.unmeasured = stats, drafting, live, False
         used = stats.cache_n + stats.prompt_n + stats.predicted_n
         # In a full context the last token has no place.
         self.used = min(used, self.n_ctx) if self.n_ctx else used
         self._dirty = live and not self.doing
-        self.doing, self.share = "", None
-        self._reading, self.reading_line = None, ""
+        self.doing, self.share, self.long_activity = "", None, ""
         if self._dirty:
             self.catch_up()
         else:
@@ -182,20 +145,8 @@ class Readouts:
 
     def catch_up(self) -> None:
         """Show changes that have waited long enough."""
-        self._count_down()
         if self._dirty and self._clock() - self._drawn >= REDRAW_S:
             self._changed()
-
-    def _held(self, status: DraftingStatus | None, now_ns: int) -> DraftingStatus | None:
-        """Return the status with a source and a reason that stay for a second."""
-        shown = self.drafting
-        if status is not None and shown is not None and 0 < self._source_since_ns < now_ns:
-            if now_ns < self._source_since_ns + _HOLD_NS:
-                return replace(status, source=shown.source, reason=shown.reason)
-            if (status.source, status.reason) == (shown.source, shown.reason):
-                return status
-        self._source_since_ns = now_ns
-        return status
 
     def _forget(self) -> None:
         self.stats, self.drafting, self.used = None, None, 0
@@ -206,9 +157,8 @@ class Readouts:
         self.live = False
         self._do(doing)
 
-    def _do(self, doing: str, share: float | None = None) -> None:
-        self.doing, self.share = doing, share
-        self._reading, self.reading_line = None, ""
+    def _do(self, doing: str, share: float | None = None, *, is_long: bool = False) -> None:
+        self.doing, self.share, self.long_activity = doing, share, doing if is_long else ""
         self._changed()
 
     def _changed(self) -> None:

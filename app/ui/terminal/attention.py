@@ -18,17 +18,16 @@ _BY_OSC_777 = ("rxvt", "foot")
 
 
 class Attention:
-    """Time answers; notify if one took long and the terminal has lost the focus, as far as it reports that.
+    """Times answers, and notifies if one took long and the terminal reports that it lost the focus.
 
-    Args:
-        app: The application.
+    Attributes:
+        wanted: False to never notify.
     """
 
     def __init__(self, app: App[Any]) -> None:
         self._app = app
         self._began: float | None = None
         self.wanted = True
-        """Whether notifications are on."""
 
     def begin(self) -> None:
         """Start the timer."""
@@ -51,9 +50,8 @@ class Attention:
 
 def notification(text: str) -> str:
     """Return the control sequence that shows a message in this terminal; a bell where none is known."""
-    program, term = os.environ.get("TERM_PROGRAM", ""), os.environ.get("TERM", "")
-    if term.startswith(_BY_OSC_777):
+    if os.environ.get("TERM", "").startswith(_BY_OSC_777):
         return f"\x1b]777;notify;Tandem;{text}\x1b\\"
-    if program in _BY_OSC_9 or os.environ.get("KITTY_WINDOW_ID"):
+    if os.environ.get("TERM_PROGRAM", "") in _BY_OSC_9 or os.environ.get("KITTY_WINDOW_ID"):
         return f"\x1b]9;Tandem: {text}\x1b\\"
     return _BELL

@@ -1,4 +1,4 @@
-"""Copies text to where other programs paste from, as far as the terminal lets us, and always to a file."""
+"""Copy text to the clipboard, and always to a file."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from app.ui.terminal.sequences import send
 from app.ui.widgets.hint import Hint
 
 _LONGEST_SEQUENCE = 100_000
-"""Characters of an OSC 52 sequence; terminals drop longer ones, some without a word."""
-_PATIENCE_S = 2.0
+"""Characters of an OSC 52 sequence; terminals drop longer ones."""
+_TIMEOUT_S = 2.0
 
 
 def copy_text(app: App[Any], text: str, what: str = "") -> None:
@@ -31,10 +31,10 @@ def copy_text(app: App[Any], text: str, what: str = "") -> None:
     Args:
         app: The application.
         text: What to copy.
-        what: How to call it; its length if nothing is said.
+        what: Name of the text; by default its length.
     """
     if text:
-        # Half a character, as a selection may cut it, is none in any encoding.
+        # A selection may contain half of a surrogate pair.
         whole = text.encode("utf-8", "replace").decode()
         length = f"{len(text):,} character{'s' * (len(text) != 1)}"
 
@@ -45,10 +45,10 @@ def copy_text(app: App[Any], text: str, what: str = "") -> None:
 
 
 async def _copy(app: App[Any], text: str, what: str) -> None:
-    kept = await in_thread(lambda: _keep(text))
-    reached = await in_thread(lambda: _give(text)) or _tell_terminal(app, text)
-    where = f"in {_short(kept)}" if kept is not None else ""
-    if reached:
+    file = await in_thread(lambda: _keep(text))
+    is_copied = await in_thread(lambda: copy_by_program(text)) or _send_to_terminal(app, text)
+    where = f"in {_short(file)}" if file is not None else ""
+    if is_copied:
         line = f"Copied {what}" + (f"; also {where}" if where else ".")
     elif where:
         line = f"Too long for the terminal's clipboard; {what}: {where}"
@@ -58,58 +58,53 @@ async def _copy(app: App[Any], text: str, what: str) -> None:
         hint.say(line)
 
 
-def _tell_terminal(app: App[Any], text: str) -> bool:
-    """Ask the terminal, by OSC 52; it does not answer, so the file is told of as well."""
+def _send_to_terminal(app: App[Any], text: str) -> bool:
+    """Send the text by OSC 52, which terminals do not answer."""
     sequence = f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\a"
-    if app.is_headless:
-        return True
-    return len(sequence) <= _LONGEST_SEQUENCE and send(app, sequence)
+    return app.is_headless or (len(sequence) <= _LONGEST_SEQUENCE and send(app, sequence))
 
 
-def _give(text: str) -> bool:
-    """Hand the text to a program that holds the clipboard; False where there is none that answers."""
-    for name, *arguments in _programs():
+def copy_by_program(text: str) -> bool:
+    """Pass the text to a clipboard program; return False if none succeeds."""
+    for name, *arguments in clipboard_commands():
         program = find_program(name)
         if program is None:
             continue
         with suppress(OSError, subprocess.SubprocessError):
-            # Some stay in the background to hold the text, with the pipes they were given.
+            # Some programs stay in the background, and keep the pipes they were given.
             subprocess.run(
                 (program, *arguments),
                 input=text.encode("utf-16" if name == "clip" else "utf-8"),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                # Without a locale of UTF-8 pbcopy reads Mac OS Roman.
+                # Without a UTF-8 locale pbcopy reads Mac OS Roman.
                 env={**os.environ, "LC_ALL": "en_US.UTF-8"} if name == "pbcopy" else None,
-                timeout=_PATIENCE_S,
+                timeout=_TIMEOUT_S,
                 check=True,
             )
             return True
     return False
 
 
-def _programs() -> Sequence[Sequence[str]]:
-    """Return what may hold the clipboard here, best first."""
-    environment = os.environ
-    found: list[Sequence[str]] = []
-    # tmux drops OSC 52 from programs in it unless it was set up otherwise, but sends it on from its own command.
-    if environment.get("TMUX"):
-        found.append(("tmux", "load-buffer", "-w", "-"))
-    # At the far end of a connection a program would reach the wrong machine's clipboard.
-    elif not environment.get("SSH_CONNECTION"):
-        if sys.platform == "darwin":
-            found.append(("pbcopy",))
-        elif sys.platform == "win32":
-            found.append(("clip",))
-        elif environment.get("WAYLAND_DISPLAY"):
-            found.append(("wl-copy",))
-        elif environment.get("DISPLAY"):
-            found += [("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input")]
-    return found
+def clipboard_commands() -> Sequence[Sequence[str]]:
+    """Return the commands that may hold the clipboard here, best first."""
+    # By default, tmux drops OSC 52 from programs in it, but not from its own command.
+    if os.environ.get("TMUX"):
+        return [("tmux", "load-buffer", "-w", "-")]
+    # In an SSH session a program would reach the wrong machine's clipboard.
+    if os.environ.get("SSH_CONNECTION"):
+        return []
+    if sys.platform == "darwin":
+        return [("pbcopy",)]
+    if sys.platform == "win32":
+        return [("clip",)]
+    if os.environ.get("WAYLAND_DISPLAY"):
+        return [("wl-copy",)]
+    return [("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input")] * bool(os.environ.get("DISPLAY"))
 
 
 def _keep(text: str) -> Path | None:
-    """Write the text where only the user reads it; None if the disk refuses."""
+    """Write the text to a private file; return None if the disk refuses."""
     file = copied_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +115,7 @@ def _keep(text: str) -> Path | None:
 
 
 def _short(path: Path) -> str:
-    """The path as the user would type it."""
+    """Return a path with ~ for the home folder."""
     with suppress(ValueError, RuntimeError):
         return f"~/{path.relative_to(Path.home()).as_posix()}"
     return str(path)

@@ -11,23 +11,23 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
-_BASE = 128
-"""Plus the number of a signal: a shell's exit code."""
-_PATIENCE_S = 3.0
+_SIGNAL_EXIT = 128
+"""Added to the number of a signal: the exit code by a shell's convention."""
+TIMEOUT_S = 3.0
 
 
 def end_politely(leave: Callable[[int], None]) -> None:
     """Call `leave` with an exit code on the running event loop after SIGTERM, SIGHUP, or Ctrl+Break on Windows.
 
-    Restoring a terminal that is gone could wait forever, so the process ends some seconds later in any case.
+    Restoring a terminal that is gone could block for ever, so the process exits some seconds later in any case.
     """
     if threading.current_thread() is not threading.main_thread():
         return
     loop = asyncio.get_running_loop()
 
     def on_signal(number: int, _: FrameType | None) -> None:
-        code = _BASE + number
-        deadline = threading.Timer(_PATIENCE_S, os._exit, (code,))
+        code = _SIGNAL_EXIT + number
+        deadline = threading.Timer(TIMEOUT_S, os._exit, (code,))
         deadline.daemon = True
         deadline.start()
         # The loop may have ended.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from app.conversations.ending import Ending, repeated
-from app.conversations.tree import State
+from app.conversations.message import Role
+from app.conversations.tree import Node, State
 from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.ui.key_names import key
 
-_WORDS = {
+_REASONS = {
     FinishReason.CANCELLED: "stopped",
     FinishReason.LENGTH: "cut at the token limit",
     FinishReason.CONTEXT: "cut: the context is full",
@@ -19,37 +20,35 @@ _STATES = {
     State.FAILED: "failed before its end",
     State.WRITING: "another Tandem is writing it",
 }
-_NOTHING = "the model sent nothing"
-_ONLY_THOUGHT = "the model thought, and gave no answer"
 
 
 def in_words(ending: Ending, *, empty: bool, thought: bool = False) -> str:
     """Return why the model stopped writing.
 
     Args:
-        ending: How it ended.
-        empty: Whether nothing was said.
-        thought: Whether there is reasoning.
+        ending: Why the answer has no more text.
+        empty: True for an answer without text.
+        thought: True for an answer with reasoning.
 
     Returns:
-        One line with the keys that help; "" if there is nothing to remark.
+        One line with the keys that help; "" for a complete answer.
     """
     if ending.reason is None:
         return ""
-    said = _WORDS.get(ending.reason, _of_nothing(thought=thought) if empty else "")
     if ending.reason is FinishReason.REPETITION:
         return repeated(ending.repeats)
+    reason = _REASONS.get(ending.reason, _empty_answer(thought=thought) if empty else "")
     if ending.reason is FinishReason.CONTEXT:
         new, settings, more = key("chat.new", "ctrl+n"), key("chat.settings", "f4"), key("chat.go_on", "ctrl+g")
-        anew = f"{new} begins a new conversation"
+        restart = f"{new} begins a new conversation"
         if ending.at_limit:
-            return f"{said}, and cannot be longer here; {anew}"
-        return f"{said}; {anew}, {settings} sets a longer context, with which {more} continues"
-    return said
+            return f"{reason}, and cannot be longer here; {restart}"
+        return f"{reason}; {restart}, {settings} sets a longer context, with which {more} continues"
+    return reason
 
 
-def _of_nothing(*, thought: bool) -> str:
-    return _ONLY_THOUGHT if thought else _NOTHING
+def _empty_answer(*, thought: bool) -> str:
+    return "the model thought, and gave no answer" if thought else "the model generated no text"
 
 
 def in_vain(ending: Ending, *, thought: bool = False) -> str:
@@ -59,21 +58,21 @@ def in_vain(ending: Ending, *, thought: bool = False) -> str:
     return f"Nothing came of it: {in_words(ending, empty=True, thought=thought)}."
 
 
-def kept_in_words(state: State, ending: Ending, *, empty: bool, thought: bool = False) -> str:
-    """Return how a stored answer ended; "" for a failure, which is shown as an error."""
+def remark_on(node: Node) -> str:
+    """Return how an answer ended, or why a prompt has none; "" for a failure, which is shown as an error."""
+    ending = node.ending
+    if node.role is not Role.ASSISTANT:
+        return in_words(ending, empty=True)
+    empty, thought = not node.text.strip(), bool(node.reasoning.strip())
     if ending.failure is not None:
         return ""
-    if state is State.COMPLETE:
-        return _of_nothing(thought=thought) if empty else ""
-    return (in_words(ending, empty=empty, thought=thought) if state is State.CUT else "") or _STATES.get(state, "")
+    if node.state is State.COMPLETE:
+        return _empty_answer(thought=thought) if empty else ""
+    said = in_words(ending, empty=empty, thought=thought) if node.state is State.CUT else ""
+    return said or _STATES.get(node.state, "")
 
 
 def as_error(ending: Ending) -> AppError | None:
     """Return the error of a failed answer."""
     failure = ending.failure
     return AppError(failure.message, failure.hint) if failure is not None else None
-
-
-def is_final(ending: Ending) -> bool:
-    """Return whether the answer cannot be continued, though it is not complete."""
-    return ending.reason is FinishReason.CONTEXT

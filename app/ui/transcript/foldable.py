@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from textual import events
 from textual.app import ComposeResult
@@ -16,24 +15,26 @@ from textual.widgets import Static
 from app.conversations.attached import Attachment
 from app.core.printable import printable
 from app.ui.text import size
+from app.ui.transcript.text_views import ModelMarkdown
 
-if TYPE_CHECKING:
-    from app.ui.transcript.text_views import ModelMarkdown
+_MOST_LINES, _MOST_COLUMNS = 100, 400
+"""Shown of an attachment."""
 
 
 class Folding(VerticalGroup):
-    """A line that says what there is; a click on it shows that, or hides it again.
-
-    Args:
-        opened: Whether it is shown at first.
-    """
+    """A summary line; a click shows or hides what is below it."""
 
     open: reactive[bool] = reactive(False, toggle_class="-open")
 
-    def __init__(self, *, opened: bool) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.summary = Static(classes="summary")
-        self.open = opened
+        self._summary = Static(classes="summary")
+
+    def compose(self) -> ComposeResult:
+        yield self._summary
+
+    def on_mount(self) -> None:
+        self.draw()
 
     def watch_open(self) -> None:
         if self.is_mounted:
@@ -43,49 +44,36 @@ class Folding(VerticalGroup):
         event.stop()
         self.open = not self.open
 
-    def say(self, what: str) -> None:
-        """Say in the line what there is."""
-        self.summary.update(Content(f"{'▾' if self.open else '▸'} {what}"))
+    def summarize(self, text: str) -> None:
+        """Show the summary line."""
+        self._summary.update(Content(f"{'▾' if self.open else '▸'} {text}"))
 
     def draw(self) -> None:
-        """Say what there is, and show it if it is open."""
+        """Update the summary line, and the contents if they are open."""
         raise NotImplementedError
 
 
-_MOST_LINES = 100
-_MOST_COLUMNS = 400
-
-
 class FoldedText(Folding):
-    """Its name and size; a click opens the beginning of it.
+    """Name and size of an attachment; open, its first lines."""
 
-    Args:
-        attachment: What is included.
-        opened: Whether it is open at first.
-    """
-
-    def __init__(self, attachment: Attachment, *, opened: bool = False) -> None:
-        super().__init__(opened=opened)
+    def __init__(self, attachment: Attachment) -> None:
+        super().__init__()
         self._attachment = attachment
         self._contents = Static(classes="contents")
 
     def compose(self) -> ComposeResult:
-        yield self.summary
+        yield from super().compose()
         yield self._contents
-
-    def on_mount(self) -> None:
-        self.draw()
 
     def draw(self) -> None:
         attachment = self._attachment
         about = f"  {size(attachment.size)}" if attachment.is_file else ""
-        self.say(f"{printable(attachment.name)}{about}")
+        self.summarize(f"{printable(attachment.name)}{about}")
         if self.open:
-            self._contents.update(Content(beginning(attachment.text)))
+            self._contents.update(Content(_beginning(attachment.text)))
 
 
-def beginning(text: str) -> str:
-    """Return what is shown of a text that is open."""
+def _beginning(text: str) -> str:
     lines = iter(printable(text).split("\n"))
     shown = [line[:_MOST_COLUMNS] for line in islice(lines, _MOST_LINES)]
     rest = sum(1 for _ in lines)
@@ -93,78 +81,48 @@ def beginning(text: str) -> str:
 
 
 class Reasoning(Folding):
-    """The model's thinking: one line with its length, the text itself on request.
+    """Number of words and duration of the reasoning; open, its text."""
 
-    Args:
-        text: What was thought already.
-        seconds: How long that took; 0 if no one saw it.
-        opened: Whether the text is shown at first.
-    """
-
-    def __init__(self, text: str = "", seconds: float = 0.0, *, opened: bool = False) -> None:
-        super().__init__(opened=opened)
-        self._thought: ModelMarkdown | None = None
-        self._said: list[str] = []
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
+        self._view: ModelMarkdown | None = None
+        self._parts: list[str] = []
         self._unread: list[str] = []
         self._words = 0
         self._in_word = False
-        self._began, self._latest = 0.0, seconds
-        self._count(text)
-        self._show(text)
-
-    def compose(self) -> ComposeResult:
-        yield self.summary
-        if self._thought is not None:
-            yield self._thought
+        self._began = self._latest = 0.0
+        self._add(text)
 
     def add(self, text: str) -> None:
-        """Take more of it, which is being thought now."""
-        self._count(text)
+        """Add text that the model generates now."""
+        self._add(text)
         if self._words:
-            now = monotonic()
-            self._began = self._began or now - self._latest
-            self._latest = now
-        self._show(text)
+            self._latest = monotonic()
+            self._began = self._began or self._latest
+        self.draw()
 
     @property
     def text(self) -> str:
-        """All of it."""
-        return "".join(self._said)
+        """The whole reasoning."""
+        return "".join(self._parts)
 
-    @property
-    def seconds(self) -> float:
-        """Return how long it took, as far as it was seen."""
-        return self._latest - self._began
-
-    def _count(self, text: str) -> None:
-        """Count words that may be cut anywhere, without looking at what was counted before."""
+    def _add(self, text: str) -> None:
         if text:
+            # Pieces may end within a word.
             words = len(text.split())
-            continues = self._in_word and not text[0].isspace()
-            self._words += words - (continues and words > 0)
+            self._words += words - (self._in_word and not text[0].isspace() and words > 0)
             self._in_word = not text[-1].isspace()
-
-    def _show(self, text: str) -> None:
-        self._said.append(text)
-        self._unread.append(text)
-        self.draw()
+            self._parts.append(text)
+            self._unread.append(text)
+            self.set_class(self._words > 0, "-begun")
 
     def draw(self) -> None:
-        words, seconds = self._words, self.seconds
-        self.set_class(bool(words), "-begun")
+        seconds = self._latest - self._began
         time = f", {seconds:,.0f} s" if seconds >= 1 else ""
-        self.say(f"thinking, {words:,} word{'s' * (words != 1)}{time}")
-        if self.open and (text := "".join(self._unread)):
-            self._shown.append(text)
+        self.summarize(f"thinking, {self._words:,} word{'s' * (self._words != 1)}{time}")
+        if self.open and self.is_attached and (text := "".join(self._unread)):
+            if self._view is None:
+                self._view = ModelMarkdown()
+                self.mount(self._view)
+            self._view.append(text)
             self._unread.clear()
-
-    @property
-    def _shown(self) -> ModelMarkdown:
-        """The text, which costs nothing until somebody wants to see it."""
-        if self._thought is None:
-            from app.ui.transcript.text_views import ModelMarkdown
-
-            self._thought = ModelMarkdown()
-            if self.is_attached:
-                self.mount(self._thought)
-        return self._thought

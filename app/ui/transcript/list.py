@@ -1,75 +1,189 @@
-"""The conversation on the screen."""
+"""The active branch of a conversation on the screen."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from textual.widget import Widget
 
-from app.conversations.tree import Node, Tree
+from app.conversations.message import Role
+from app.conversations.tree import Node, State, Tree
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.ui.models.fit_options import FitOption, FitOptionList
 from app.ui.reading.rows import Row
-from app.ui.transcript.branch import BranchView
-from app.ui.transcript.column import Entry
+from app.ui.transcript.ended import as_error, remark_on
 from app.ui.transcript.foldable import Reasoning
 from app.ui.transcript.message import AnswerMessage, Offer, Problem, UserMessage
-from app.ui.transcript.message_data import AnswerData, MessageData, PromptData
 from app.ui.transcript.message_view import MessageView
+from app.ui.transcript.welcome import Welcome
+from app.ui.transcript.window import Item, MessageWindow
 from app.ui.widgets.passage import Passage
 
 
-class MessageList(BranchView, can_focus=False):
+def _branch_items(path: Sequence[Node]) -> Iterator[Item]:
+    """Yield an item for each message; a prompt at the end is followed by the reason why it has no answer, if known."""
+    for node in path:
+        yield Item(node, is_answer=node.role is Role.ASSISTANT)
+    if path and path[-1].role is Role.USER and (remark_on(path[-1]) or as_error(path[-1].ending)):
+        yield Item(path[-1], is_answer=True)
+
+
+class MessageList(MessageWindow):
     """All messages and notices, newest at the bottom."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self._welcome = Welcome()
+        super().__init__(self._welcome)
         self._tree = Tree()
-        self._shows_tokens = False
-        self._pair_notice: Entry | None = None
         self._model = ""
+        self._is_running = False
+        self._shows_tokens = self._shows_reasoning = False
+        self._failure: Item | None = None
+        """Why no pair is loaded; it stays below all messages."""
+        self._pair_notice: Item | None = None
 
-    # What is said
+    def on_resize(self) -> None:
+        # Its height depends on the height of the window.
+        self._welcome.refresh(layout=True)
+
+    # Messages
+
+    async def show(
+        self, path: Sequence[Node], running: int | None = None, *, replace: bool = False, follow: bool = False
+    ) -> None:
+        """Show a branch by replacing only the messages that differ from those shown.
+
+        Args:
+            path: Its messages, first one first.
+            running: Id of the answer that is being written here; None without one.
+            replace: True for another conversation, which replaces all items.
+            follow: True to go to the end.
+        """
+        async with self._changing():
+            was_running, self._is_running = self._is_running, bool(path) and _is_running(path[-1], running)
+            items = list(_branch_items(path))
+            shown = [] if replace else self._messages
+            n_same = 0
+            for old, new in zip(shown, items, strict=False):
+                is_live = (was_running and old is shown[-1]) or (self._is_running and new.node is path[-1])
+                if not _is_same(old, new, is_live=is_live):
+                    break
+                old.node = new.node
+                n_same += 1
+            fresh = items[n_same:]
+            leaving = self._leaving(shown[:n_same], fresh, replace=replace)
+            if self._failure is not None and (fresh or self._failure in leaving):
+                self.items.remove(self._failure)
+                self._end = min(self._end, len(self.items))
+                leaving.discard(self._failure)
+                fresh.append(self._failure)
+            self._put(fresh)
+            await self._take_out(leaving)
+            if follow:
+                self._held = None
+            await self._settle()
+            if n_same and n_same == len(items) and was_running != self._is_running:
+                await self._continue_or_end(shown[n_same - 1])
+
+    def _leaving(self, same: Sequence[Item], fresh: Sequence[Item], *, replace: bool) -> set[Item]:
+        """Return the items that give way to new messages below those that stay."""
+        if replace:
+            return set(self.items)
+        leaving = set(self._messages[len(same) :])
+        resumes = self._is_running and not fresh
+        switches = bool(fresh and leaving) and not self._is_running
+        if resumes or switches or (fresh and fresh[0].is_answer):
+            # Notices leave with their branch, and none stands between a prompt and its answer.
+            return set(self.items[self.items.index(same[-1]) + 1 if same else 0 :])
+        return leaving.union(self._offers) if fresh else leaving
+
+    async def _continue_or_end(self, item: Item) -> None:
+        if isinstance(item.widget, AnswerMessage) and item.node is not None:
+            await (item.widget.resume() if self._is_running else item.widget.end(item.node))
+
+    @property
+    def answer(self) -> AnswerMessage | None:
+        """The answer at the end of the branch."""
+        last = self._last
+        return last.widget if last is not None and isinstance(last.widget, AnswerMessage) else None
+
+    @property
+    def message_views(self) -> list[MessageView]:
+        """The mounted messages in order; the last message is always mounted."""
+        return [item.widget for item in self.items if isinstance(item.widget, MessageView)]
+
+    @property
+    def _messages(self) -> list[Item]:
+        return [item for item in self.items if item.node is not None]
+
+    @property
+    def _last(self) -> Item | None:
+        return next((item for item in reversed(self.items) if item.node is not None), None)
+
+    def _build(self, item: Item) -> Widget:
+        assert item.node is not None
+        if item.is_answer:
+            message_view: MessageView = AnswerMessage(
+                item.node,
+                is_running=self._is_running and item is self._last,
+                token_runs=item.token_runs,
+                shows_tokens=self._shows_tokens,
+                shows_reasoning=self._shows_reasoning,
+            )
+        else:
+            message_view = UserMessage(item.node)
+        self._mark(message_view)
+        return message_view
+
+    def _leave(self, item: Item) -> None:
+        if isinstance(item.widget, AnswerMessage):
+            item.token_runs = item.widget.token_runs
+        super()._leave(item)
+
+    async def _settle(self) -> None:
+        self._welcome.display = not any(item.node is not None or not _is_notice(item.widget) for item in self.items)
+        await super()._settle()
+
+    # Notices
 
     async def notice(self, text: str) -> None:
         """Show a notice at the end; while an answer is awaited, above its prompt."""
         async with self._changing():
-            await self._put(Passage(printable(text), "notice"), before=self._expecting)
+            await self._add(Passage(printable(text), "notice"), before=self._unanswered)
 
     async def show_pair_notice(self, text: str) -> None:
         """Replace the notice that the loaded model differs from the conversation's; "" removes it."""
         async with self._changing():
-            if self._pair_notice is not None and self.column.holds(self._pair_notice):
-                await self._take_out([self._pair_notice])
+            if self._pair_notice in self.items:
+                await self._take_out({self._pair_notice})
             notice = Passage(printable(text), "notice")
-            self._pair_notice = await self._put(notice, before=self._expecting) if text else None
+            self._pair_notice = await self._add(notice, before=self._unanswered) if text else None
 
     async def tell(self, rows: Sequence[Row]) -> None:
         """Show program text such as /help at the end, replacing the last one."""
-        words = Passage(classes="notice")
-        words.id = "told"
-        words.put(0, rows)
+        told = Passage(classes="notice")
+        told.id = "told"
+        told.put(0, rows)
         async with self._changing():
-            told = [entry for entry in self.column.mounted if entry.widget is not None and entry.widget.id == "told"]
-            await self._take_out(told)
-            entry = await self._put(words)
-            self.anchor()
-            if sum(row.height(self.said.message_width) for row in rows) > self._height:
+            await self._take_out({item for item in self.items if item.widget is not None and item.widget.id == "told"})
+            self._held = None
+            item = await self._add(told)
+            if sum(row.height(self._text_width) for row in rows) > self._height:
                 # Too long for the window: show its beginning.
-                self._bring_up(entry)
+                await self._show_at_top(item)
 
     async def fail(self, error: AppError) -> None:
         """Show why no pair could be loaded, in any conversation, until `end_failure`."""
         async with self._changing():
-            self._failure = await self._put(Problem(error))
+            self._failure = await self._add(Problem(error))
 
-    async def offer(self, ways: tuple[FitOption, ...]) -> None:
+    async def offer(self, options: tuple[FitOption, ...]) -> None:
         """Offer options after a failed answer, until `end_failure`, another answer or offer."""
         async with self._changing():
-            # The offer of an earlier attempt uses the same keys.
+            # An earlier offer uses the same keys.
             await self._take_out(self._offers)
-            await self._put(Offer(ways))
+            await self._add(Offer(options))
 
     async def end_failure(self) -> None:
         """Remove all options; the failure itself stays visible."""
@@ -78,13 +192,29 @@ class MessageList(BranchView, can_focus=False):
             await self._take_out(self._offers)
             await self.query(FitOptionList).remove()
 
-    async def _put(self, widget: Widget, before: Entry | None = None) -> Entry:
-        entry = Entry(widget=widget)
-        self.said.put([entry], before)
+    async def _add(self, widget: Widget, before: Item | None = None) -> Item:
+        item = Item(widget=widget)
+        self._put([item], before)
         await self._settle()
-        return entry
+        return item
 
-    # Its branches
+    @property
+    def _text_width(self) -> int:
+        return max(1, min(100, self.said.size.width) - 1)
+
+    @property
+    def _offers(self) -> set[Item]:
+        """Options offered after the last failure."""
+        return {item for item in self.items if isinstance(item.widget, Offer)}
+
+    @property
+    def _unanswered(self) -> Item | None:
+        """The prompt whose answer has no text yet; None without one."""
+        messages = self._messages
+        is_empty = self.answer is None or not self.answer.has_grown
+        return messages[-2] if self._is_running and is_empty and len(messages) > 1 else None
+
+    # Branches and models
 
     def mark(self, tree: Tree) -> None:
         """Update the branch numbers of all mounted messages."""
@@ -94,6 +224,12 @@ class MessageList(BranchView, can_focus=False):
                 message_view.node = None
             self._mark(message_view)
 
+    def name_models(self, loaded: str) -> None:
+        """Update the model names on answers for the newly loaded model."""
+        self._model = loaded
+        for message_view in self.message_views:
+            self._mark(message_view)
+
     def _mark(self, message_view: MessageView) -> None:
         node = self._tree.nodes.get(message_view.node) if message_view.node is not None else None
         if node is None:
@@ -101,60 +237,15 @@ class MessageList(BranchView, can_focus=False):
         siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
         ended_early = node.state.can_continue and not self._tree.has_replies(node.id)
         message_view.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early)
-        message_view.label.name_model(node.model if self._is_other_model(node) else "")
+        message_view.name_model(node.model if self._is_other_model(node) else "")
 
     def _is_other_model(self, node: Node) -> bool:
-        """Return whether an answer's model differs from the loaded one or from the previous answer's."""
+        """Return True if an answer's model differs from the loaded one or from the previous answer's."""
         before = self._tree.answer_before(node.id)
         known = (self._model, before.model if before is not None else "")
         return any(model and model != node.model for model in known)
 
-    def name_models(self, loaded: str) -> None:
-        """Update the model names on answers for the newly loaded model."""
-        self._model = loaded
-        for message_view in self.message_views:
-            self._mark(message_view)
-
-    @property
-    def message_views(self) -> list[MessageView]:
-        """The mounted messages in order; the last message is always mounted."""
-        return [
-            entry.message_view for entry in self.column.mounted if entry.message_view is not None and not entry.hidden
-        ]
-
-    async def reach(self, node: int) -> MessageView | None:
-        """Mount and return the message with this id; None if it is not on the branch."""
-        entry = self._entry_with(node)
-        return await self._reach(entry) if entry is not None else None
-
-    async def seek(self, node: int) -> None:
-        """Scroll the message with this id to the top, if it is on the branch."""
-        async with self._changing():
-            entry = self._entry_with(node)
-            if entry is not None:
-                self._bring_up(entry)
-                await self._settle()
-
-    async def _reach(self, entry: Entry) -> MessageView | None:
-        if entry.widget is None:
-            async with self._changing():
-                await self._settle({entry})
-        return entry.message_view
-
-    def _entry_with(self, node: int) -> Entry | None:
-        return next((entry for entry in self.column.entries if entry.node == node and not entry.hidden), None)
-
-    # What is mounted
-
-    def _present(self, data: MessageData) -> MessageView:
-        if isinstance(data, PromptData):
-            message_view: MessageView = UserMessage(data)
-        else:
-            message_view = AnswerMessage(data, tokens=self._shows_tokens)
-        self._mark(message_view)
-        return message_view
-
-    # The chosen message
+    # Selected message
 
     @property
     def chosen(self) -> MessageView | None:
@@ -163,39 +254,57 @@ class MessageList(BranchView, can_focus=False):
 
     def choose(self, message_view: MessageView) -> None:
         """Select a message and scroll it into view."""
-        if not message_view.is_attached:
+        item = next((item for item in self.items if item.widget is message_view), None)
+        if item is None or not message_view.is_attached:
             # It was removed after the click.
             return
-        for other in self.query(MessageView):
+        for other in self.message_views:
             if other is not message_view:
                 other.choose(False)
         message_view.choose(True)
-        entry = self.column.entry_of(message_view)
-        if entry is not None:
-            self._show(entry)
+        self._scroll_to_item(item)
 
     async def step(self, direction: int) -> bool:
         """Select the message above (-1) or below (1), at first the last; return False below the last."""
-        chosen = self.column.entry_of(self.chosen)
-        # An answer that never came has no actions; its prompt is above it.
-        entries = [entry for entry in self.column.entries if (entry.is_said or entry is chosen) and not entry.hidden]
-        at = entries.index(chosen) + direction if chosen is not None else len(entries) - 1
-        if 0 <= at < len(entries) and (message_view := await self._reach(entries[at])) is not None:
+        chosen = self.chosen
+        # The reason why a prompt has no answer cannot be selected.
+        items = [item for item in self.items if _is_selectable(item) or (chosen and item.widget is chosen)]
+        at = len(items) - 1
+        if chosen is not None:
+            at = next(number for number, item in enumerate(items) if item.widget is chosen) + direction
+        if 0 <= at < len(items) and (message_view := await self._mounted(items[at])) is not None:
             self.choose(message_view)
-        return at < len(entries)
+        return at < len(items)
+
+    async def reach(self, node: int) -> MessageView | None:
+        """Mount and return the message with this id; None if it is not on the branch."""
+        item = self._item_of(node)
+        return await self._mounted(item) if item is not None else None
+
+    async def seek(self, node: int) -> None:
+        """Scroll the message with this id to the top, if it is on the branch."""
+        item = self._item_of(node)
+        if item is not None:
+            async with self._changing():
+                await self._show_at_top(item)
+
+    async def _mounted(self, item: Item) -> MessageView | None:
+        if not self._first <= self.items.index(item) < self._end:
+            async with self._changing():
+                await self._show_at_top(item)
+        return item.widget if isinstance(item.widget, MessageView) else None
+
+    def _item_of(self, node: int) -> Item | None:
+        return next((item for item in self.items if item.node is not None and item.node.id == node), None)
+
+    # Reasoning and tokens
 
     def open_thoughts(self) -> None:
         """Unfold all reasoning, or fold it if any is unfolded."""
         thoughts = self.query(Reasoning)
-        opened = not any(thought.open for thought in thoughts)
+        self._shows_reasoning = not any(thought.open for thought in thoughts)
         for thought in thoughts:
-            thought.open = opened
-        for entry in self.column.entries:
-            if entry.widget is None and isinstance(entry.data, AnswerData):
-                entry.data.opened = opened
-                entry.forget_rows()
-        self.column.fit_again()
-        self.said.resize()
+            thought.open = self._shows_reasoning
 
     async def show_tokens(self, shown: bool) -> None:
         """Show or hide token sources in every answer generated in this run."""
@@ -203,3 +312,25 @@ class MessageList(BranchView, can_focus=False):
             self._shows_tokens = shown
             for answer in self.query(AnswerMessage):
                 await answer.show_tokens(shown)
+
+
+def _is_running(node: Node, running: int | None) -> bool:
+    return node.state is State.WRITING and (node.id == running or node.id < 0)
+
+
+def _is_same(old: Item, new: Item, *, is_live: bool) -> bool:
+    """Return True if the widget of an item can show another one; live text is compared with nothing."""
+    before, now = old.node, new.node
+    if before is None or now is None or before.id != now.id or old.is_answer is not new.is_answer:
+        return False
+    return is_live or before is now or (before.says_as(now) and before.ending == now.ending)
+
+
+def _is_notice(widget: Widget | None) -> bool:
+    """Return True for a notice, unlike requested text or a failure."""
+    return widget is not None and widget.has_class("notice") and widget.id is None
+
+
+def _is_selectable(item: Item) -> bool:
+    node = item.node
+    return node is not None and (not item.is_answer or (node.role is Role.ASSISTANT and node.id >= 0))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, repeat
-from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import VerticalGroup
@@ -12,40 +10,35 @@ from textual.content import Content
 from textual.widgets import Static
 
 from app.conversations.attached import split
+from app.conversations.message import Role
+from app.conversations.tree import Node
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.text.segments import Segment
+from app.engine.types import FinishReason
 from app.ui.key_names import key
 from app.ui.models.fit_options import FitOption, FitOptionList, NoRoomError
+from app.ui.reading.token_rows import TokenRuns
+from app.ui.transcript.ended import as_error, remark_on
 from app.ui.transcript.foldable import FoldedText, Folding, Reasoning
-from app.ui.transcript.message_data import AnswerData, PromptData
 from app.ui.transcript.message_view import MessageView
+from app.ui.transcript.text_views import ModelMarkdown, TokenView
 from app.ui.widgets.passage import Passage
 
-if TYPE_CHECKING:
-    from app.ui.transcript.text_views import TokenView
 
-
-_DEAR = 20_000
-"""Characters of a message that is not read again each time it comes near: that would take a tenth of a second."""
+def _node_id(node: Node) -> int | None:
+    """Return the id in the conversation; a message that waits for the models is in none yet."""
+    return node.id if node.id >= 0 else None
 
 
 class UserMessage(MessageView):
-    """A prompt of the user; included files are collapsed.
+    """A prompt or a system message; attachments are collapsed."""
 
-    Args:
-        was: What stood for it.
-    """
-
-    def __init__(self, was: PromptData) -> None:
-        super().__init__(was.label, was.node)
-        self._whole = was.text
-        question, attachments = split(was.text)
+    def __init__(self, node: Node) -> None:
+        super().__init__("You" if node.role is Role.USER else "System", _node_id(node))
+        question, attachments = split(node.text)
         self._text = printable(question)
-        opened = chain(was.opened, repeat(False))
-        self._attachments = [
-            FoldedText(text, opened=is_open) for text, is_open in zip(attachments, opened, strict=False)
-        ]
+        self._attachments = [FoldedText(attachment) for attachment in attachments]
 
     @property
     def text(self) -> str:
@@ -56,21 +49,13 @@ class UserMessage(MessageView):
         return self._attachments
 
     def compose(self) -> ComposeResult:
-        yield self.label
+        yield self._label
         yield from self._attachments
-        if len(self._text) <= _DEAR:
-            yield Passage(self._text, "said")
-        else:
-            from app.ui.transcript.text_views import PlainText
-
-            yield PlainText(self._text)
-
-    def data(self) -> PromptData:
-        return PromptData(self._whole, self.speaker, self.node, [folded.open for folded in self._attachments])
+        yield Passage(self._text, "said")
 
 
 class Problem(VerticalGroup):
-    """A failure: what happened, and what to do."""
+    """An error and its fix."""
 
     def __init__(self, error: AppError) -> None:
         super().__init__()
@@ -83,49 +68,58 @@ class Problem(VerticalGroup):
         if self._error.hint:
             yield Passage(printable(self._error.hint), "way-out")
 
-    def again(self) -> Problem:
-        """The same in another place."""
-        return Problem(self._error)
-
 
 class Offer(Problem):
-    """The ways out of a failure that is told already, where they can be taken."""
+    """Options after a failure that is shown already."""
 
-    def __init__(self, ways: tuple[FitOption, ...]) -> None:
-        super().__init__(NoRoomError("What would make it fit:", ways))
+    def __init__(self, options: tuple[FitOption, ...]) -> None:
+        super().__init__(NoRoomError("What would make it fit:", options))
 
 
 class AnswerMessage(MessageView):
-    """One answer, from its first word to its last.
+    """An answer, or in its place the reason why a prompt has none.
 
     Args:
-        was: What stood for it.
-        tokens: Whether who wrote each token is shown, if that is known.
+        node: The answer, or the prompt.
+        is_running: True if more text comes.
+        token_runs: Origins of its tokens, if known.
+        shows_tokens: True to show these.
+        shows_reasoning: True to open the reasoning.
     """
 
-    def __init__(self, was: AnswerData, *, tokens: bool = False) -> None:
-        # The first frame need not wait for a Markdown parser.
-        from app.ui.transcript.text_views import ModelMarkdown
-
-        super().__init__("Answer", was.node)
-        self.reasoning = Reasoning(was.thought, was.seconds, opened=was.opened)
-        self._markdown = ModelMarkdown(was.document)
+    def __init__(
+        self,
+        node: Node,
+        *,
+        is_running: bool = False,
+        token_runs: TokenRuns | None = None,
+        shows_tokens: bool = False,
+        shows_reasoning: bool = False,
+    ) -> None:
+        is_answer = node.role is Role.ASSISTANT
+        super().__init__("Answer", _node_id(node) if is_answer else None)
+        self.reasoning = Reasoning(node.reasoning if is_answer else "")
+        self.reasoning.open = shows_reasoning
+        self._markdown = ModelMarkdown()
         self.remark = Static(classes="remark")
-        self._said = [was.text] if was.document is not None else []
-        self._remark, self._is_final = was.remark, was.is_final
-        self._error = was.error
+        self._parts: list[str] = []
         self.has_grown = False
-        """Whether anything came since the last `resume`."""
-        self._token_runs = was.token_runs
-        self._seen_whole = was.token_runs is not None or not (was.text or was.thought)
+        """True once text came since the answer began or was continued."""
+        self._add(node.text if is_answer else "")
+        is_new = not (self._parts or self.reasoning.text)
+        self.token_runs = token_runs or (TokenRuns() if is_new else None)
+        """Origins of all tokens; None if the beginning of the answer was not seen."""
         self._tokens: TokenView | None = None
-        if was.document is None:
-            self._say(was.text)
-        self._show_tokens(tokens)
+        self._note = "waits for the models" if node.id < 0 else ""
+        self._is_final = False
+        self._error: AppError | None = None
+        if not is_running:
+            self._set_ending(node)
+        self._show_tokens(shows_tokens)
         self._draw_remark()
 
     def compose(self) -> ComposeResult:
-        yield self.label
+        yield self._label
         yield self.reasoning
         yield self._markdown
         if self._tokens is not None:
@@ -136,34 +130,28 @@ class AnswerMessage(MessageView):
 
     @property
     def text(self) -> str:
-        return "".join(self._said)
+        return "".join(self._parts)
 
     @property
     def folded(self) -> Sequence[Folding]:
         return [self.reasoning] if self.reasoning.text.strip() else []
 
-    @property
-    def is_said(self) -> bool:
-        return self.node is not None or bool(self.text.strip() or self.reasoning.text.strip())
-
     async def add(self, segments: Sequence[Segment]) -> None:
-        """Show more text, and remember who wrote it."""
-        from app.ui.reading.token_rows import TokenRuns
-
+        """Show more text, and store who wrote it."""
         self.has_grown = True
-        self._token_runs = self._token_runs or TokenRuns()
-        fresh = self._token_runs.add(segments)
-        if self._tokens is not None:
-            self._tokens.append(fresh)
-        if thought := "".join(s.text for s in segments if s.reasoning):
-            self.reasoning.add(thought)
-        self._say("".join(s.text for s in segments if not s.reasoning))
+        if self.token_runs is not None:
+            runs = self.token_runs.add(segments)
+            if self._tokens is not None:
+                self._tokens.append(runs)
+        if reasoning := "".join(segment.text for segment in segments if segment.reasoning):
+            self.reasoning.add(reasoning)
+        self._add("".join(segment.text for segment in segments if not segment.reasoning))
 
-    def _say(self, text: str) -> None:
-        # Indented code is the only thing that leading space could mean, and models do not mean it.
-        text = text if self._said else text.lstrip()
+    def _add(self, text: str) -> None:
+        # Leading spaces would make the first line a code block.
+        text = text if self._parts else text.lstrip()
         if text:
-            self._said.append(text)
+            self._parts.append(text)
             self._markdown.append(text)
 
     @property
@@ -171,10 +159,7 @@ class AnswerMessage(MessageView):
         return self._tokens is not None
 
     async def show_tokens(self, shown: bool) -> None:
-        """Show who wrote each token, in place of the formatted text, or the text again.
-
-        An answer that was not seen coming from its first word stays as it is.
-        """
+        """Replace the formatted text by its tokens in the colors of their sources, if known, or the reverse."""
         if self._tokens is not None:
             await self._tokens.remove()
         self._show_tokens(shown)
@@ -183,60 +168,39 @@ class AnswerMessage(MessageView):
 
     def _show_tokens(self, shown: bool) -> None:
         self._tokens = None
-        if shown and self._seen_whole and self._token_runs:
-            from app.ui.transcript.text_views import TokenView
-
-            self._tokens = TokenView(self._token_runs.runs)
+        if shown and self.token_runs:
+            self._tokens = TokenView(self.token_runs.runs)
         self.set_class(self._tokens is not None, "-tokens")
 
     def place(self, at: int, of: int, *, can_go_on: bool) -> None:
         super().place(at, of, can_go_on=can_go_on)
         self._draw_remark()
 
-    def note(self, text: str, *, is_final: bool = False) -> None:
-        """Say something about the answer, below it.
-
-        Args:
-            text: What to say; an empty one says nothing.
-            is_final: Whether nothing can come after it, even if the answer is not at its end.
-        """
-        self._remark, self._is_final = text, is_final
+    def note(self, text: str) -> None:
+        """Show a line below the answer; "" removes it."""
+        self._note = text
         self._draw_remark()
 
     def _draw_remark(self) -> None:
         more = f"{key('chat.go_on', 'ctrl+g')} continues" if self.can_go_on and not self._is_final else ""
-        remark = "; ".join(filter(None, (self._remark, more)))
+        remark = "; ".join(filter(None, (self._note, more)))
         self.remark.update(Content(printable(remark)))
         self.remark.set_class(bool(remark), "-given")
 
     async def resume(self) -> None:
-        """More is to come: remove what was said about its end."""
-        self.can_go_on = self.has_grown = False
-        self.note("")
+        """Remove the remark on its end, as more text comes."""
+        self.can_go_on = self.has_grown = self._is_final = False
         self._error = None
+        self.note("")
         await self.query(Problem).remove()
 
-    async def end(self, data: AnswerData) -> None:
-        """Say why there is no answer, or no more of it, as `data` says."""
-        self.note(data.remark, is_final=data.is_final)
-        await self._fail(data.error)
+    async def end(self, node: Node) -> None:
+        """Show how the answer ended."""
+        self._set_ending(node)
+        self._draw_remark()
+        if self._error is not None:
+            await self.mount(Problem(self._error))
 
-    async def _fail(self, error: AppError | None) -> None:
-        self._error = error
-        if error is not None:
-            await self.mount(Problem(error))
-
-    def data(self) -> AnswerData:
-        text, thought = self.text, self.reasoning
-        return AnswerData(
-            text,
-            thought.text,
-            thought.seconds,
-            thought.open,
-            self._remark,
-            self._is_final,
-            self._error,
-            self._token_runs if self._seen_whole else None,
-            self._markdown.document if len(text) > _DEAR and self._markdown.is_whole else None,
-            self.node,
-        )
+    def _set_ending(self, node: Node) -> None:
+        self._note, self._error = remark_on(node), as_error(node.ending)
+        self._is_final = node.ending.reason is FinishReason.CONTEXT

@@ -1,131 +1,278 @@
-"""A long column of messages of which only some are mounted.
-
-In place of the others rows are blank: as many as a message had when it was seen, or would have by a guess. Where a
-guess was wrong everything below it moves; `View` sees to it that this is not what the user looks at.
-"""
+"""Scroll view that mounts only the messages near the reader."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
-from itertools import groupby, zip_longest
+import asyncio
+from collections.abc import AsyncIterator, Sequence, Set
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import accumulate
 
 from textual.app import ComposeResult
-from textual.containers import VerticalGroup
-from textual.geometry import Offset, Size
-from textual.layout import DockArrangeResult, WidgetPlacement
+from textual.containers import VerticalGroup, VerticalScroll
+from textual.geometry import Region, Size
+from textual.layout import DockArrangeResult
 from textual.reactive import var
+from textual.scrollbar import ScrollBar
 from textual.widget import Widget
 
-from app.ui.transcript.column import Column, Entry
+from app.conversations.tree import Node
+from app.ui.reading.token_rows import TokenRuns
 
-_WIDTH = 100
-"""Cells of a message, which is in the middle where there are more."""
+MOST = 40
+"""Items that stay mounted, unless more are within reach."""
+CHUNK, _CHUNK_SIZE = 10, 8_000
+"""Items that are mounted together, and their characters."""
+_AHEAD, _KEPT = 1, 2
+"""Windowfuls beyond the visible rows: fewer mount more items; what is farther away is unmounted."""
 
 
-class Window(VerticalGroup):
-    """The column.
-
-    Args:
-        first: What is in it before anything is put there.
+@dataclass(eq=False, slots=True)
+class Item:
+    """A message or a notice.
 
     Attributes:
-        column: What is in it, and where.
+        node: The message as it was last shown; None for a notice.
+        is_answer: True for an answer, and for the reason why a prompt has none.
+        widget: None while the message is not mounted; a notice always has one.
+        token_runs: Origins of the tokens of an answer that is not mounted.
     """
 
-    # Do not lay out the children a second time when they grow.
+    node: Node | None = None
+    is_answer: bool = False
+    widget: Widget | None = None
+    token_runs: TokenRuns | None = None
+
+    @property
+    def size(self) -> int:
+        """Characters of the message."""
+        return len(self.node.text) if self.node is not None else 0
+
+
+class _Column(VerticalGroup):
+    # Growing content must not cause a second layout.
     virtual_size = var(Size(0, 0))
 
-    def __init__(self, *first: Entry) -> None:
-        super().__init__(id="said")
-        self.column = Column()
-        self.column.put(first)
-        self._arranged: DockArrangeResult | None = None
+
+class MessageWindow(VerticalScroll, can_focus=False):
+    """Shows a run of items and the widget above them; more are mounted when the reader comes near.
+
+    The view follows the end until the reader scrolls. Then the first visible item keeps its position, whatever is
+    mounted or grows above it. Change the items only within `_changing`.
+
+    Args:
+        head: Shown above all items.
+
+    Attributes:
+        items: All items; those from `_first` to `_end` are shown.
+    """
+
+    virtual_size = var(Size(0, 0))
+
+    def __init__(self, head: Widget) -> None:
+        super().__init__()
+        self.items: list[Item] = []
+        self.said = _Column(head, id="said")
+        self._first = self._end = 0
+        self._held: tuple[Item, int] | None = None
+        """The first visible item and the rows of it above the view; None follows the end."""
+        self._regions: dict[Widget | None, Region] = {}
+        self._rows = self._height = 0
+        self._lock = asyncio.Lock()
+        self._is_extending = False
 
     def compose(self) -> ComposeResult:
-        yield from (entry.widget for entry in self.column.mounted if entry.widget is not None)
+        yield self.said
 
-    @property
-    def message_width(self) -> int:
-        """Cells of a line of a message."""
-        return max(1, min(_WIDTH, self.size.width) - 1)
+    @asynccontextmanager
+    async def _changing(self) -> AsyncIterator[None]:
+        """Make one change at a time, and draw it when it is complete."""
+        async with self._lock:
+            with self.app.batch_update():
+                yield
 
-    # What is in it
+    # Items
 
-    def put(self, entries: Sequence[Entry], before: Entry | None = None) -> None:
-        """Put entries below all others, or above one; `mount_those` mounts what is to be."""
-        self.column.put(entries, before)
-        self.resize()
+    def _build(self, item: Item) -> Widget:
+        """Return a widget for a message."""
+        raise NotImplementedError
 
-    async def take_out(self, leaving: Set[Entry]) -> None:
-        """Take entries out."""
-        self.column.take_out(leaving)
-        await self._remove([entry.widget for entry in leaving if entry.widget is not None])
+    def _put(self, items: Sequence[Item], before: Item | None = None) -> None:
+        """Insert items at the end, or above another one."""
+        at = self.items.index(before) if before is not None else len(self.items)
+        self.items[at:at] = items
+        if at < self._first:
+            self._first += len(items)
+            self._end += len(items)
+        elif at <= self._end and len(items) <= CHUNK:
+            self._end += len(items)
 
-    async def mount_those(self, entries: Iterable[Entry]) -> None:
-        """Mount the widgets of some entries."""
-        fresh = set(entries)
-        runs = [list(run) for _, run in groupby(self.column.mounted, fresh.__contains__)]
-        mounted = [
-            self.mount(*(entry.widget for entry in run if entry.widget), before=below[0].widget if below else None)
-            for run, below in zip_longest(runs, runs[1:])
-            if run[0] in fresh
-        ]
-        for waiting in mounted:
-            await waiting
+    async def _take_out(self, leaving: Set[Item]) -> None:
+        """Remove items; the one that takes the place of the held item is held instead."""
+        if not leaving:
+            return
+        held = self._held
+        at = self.items.index(held[0]) if held is not None else 0
+        at, self._first, self._end = (
+            edge - sum(item in leaving for item in self.items[:edge]) for edge in (at, self._first, self._end)
+        )
+        self.items = [item for item in self.items if item not in leaving]
+        if held is not None and held[0] in leaving:
+            self._held = (self.items[min(at, len(self.items) - 1)], held[1]) if self.items else None
+        await self._unmount([item.widget for item in leaving if item.widget is not None])
 
-    async def unmount_those(self, entries: Iterable[Entry]) -> None:
-        """Unmount the messages of some entries."""
-        await self._remove([self.column.leave(entry) for entry in entries])
+    async def _unmount(self, widgets: Sequence[Widget]) -> None:
+        if widgets and self.is_attached:
+            await self.said.remove_children(widgets)
 
-    async def _remove(self, widgets: Sequence[Widget]) -> None:
-        for widget in widgets:
-            widget.display = False
-        self.resize()
-        await self.remove_children(widgets)
-
-    # Where things are
-
-    def resize(self) -> None:
-        """Entries have come or gone, or take other rows."""
+    async def _settle(self) -> None:
+        """Mount the shown items and the last exchange, and unmount other messages."""
+        if not self.is_attached:
+            return
+        self._move_window()
+        shown = set(self.items[self._first : self._end])
+        kept = shown.union([item for item in self.items if item.node is not None][-2:])
+        fresh, leaving = [], []
+        for item in self.items:
+            if item in kept and item.widget is None:
+                item.widget = self._build(item)
+            if item.widget is None:
+                continue
+            if item.widget.display != (item in shown):
+                item.widget.display = item in shown
+            if item.widget.parent is None:
+                fresh.append(item.widget)
+            elif item.node is not None and item not in kept:
+                leaving.append(item.widget)
+                self._leave(item)
+        if fresh:
+            mounting = self.said.mount(*fresh)
+            order = {item.widget: number for number, item in enumerate(self.items) if item.widget is not None}
+            self.said.sort_children(key=lambda widget: order.get(widget, -1))
+            await mounting
+        await self._unmount(leaving)
         self.refresh(layout=True)
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        self.arrange(Size(width, 0))
-        return self.rows
+    def _leave(self, item: Item) -> None:
+        """Forget the widget of a message that is unmounted."""
+        item.widget = None
+
+    def _move_window(self) -> None:
+        """Show the end, or what is around the held item, if the window does not reach there."""
+        if self._held is None:
+            if self._end < len(self.items):
+                self._first, self._end = self._chunk(len(self.items), -1), len(self.items)
+        elif not self._first <= (at := self.items.index(self._held[0])) < self._end:
+            self._first, self._end = self._chunk(at, -1), self._chunk(at, 1)
+
+    def _chunk(self, edge: int, step: int) -> int:
+        """Return the other edge of the chunk of items above (-1) or below (1) an edge."""
+        items = self.items[edge : edge + CHUNK] if step > 0 else self.items[max(0, edge - CHUNK) : edge][::-1]
+        sizes = accumulate(item.size for item in items)
+        return edge + step * next((n for n, size in enumerate(sizes, 1) if size > _CHUNK_SIZE), len(items))
+
+    # Scrolling
 
     def arrange(self, size: Size, optimal: bool = False) -> DockArrangeResult:
-        self.column.fit(size.width)
         arranged = super().arrange(size, optimal)
-        if not optimal and arranged is not self._arranged:
-            self._arranged = arranged
-            self._measure(arranged.placements)
+        for placement in arranged.placements:
+            if placement.widget is self.said:
+                children = self.said.arrange(placement.region.size).placements
+                self._regions = {child.widget: child.region for child in children}
+                self._rows, self._height = placement.region.height, size.height
+                self._keep_position()
         return arranged
 
-    def process_layout(self, placements: list[WidgetPlacement]) -> list[WidgetPlacement]:
-        tops, blank, next_number = self.column.tops, 0, 0
-        moved = []
-        for placement in placements:
-            entry = self.column.entry_of(placement.widget)
-            if entry is not None:
-                blank += tops[entry.number] - tops[next_number]
-                next_number = entry.number + 1
-            moved.append(placement._replace(region=placement.region.translate(Offset(0, blank))))
-        return moved
+    def _keep_position(self) -> None:
+        """Scroll to the end or to the held item, before anything is drawn elsewhere."""
+        y = last = max(0, self._rows - self._height)
+        if self._held is not None:
+            item, above = self._held
+            region = self._regions.get(item.widget)
+            y = max(0, min(region.y + above, last)) if region is not None else round(self.scroll_y)
+        if y != round(self.scroll_y):
+            self.set_scroll(None, y)
+            self.set_reactive(Widget.scroll_target_y, y)
+            self.vertical_scrollbar.set_reactive(ScrollBar.position, y)
+        self._extend_soon()
 
-    def _measure(self, placements: Sequence[WidgetPlacement]) -> None:
-        tops = self.column.tops
-        bottom = max((each.region.bottom + each.margin.bottom for each in placements), default=0)
-        below: Entry | None = None
-        for placement in reversed(placements):
-            entry = self.column.entry_of(placement.widget)
-            if entry is None:
-                continue
-            if below is not None:
-                bottom -= tops[below.number] - tops[entry.number + 1]
-            self.column.measured(entry, bottom - placement.region.y)
-            bottom, below = placement.region.y, entry
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        self._hold()
+        self._extend_soon()
+
+    def _hold(self) -> None:
+        """Hold the first visible item, or follow the end if it is visible."""
+        y = round(self.scroll_y)
+        self._held = None
+        if y < self._rows - self._height or self._end < len(self.items):
+            for item in self.items[self._first : self._end]:
+                region = self._regions.get(item.widget)
+                if region is not None and region.bottom > y:
+                    self._held = (item, y - region.y)
+                    break
+
+    def _extend_soon(self) -> None:
+        if not self._is_extending and self._reach() != (self._first, self._end):
+            self._is_extending = True
+            self.call_after_refresh(self._extend)
+
+    async def _extend(self) -> None:
+        self._is_extending = False
+        async with self._changing():
+            self._first, self._end = self._reach()
+            await self._settle()
+
+    def _reach(self) -> tuple[int, int]:
+        """Return the first and the end of the items that should be shown around the visible rows."""
+        top, height = round(self.scroll_y), self._height
+        first, end = self._first, self._end
+        if top < _AHEAD * height:
+            first = self._chunk(first, -1)
+        if self._rows - top - height < _AHEAD * height:
+            end = self._chunk(end, 1)
+        none = Region(0, top, 0, 0)
+        while end - first > MOST and self._regions.get(self.items[first].widget, none).bottom < top - _KEPT * height:
+            first += 1
+        bottom = top + (1 + _KEPT) * height
+        while end - first > MOST and self._regions.get(self.items[end - 1].widget, none).y > bottom:
+            end -= 1
+        return first, end
 
     @property
-    def rows(self) -> int:
-        """Of everything."""
-        return self.column.tops[-1]
+    def following(self) -> bool:
+        """Return True while the view follows the end."""
+        return self._held is None
+
+    def page(self, direction: int) -> None:
+        """Scroll up (-1) or down (1) by the visible rows; at the end, follow again."""
+        self.scroll_to(y=self.scroll_y + direction * self._height, animate=False, immediate=True)
+        self._hold()
+
+    async def go_to_beginning(self) -> None:
+        """Show the first item at the top."""
+        if self.items and self._rows > self._height:
+            async with self._changing():
+                await self._show_at_top(self.items[0])
+
+    async def follow_end(self) -> None:
+        """Show the end, and follow it."""
+        async with self._changing():
+            self._held = None
+            await self._settle()
+
+    async def _show_at_top(self, item: Item) -> None:
+        self._held = (item, 0)
+        await self._settle()
+
+    def _scroll_to_item(self, item: Item) -> None:
+        """Scroll as little as it takes to make an item visible."""
+        top, region = round(self.scroll_y), self._regions.get(item.widget)
+        if region is None:
+            # It was just mounted.
+            self._held = (item, 0)
+            self.refresh(layout=True)
+        elif region.y < top or region.height >= self._height:
+            self.scroll_to(y=region.y, animate=False, immediate=True)
+        elif region.bottom > top + self._height:
+            self.scroll_to(y=region.bottom - self._height, animate=False, immediate=True)

@@ -15,53 +15,55 @@ _SECONDS = 4.0
 
 
 class Hint(Static):
-    """Show one short line for a moment, or a reminder while new text is off-screen."""
+    """Shows a message for a few seconds, else a lasting one, else that new text is below."""
 
     @dataclass
     class Wanted(Message):
-        """A widget has something short to say."""
+        """A widget asks for a message."""
 
         text: str
 
     class Followed(Message):
-        """The hint about text out of sight was clicked."""
+        """The hint about new text below was clicked."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._said = ""
-        self._kept = ""
-        self._about = ""
+        self._said = self._kept = self._about = ""
         self._unseen = False
         self._timer: Timer | None = None
 
     def say(self, text: str) -> None:
-        """Show a line for a few seconds."""
+        """Show a message for a few seconds."""
         self._put(text)
         self._timer = self.set_timer(_SECONDS, self.forget)
 
+    def ask(self, text: str) -> None:
+        """Show a prominent message until another one or `forget`."""
+        self._put(text, asks=True)
+
+    def forget(self) -> None:
+        """Remove the message."""
+        self._put("")
+
     def is_saying(self, text: str) -> bool:
-        """Return whether this was said, and still stands there."""
+        """Return True while this message is shown."""
         return self._said == text
 
     def keep(self, text: str) -> None:
-        """Show a line whenever there is nothing newer to say; an empty one ends that."""
+        """Show a line whenever there is no message; "" ends that."""
         self._kept = text
         self._draw()
 
     def about(self, text: str) -> None:
-        """Show a line about a message; an empty text removes it."""
+        """Show a line about a message of the conversation; "" removes it."""
         self._about = text
         if text and self.has_class("-asks"):
             self.forget()
         else:
             self._draw()
 
-    def ask(self, text: str) -> None:
-        """Show a line that is not to be overlooked, until something else is said or `forget` is called."""
-        self._put(text, asks=True)
-
     def unseen(self, unseen: bool) -> None:
-        """Return whether there is new text below what can be seen."""
+        """Show or remove the hint about new text below."""
         if unseen != self._unseen:
             self._unseen = unseen
             self._draw()
@@ -72,10 +74,6 @@ class Hint(Static):
     def on_click(self) -> None:
         if self._unseen:
             self.post_message(self.Followed())
-
-    def forget(self) -> None:
-        """Take away what was said."""
-        self._put("")
 
     def _put(self, text: str, *, asks: bool = False) -> None:
         if self._timer is not None:

@@ -14,21 +14,21 @@ _GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Something to click.
-
-    Attributes:
-        text: What it says.
-        clicked: What a click does; None if nothing.
-    """
+    """A text, and what a click on it does; None for nothing."""
 
     text: Content
     clicked: Callable[[], object] | None
 
+    @property
+    def cells(self) -> int:
+        """Cells with the gap behind it."""
+        return self.text.cell_length + _GAP
+
 
 class Words(Widget, can_focus=False):
-    """Words side by side: on the left as many as fit, each whole; on the right those that are never left out.
+    """Words on the left, as many as fit, and on the right, of which the last always stays.
 
-    Those that a click does nothing to are there only where all others fit.
+    Words without a click are shown only if all others fit.
     """
 
     ALLOW_SELECT = False
@@ -37,48 +37,47 @@ class Words(Widget, can_focus=False):
         super().__init__()
         self._left: Sequence[Word] = ()
         self._right: Sequence[Word] = ()
-        self._at: list[tuple[int, Word]] = []
+        self._places: list[tuple[int, Word]] = []
 
     def say(self, left: Sequence[Word], right: Sequence[Word] = ()) -> None:
-        """Show these words, the most wanted first."""
+        """Show these words, the most important first."""
         self._left, self._right = left, right
         self.refresh()
 
     def render(self) -> Content:
         width = self.size.width
         right = list(self._right)
-        while len(right) > 1 and _length(right) > width + _GAP:
+        while len(right) > 1 and _cells(right) > width + _GAP:
             right.pop(0)
-        end = width + _GAP - _length(right)
-        left: list[Word] = []
+        end = width + _GAP - _cells(right)
         live = [word for word in self._left if word.clicked is not None]
-        all_fit = _length(live) <= end
-        for word in [*live, *(word for word in self._left if all_fit and word.clicked is None)]:
-            if _length([*left, word]) <= end:
+        others = [word for word in self._left if word.clicked is None] if _cells(live) <= end else []
+        left: list[Word] = []
+        for word in (*live, *others):
+            if _cells([*left, word]) <= end:
                 left.append(word)
         left.sort(key=self._left.index)
-        self._at = []
-        line = self._side_by_side(left, 0)
+        self._places = []
+        line = self._joined(left, 0)
         line = line.pad_right(max(0, end - line.cell_length))
-        line += self._side_by_side(right, line.cell_length)
+        line += self._joined(right, line.cell_length)
         return line.rstrip().truncate(width)
 
-    def _side_by_side(self, words: Sequence[Word], x: int) -> Content:
-        """The words with gaps behind them, and in mind where they stand."""
+    def _joined(self, words: Sequence[Word], x: int) -> Content:
+        """Return words with gaps behind them, and store their places."""
         line = Content("")
         for word in words:
-            self._at.append((x + line.cell_length, word))
+            self._places.append((x + line.cell_length, word))
             line += word.text + " " * _GAP
         return line
 
     def on_click(self, event: events.Click) -> None:
-        for x, word in self._at:
-            if word.clicked is not None and x <= event.x - self.gutter.left < x + word.text.cell_length:
+        for x, word in self._places:
+            if word.clicked is not None and x <= event.x - self.gutter.left < x + word.cells - _GAP:
                 event.stop()
                 word.clicked()
                 return
 
 
-def _length(words: Sequence[Word]) -> int:
-    """Cells of words side by side, with the gap behind each."""
-    return sum(word.text.cell_length + _GAP for word in words)
+def _cells(words: Sequence[Word]) -> int:
+    return sum(word.cells for word in words)

@@ -1,1 +1,1 @@
-"""The engine worker in a process of its own, so that a native library that dies takes only itself down."""
+"""The engine worker in a child process, so that a crash of the native library does not end the program."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import BinaryIO, NoReturn
 
@@ -37,10 +36,18 @@ def serve(codec: Codec, cancel: CancelSwitch | None = None, prepare: Prepare = l
     send = _sender(codec, events)
     threading.excepthook = partial(_end_process, send)
     worker = EngineWorker(send, cancel)
+
+    def prepared(loader: Loader) -> Loader:
+        def load(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+            prepare(lambda text: send(AbortMessage(text)))
+            return loader(cancel, progress)
+
+        return load
+
     for line in commands:
         match codec.decode(line):
-            case Load(loader=loader) as command:
-                worker.submit(replace(command, loader=_PreparedLoader(loader, prepare, send)))
+            case Load(number, loader):
+                worker.submit(Load(number, prepared(loader)))
             case Answer() | RunJob() as command:
                 worker.submit(command)
             case Cancel():
@@ -88,14 +95,3 @@ def _sender(codec: Codec, events: BinaryIO) -> Send:
             os._exit(1)
 
     return send
-
-
-@dataclass(frozen=True, slots=True)
-class _PreparedLoader:
-    loader: Loader
-    prepare: Prepare
-    send: Send
-
-    def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
-        self.prepare(lambda text: self.send(AbortMessage(text)))
-        return self.loader(cancel, progress)

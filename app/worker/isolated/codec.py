@@ -1,7 +1,7 @@
-"""Values as lines of JSON, between two processes of the same program.
+"""Serialize values as lines of JSON between two processes of this program.
 
-Frozen dataclasses, enums and errors go by their name and their fields; only what the program itself named beforehand
-is made again on the other side. Unlike a pickle, a line cannot run code.
+Dataclasses, enums and errors are written as their name and fields, and only registered types are read. Unlike a
+pickle, a line cannot run code.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _PATH, _BYTES, _TUPLE, _LIST, _MAPPING = "/", "b", "()", "[]", "{}"
 
 
 class Codec:
-    """Writes and reads the values of some types.
+    """Write and read values of registered types.
 
     Args:
-        *roots: Types that may cross, or unions of them; what their fields are declared as may cross too, and so may
-            every error of `app.core.errors`. Any other error arrives as an `AppError` that says the same.
+        *roots: Types, or unions of them; the types of their fields and all errors of `app.core.errors` are registered
+            too. Any other error arrives as a plain `AppError`.
     """
 
     def __init__(self, *roots: Any) -> None:
@@ -34,18 +34,18 @@ class Codec:
             self._learn(root)
 
     def encode(self, value: Any) -> bytes:
-        """One line.
+        """Return a value as one line.
 
         Raises:
-            TypeError: It holds something of a type that was not named.
+            TypeError: A type in it is not registered.
         """
         return json.dumps(self._pack(value), separators=(",", ":")).encode() + b"\n"
 
     def decode(self, line: bytes) -> Any:
-        """The value of one line.
+        """Return the value of one line.
 
         Raises:
-            ValueError: It is none, or one of a type that was not named.
+            ValueError: The line is broken, or a type in it is not registered.
         """
         try:
             return self._unpack(json.loads(line))
@@ -55,7 +55,7 @@ class Codec:
     def _pack(self, value: Any) -> Any:
         kind = type(value)
         if isinstance(value, AppError) and kind not in self._fields:
-            # The other side waits for it, whatever it is.
+            # The other side waits for an error.
             return self._pack(AppError(value.message, value.hint))
         if kind in self._fields:
             if isinstance(value, Enum):

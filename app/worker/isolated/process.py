@@ -67,15 +67,17 @@ class Process:
     Args:
         command: From `app.core.child.python_command`.
         codec: The same as the child's.
-        deliver: Called on the reading thread with every event, and at the end once with the `Ending`.
+
+    Attributes:
+        messages: Every event of the child, and at the end its `Ending`.
 
     Raises:
         OSError: It cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], codec: Codec, deliver: Callable[[Process, Any], None]) -> None:
+    def __init__(self, command: Sequence[str], codec: Codec) -> None:
+        self.messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._codec = codec
-        self._deliver = deliver
         self._abort_message = ""
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._popen = subprocess.Popen(
@@ -95,6 +97,10 @@ class Process:
     @property
     def pid(self) -> int:
         return self._popen.pid
+
+    @property
+    def has_ended(self) -> bool:
+        return self._popen.poll() is not None
 
     def send(self, message: object) -> None:
         """Queue a message and return at once.
@@ -133,20 +139,18 @@ class Process:
                         if isinstance(message, AbortMessage):
                             self._abort_message = message.text
                         else:
-                            self._deliver(self, message)
+                            self.messages.put(message)
         except (OSError, ValueError):
             log.exception("a message of the engine process cannot be read")
             self._abort_message = "its messages cannot be read"
             self._popen.kill()
-        self._deliver(self, Ending(self._exit_code(), self._abort_message))
-        self._outbox.put(None)
-
-    def _exit_code(self) -> int:
         try:
-            return self._popen.wait(_EXIT_S)
+            code = self._popen.wait(_EXIT_S)
         except subprocess.TimeoutExpired:
             self._popen.kill()
-            return self._popen.wait()
+            code = self._popen.wait()
+        self.messages.put(Ending(code, self._abort_message))
+        self._outbox.put(None)
 
 
 def _start(work: Callable[[IO[bytes]], None], pipe: IO[bytes]) -> threading.Thread:

@@ -9,86 +9,88 @@ from typing import Any
 
 import pytest
 
+from app.cli.command_line import parse_args
 from app.cli.doctor import command
-from app.cli.output import LOOKING
+from app.cli.doctor import pair as doctor_pair
 from app.core.errors import ModelLoadError
+from app.core.paths import config_dir
 from app.hardware.checks import Facts
 from app.hardware.pair_view import PairView
 from app.hardware.slow_causes import Situation
-from tests.cli.doctor_facts import ADVICE, FACTS, GOOD, with_gpu
+from tests.cli.doctor_facts import ADVICE, FACTS, TERMINAL, text, with_gpu
 
 PAIR = PairView("big", "A big pair", "the default pair", target_source="owner/big-GGUF")
+BROKEN = replace(FACTS, build=None, devices=(), failure=ModelLoadError("Broken."))
 
 
-def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, pair: PairView = PAIR, **args: Any) -> int:
+def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, situation: Situation | None = None, **args: Any) -> int:
     monkeypatch.setattr(command, "gather", lambda: facts)
-    monkeypatch.setattr(command, "look_at", lambda *_: (pair, Situation(pair, 2, 2) if pair.models else None))
+    monkeypatch.setattr(doctor_pair, "check_pair", lambda *_: (PAIR, situation))
     return command.doctor(argparse.Namespace(**args))
 
 
-def test_only_a_library_that_does_not_load_is_a_failure(
+def test_the_summary_stands_first_and_only_a_problem_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, FACTS) == 0
+    assert capsys.readouterr().out.startswith("No problems found.\n\n")
     assert run(monkeypatch, with_gpu(advice=ADVICE)) == 0
-    assert run(monkeypatch, replace(FACTS, build=None, failure=ModelLoadError("Broken."))) == 1
-    assert capsys.readouterr().out.count("this machine has") == 3
-
-
-def test_what_it_is_at_is_said_before_anything_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[str] = []
-
-    def imported() -> None:
-        assert shown == [LOOKING]
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(command, "StatusLine", lambda _: argparse.Namespace(show=shown.append))
-    monkeypatch.setattr(command, "imported_whole", imported)
-    with pytest.raises(KeyboardInterrupt):
-        command.doctor(argparse.Namespace())
+    assert capsys.readouterr().out.startswith("1 problem: your RTX 4090 is not used\n  pip install cuda-build\n\n")
+    assert run(monkeypatch, BROKEN) == 1
+    assert capsys.readouterr().out.startswith("1 problem: Broken.\n\n")
 
 
 def test_no_color_is_honored(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    run(monkeypatch, FACTS)
-    assert "\x1b" in capsys.readouterr().out
-
-    run(monkeypatch, replace(FACTS, terminal=replace(GOOD, colors=0)))
-    assert "\x1b" not in capsys.readouterr().out
-
-    run(monkeypatch, replace(FACTS, terminal=replace(GOOD, live=False)))
-    assert "\x1b" not in capsys.readouterr().out
+    for terminal, colored in [
+        (TERMINAL, True),
+        (replace(TERMINAL, colors=0), False),
+        (replace(TERMINAL, live=False), False),
+    ]:
+        run(monkeypatch, replace(FACTS, terminal=terminal))
+        assert ("\x1b" in capsys.readouterr().out) is colored
 
 
 def test_json_holds_what_the_sections_say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, with_gpu(advice=ADVICE), json=True) == 0
+    assert run(monkeypatch, with_gpu(advice=ADVICE), Situation(PAIR, 8, 8), json=True) == 0
 
     said = json.loads(capsys.readouterr().out)
     assert (said["state"], said["summary"]) == ("warning", "1 problem: your RTX 4090 is not used")
     assert said["machine"]["gpus"][0]["name"] == "RTX 4090"
     assert said["llama"]["devices"][0]["name"] == "CPU"
     assert said["advice"]["command"] == "pip install cuda-build"
+    assert said["causes"] == []
     assert [section["title"] for section in said["sections"]] == [
-        "this machine has",
+        "machine",
+        "llama.cpp",
         "the pair",
+        "speed and causes",
         "files",
         "downloads",
-        "versions",
-        "places",
-        "terminal",
+        "environment",
     ]
-    assert [line["state"] for line in said["sections"][3]["lines"]] == ["untried"]
-
-
-def test_json_of_a_library_that_does_not_load(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(monkeypatch, replace(FACTS, build=None, devices=(), failure=ModelLoadError("Broken.")), json=True) == 1
-
+    assert run(monkeypatch, BROKEN, json=True) == 1
     said = json.loads(capsys.readouterr().out)
     assert (said["state"], said["llama"]) == ("problem", {"build": None, "devices": [], "error": "Broken."})
 
 
-def test_what_is_gathered_here_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("folders")
+@pytest.mark.parametrize("words", [["doctor", "big"], ["doctor", "--pair", "big"]])
+def test_a_pair_by_name(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    config_dir().mkdir(parents=True, exist_ok=True)
+    (config_dir() / "models.toml").write_text('[pairs.big]\ntarget = "x.gguf"\n')
+    monkeypatch.setattr(command, "gather", lambda: FACTS)
+    seen: list[str] = []
+
+    def check_pair(args: argparse.Namespace, _: Facts) -> tuple[PairView, None]:
+        seen.append(args.pair)
+        return PAIR, None
+
+    monkeypatch.setattr(doctor_pair, "check_pair", check_pair)
+    assert command.doctor(parse_args(words)) == 0
+    assert seen == ["big"]
+
+
+def test_this_machine_is_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GGML_VK_VISIBLE_DEVICES", "0")
 
     facts = command.gather()
@@ -98,3 +100,18 @@ def test_what_is_gathered_here_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "CPU" in [device.name for device in facts.devices]
     assert "GGML_VK_VISIBLE_DEVICES=0" in facts.hidden
     assert {place.label for place in facts.places} >= {"models", "settings"}
+
+
+def test_text_is_wrapped_and_commands_are_not() -> None:
+    long = ("python -m pip install " + "--option value " * 20).strip()
+    rows = text(with_gpu(advice=replace(ADVICE, command=long)), 60).splitlines()
+
+    assert rows[:2] == ["machine", "ok       CPU         AMD EPYC, 2 cores, 4 threads"]
+    assert any(long in row for row in rows)
+    assert max(len(row) for row in rows if "--option" not in row) <= 60
+
+
+def test_values_cannot_steer_the_terminal() -> None:
+    evil = replace(FACTS, versions=(("tandem", "\x1b]52;c;eA==\x07"),), hidden=("CUDA_VISIBLE_DEVICES=\x1b[2J",))
+
+    assert "\x1b" not in text(evil)

@@ -11,6 +11,7 @@ from app.engine.auto.acceptance import (
     CONFIDENCE_PRIOR,
     SUPPORT_PRIOR,
     AcceptanceTable,
+    RunLength,
     model_table,
     ngram_table,
 )
@@ -91,3 +92,29 @@ def test_a_look_up_is_as_likely_to_be_right_as_on_recorded_texts() -> None:
     measured = right_by_support([*texts(), *recorded])
 
     assert [right / said for right, said in measured] == pytest.approx(SUPPORT_PRIOR, abs=0.03)
+
+
+def test_a_draft_that_held_lets_the_next_be_twice_as_long() -> None:
+    holding = RunLength()
+    first = holding.limit
+    holding.observe_draft(first, [True] * first)
+
+    assert holding.limit == 2 * first
+
+
+def test_one_that_broke_off_makes_it_shorter() -> None:
+    holding = RunLength()
+    holding.observe_draft(16, [True] * 16)
+    holding.observe_draft(20, [True, False])
+
+    assert 16 < holding.limit < 32
+
+
+def test_what_was_not_judged_is_no_failure() -> None:
+    holding = RunLength()
+    holding.observe_draft(16, [True] * 16)
+    for _ in range(20):
+        # Two were drafted and none submitted: the target's own token has judged the first.
+        holding.observe_draft(2, [True])
+
+    assert holding.limit == 32

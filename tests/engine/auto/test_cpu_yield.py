@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from app.conversations.message import Message, Role
-from app.engine.auto.cpu_yield import SAMPLE_S, CpuYield
+from app.engine.auto.cpu_yield import SAMPLE_S, CpuYield, WorkClock
 from app.engine.types import AutoDraft, SamplingParams
-from app.hardware.processors import others_seconds
+from app.hardware.cpu import others_seconds
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, always
@@ -130,3 +130,49 @@ def test_this_machine_can_be_asked() -> None:
     before = others_seconds()
     sum(i * i for i in range(200_000))
     assert others_seconds() > before - 1.0
+
+
+class FakeClocks:
+    """Wall time, CPU time of this process, and whether other programs compete."""
+
+    def __init__(self) -> None:
+        self.wall = self.cpu = 0
+        self.contended = False
+
+    def clock(self, n_threads: int) -> WorkClock:
+        return WorkClock(lambda: self.wall, lambda: self.cpu, n_threads, lambda: self.contended)
+
+    def spend(self, wall: int, cpu: int) -> None:
+        self.wall += wall
+        self.cpu += cpu
+
+
+@pytest.mark.parametrize(
+    ("contended", "cpu", "worked"),
+    [
+        (False, 40, 100),
+        # Two threads that computed for 20 of 100 each.
+        (True, 40, 20),
+        # Other threads of this process compute, too; nothing takes longer than the wall time.
+        (True, 300, 100),
+    ],
+)
+def test_a_step_is_worth_the_cpu_time_of_a_thread_while_others_compete(contended: bool, cpu: int, worked: int) -> None:
+    machine = FakeClocks()
+    clock = machine.clock(2)
+    machine.contended = contended
+    machine.spend(100, cpu)
+    assert clock() == worked
+
+
+def test_the_clock_goes_on_across_loads() -> None:
+    machine = FakeClocks()
+    clock = machine.clock(1)
+    machine.spend(100, 100)
+    assert clock() == 100
+    machine.contended = True
+    machine.spend(1000, 100)
+    assert clock() == 200
+    machine.contended = False
+    machine.spend(100, 100)
+    assert clock() == 300

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.compare.upper_bound import Trace
 from app.engine.auto.curve import CostModel, CostProfile
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import AnswerStart, Judge, Verdict
 from app.engine.types import NO_DRAFT, Draft, StepResult
+from tests.recordings import Trace
 from tests.replay import PlayedDraft
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}

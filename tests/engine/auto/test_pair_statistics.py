@@ -8,7 +8,7 @@ import pytest
 
 from app.conversations.message import Message, Role
 from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.pair_statistics import PairStatistics
+from app.engine.auto.pair_statistics import PairStatistics, SingleTokenCheck
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.interfaces import AnswerStart
 from app.engine.types import AutoDraft, SamplingParams
@@ -74,12 +74,12 @@ class TestAMeasurementThatWasHeldUp:
 
     def slow(self) -> PairStatistics:
         known = memory(self.ODD)
-        assert not known.wants_second_look
+        assert not known.wants_recalibration
         known.costs.scale = 0.01
         return known
 
     def test_is_repeated_once_the_machine_turns_out_to_be_faster(self) -> None:
-        assert self.slow().wants_second_look
+        assert self.slow().wants_recalibration
 
     def test_is_forgotten_also_where_it_was_lower(self) -> None:
         known = self.slow()
@@ -91,28 +91,28 @@ class TestAMeasurementThatWasHeldUp:
         assert known.costs.profile.rows == {1: 40e6, 2: 70e6, 4: 120e6, 8: 300e6}
         assert known.model.counts is learned
         assert known.measured_ns == 40e6
-        assert not known.wants_second_look
+        assert not known.wants_recalibration
 
     def test_is_not_repeated_for_ever(self) -> None:
         known = self.slow()
         for _ in range(PairStatistics.MOST_RECALIBRATED):
-            assert known.wants_second_look
+            assert known.wants_recalibration
             known.remeasure(CostProfile(dict(self.ODD)))
             known.costs.scale = 0.01
 
-        assert not known.wants_second_look
+        assert not known.wants_recalibration
 
     def test_it_is_told_by_a_plain_step_and_no_other(self) -> None:
         known = memory({1: 3e9, 2: 30e9})
         known.costs.scale = 0.4
 
-        assert known.wants_second_look
+        assert known.wants_recalibration
 
     def test_a_machine_that_only_changes_its_clock_is_not_measured_anew(self) -> None:
         known = memory(HOPELESS)
         for scale in (0.6, 1.0, 5.0):
             known.costs.scale = scale
-            assert not known.wants_second_look
+            assert not known.wants_recalibration
 
 
 def begin_answer(known: PairStatistics, pair: FakePair) -> None:
@@ -138,7 +138,7 @@ def test_a_verdict_that_drafting_cannot_pay_is_checked_more_and_more_seldom() ->
     checked = []
     for number in range(1, 90):
         # A conversation that would have to be read again puts it off.
-        if known.wants_second_look and number not in (2, 17):
+        if known.wants_recalibration and number not in (2, 17):
             checked.append(number)
             known.remeasure(known.costs.profile)
         begin_answer(known, pair)
@@ -152,11 +152,11 @@ def test_where_drafting_can_pay_nothing_is_checked_but_only_drafts_that_did_clea
 ) -> None:
     """On the border of what can pay one look says yes and the answer behind it no."""
     known, pair = memory(GOOD), new_pair()
-    known.idle_answers, known.n_looks, known.gain = 3, 1, gain
+    known.idle_answers, known.n_rechecks, known.gain = 3, 1, gain
 
     begin_answer(known, pair)
 
-    assert (known.idle_answers, known.n_looks, known.wants_second_look) == (0, looks, False)
+    assert (known.idle_answers, known.n_rechecks, known.wants_recalibration) == (0, looks, False)
 
 
 def test_what_cannot_pay_behind_a_long_context_is_checked_too() -> None:
@@ -194,7 +194,7 @@ def test_a_row_that_nobody_asked_for_tells_of_the_machines_speed() -> None:
 @pytest.mark.parametrize(("idle", "looks", "expected"), [(0, 0, False), (1, 0, True), (2, 1, False), (5, 1, True)])
 def test_an_answer_begins_with_the_check_that_is_due(idle: int, looks: int, expected: bool) -> None:
     known = memory(HOPELESS)
-    known.idle_answers, known.n_looks = idle, looks
+    known.idle_answers, known.n_rechecks = idle, looks
 
     assert measures(new_pair(known)) is expected
 
@@ -253,3 +253,50 @@ class TestWhatDraftsMaySave:
         known.observe_gain(-0.1, 0.5)
 
         assert known.likely_gain == known.gain == pytest.approx((expected - 0.1) / 2)
+
+
+def steps_until_due(check: SingleTokenCheck) -> int:
+    for n in range(1000):
+        if check.is_due:
+            return n
+        check.waited += 1
+    raise AssertionError("never due")
+
+
+def test_the_first_check_comes_soon_and_later_ones_rarely() -> None:
+    check = SingleTokenCheck()
+
+    assert steps_until_due(check) == SingleTokenCheck.SOON
+    assert check.observe(1.0, 1.0) == 1.0
+    assert steps_until_due(check) == SingleTokenCheck.EVERY
+
+
+def test_half_of_a_surprise_corrects_the_cost() -> None:
+    check = SingleTokenCheck(waited=SingleTokenCheck.EVERY)
+
+    assert check.observe(4.0, 1.0) == pytest.approx(2.0)
+
+
+def test_a_single_token_that_was_not_a_check_corrects_nothing_but_postpones_the_next() -> None:
+    check = SingleTokenCheck(waited=SingleTokenCheck.EVERY - 1)
+
+    assert check.observe(4.0, 1.0) == 1.0
+    assert steps_until_due(check) == SingleTokenCheck.EVERY
+
+
+def test_a_check_moves_the_single_token_and_no_other_batch() -> None:
+    statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0})))
+    statistics.single_token_check.waited = SingleTokenCheck.EVERY
+    statistics.observe_batch(1, 0, 144.0)
+
+    assert statistics.costs.target_ns(1, 0) == pytest.approx(120.0)
+    assert statistics.costs.target_ns(4, 0) == pytest.approx(150.0)
+
+
+def test_over_a_long_context_a_check_corrects_nothing() -> None:
+    statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0}, cells={1: 1.0, 8: 8.0, 64: 64.0})))
+    statistics.single_token_check.waited = SingleTokenCheck.EVERY
+    before = statistics.costs.profile.rows[1]
+    statistics.observe_batch(1, 1000, 1100.0)
+
+    assert statistics.costs.profile.rows[1] == pytest.approx(before, rel=0.05)

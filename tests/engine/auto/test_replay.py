@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from app.compare.upper_bound import Curve, Trace, oracle_cost, plain_cost, teacher_forced
+from app.compare.upper_bound import teacher_forced
 from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Ledger
 from app.engine.auto.pair_statistics import PairStatistics
@@ -24,7 +24,7 @@ from app.engine.no_draft import NoDrafting
 from app.engine.types import DraftParams
 from tests.bench.policies import automatic, memory_for
 from tests.fakes import N_VOCAB, FakeModel, mixing, script
-from tests.recordings import curves, other_traces, texts, traces
+from tests.recordings import Curve, Trace, curves, oracle_cost, other_traces, plain_cost, texts, traces
 from tests.replay import PlayedDraft, best_fixed, fixed, replay
 
 PAYING = ["ada", "m1_ultra", "deepseek_v3", "cpu_q4_0", "cpu_bf16"]
@@ -64,7 +64,7 @@ class TestReplayer:
         assert oracle_cost(TINY, LINE) == 3 * 1.0 + 13.0
 
     def test_no_draft_is_longer_than_what_can_be_taken_back(self) -> None:
-        short = Curve.of(replace(LINE, widest=2).profile())
+        short = replace(LINE, widest=2)
 
         rounds = replay(TINY, short, fixed(DraftParams(4, 0, 0.0))).rounds
         assert [len(result.draft) for result in rounds] == [1, 1]

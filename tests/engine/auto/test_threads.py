@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import psutil
 import pytest
 
 from app.cli.tune_charts import thread_lines
 from app.core.errors import Interrupted
 from app.engine.auto.threads import Threads, ThreadTimes, measure_threads
 from app.engine.cache import TokenCache
-from app.hardware import cpu
-from app.hardware.cpu import default_threads, thread_candidates
-from app.hardware.system import RealSystem, ToolError
 from app.llama import stored_measurements
 from tests.fakes import FakeModel, always
-
-SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 
 
 class Machine(FakeModel):
@@ -114,123 +106,6 @@ def test_it_can_be_stopped() -> None:
 
     with pytest.raises(Interrupted):
         next(work)
-
-
-# What is tried
-
-
-@pytest.fixture
-def cpus(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[str], str]]:
-    """A function that gives this process other processors, and a reader of files about them."""
-
-    def give(allowed: int, files: Mapping[str, str]) -> Callable[[str], str]:
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(allowed)), raising=False)
-        return lambda path: files.get(path, "")
-
-    return give
-
-
-def test_half_all_cores_and_their_second_threads(cpus: Callable[..., Callable[[str], str]]) -> None:
-    read = cpus(16, {SIBLINGS.format(n): f"{n % 8},{n % 8 + 8}" for n in range(16)})
-
-    assert default_threads(read) == 8
-    assert thread_candidates(read) == (4, 8, 16)
-
-
-def test_performance_cores_are_tried_alone(cpus: Callable[..., Callable[[str], str]]) -> None:
-    # Six cores with two threads each, and eight weaker ones.
-    siblings = {SIBLINGS.format(n): f"{n // 2 * 2}-{n // 2 * 2 + 1}" for n in range(12)}
-
-    assert thread_candidates(cpus(20, {**siblings, "/sys/devices/cpu_core/cpus": "0-11\n"})) == (6, 7, 14, 20)
-
-    capacity = {f"/sys/devices/system/cpu/cpu{n}/cpu_capacity": "1024" if n < 2 else "400" for n in range(6)}
-    assert thread_candidates(cpus(6, capacity)) == (2, 3, 6)
-
-
-@pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        ({"/sys/fs/cgroup/cpu.max": "350000 100000\n"}, 3),
-        ({"/sys/fs/cgroup/cpu.max": "50000 100000\n"}, 1),
-        ({"/sys/fs/cgroup/cpu.max": "max 100000\n"}, 8),
-        (
-            {"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "200000", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"},
-            2,
-        ),
-        (
-            {
-                "/proc/self/cgroup": "5:cpu,cpuacct:/jobs/one\n4:memory:/other\n0::/\n",
-                "/sys/fs/cgroup/cpu/jobs/one/cpu.cfs_quota_us": "300000",
-                "/sys/fs/cgroup/cpu/jobs/one/cpu.cfs_period_us": "100000",
-            },
-            3,
-        ),
-        ({"/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"}, 8),
-        (
-            {
-                "/proc/self/cgroup": "0::/user/app\n",
-                "/sys/fs/cgroup/user/cpu.max": "400000 100000",
-                "/sys/fs/cgroup/cpu.max": "600000 100000",
-            },
-            4,
-        ),
-    ],
-)
-def test_a_containers_quota_counts(
-    cpus: Callable[..., Callable[[str], str]], files: dict[str, str], expected: int
-) -> None:
-    read = cpus(8, files)
-
-    assert default_threads(read) == expected
-    assert max(thread_candidates(read)) == expected
-
-
-@pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, int, int], None]]:
-    """A function that gives this process a system without files about its processors."""
-
-    def give(system: str, cores: int, threads: int) -> None:
-        monkeypatch.setattr(sys, "platform", system)
-        monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-        monkeypatch.setattr(os, "cpu_count", lambda: threads)
-        monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: threads if logical else cores)
-
-    cpu._apple_strong.cache_clear()
-    yield give
-    cpu._apple_strong.cache_clear()
-
-
-def nothing(_: str) -> str:
-    return ""
-
-
-def test_windows_tells_cores_by_a_call(elsewhere: Callable[[str, int, int], None]) -> None:
-    elsewhere("win32", 8, 16)
-
-    assert default_threads(nothing) == 8
-    assert thread_candidates(nothing) == (4, 8, 16)
-    elsewhere("win32", 0, 16)
-    assert default_threads(nothing) == 16, "which it does not everywhere"
-
-
-@pytest.mark.parametrize(("answer", "threads"), [("6\n", 6), ("", 12), ("what?", 12), (ToolError("it hangs"), 12)])
-def test_on_an_apple_the_strong_cores_count(
-    elsewhere: Callable[[str, int, int], None],
-    monkeypatch: pytest.MonkeyPatch,
-    answer: str | ToolError,
-    threads: int,
-) -> None:
-    def run(_: RealSystem, *argv: str, seconds: float) -> str:
-        assert argv == ("sysctl", "-n", "hw.perflevel0.physicalcpu")
-        if isinstance(answer, ToolError):
-            raise answer
-        return answer
-
-    elsewhere("darwin", 12, 12)
-    monkeypatch.setattr(RealSystem, "run", run)
-
-    assert default_threads(nothing) == threads
-    assert thread_candidates(nothing) == (6, 12)
 
 
 # What is kept

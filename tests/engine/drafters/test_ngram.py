@@ -44,10 +44,6 @@ def test_the_longest_common_past_wins_over_the_latest() -> None:
     assert (found.tokens, found.match_length) == ((4,), 4)
 
 
-def test_among_equals_the_latest_wins() -> None:
-    assert index(1, 2, 3, 4, 6, 1, 2, 3, 5, 9, 1, 2, 3).continuation((), 1).tokens == (5,)
-
-
 def test_tokens_assumed_ahead_count_as_said() -> None:
     found = index(1, 2, 3, 4, 5, 6, 9, 1, 2).continuation((3, 4), 2)
 
@@ -60,10 +56,6 @@ def test_a_repetition_goes_on_repeating_itself() -> None:
     assert again.continuation((), 8).tokens == (1, 2, 3, 1, 2, 3, 1, 2)
     assert again.continuation((1, 2), 5).tokens == (3, 1, 2, 3, 1)
     assert index(1, 2, 3, 1, 2, 3).continuation((), 5).tokens == (1, 2, 3, 1, 2)
-
-
-def test_what_was_said_twice_is_no_repetition_yet() -> None:
-    assert index(9, 1, 2, 3, 4, 5, 6, 1, 2, 3).continuation((), 9).tokens == (4, 5, 6, 1, 2, 3)
 
 
 def test_the_common_past_is_measured_up_to_its_bound() -> None:
@@ -88,16 +80,6 @@ def test_places_that_go_on_alike_support_each_other() -> None:
 
     assert found.tokens == (5, 7)
     assert found.support == (4, 1), "both say 5; one says 7, with a token more of common past, and one 6"
-
-
-def test_a_contradiction_takes_votes_away() -> None:
-    assert index(1, 2, 5, 9, 1, 2, 6, 9, 8, 1, 2).continuation((), 1).support == (0,)
-
-
-def test_many_short_matches_make_a_longer_one_doubtful_and_do_not_replace_it() -> None:
-    found = index(3, 1, 2, 5, 0, 1, 2, 6, 0, 1, 2, 6, 3, 1, 2).continuation((), 1)
-
-    assert (found.tokens, found.match_length, found.support) == ((5,), 3, (-1,))
 
 
 def test_a_long_match_is_found_behind_many_short_ones() -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.conversations.message import Begun
 from app.engine.text.reasoning import THINK, Place, ReasoningMarkup
 from app.engine.text.stream import TextStream
 from app.engine.types import Origin
-from app.llama.prompt import Spelled, spelled
 from app.llama.reasoning_markup import markup_of
 
 CHANNELS = markup_of("<|start|>{{ role }}<|channel|>final<|message|>")
@@ -53,8 +51,7 @@ class Vocabulary:
         self, markup: ReasoningMarkup, *parts: str, place: Place = Place.START, stops: tuple[str, ...] = ()
     ) -> tuple[str, str]:
         """What was thought and what was answered."""
-        marked = place is Place.ANSWER
-        stream = TextStream(stops, markup=markup.with_tokens(self.ids), place=place, marked=marked)
+        stream = TextStream(stops, markup=markup.with_tokens(self.ids), place=place)
         segments = [s for token in self.tokens(*parts) for s in stream.push(self.piece(token), Origin.TARGET, token)]
         segments += stream.flush()
         thought, text = ("".join(s.text for s in segments if s.reasoning is which) for which in (True, False))
@@ -156,34 +153,10 @@ def test_marks_that_are_spelled_are_text_on_both_sides(
 
 @pytest.mark.parametrize("place", [Place.START, Place.ANSWER])
 @pytest.mark.parametrize("behind", ["", "\n", " to me.", "\n" * 300])
-def test_a_spelled_end_counts_only_where_the_answer_has_a_mark_and_ends(place: Place, behind: str) -> None:
+def test_a_spelled_end_counts_only_where_the_answer_ends(place: Place, behind: str) -> None:
     begin = "<response>" if place is Place.START else ""
     shown = SPELLED.read(GRANITE, f"{begin}{XML}{behind}", place=place)
     assert shown == ("", XML.removesuffix("</response>") if behind in ("", "\n") else XML + behind)
-    assert SPELLED.read(GRANITE, f"{begin}{XML}\n</response>{behind.rstrip()}", place=place) == (
-        "",
-        f"{XML}\n" if not behind.strip() else f"{XML}\n</response>{behind}",
-    )
-    assert SPELLED.read(GRANITE, f"<think>Hm.</think>{XML}{behind}") == ("Hm.", XML + behind)
-
-
-@pytest.mark.parametrize("place", [Place.START, Place.ANSWER])
-@pytest.mark.parametrize("marked", [True, False])
-def test_of_the_rest_of_an_answer_only_one_that_has_a_mark_has_an_end(place: Place, marked: bool) -> None:
-    stream = TextStream(markup=GRANITE, place=place, begun=place is Place.ANSWER, marked=marked)
-    shown = stream.push(XML.encode(), Origin.TARGET) + stream.flush()
-    assert "".join(s.text for s in shown) == (XML.removesuffix("</response>") if marked else XML)
-
-
-def test_a_mark_is_known_from_the_tokens_of_a_cache() -> None:
-    def found(said: str, text: str, *, marked: bool = False) -> bool:
-        tokens = SPELLED.tokens(said)
-        return spelled(tokens, SPELLED.piece, Begun(text), markup=GRANITE, place=Place.START, marked=marked).marked
-
-    assert found("<response>Yes", "Yes, no")
-    assert not found("Yes", "Yes, no")
-    assert found("Yes", "Yes, no", marked=True)
-    assert found("<response>Other", "Yes, no"), "it is taken, and what follows it is not"
 
 
 @pytest.mark.parametrize(
@@ -220,22 +193,6 @@ def test_an_answer_whose_mark_is_missing_is_shown(
     vocabulary: Vocabulary, markup: ReasoningMarkup, parts: tuple[str, ...], text: str
 ) -> None:
     assert vocabulary.read(markup, *parts) == ("", text)
-
-
-@pytest.mark.parametrize(
-    ("said", "text"),
-    [
-        ("fin", ""),
-        ("final", ""),
-        ("final\nIt is", "<|channel|>final\nIt is"),
-        ("final" + "答" * 50, "<|channel|>final" + "答" * 50),
-    ],
-)
-def test_of_an_answer_that_may_go_on_the_beginning_of_a_header_is_left_out(said: str, text: str) -> None:
-    stream = TextStream(markup=CHANNELS.with_tokens(HARMONY.ids))
-    for token in HARMONY.tokens("<|channel|>", said):
-        stream.push(HARMONY.piece(token), Origin.TARGET, token)
-    assert "".join(s.text for s in stream.flush(ended=False)) == text
 
 
 @pytest.mark.parametrize(
@@ -278,31 +235,6 @@ def test_markup_that_is_not_the_models_own_ends_a_thought_too() -> None:
     shown = stream.push(b"Hm.<|im_end|>", Origin.TARGET)
     assert [(s.text, s.reasoning) for s in shown] == [("Hm.", True)]
     assert stream.stopped
-
-
-# Going on
-
-
-def spell(tokens: list[int], text: str, thought: str = "") -> Spelled:
-    markup = CHANNELS.with_tokens(HARMONY.ids)
-    return spelled(tokens, HARMONY.piece, Begun(text, thought), markup=markup, place=Place.START)
-
-
-def test_an_answer_of_several_messages_is_followed_through_their_headers() -> None:
-    whole = HARMONY.tokens(*ANALYSIS, "Hm", "<|end|>", *FINAL, "Yes")
-    thought = len(HARMONY.tokens(*ANALYSIS, "Hm"))
-    assert spell(whole, "Yes, no", "Hm") == Spelled(len(whole), Begun(", no"), Place.ANSWER, marked=True)
-    assert spell(whole[:thought], "", "Hm, so") == Spelled(thought, Begun("", ", so"), Place.THINKING)
-    # Between two messages nothing can go on.
-    for length in range(thought, len(whole) - len("Yes") - 1):
-        assert spell(whole[:length], "Yes", "Hm") == Spelled(thought, Begun("Yes"), Place.THINKING)
-
-
-def test_marks_that_are_not_shown_are_followed_too() -> None:
-    whole = MISTRAL.tokens("[THINK]", "Hm", "[/THINK]", "Yes")
-    markup = BRACKETS.with_tokens(MISTRAL.ids)
-    found = spelled(whole, MISTRAL.piece, Begun("Yes, no", "Hm"), markup=markup, place=Place.START)
-    assert found == Spelled(len(whole), Begun(", no"), Place.ANSWER, marked=True)
 
 
 # Which family

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.printable import escape_unprintable, printable
-from app.engine.text.reasoning import Place, ReasoningSplitter
+from app.engine.text.reasoning import Place
 from app.engine.text.segments import Segment, held_back
 from app.engine.text.stream import TextStream
 from app.engine.types import Origin
@@ -54,7 +51,7 @@ class TestCharacters:
         # Blank text before a marker is held, not lost; this is about text without thinking.
         expected = data.decode()
 
-        assert text(shown(TextStream(), *pieces)) == expected or "<think>" in expected
+        assert text(shown(TextStream(), *pieces)) == expected or "think>" in expected
 
 
 class TestStops:
@@ -73,9 +70,6 @@ class TestStops:
 
     def test_the_first_of_several_stop_strings_wins(self) -> None:
         assert text(shown(TextStream(["END", "STOP"]), "one STOP two END")) == "one "
-
-    def test_held_text_comes_out_at_the_end(self) -> None:
-        assert text(shown(TextStream(["abc"]), "xab")) == "xab"
 
     def test_an_empty_stop_string_stops_nothing(self) -> None:
         assert text(shown(TextStream([""]), "text")) == "text"
@@ -118,11 +112,6 @@ class TestReasoning:
 
         assert (text(segments, reasoning=True), text(segments)) == ("Hmm.", "Yes.")
 
-    def test_thinking_that_never_ends_stays_thinking(self) -> None:
-        segments = shown(TextStream(), "<think>a</thi")
-
-        assert (text(segments, reasoning=True), text(segments)) == ("a</thi", "")
-
     def test_a_marker_inside_the_answer_is_the_answers_own_text(self) -> None:
         assert text(shown(TextStream(), "Write <think> tags.")) == "Write <think> tags."
 
@@ -130,9 +119,6 @@ class TestReasoning:
         segments = shown(TextStream(), "\n", "<think>", "x", "</think>", "y")
 
         assert (text(segments, reasoning=True), text(segments)) == ("x", "y")
-
-    def test_leading_blanks_of_an_answer_without_thinking_stay(self) -> None:
-        assert text(shown(TextStream(), "  ", "code")) == "  code"
 
     @pytest.mark.parametrize("size", [1, 7, 1000])
     @pytest.mark.parametrize("blanks", [199, 200, 201, 300])
@@ -144,19 +130,12 @@ class TestReasoning:
         assert text(out, reasoning=True) == ("a" if blanks <= 200 else "")
         assert text(out) == ("b" if blanks <= 200 else source)
         held = TextStream()
-        held.push(b"\n" * blanks, Origin.TARGET)
-        assert held.holds is (blanks <= 200)
+        assert bool(held.push(b"\n" * blanks, Origin.TARGET)) is (blanks > 200)
 
     def test_thinking_again_after_thinking_is_the_answers_own_text(self) -> None:
         segments = shown(TextStream(), "<think>a</think>b<think>c")
 
         assert (text(segments, reasoning=True), text(segments)) == ("a", "b<think>c")
-
-    def test_state_is_visible(self) -> None:
-        splitter = ReasoningSplitter()
-        splitter.push(Segment("<think>x", Origin.TARGET))
-
-        assert splitter.place is Place.THINKING
 
 
 @pytest.mark.parametrize(
@@ -166,53 +145,20 @@ def test_held_back(tail: str, expected: int) -> None:
     assert held_back(tail, ["</think>"]) == expected
 
 
-class TestPrintable:
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "a\x1b]52;c;eA==\x07b",
-            "a\x9b2Jb",
-            "a\u202eb\u2069\u200f\u061c",
-            "a\u200bb\u2060\ufeff\u00ad",
-            "a\U000e0001\U000e0061\U000e007fb",
-            "a\u200d\u200cb",
-            "a\ufe0f\ufe0e\U000e0100b",
-        ],
-    )
-    def test_control_and_invisible_characters_are_removed(self, text: str) -> None:
-        assert "".join(c for c in printable(text) if not c.isascii() or not c.isprintable()) == ""
-        assert printable(text).startswith("a")
-        assert "b" in printable(text)
+def test_the_rest_of_a_text_keeps_its_space_and_has_no_markers() -> None:
+    stream = TextStream(place=Place.ANSWER)
+    shown = stream.push(b"\n\n<think>x", Origin.TARGET) + stream.flush()
+    assert [(segment.text, segment.reasoning) for segment in shown] == [("\n\n<think>x", False)]
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "\N{WOMAN}\u200d\N{PERSONAL COMPUTER}",
-            "\u2764\ufe0f\u200d\N{FIRE}",
-            "1\ufe0f\u20e3",
-            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
-            "क्\u200dष",
-            "a\n\tb",
-        ],
-    )
-    def test_joiners_and_selectors_of_emoji_and_scripts_stay(self, text: str) -> None:
-        assert printable(text) == text
 
-    def test_a_run_of_selectors_hides_nothing_behind_an_emoji(self) -> None:
-        hidden = "".join(chr(0xFE00 + n % 16) for n in range(40))
+def test_the_rest_of_a_thought_keeps_its_space_and_ends() -> None:
+    stream = TextStream(place=Place.THINKING, begun=True)
+    shown = stream.push(b" more</think>\n\nYes", Origin.TARGET) + stream.flush()
+    assert [(segment.text, segment.reasoning) for segment in shown] == [(" more", True), ("Yes", False)]
 
-        assert printable(f"\N{GRINNING FACE}{hidden}") == "\N{GRINNING FACE}\ufe00"
 
-    @given(st.text("a1#\u2764\ufe0f\u200d\u200c\u200b\u2028\n", max_size=12), st.integers(0, 12))
-    def test_a_second_pass_and_a_division_into_pieces_change_nothing(self, text: str, place: int) -> None:
-        first = printable(text[:place])
-
-        assert printable(printable(text)) == printable(text)
-        assert first + printable(text[place:], first[-1:]) == printable(text)
-
-    @given(st.text('a1"\\\u2764\ufe0f\u200d\u200b\u2028\x1b\x9b\x7f\U000e0041\n', max_size=12))
-    def test_json_keeps_every_character_without_showing_it(self, text: str) -> None:
-        document = escape_unprintable(json.dumps({"text": text}, ensure_ascii=False))
-
-        assert json.loads(document) == {"text": text}
-        assert printable(document) == document
+@pytest.mark.parametrize(("ended", "text"), [(True, "ab\ufffd"), (False, "ab")])
+def test_half_a_character_is_shown_only_at_the_end(ended: bool, text: str) -> None:
+    stream = TextStream()
+    shown = stream.push(b"ab\xe2\x82", Origin.TARGET) + stream.flush(ended=ended)
+    assert "".join(segment.text for segment in shown) == text

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from huggingface_hub import HfFileSystem, close_session, constants, hf_api
-from huggingface_hub.utils import _cache_assets, _cache_manager, _git_credential, _http
+from huggingface_hub import close_session, constants, hf_api
 
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 TOKEN_VARIABLES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_OIDC_RESOURCE", "HF_OIDC_ID_TOKEN")
@@ -17,7 +13,7 @@ OTHER_VARIABLES = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HUGGINGFACE_HUB_CA
 
 
 def point_at(endpoint: str, home: Path, patch: pytest.MonkeyPatch) -> None:
-    """The client asks this hub, keeps everything below `home`, and knows no token and no proxy.
+    """Make the client ask this hub, keep everything below `home`, and know no token and no proxy.
 
     The environment is for programs that a test starts, the patches are for this process. Xet is off: the loopback hub
     has no chunk storage.
@@ -36,19 +32,14 @@ def point_at(endpoint: str, home: Path, patch: pytest.MonkeyPatch) -> None:
     }
     for name, value in environment.items():
         patch.setenv(name, value)
-    host = endpoint.removeprefix("http://").partition(":")[0]
     known: dict[str, object] = {
         "ENDPOINT": endpoint,
         "HUGGINGFACE_CO_URL_TEMPLATE": endpoint + "/{repo_id}/resolve/{revision}/{filename}",
-        "HF_URL_HOSTS": constants.HF_URL_HOSTS | {host},
+        "HF_URL_HOSTS": constants.HF_URL_HOSTS | {endpoint.removeprefix("http://").partition(":")[0]},
         "HF_HOME": str(home),
         "HF_HUB_CACHE": cache,
-        "HUGGINGFACE_HUB_CACHE": cache,
-        "HF_ASSETS_CACHE": str(home / "assets"),
-        "HUGGINGFACE_ASSETS_CACHE": str(home / "assets"),
         "HF_TOKEN_PATH": str(home / "token"),
         "HF_STORED_TOKENS_PATH": str(home / "stored_tokens"),
-        "HF_XET_CACHE": str(home / "xet"),
         "AGENT_HARNESSES_PATH": str(home / ".agent_harnesses.json"),
         "CHECK_FOR_UPDATE_DONE_PATH": str(home / ".check_for_update_done"),
         "HF_HUB_OFFLINE": False,
@@ -58,26 +49,5 @@ def point_at(endpoint: str, home: Path, patch: pytest.MonkeyPatch) -> None:
     }
     for name, constant in known.items():
         patch.setattr(constants, name, constant)
-    # Copies of constants that modules took when they were imported
-    patch.setattr(_cache_manager, "HF_HUB_CACHE", cache)
-    patch.setattr(_cache_assets, "HF_ASSETS_CACHE", str(home / "assets"))
-    patch.setattr(_git_credential, "ENDPOINT", endpoint)
-    patch.setattr(_http, "_HUB_ORIGINS", _http._HUB_ORIGINS | {_http._url_origin(endpoint)})
-    # The functions of the package are methods of this one object
+    # The functions of the package are methods of this one object.
     patch.setattr(hf_api.api, "endpoint", endpoint)
-    # A 401 without an error code means "no such repository" only at https:// addresses
-    patch.setattr(_http, "REPO_API_REGEX", re.compile(_http.REPO_API_REGEX.pattern.replace("https:", "https?:"), re.X))
-    HfFileSystem.clear_instance_cache()
-
-
-class Clock:
-    """The module `time`, in which sleeping takes no time and is written down."""
-
-    def __init__(self) -> None:
-        self.pauses: list[float] = []
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(time, name)

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from huggingface_hub import close_session, file_download
-from huggingface_hub.utils import _http
+from huggingface_hub import close_session
 
 from tests.llama.gguf_files import I32, STRING, Array
-from tests.models.hub.client import Clock, point_at
+from tests.models.hub.client import point_at
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import DRAFT, FILE, MODEL, NAME, TARGET, tiny
+from tests.models.hub.models import DRAFT, TARGET, tiny
 from tests.models.hub.pairs_setting import DEMO, HUGE, MINE, TARGET_SIZE, WAIT_S, Setting
 
 
@@ -28,21 +27,6 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub
 
 
 @pytest.fixture
-def tiny_repo(hub: LoopbackHub) -> None:
-    """One file that stands for a model, and a long text."""
-    hub.add(NAME, {FILE: MODEL, "README.md": b"# Tiny\n" * 300})
-
-
-@pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses the client makes before it tries again; they take no time."""
-    clock = Clock()
-    monkeypatch.setattr(_http, "time", clock)
-    monkeypatch.setattr(file_download, "time", clock)
-    return clock.pauses
-
-
-@pytest.fixture
 def setting(hub: LoopbackHub, tmp_path: Path) -> Iterator[Setting]:
     """Three pairs, one of which the hub has, and nothing looked at yet."""
     target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
@@ -50,7 +34,7 @@ def setting(hub: LoopbackHub, tmp_path: Path) -> Iterator[Setting]:
     hub.add(TARGET, {"big-Q4_K_M.gguf": target.ljust(TARGET_SIZE, b"\0")}, licence="mit")
     hub.add(DRAFT, {"small-Q8_0.gguf": draft})
     made = Setting(tmp_path, HUGE, DEMO, MINE)
-    made.service.look()
+    made.service.state()
     yield made
     hub.faults.release()
     assert made.service.close(WAIT_S)
@@ -62,7 +46,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("app.cli.known_pairs.pairs_file", "app.core.paths.pairs_file"):
         monkeypatch.setattr(name, lambda: tmp_path / "data" / "pairs.toml")
     monkeypatch.setattr("app.cli.known_pairs.config_dir", lambda: tmp_path / "config")
-    monkeypatch.setattr("app.cli.wanted.memory_dir", lambda: tmp_path / "memory")
+    monkeypatch.setattr("app.cli.placing.memory_dir", lambda: tmp_path / "memory")
     return tmp_path
 
 

@@ -6,10 +6,10 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from fnmatch import fnmatchcase
+from typing import Any, TypeVar
 
 from tests.models.hub.server import Exchange
-from tests.models.hub.serving import rate_limit
 from tests.models.hub.wire import Answer, Body, Request
 
 PORTAL = "<!DOCTYPE html><html><body><h1>Welcome to Hotel WiFi</h1><form>Room <input></form></body></html>"
@@ -18,11 +18,8 @@ PORTAL = "<!DOCTYPE html><html><body><h1>Welcome to Hotel WiFi</h1><form>Room <i
 class Fault:
     """The base: no fault at all.
 
-    A fault may act before the request is looked at, may alter the answer, and may deliver it in its own way.
+    A fault may alter the answer, and may deliver it in its own way.
     """
-
-    def before(self, request: Request) -> None:
-        pass
 
     def alter(self, request: Request, answer: Answer) -> Answer:
         return answer
@@ -126,11 +123,10 @@ class Status(Fault):
         return Answer(self.status, kept, Body.of(self.text.encode()))
 
 
-def rate_limited(seconds: int, *, bucket: str = "resolvers", retry_after: bool = False) -> Status:
-    """What the hub answers to too many requests; `retry_after` as the CDN or a mirror would say it."""
-    if retry_after:
-        return Status(429, {"Retry-After": str(seconds)}, "Too Many Requests")
-    return Status(429, rate_limit(bucket, 0, seconds), "Too Many Requests")
+def rate_limited(seconds: int) -> Status:
+    """What the hub answers to too many requests."""
+    headers = {"RateLimit": f'"api";r=0;t={seconds}', "RateLimit-Policy": '"fixed window";"api";q=500;w=300'}
+    return Status(429, headers, "Too Many Requests")
 
 
 @dataclass
@@ -165,19 +161,6 @@ class IgnoreRange(Fault):
 
 
 @dataclass
-class NewEtag(Fault):
-    """The file got another ETag since it was last asked for; an If-Range no longer holds."""
-
-    etag: str = "0" * 64
-
-    def alter(self, request: Request, answer: Answer) -> Answer:
-        if "if-range" in request.headers:
-            answer = IgnoreRange().alter(request, answer)
-        changed = {name: f'"{self.etag}"' for name in answer.headers if name.lower() in ("etag", "x-linked-etag")}
-        return replace(answer, headers=answer.headers | changed)
-
-
-@dataclass
 class WrongLength(Fault):
     """The Content-Length is off by this many bytes; the body is sent as it is, and the connection ends."""
 
@@ -185,16 +168,6 @@ class WrongLength(Fault):
 
     def alter(self, request: Request, answer: Answer) -> Answer:
         return replace(answer, headers=answer.headers | {"Content-Length": str(answer.body.length + self.by)})
-
-
-@dataclass
-class ShortBody(Fault):
-    """Only so many bytes of the body, and a Content-Length that says so: no error on the wire."""
-
-    to: int
-
-    def alter(self, request: Request, answer: Answer) -> Answer:
-        return replace(answer, body=answer.body.part(0, self.to))
 
 
 @dataclass
@@ -213,16 +186,6 @@ class Corrupt(Fault):
                 file.seek(self.at)
                 true = file.read(1)[0]
         return replace(answer, body=replace(answer.body, changed={self.at: bytes([true ^ self.mask])}))
-
-
-@dataclass
-class Before(Fault):
-    """Does something before the request is looked at: `Before(lambda: hub.replace(...))`."""
-
-    action: Callable[[], object]
-
-    def before(self, request: Request) -> None:
-        self.action()
 
 
 @dataclass
@@ -248,3 +211,78 @@ class EditJson(Fault):
         whole = answer.body.content
         assert isinstance(whole, bytes)
         return replace(answer, body=Body.of(json.dumps(self.edit(json.loads(whole))).encode()))
+
+
+F = TypeVar("F", bound=Fault)
+
+
+@dataclass
+class _Rule:
+    fault: Fault
+    path: str
+    method: str
+    origin: str
+    when: Callable[[Request], bool] | None
+    left: int | None
+
+    def fits(self, request: Request) -> bool:
+        return (
+            self.left != 0
+            and self.method in ("*", request.method)
+            and self.origin in ("*", request.origin)
+            and any(fnmatchcase(name, self.path) for name in (request.path, request.file or ""))
+            and (self.when is None or self.when(request))
+        )
+
+
+class Faults:
+    """The script: the first fault that fits a request is applied, and used up after its times."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rules: list[_Rule] = []
+
+    def add(
+        self,
+        fault: F,
+        path: str = "*",
+        *,
+        method: str = "*",
+        origin: str = "*",
+        times: int | None = 1,
+        when: Callable[[Request], bool] | None = None,
+    ) -> F:
+        """Adds a fault.
+
+        Args:
+            path: A glob on the decoded path of the request, or on the name of the repository file it is about (which
+                also finds requests to the CDN).
+            method: "GET", "HEAD" and so on.
+            origin: "hub" or "cdn".
+            times: For how many requests; None for all.
+            when: A condition on top.
+        """
+        with self._lock:
+            self._rules.append(_Rule(fault, path, method, origin, when, times))
+        return fault
+
+    def take(self, request: Request) -> Fault:
+        with self._lock:
+            rule = next((rule for rule in self._rules if rule.fits(request)), None)
+            if rule is None:
+                return Fault()
+            if rule.left is not None:
+                rule.left -= 1
+            return rule.fault
+
+    def clear(self) -> None:
+        """Forgets the script and lets go of what is held back."""
+        self.release()
+        with self._lock:
+            self._rules.clear()
+
+    def release(self) -> None:
+        with self._lock:
+            faults = [rule.fault for rule in self._rules]
+        for fault in faults:
+            fault.release()

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from tests.models.hub.content import HubFile, HubRepo
-from tests.models.hub.script import Faults
+from tests.models.hub.faults import Faults
 from tests.models.hub.server import Exchange, Origin
 from tests.models.hub.site import Site
 from tests.models.hub.wire import Journal, Request
@@ -81,5 +81,4 @@ class LoopbackHub(Site):
     def _serve(self, exchange: Exchange, request: Request) -> None:
         request.file = self.file_of(request)
         fault = self.faults.take(request)
-        fault.before(request)
         fault.deliver(exchange, fault.alter(request, self.answer(request)))

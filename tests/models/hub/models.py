@@ -11,12 +11,10 @@ from app.models.hub.choose import RemoteFile
 from app.models.hub.client import repository
 from app.models.hub.download import DownloadRequest, fetch
 from app.models.hub.request import RetryPolicy
+from app.models.progress import Watcher
 from tests.llama.tiny_model import write_model
 from tests.models.hub.loopback import LoopbackHub
 
-NAME, FILE = "owner/tiny-GGUF", "tiny.gguf"
-MODEL = bytes(range(256)) * 400
-"""What the repository `tiny_repo` holds, for tests of the way to it."""
 TARGET, DRAFT = "owner/big-GGUF", "owner/small-GGUF"
 BOTH = ["--target", f"{TARGET}:q4_k_m", "--draft", DRAFT]
 """How a command names them."""
@@ -46,7 +44,7 @@ def publish(hub: LoopbackHub, content: bytes = CONTENT, name: str = "big-Q4_K_M.
     return listed.commit, next(file for file in listed.files if file.path == name)
 
 
-class Watched:
+class Watched(Watcher):
     """A download with everything that it tells. Waits take no time and are written down."""
 
     def __init__(self, stop_after: int | None = None, attempts: int = 8) -> None:
@@ -56,7 +54,7 @@ class Watched:
         self.pauses: list[float] = []
         self.on_pause: Callable[[], object] = lambda: None
         self._stop_after = stop_after
-        self._retry = RetryPolicy(self._pause, attempts)
+        self._retry = RetryPolicy(self._pause, attempts, self._is_cancelled)
 
     def received(self, n_bytes: int) -> None:
         self.came += n_bytes
@@ -73,11 +71,11 @@ class Watched:
         self.on_pause()
         return False
 
-    def cancelled(self) -> bool:
+    def _is_cancelled(self) -> bool:
         return self._stop_after is not None and self.came >= self._stop_after
 
     def fetch(self, commit: str, file: RemoteFile) -> Path:
-        return fetch(DownloadRequest(TARGET, commit, file, self, self.cancelled, self._retry))
+        return fetch(DownloadRequest(TARGET, commit, file, self, self._retry))
 
 
 def sha256(content: bytes) -> str:

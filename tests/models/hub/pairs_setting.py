@@ -13,9 +13,9 @@ from app.models.recommend import Room
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel
 from app.session.chat_settings import ChatSettings
-from app.ui.models.service import Pairs
-from app.ui.models.state import LoadRequest, PairCard, SetupProgress, SourceCheck
-from app.ui.models.tasks import PairEnvironment
+from app.ui.models.machine_facts import PairEnvironment
+from app.ui.models.service import PairService
+from app.ui.models.state import LoadRequest, PairCard, SetupProgress
 from app.worker.commands import CancelSwitch, Progress
 from app.worker.request import LoadedPair
 from tests.models.hub.models import DRAFT, TARGET, tiny
@@ -58,38 +58,38 @@ class Setting:
             open_pair=self._open,
             current=lambda: self.current,
         )
-        self.service = Pairs(self.surroundings)
+        self.service = PairService(self.surroundings)
 
-    def again(self) -> Pairs:
+    def again(self) -> PairService:
         """The service of the next run of the program."""
         self.service.close()
-        self.service = Pairs(self.surroundings)
-        self.service.look()
+        self.service = PairService(self.surroundings)
+        self.service.state()
         return self.service
 
     def until(self, condition: Callable[[], object]) -> None:
         end = time.monotonic() + WAIT_S
         while not condition():
-            assert time.monotonic() < end, self.service.look()
+            assert time.monotonic() < end, self.service.state()
             time.sleep(0.01)
 
     def card(self, name: str) -> PairCard:
-        return next(card for card in self.service.look().cards if card.name == name)
+        return next(card for card in self.service.state().cards if card.name == name)
 
     def job(self, name: str) -> SetupProgress:
-        return self.service.look().jobs[name]
+        return self.service.state().setups[name]
 
     def set_up(self, name: str) -> SetupProgress:
         """Start and wait for the end."""
-        self.service.start(name, agreed=True)
+        self.service.set_up(name, confirmed=True)
         self.until(lambda: not self.job(name).running)
         return self.job(name)
 
-    def ask(self, target: str, draft: str = "") -> SourceCheck:
+    def ask(self, target: str, draft: str = "") -> SetupProgress:
         """Ask and wait for the answer."""
-        self.service.ask(target, draft)
-        self.until(lambda: not self.service.look().busy)
-        inquiry = self.service.look().inquiry
+        self.service.check_sources(target, draft)
+        self.until(lambda: not self.service.state().busy)
+        inquiry = self.service.state().check
         assert inquiry is not None
         return inquiry
 

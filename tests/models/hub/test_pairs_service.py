@@ -6,17 +6,15 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
-from app.core.errors import CatalogError, HubError, ModelLoadError, PairError
+from app.core.errors import CatalogError, ModelLoadError, PairError
 from app.models.catalog import Pair
 from app.models.registry import Registry, SetUp
 from app.models.source import HubModel, LocalModel
-from app.ui.models.service import Pairs
-from app.ui.models.state import Download, SetupProgress, Stage
-from app.ui.models.tasks import SetupTask
+from app.ui.models.service import PairService
+from app.ui.models.state import Stage
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import TARGET
@@ -25,7 +23,7 @@ from tests.models.hub.pairs_setting import MINE, TARGET_SIZE, WAIT_S, Setting, t
 
 def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
     card = setting.card("mine")
-    assert (card.target, card.draft, card.here, card.set_up, card.size) == (
+    assert (card.target, card.draft, card.on_disk, card.set_up, card.size) == (
         "big Q4_K_M",
         "small",
         False,
@@ -37,24 +35,25 @@ def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
 
     assert job.stage is Stage.READY
     assert job.share == 1.0
-    assert {one.role for one in job.downloads} == {"target", "draft"}
+    assert {file.role for file in job.transfer.files} == {"target", "draft"}
     card = setting.card("mine")
-    assert (card.here, card.set_up, card.is_default) == (True, True, True)
+    assert (card.on_disk, card.set_up, card.is_default) == (True, True, True)
     assert card.size == "3 MB"
     assert setting.registry.read().pairs["mine"].pair.licence == "mit"
-    assert setting.service.look().cards[0].name == "mine"
+    assert setting.service.state().cards[0].name == "mine"
 
 
 def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp_path: Path) -> None:
     # The catalogue does not know the draft's size.
-    assert setting.card("mine").to_come is None
-    setting.service.start("mine")
+    assert setting.card("mine").download_bytes is None
+    setting.service.set_up("mine")
     setting.until(lambda: not setting.job("mine").running)
 
     job = setting.job("mine")
-    assert job.stage is Stage.ASKING
-    assert job.to_come > TARGET_SIZE
-    assert job.free > 0
+    assert job.stage is Stage.CHECKED
+    assert job.report is not None
+    assert job.report.download_bytes > TARGET_SIZE
+    assert job.report.free_bytes > 0
     assert setting.card("mine").size == "3 MB"
     assert not list(tmp_path.rglob("blobs/*"))
 
@@ -63,11 +62,11 @@ def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp
 
 def test_what_the_hub_has_told_of_a_pair_is_what_it_is_held_against_the_machine_by(setting: Setting) -> None:
     setting.pairs.append(Pair("open", "Open", HubModel(TARGET, quant="Q4_K_M"), None))
-    setting.again().begin()
+    setting.again().refresh()
     setting.until(lambda: setting.card("open").word)
-    assert (setting.card("open").word, setting.card("open").reason) == ("unknown", "only the hub knows its size")
-    setting.service.start("open")
-    setting.until(lambda: setting.job("open").stage is Stage.ASKING)
+    assert (setting.card("open").word, setting.card("open").reason) == ("unknown", "only Hugging Face knows its size")
+    setting.service.set_up("open")
+    setting.until(lambda: setting.job("open").stage is Stage.CHECKED)
     card = setting.card("open")
     assert (card.size, card.word) == ("3 MB", "fits")
 
@@ -75,43 +74,27 @@ def test_what_the_hub_has_told_of_a_pair_is_what_it_is_held_against_the_machine_
 def test_how_headers_come_is_told_until_all_is_known(setting: Setting, hub: LoopbackHub) -> None:
     stall = hub.faults.add(Stall(after=100), "big-*", origin="cdn", times=2, when=lambda r: "range" in r.headers)
     told = "Looking at big-Q4_K_M.gguf: 0.0 MB of its header"
-    setting.service.start("mine", agreed=True)
-    setting.until(lambda: setting.job("mine").looking == told)
-    setting.service.ask(TARGET, "")
-    setting.until(lambda: (asked := setting.service.look().inquiry) is not None and asked.looking == told)
+    setting.service.set_up("mine", confirmed=True)
+    setting.until(lambda: setting.job("mine").header_progress == told)
+    setting.service.check_sources(TARGET, "")
+    setting.until(lambda: (asked := setting.service.state().check) is not None and asked.header_progress == told)
     stall.release()
 
-    setting.until(lambda: not setting.service.look().busy)
-    inquiry = setting.service.look().inquiry
-    assert (setting.job("mine").stage, setting.job("mine").looking) == (Stage.READY, "")
+    setting.until(lambda: not setting.service.state().busy)
+    inquiry = setting.service.state().check
+    assert (setting.job("mine").stage, setting.job("mine").header_progress) == (Stage.READY, "")
     assert inquiry is not None
     assert inquiry.report is not None
 
 
-def test_a_set_up_that_has_ended_waits_for_nothing(setting: Setting) -> None:
-    waiting = SetupProgress(Stage.DOWNLOADING, (Download("target", 1, 2, "The connection broke.", 5.0),), 1e6, 1.0)
-    ended = replace(waiting, downloads=(Download("target", 1, 2),), bytes_per_s=0.0, left_s=None)
-
-    def no_setup() -> NoReturn:
-        raise HubError("It is over.")
-
-    stopped, failed = (SetupTask(MINE, no_setup, lambda: None) for _ in range(2))
-    stopped.job = failed.job = waiting
-    stopped.cancel()
-    failed.begin()
-    assert failed.join(WAIT_S)
-    assert stopped.job == replace(ended, stage=Stage.STOPPED)
-    assert replace(failed.job, error=None) == replace(ended, stage=Stage.FAILED)
-
-
 def test_what_is_set_up_can_be_taken_for_the_chat_in_this_run_and_the_next(setting: Setting) -> None:
     with pytest.raises(PairError, match="is not on this machine"):
-        setting.service.choose("mine")
+        setting.service.load_request("mine")
     setting.set_up("mine")
 
     for service in (setting.service, setting.again()):
-        service.look()
-        assert service.choose("mine").settings.title == "Big with small"
+        service.state()
+        assert service.load_request("mine").settings.title == "Big with small"
     (pair, files), _ = setting.opened
     assert pair == MINE
     assert files.is_here
@@ -119,14 +102,7 @@ def test_what_is_set_up_can_be_taken_for_the_chat_in_this_run_and_the_next(setti
     files.target.path.unlink()
     setting.again()
     with pytest.raises(PairError):
-        setting.service.choose("mine")
-
-
-def test_what_has_come_is_told_apart_from_what_was_here(setting: Setting, tmp_path: Path) -> None:
-    assert setting.set_up("mine").has_downloaded
-    (tmp_path / "data" / "pairs.toml").unlink()
-    setting.again()
-    assert not setting.set_up("mine").has_downloaded
+        setting.service.load_request("mine")
 
 
 def test_an_entry_that_was_changed_means_other_files(setting: Setting) -> None:
@@ -141,15 +117,15 @@ def test_a_cancelled_download_says_so_at_once_and_goes_on_where_it_was(setting: 
     stall = hub.faults.add(
         Stall(after=2_500_000), "big-*", origin="cdn", when=lambda request: "range" not in request.headers
     )
-    setting.service.start("mine", agreed=True)
+    setting.service.set_up("mine", confirmed=True)
     assert stall.reached.wait(WAIT_S)
     setting.until(lambda: setting.job("mine").share > 0.6)
 
-    setting.service.cancel("mine")
+    setting.service.cancel_setup("mine")
 
     job = setting.job("mine")
     assert job.stage is Stage.STOPPED
-    assert not setting.service.look().busy
+    assert not setting.service.state().busy
     stall.go.set()
     before = len(hub.asked("big-*", origin="cdn"))
     assert setting.set_up("mine").stage is Stage.READY
@@ -165,10 +141,10 @@ def test_without_a_hub_there_is_a_sentence_and_the_demo_works(setting: Setting, 
     assert "cannot be reached" in job.error.message
     assert job.error.hint
 
-    assert setting.card("demo").here
+    assert setting.card("demo").on_disk
     assert setting.set_up("demo").stage is Stage.READY
-    setting.service.look()
-    setting.service.choose("demo")
+    setting.service.state()
+    setting.service.load_request("demo")
     assert setting.opened[0][1].target.path == setting.demo
     assert setting.card("demo").is_default
 
@@ -187,18 +163,18 @@ def test_where_nothing_can_be_written_there_is_a_chat_all_the_same(setting: Sett
         return setting.demo
 
     registry = Forgetful(tmp_path / "data" / "pairs.toml")
-    service = Pairs(replace(setting.surroundings, registry=registry, demo_file=demo_file))
-    service.look()
-    service.start("demo")
-    setting.until(lambda: not service.look().jobs["demo"].running)
+    service = PairService(replace(setting.surroundings, registry=registry, demo_file=demo_file))
+    service.state()
+    service.set_up("demo")
+    setting.until(lambda: not service.state().setups["demo"].running)
 
-    job = service.look().jobs["demo"]
+    job = service.state().setups["demo"]
     assert job.stage is Stage.READY
     assert "Read-only file system" in job.note
     assert any("Running without a draft. The draft cannot be written." in line for line in job.warnings)
-    card = next(card for card in service.look().cards if card.name == "demo")
+    card = next(card for card in service.state().cards if card.name == "demo")
     assert (card.set_up, card.is_default) == (True, False)
-    service.choose("demo")
+    service.load_request("demo")
     assert setting.opened[-1][1].target.path == setting.demo
 
 
@@ -219,25 +195,16 @@ def test_only_the_first_real_pair_becomes_the_default_by_itself(setting: Setting
     setting.set_up("mine")
     assert setting.card("mine").is_default
     setting.ask(TARGET)
-    name = setting.service.add()
+    name = setting.service.add_checked()
     setting.until(lambda: setting.job(name).stage is Stage.READY)
     assert setting.card("mine").is_default
-
-
-def test_the_demo_does_not_replace_a_pair_that_is_no_default(setting: Setting) -> None:
-    setting.set_up("mine")
-    files = setting.registry.read().pairs["mine"]
-    setting.registry.remove("mine")
-    setting.registry.add(files, default=False, first=False)
-    setting.set_up("demo")
-    assert setting.registry.read().default is None
 
 
 def test_a_disk_that_is_too_small_is_told_before_anybody_is_asked(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.models.hub.cache.free_bytes", lambda: 1_000_000)
-    setting.service.start("mine")
+    setting.service.set_up("mine")
     setting.until(lambda: not setting.job("mine").running)
     job = setting.job("mine")
     assert job.stage is Stage.FAILED
@@ -252,15 +219,15 @@ def test_a_pair_that_was_opened_by_its_files_is_listed_marked_and_can_be_come_ba
     setting.set_up("demo")
     target, draft = (LocalModel(tiny_file(tmp_path / name)) for name in ("Own-Q8_0.gguf", "own-small.gguf"))
     setting.current = Pair("files", "Own", target, draft), None
-    setting.service.begin()
-    setting.until(lambda: not setting.service.look().busy)
+    setting.service.refresh()
+    setting.until(lambda: not setting.service.state().busy)
 
     card = setting.card("own-q8-0")
     assert (card.is_open, card.set_up, card.target, card.word) == (True, True, "Own Q8_0", "fits")
-    assert [c.name for c in setting.service.look().cards if c.is_open] == ["own-q8-0"]
-    setting.service.choose("demo")
+    assert [c.name for c in setting.service.state().cards if c.is_open] == ["own-q8-0"]
+    setting.service.load_request("demo")
     assert (setting.card("demo").is_open, setting.card("own-q8-0").is_open) == (True, False)
-    setting.service.choose("own-q8-0")
+    setting.service.load_request("own-q8-0")
     assert setting.card("own-q8-0").is_open
     assert setting.opened[-1][1].target.path == target.path
 
@@ -268,12 +235,12 @@ def test_a_pair_that_was_opened_by_its_files_is_listed_marked_and_can_be_come_ba
     assert setting.card("own-q8-0").is_default
     assert setting.registry.read().default == "own-q8-0", "it is remembered, for the next run opens with it"
     setting.current = None
-    assert [c.name for c in setting.again().look().cards if c.set_up] == ["own-q8-0", "demo"]
+    assert [c.name for c in setting.again().state().cards if c.set_up] == ["own-q8-0", "demo"]
 
 
 def test_closing_does_not_wait_for_a_network_that_does_not_answer(setting: Setting, hub: LoopbackHub) -> None:
     stall = hub.faults.add(Stall(), "big-*", origin="cdn")
-    setting.service.start("mine", agreed=True)
+    setting.service.set_up("mine", confirmed=True)
     assert stall.reached.wait(WAIT_S)
     assert setting.service.close(WAIT_S)
     assert setting.job("mine").stage is Stage.STOPPED

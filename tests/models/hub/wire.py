@@ -52,9 +52,6 @@ class Request:
     def query(self) -> dict[str, list[str]]:
         return parse_qs(urlsplit(self.target).query, keep_blank_values=True)
 
-    def asks(self, name: str) -> bool:
-        return self.query.get(name, ["false"])[-1].lower() in ("true", "1")
-
     @property
     def token(self) -> str | None:
         scheme, _, token = self.headers.get("authorization", "").partition(" ")
@@ -81,10 +78,6 @@ class Journal:
     def snapshot(self) -> list[Request]:
         with self._changed:
             return list(self._requests)
-
-    def clear(self) -> None:
-        with self._changed:
-            self._requests.clear()
 
     def wait(self, true_of: Callable[[list[Request]], bool]) -> None:
         with self._changed:

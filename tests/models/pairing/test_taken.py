@@ -10,7 +10,7 @@ import pytest
 
 from app.core.errors import CatalogError
 from app.core.units import GB
-from app.llama.fitting.needs import needs
+from app.llama.fitting.fit_pair import needs
 from app.llama.pair_params import PairParams
 from app.models.catalog import Catalog, Pair, read_pair, shipped_file, write_pair
 from app.models.compatibility import PairCheck, check_pair
@@ -18,10 +18,10 @@ from app.models.gguf import read_header
 from app.models.memory_estimate import PairOverhead
 from app.models.model_facts import ModelFacts, model_facts
 from app.models.pair_size import needed, weights, with_files
-from app.models.prepared import completed
 from app.models.recommend import Fit, Room, longest_context, propose, weigh, why
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.resolve import Resolved
+from app.models.setup import completed
 from app.models.source import HubModel
 from tests.shapes import SHAPES, facts_of_shape, shape_of
 
@@ -76,7 +76,7 @@ def test_every_shape_is_of_a_pair() -> None:
 
 def test_what_is_checked_is_what_is_loaded(demo_target: Path, demo_draft: Path) -> None:
     check = check_pair(real_facts(demo_target), real_facts(demo_draft))
-    loaded = needs(PairParams(demo_target, demo_draft, 1, 4096), (None, None))
+    loaded = needs(PairParams(demo_target, demo_draft, 1, 4096))
 
     assert check.memory_bytes(4096) == sum(need.total for need in loaded if need is not None)
 
@@ -196,25 +196,13 @@ def sized(name: str, gigabytes: float, memory_gb: int = 8) -> Pair:
     )
 
 
-def test_the_first_is_called_the_largest_only_if_it_is() -> None:
-    room = Room(9 * GB, "a card")
-    first, second = sized("first", 5), sized("second", 6)
-
-    assert why(propose([first, second], room)) == (
-        "first is the first choice among the largest that fit with room to spare."
-    )
-    assert why(propose([second, first], room)) == "second is the largest that fits with room to spare."
-    tight = sized("tight", 8.9)
-    assert why(propose([second, tight, first], room)) == "second is the largest that fits with room to spare."
-
-
 def test_a_pair_without_room_on_the_disk_is_not_the_first() -> None:
     room = Room(9 * GB, "a card")
     large, small = sized("large", 6), sized("small", 5)
     found = propose([large, small], room, lambda pair: pair.name == "small")
 
     assert [one.pair.name for one in found] == ["small"]
-    assert why(found) == "small is the largest that fits with room to spare; the disk has no room for larger ones."
+    assert why(found).endswith("as fast as people read; the disk has no room for larger ones.")
     assert [one.pair.name for one in propose([large, small], room, lambda _: False)] == ["large", "small"]
     just = propose([large, sized("just", 8.9)], room, lambda pair: pair.name == "just")
-    assert why(just) == "just is the largest that fits, though only just."
+    assert why(just) == "just is the best choice that fits and answers as fast as people read, though only just."

@@ -11,7 +11,7 @@ from app.core.errors import AppError
 from app.engine.types import DraftingStatus, FinishReason
 from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
-from app.worker.events import LoadProgress, Measuring, Notice, PromptProgress
+from app.worker.events import Measuring
 from tests.ui.chat_driver import open_chat, said
 from tests.ui.fakes import PAIR
 
@@ -41,17 +41,6 @@ async def test_text_shows_while_it_comes() -> None:
         chat.engine.says("```\nDone.")
         await chat.shows("Done.")
         assert "def f():" in chat.text
-
-
-async def test_single_line_breaks_show_while_the_answer_streams() -> None:
-    async with open_chat() as chat:
-        await chat.send("fruit")
-        chat.engine.says("Apple\nBana")
-        await chat.shows("Bana")
-        assert said(chat)[-2:] == ["Apple", "Bana"]
-        chat.engine.goes_on("na\nCherry")
-        await chat.ready()
-        assert said(chat)[-3:] == ["Apple", "Banana", "Cherry"]
 
 
 async def test_thinking_is_folded_and_opens() -> None:
@@ -129,41 +118,11 @@ async def test_a_prompt_waits_for_the_models() -> None:
         assert "waits for the models" not in chat.text
 
 
-@pytest.mark.parametrize(("again", "why"), [(False, "what drafts cost here"), (True, "whether drafts pay")])
-async def test_an_answer_says_that_its_pair_is_measured_first(
-    monkeypatch: pytest.MonkeyPatch, again: bool, why: str
-) -> None:
-    monkeypatch.setattr("app.ui.sidebar.readouts.SHORT_WAIT_S", 0.0)
+async def test_an_answer_says_what_it_waits_for_until_it_begins() -> None:
     async with open_chat() as chat:
         await chat.send("go")
-        chat.engine.emit(Measuring(1, 0.3, again))
-        await chat.shows(why)
-        chat.engine.emit(PromptProgress(1, False, 0, 40))
-        await chat.until(lambda: why not in chat.text)
-        chat.engine.says("word")
-        await chat.shows("word")
-
-
-async def test_a_second_look_that_is_over_at_once_is_not_told_of_below_the_answer_either(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("app.ui.sidebar.readouts.SHORT_WAIT_S", 60.0)
-    async with open_chat() as chat:
-        await chat.send("go")
-        noted: list[str] = []
-        answer = chat.screen.messages.answer
-        assert answer is not None
-        monkeypatch.setattr(answer, "note", lambda text, **_: noted.append(text))
-        chat.engine.emit(Measuring(1, 0.3, again=True))
-        chat.engine.emit(PromptProgress(1, False, 7, 40))
-        chat.engine.says("word")
-        await chat.shows("word")
-        assert not noted
-
-
-async def test_an_answer_says_how_much_of_its_prompt_is_read_until_it_begins() -> None:
-    async with open_chat() as chat:
-        await chat.send("go")
+        chat.engine.emit(Measuring(1, 0.3))
+        await chat.until(lambda: any("measuring this pair: 30%" in row for row in said(chat)))
         chat.engine.reads(0, 4096)
         await chat.until(lambda: any("Reading prompt: 0 of 4,096 tokens, 8 s left" in row for row in said(chat)))
         chat.engine.says("word")
@@ -173,23 +132,6 @@ async def test_an_answer_says_how_much_of_its_prompt_is_read_until_it_begins() -
         await chat.until(lambda: any("Draft reading prompt: 1,024 of 4,096" in row for row in said(chat)))
         chat.engine.says(" more")
         await chat.until(lambda: "reading prompt" not in chat.text)
-
-
-async def test_an_answer_that_is_stopped_while_its_pair_is_measured_says_only_that() -> None:
-    async with open_chat() as chat:
-        await chat.send("go")
-        chat.engine.emit(Measuring(1, 0.3))
-        await chat.shows("what drafts cost here")
-        chat.engine.says("word")
-        chat.engine.emit(Measuring(1, 0.5))
-        await chat.shows("what drafts cost here")
-        chat.engine.finishes(FinishReason.CANCELLED)
-        await chat.shows("stopped")
-        chat.engine.emit(LoadProgress("target", 0.5))
-        chat.engine.emit(Notice("Another pair comes."))
-        await chat.shows("Another pair comes.")
-        assert "stopped" in chat.text
-        assert "what drafts cost here" not in chat.text
 
 
 async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_goes_on() -> None:
@@ -304,21 +246,6 @@ async def test_the_view_follows_until_the_user_scrolls_up() -> None:
         await chat.shows("line 41")
 
 
-async def test_scrolling_back_down_follows_again() -> None:
-    async with open_chat() as chat:
-        await chat.send("long")
-        chat.engine.says("\n\n".join(f"line {n}" for n in range(40)))
-        await chat.shows("line 39")
-        await chat.pilot.press("pageup")
-        chat.engine.says("\n\nline 40")
-        await chat.shows("↓ new text below")
-        for _ in range(3):
-            await chat.pilot.press("pagedown")
-        chat.engine.says("\n\nline 41")
-        await chat.shows("line 41")
-        assert "new text below" not in chat.text
-
-
 @pytest.mark.parametrize("markup", ["[red]not red[/red]", "[@click=app.quit]x[/]", "[/nonsense]"])
 async def test_markup_is_text(markup: str) -> None:
     async with open_chat() as chat:
@@ -336,14 +263,6 @@ async def test_control_characters_do_not_reach_the_terminal() -> None:
     async with open_chat() as chat:
         await chat.exchange("go", "\x1b]0;owned\x07a\x1b[2Jb\x9b31mc\u202ed\re")
         await chat.shows("a[2Jb31mcde")
-
-
-async def test_html_is_shown_not_swallowed() -> None:
-    async with open_chat() as chat:
-        await chat.send("go")
-        chat.engine.says("<div>\nhello\n</div>\n\nafter")
-        await chat.shows("<div>")
-        assert "after" in chat.text
 
 
 async def test_the_header_names_the_pair() -> None:

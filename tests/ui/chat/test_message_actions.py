@@ -11,9 +11,7 @@ from textual.geometry import Offset
 from app.conversations.message import Begun, Message, Role
 from app.conversations.store import Store
 from app.conversations.tree import State
-from app.core.errors import AppError
 from app.engine.types import FinishReason
-from app.ui.transcript.message import UserMessage
 from tests.ui.chat_driver import open_chat
 from tests.ui.conversations_driver import texts
 from tests.ui.kept_driver import kept_chat
@@ -52,25 +50,6 @@ async def test_messages_are_chosen_by_key_and_left_again(file: Path) -> None:
         assert chat.screen.prompt.has_focus
 
 
-async def test_without_messages_there_is_nothing_to_choose(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await press(chat, "ctrl+up")
-        assert chosen(chat) == ""
-        assert chat.screen.prompt.has_focus
-
-
-async def test_a_click_chooses_and_the_mark_is_in_the_margin(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        row = next(at for at, line in enumerate(chat.rows) if "one" in line)
-        assert chat.rows[row].startswith(" one")
-        await chat.pilot.click(offset=Offset(2, row))
-        await chat.until(lambda: chosen(chat) == "one")
-        assert chat.rows[row].startswith("┃one")
-        await chat.pilot.click("PromptInput")
-        await chat.until(lambda: chosen(chat) == "")
-
-
 async def test_a_prompt_is_edited_into_a_branch_and_the_old_one_is_kept(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
@@ -90,7 +69,6 @@ async def test_a_prompt_is_edited_into_a_branch_and_the_old_one_is_kept(file: Pa
         assert texts(file) == ["one more", "other"]
         assert len(everything(file)) == 6
         await chat.shows("You   ◂ 2 / 2 ▸")
-        await chat.shows("This is prompt 2 of 2 here: ctrl+up twice, then left/right shows the other.")
 
         await press(chat, "ctrl+up", "up", "left")
         await chat.shows("second")
@@ -135,17 +113,6 @@ async def test_an_answer_is_edited_without_a_new_one_and_gone_on_from(file: Path
         assert asked(chat) == ["one", "first and last", "two"]
 
 
-async def test_the_numbers_of_an_answer_go_when_it_is_written_anew(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        assert chat.screen.status.numbers is not None
-        await press(chat, "ctrl+up", "e")
-        await chat.type(" and last")
-        await press(chat, "enter")
-        await chat.shows("first and last")
-        assert chat.screen.status.numbers is None
-
-
 async def test_answers_are_branches_and_arrows_go_between_them(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
@@ -179,31 +146,11 @@ async def test_an_earlier_prompt_is_answered_again_as_a_branch(file: Path) -> No
         assert asked(chat) == ["one"]
         assert chat.engine.requests[-1].beside == ("first",)
         await answer_with(chat, "better")
-        await chat.shows("This is answer 2 of 2 here: ctrl+up, then left/right shows the other.")
+        await chat.shows("Answer   ◂ 2 / 2 ▸")
         assert "second" not in chat.text
         assert texts(file) == ["one", "better"]
         await exchange(chat, "three", "third")
         assert asked(chat) == ["one", "better", "three"]
-
-
-async def test_a_long_branch_is_shown_from_where_it_begins(file: Path) -> None:
-    store = Store.open(file)
-    number = store.create()
-    leaf = store.add(number, Role.USER, "the other one", parent=None).id
-    parent: int | None = None
-    for n in range(60):
-        parent = store.add(number, Role.ASSISTANT if n % 2 else Role.USER, f"message {n}.", parent=parent).id
-    store.switch(number, leaf)
-    store.close()
-    async with kept_chat(file, size=(80, 24)) as chat:
-        await chat.screen.open_conversation(number)
-        await chat.shows("You   ◂ 1 / 2 ▸")
-        await press(chat, "ctrl+up", "right")
-        await chat.until(lambda: chosen(chat) == "message 0.")
-        await chat.shows("You   ◂ 2 / 2 ▸")
-        assert len(chat.screen.query(UserMessage)) < 30
-        await press(chat, "ctrl+end")
-        await chat.shows("message 59.")
 
 
 @pytest.mark.usefixtures("near")
@@ -240,20 +187,9 @@ async def test_a_system_message_is_not_edited(file: Path) -> None:
         await chat.screen.open_conversation(number)
         await chat.shows("Be brief.")
         await press(chat, "ctrl+up", "up", "e")
-        await chat.shows("set before the conversation begins")
+        await chat.shows("cannot be edited")
         await press(chat, "r")
         await chat.shows("There is no prompt that it answers.")
-
-
-@pytest.mark.parametrize("markup", ["[red]x[/red]", "[/nonsense]"])
-async def test_what_was_said_is_not_markup_when_it_is_edited(file: Path, markup: str) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, markup, f"`{markup}`")
-        await press(chat, "ctrl+up", "up", "e")
-        assert chat.prompt == markup
-        await press(chat, "escape")
-        await press(chat, "ctrl+up")
-        assert chosen(chat) == f"`{markup}`"
 
 
 async def test_an_answer_that_is_edited_does_not_steer_the_terminal(file: Path) -> None:
@@ -286,61 +222,12 @@ async def test_the_last_prompt_is_edited_wherever_it_stands(file: Path) -> None:
         assert asked(chat) == ["one", "first", "two more"]
 
 
-@pytest.fixture
-def slow_hints(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.widgets.hint._SECONDS", 600.0)
-
-
-@pytest.mark.usefixtures("slow_hints")
-async def test_what_is_typed_keeps_the_key_until_it_is_pressed_twice_at_the_end(file: Path) -> None:
+async def test_in_text_the_key_goes_to_the_end_of_the_line(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         await chat.type("ab")
         await press(chat, "home", "ctrl+e", "c")
         assert chat.prompt == "abc"
-        assert "ctrl+e again" not in chat.text
-        await press(chat, "ctrl+s", "ctrl+e", "ctrl+e", "escape")
-        assert chat.prompt == "abc"
-        await press(chat, "ctrl+e")
-        await chat.shows("ctrl+e again edits the last prompt; what is typed comes back after that.")
-        await press(chat, "d", "home", "ctrl+e")
-        assert chat.prompt == "abcd"
-        assert not chat.screen.input_mode.is_active
-        await press(chat, "ctrl+e")
-        await chat.shows("Editing: enter asks it as a branch")
-        assert chat.prompt == "one"
-        await press(chat, "escape")
-        assert chat.prompt == "abcd"
-
-
-async def test_it_asks_again_once_that_is_no_longer_said(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await chat.type("two")
-        await press(chat, "ctrl+e")
-        chat.screen.hint.forget()
-        await press(chat, "ctrl+e")
-        await chat.shows("ctrl+e again edits the last prompt")
-        assert not chat.screen.input_mode.is_active
-
-
-async def test_who_goes_to_the_end_of_the_line_hears_nothing_where_nothing_can_be_edited(file: Path) -> None:
-    async with open_chat() as chat:
-        await chat.type("two")
-        await press(chat, "ctrl+e")
-        assert "no prompt to edit" not in chat.text
-    async with kept_chat(file) as chat:
-        await chat.send("one")
-        await chat.type("two")
-        await press(chat, "ctrl+e")
-        assert "is being written" not in chat.text
-
-
-async def test_what_is_typed_to_find_a_prompt_keeps_the_key(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await exchange(chat, "one", "first")
-        await press(chat, "ctrl+s", "o", "home", "ctrl+e", "n")
-        assert chat.prompt == "on"
         assert not chat.screen.input_mode.is_active
 
 
@@ -398,24 +285,3 @@ async def test_an_answer_that_a_kill_cut_goes_on(file: Path) -> None:
         await chat.until(lambda: "one, two, three" in texts(file))
         assert everything(file)[-1] == ("one, two, three", State.WRITING)
     assert everything(file)[-1] == ("one, two, three", State.CUT)
-
-
-async def test_where_nothing_was_answered_nothing_is_gone_on_with(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("count")
-        chat.engine.fails(AppError("It broke."))
-        await chat.ready()
-        await press(chat, "ctrl+g")
-        await chat.shows("There is no answer to go on with.")
-
-
-async def test_an_answer_with_replies_is_not_gone_on_with(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.send("count")
-        await answer_with(chat, "one, ", FinishReason.CANCELLED)
-        await exchange(chat, "go on", "two")
-        assert "ctrl+g" not in chat.text
-        await press(chat, "ctrl+up", "up", "up")
-        assert "c continue" not in chat.rows[-1]
-        await press(chat, "c")
-        assert len(chat.engine.requests) == 2

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from app.compare.difference import Difference
-from app.compare.job import CompareJob, Raced, RunBegan
-from app.compare.race import Run, RunEnded
+from app.compare.job import CompareJob, Raced
+from app.compare.race import Run, RunBegan, RunEnded
 from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,19 +79,6 @@ async def test_pastes_and_files_are_compared_as_they_would_be_sent(
         await chat.shows("why @notes.md [pasted")
 
 
-async def test_what_is_written_for_something_else_is_not_compared() -> None:
-    async with open_chat(SETTINGS) as chat:
-        await chat.exchange("One?", "First.")
-
-        async def take(text: str, back: Callable[[], None]) -> None:
-            pass
-
-        chat.screen.input_mode.begin("Naming.", "A title", take)
-        compare = Comparison(chat)
-        await compare.open()
-        assert asked(compare) == [(Role.USER, "One?")]
-
-
 async def test_a_draw_gets_a_seed_that_all_rounds_share() -> None:
     settings = ChatSettings("A pair", drafting=AutoDraft(), sampling=SamplingParams(temperature=0.7), max_tokens=32)
     async with open_comparison(settings) as compare:
@@ -119,11 +105,3 @@ async def test_nothing_is_compared_without_a_prompt_models_or_drafting() -> None
     await refused("There is no prompt to compare yet; type one.", typed="")
     await refused("The models are still being loaded.", loaded=False)
     await refused("Drafting is off in the settings", ChatSettings("A pair"))
-
-
-async def test_not_while_an_answer_is_written() -> None:
-    async with open_chat(SETTINGS) as chat:
-        await chat.send("One?")
-        await chat.pilot.press("f2")
-        await chat.shows("An answer is being written; esc stops it.")
-        assert chat.engine.jobs == []

@@ -84,10 +84,8 @@ async def three(compare: Comparison) -> None:
     [
         *((scene, size, THEMES[0]) for scene in (running, same, differs, three) for size in ((80, 24), (120, 40))),
         *((differs, size, THEMES[1]) for size in ((80, 24), (120, 40))),
-        (differs, (60, 24), THEMES[0]),
         (idle, (80, 24), THEMES[0]),
         (running, (60, 24), THEMES[1]),
-        (three, (200, 60), THEMES[0]),
         (running, (200, 60), THEMES[1]),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),

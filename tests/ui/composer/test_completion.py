@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from app.conversations.attached import Attachment, compose, split
 from app.ui.commands.command import Commands
-from app.ui.composer.completion import Completion, Kind
+from app.ui.composer.completion import Completion
 from app.ui.composer.included_files import completed, include_files, references
-from app.ui.composer.included_line import inclusion_of
+from app.ui.composer.included_line import included_text
+from app.ui.composer.suggestions import Suggestion
 from tests.ui.chat_driver import open_chat
 
 NAMES = [
@@ -47,20 +49,24 @@ if sys.platform != "win32":
     NAMES += IMPOSSIBLE_ON_WINDOWS
 
 
+def suggested(completion: Completion, text: str) -> Sequence[Suggestion]:
+    found = completion.at(text, len(text))
+    assert found is not None
+    return found.suggestions
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_chosen_file_is_read_and_folds_again(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("its text", encoding="utf-8")
     completion = Completion(Commands(()), tmp_path)
-    site = completion.site("see @", 5)
-    assert site is not None
-    (offered,) = completion.offer(site)
+    (offered,) = suggested(completion, "see @")
     question = f"see {offered.value}and say"
 
     (reference,) = references(question)
     assert reference.path == name
     message = include_files(question, (), tmp_path)
     assert split(message) == (question, (Attachment(reference.path, "its text"),))
-    assert "8 B" in inclusion_of(question, (), tmp_path).line(None)
+    assert "8 B" in included_text(question, (), tmp_path, None)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -72,10 +78,7 @@ def test_what_is_typed_of_it_so_far_finds_it(tmp_path: Path, name: str) -> None:
         if whole[2:cursor].count('"') % 2:
             # One of two that belong together ends it.
             continue
-        site = completion.site(whole[:cursor], cursor)
-        assert site is not None
-        assert site.kind is Kind.REFERENCE
-        assert len(completion.offer(site)) == 1, whole[:cursor]
+        assert len(suggested(completion, whole[:cursor])) == 1, whole[:cursor]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX")
@@ -84,13 +87,9 @@ def test_a_folder_with_an_odd_name_stays_open_for_the_rest(tmp_path: Path) -> No
     folder.mkdir()
     (folder / "a b.txt").write_text("its text")
     completion = Completion(Commands(()), tmp_path)
-    site = completion.site("@my", 3)
-    assert site is not None
-    (first,) = completion.offer(site)
+    (first,) = suggested(completion, "@my")
     assert first.value == '@"my ""own""/'
-    site = completion.site(first.value, len(first.value))
-    assert site is not None
-    (second,) = completion.offer(site)
+    (second,) = suggested(completion, first.value)
 
     assert include_files(second.value, (), tmp_path) == compose(
         second.value, [Attachment('my "own"/a b.txt', "its text")]
@@ -101,11 +100,7 @@ def test_a_folder_with_an_odd_name_stays_open_for_the_rest(tmp_path: Path) -> No
 def test_a_name_that_no_line_can_hold_is_not_offered(tmp_path: Path) -> None:
     for name in ("new\nline.txt", "bell\x07.txt", "tab\t.txt"):
         (tmp_path / name).write_text("its text")
-    completion = Completion(Commands(()), tmp_path)
-    site = completion.site("@", 1)
-
-    assert site is not None
-    assert completion.offer(site) == []
+    assert suggested(Completion(Commands(()), tmp_path), "@") == []
 
 
 def test_quotes_that_are_not_needed_fold_as_well(tmp_path: Path) -> None:

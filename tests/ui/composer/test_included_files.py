@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,10 @@ from app.conversations.attached import Attachment, compose
 from app.conversations.textfile import MissingFile
 from app.core.errors import AppError
 from app.ui.commands.table import COMMANDS
-from app.ui.composer.completion import Completion, Kind
+from app.ui.composer.completion import Completion
 from app.ui.composer.included_files import completed, include_files, reference_at, references
-from app.ui.composer.included_line import inclusion_of
-from app.ui.text import size
+from app.ui.composer.included_line import included_text
 from app.ui.widgets.path_completion import MOST, PathCompletion
-
-
-def estimate(question: str, pastes: Sequence[Attachment], base: Path, n_ctx: int | None) -> str:
-    return inclusion_of(question, pastes, base).line(n_ctx)
 
 
 @pytest.mark.parametrize(
@@ -62,10 +56,8 @@ def test_nothing_typed_is_too_strange(text: str, cursor: int) -> None:
     reference_at(text, min(cursor, len(text)))
     completion = Completion(COMMANDS)
     for typed in (text, "/" + text):
-        site = completion.site(typed, min(cursor, len(typed)))
-        if site is not None:
-            completion.offer(site)
-    estimate(text, (), Path(), 100)
+        completion.at(typed, min(cursor, len(typed)))
+    included_text(text, (), Path(), 100)
 
 
 def test_the_cursor_completes_what_it_stands_behind() -> None:
@@ -121,13 +113,10 @@ def test_the_list_has_an_end(tmp_path: Path) -> None:
 
 def test_a_command_knows_what_its_argument_is(tree: Path) -> None:
     completion = Completion(COMMANDS, tree)
-    site = completion.site("/include not", 12)
-    assert site is not None
-    assert (site.kind, site.typed) == (Kind.PATH, "not")
-    assert [each.value for each in completion.offer(site)] == ["notes.md", "nothing"][:1]
-    site = completion.site("/draft o", 8)
-    assert site is not None
-    assert [each.value for each in completion.offer(site)] == ["on", "off"]
+    for text, values in (("/include not", ["notes.md"]), ("/draft o", ["on", "off"])):
+        found = completion.at(text, len(text))
+        assert found is not None
+        assert [each.value for each in found.suggestions] == values
 
 
 def test_files_stand_before_the_question_and_pastes_too(tree: Path) -> None:
@@ -149,33 +138,17 @@ def test_what_cannot_be_included_is_a_sentence(tree: Path) -> None:
     assert include_files("@nots.md", (), tree, missing_is_text=True) == "@nots.md"
 
 
-@pytest.mark.parametrize(
-    ("count", "shown"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1 KB"), (999_400, "999 KB"), (999_500, "1.0 MB"), (12_300_000, "12 MB")],
-)
-def test_sizes_are_short(count: int, shown: str) -> None:
-    assert size(count) == shown
-
-
-def test_what_it_costs_is_estimated(tree: Path) -> None:
+def test_the_line_names_what_is_included_and_its_share_of_the_context(tree: Path) -> None:
     (tree / "big.txt").write_text("word and " * 1365 + "one")
-    assert estimate("@big.txt", (), tree, 32768) == "big.txt 12 KB, about 2,700 tokens; 8% of the context"
-    assert estimate("@big.txt @other.md", (), tree, None) == "big.txt 12 KB, other.md 9 B, about 2,800 tokens"
-    assert estimate("@big.txt", (), tree, 1000).endswith("the context holds 1000")
-    assert estimate("@a/b @big.txt", (), tree, 32768).endswith("8% of the context. There is no file a/b")
-    assert estimate("@nots.md ", (), tree, 1000) == "There is no file nots.md"
-    (tree / "dot.md").write_text("one")
-    assert estimate("@dot.md", (), tree, None) == "dot.md 3 B, about 12 tokens"
-    assert estimate("@nots.md", (), tree, 1000) == ""
-    assert estimate("@no one", (), tree, 1000) == ""
-
-
-def test_many_files_are_counted_so_that_what_they_cost_is_seen(tree: Path) -> None:
-    for number in range(4):
-        (tree / f"n{number}.md").write_text("x" * 1000)
-    prompt = "@n0.md @n1.md @n2.md @n3.md"
-    assert estimate(f"{prompt} @a/b ", (), tree, 32768).startswith("4 files, 4 KB, about ")
-    assert estimate(f"{prompt} @a/b ", (), tree, 32768).endswith("% of the context. There is no file a/b")
-    pasted = (Attachment("pasted 1", "x" * 1000),)
-    assert estimate(prompt, pasted, tree, None).startswith("5 files and pastes, 5 KB, about ")
-    assert estimate("what?", pasted * 4, tree, None).startswith("4 pastes, 4 KB, about ")
+    for question, n_ctx, line in (
+        ("@big.txt", 32768, "big.txt 12 KB, about 9% of the context"),
+        ("@big.txt @other.md", None, "big.txt 12 KB, other.md 9 B"),
+        ("@big.txt", 1000, "big.txt 12 KB, more than the context of 1000 tokens"),
+        ("@a/b @big.txt", 32768, "big.txt 12 KB, about 9% of the context. There is no file a/b"),
+        ("@nots.md ", 1000, "There is no file nots.md"),
+        ("@nots.md", 1000, ""),
+        ("@no one", 1000, ""),
+    ):
+        assert included_text(question, (), tree, n_ctx) == line
+    pastes = [Attachment(f"pasted {n}", "x" * 1000) for n in range(4)]
+    assert included_text("what?", pastes, tree, None) == "4 texts, 4 KB"

@@ -10,13 +10,10 @@ from textual import events
 
 from app.conversations.attached import Attachment, compose
 from app.conversations.store import Store
-from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.ui.composer.pasted_text import LONGEST, Pastes
 from app.ui.composer.suggestions import CHOSEN
 from app.ui.transcript.foldable import FoldedText
-from app.worker.counting import CountJob
-from app.worker.events import Failed, JobEnded, Notice
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import PAIR
 
@@ -45,14 +42,14 @@ async def test_a_file_is_offered_included_and_folded(folder: Path) -> None:
         await chat.shows(CHOSEN + "notes.md")
         await chat.pilot.press("enter")
         assert chat.prompt == "sum up @notes.md "
-        await chat.shows("notes.md 1 KB, about 300 tokens; 1% of the context")
+        await chat.shows("notes.md 1 KB, under 1% of the context")
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.engine.requests)
         file = Attachment("notes.md", "Buy milk.\n" * 100)
         assert chat.engine.requests[0].messages[-1].content == compose("sum up @notes.md", [file])
         await chat.shows("▸ notes.md  1 KB")
         assert "Buy milk" not in chat.text
-        assert "about 300" not in chat.text
+        assert "of the context" not in chat.text
         await chat.pilot.click(FoldedText)
         await chat.shows("Buy milk.")
 
@@ -92,89 +89,13 @@ async def test_a_folder_is_said_with_files_of_it_and_enter_again_sends_the_text(
         assert chat.engine.requests[0].messages[-1].content == f"what is in {named}"
 
 
-async def test_what_is_no_text_is_said_before_it_is_sent(folder: Path) -> None:
-    (folder / "picture.png").write_bytes(bytes(range(256)))
-    async with open_chat() as chat:
-        await chat.type("see @picture.png ")
-        await chat.shows("picture.png is not text")
-
-
-async def test_a_loaded_model_counts_what_is_included_to_the_token(folder: Path) -> None:
-    async with open_chat() as chat:
-        await chat.type("sum up @notes.md ")
-        await chat.until(lambda: chat.engine.jobs)
-        assert chat.engine.jobs == [CountJob(compose("", [Attachment("notes.md", "Buy milk.\n" * 100)]))]
-        await chat.shows("about 300 tokens")
-        chat.engine.emit(JobEnded(chat.engine.job_number, 2345))
-        await chat.shows("notes.md 1 KB, 2,345 tokens; 7% of the context")
-        # What is typed around it changes nothing of that, and nothing is counted twice.
-        await chat.type("now")
-        await chat.shows("2,345 tokens")
-        assert len(chat.engine.jobs) == 1
-        (folder / "notes.md").write_text("Buy milk.\n" * 50_000)
-        await chat.type(" then")
-        await chat.shows("notes.md 500 KB, about 150,000 tokens; the context holds 32k")
-        assert len(chat.engine.jobs) == 1
-
-
-@pytest.mark.parametrize("fails", [False, True])
-async def test_a_pair_that_is_loaded_anew_for_somebody_else_leaves_the_numbers_of_the_answer(fails: bool) -> None:
-    async with open_chat(size=(100, 24)) as chat:
-        await chat.exchange("one", "first")
-        numbers = chat.status
-        assert "tok/s" in numbers
-        await chat.type("sum up @notes.md ")
-        await chat.until(lambda: chat.engine.jobs)
-        chat.engine.load_progress("draft", 1.0)
-        number = chat.engine.job_number
-        chat.engine.emit(Failed(number, AppError("It is gone.")) if fails else JobEnded(number, 2345))
-        # What was said before it has been heard then, too.
-        chat.engine.emit(Notice("That was all."))
-        await chat.shows("That was all.")
-        assert chat.status == numbers
-
-
-async def test_while_an_answer_is_written_nothing_is_counted_and_a_failure_leaves_the_estimate(folder: Path) -> None:
-    async with open_chat() as chat:
-        await chat.send("one")
-        await chat.type("sum up @notes.md ")
-        await chat.shows("about 300 tokens")
-        assert not chat.engine.jobs
-        chat.engine.says("first")
-        chat.engine.finishes()
-        await chat.ready()
-        await chat.type("a")
-        await chat.until(lambda: chat.engine.jobs)
-        chat.engine.emit(Failed(chat.engine.job_number, AppError("No.")))
-        await chat.type("b")
-        await chat.until(lambda: len(chat.engine.jobs) == 2)
-        await chat.shows("about 300 tokens")
-        chat.engine.emit(JobEnded(chat.engine.job_number, None))
-        await chat.type("c")
-        await chat.until(lambda: len(chat.engine.jobs) == 3)
-        assert "No." not in chat.text
-
-
-async def test_what_one_pair_has_counted_is_not_told_of_another(folder: Path) -> None:
-    async with open_chat() as chat:
-        await chat.type("sum up @notes.md ")
-        await chat.until(lambda: chat.engine.jobs)
-        chat.engine.loaded(replace(PAIR, n_ctx=4096))
-        await chat.until(lambda: chat.screen.session.pair is not PAIR)
-        await chat.type("a")
-        await chat.until(lambda: len(chat.engine.jobs) == 2)
-        chat.engine.emit(JobEnded(1001, 2345))
-        chat.engine.emit(JobEnded(1002, 1024))
-        await chat.shows("1,024 tokens; 25% of the context")
-
-
 async def test_another_context_is_told_as_soon_as_it_is_loaded(folder: Path) -> None:
     async with open_chat() as chat:
         (folder / "notes.md").write_text("Buy milk.\n" * 50_000)
         await chat.type("sum up @notes.md ")
-        await chat.shows("about 150,000 tokens; the context holds 32k")
+        await chat.shows("notes.md 500 KB, more than the context of 32k tokens")
         chat.engine.loaded(replace(PAIR, n_ctx=262_144))
-        await chat.shows("about 150,000 tokens; 55% of the context")
+        await chat.shows("notes.md 500 KB, about 48% of the context")
 
 
 async def test_an_at_sign_in_code_is_text() -> None:
@@ -217,7 +138,7 @@ async def test_a_long_paste_is_folded_and_sent_whole() -> None:
         await chat.type("why ")
         await paste(chat, LONG.replace("\n", "\r\n"))
         assert chat.prompt == f"why {MARK}"
-        await chat.shows("pasted 10 KB, 500 lines, about 3,")
+        await chat.shows("pasted 10 KB, 500 lines, about 8% of the context")
         await chat.pilot.press("enter")
         await chat.until(lambda: chat.engine.requests)
         log = Attachment(MARK[1:-1], LONG, is_file=False)

@@ -16,14 +16,6 @@ async def test_ctrl_j_breaks_the_line_and_enter_sends_both() -> None:
         assert chat.engine.requests[0].messages[-1].content == "one\ntwo"
 
 
-async def test_keys_pressed_in_one_go_keep_their_order() -> None:
-    async with open_chat() as chat:
-        for key in [*"abc", "ctrl+j", *"def", "enter", *"next"]:
-            chat.pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
-        await chat.until(lambda: chat.engine.requests and chat.prompt == "next")
-        assert chat.engine.requests[0].messages[-1].content == "abc\ndef"
-
-
 async def test_it_grows_to_eight_lines() -> None:
     async with open_chat() as chat:
         assert chat.screen.prompt.size.height == 1
@@ -61,13 +53,6 @@ async def test_pasted_control_characters_are_dropped() -> None:
         chat.pilot.app.post_message(events.Paste("a\x1b[31mb\r\nc"))
         await chat.until(lambda: chat.prompt)
         assert chat.prompt == "a[31mb\nc"
-
-
-async def test_a_click_elsewhere_leaves_the_keys_with_the_prompt() -> None:
-    async with open_chat() as chat:
-        await chat.pilot.click("MessageList")
-        await chat.type("still here")
-        assert chat.prompt == "still here"
 
 
 async def test_a_burst_of_keys_is_taken_in_the_order_it_was_typed() -> None:

@@ -8,7 +8,8 @@ from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Typed
-from app.ui.composer.prompt_history import PastPrompts
+from app.session.library import Library
+from app.ui.composer.prompt_history import PastPrompt, PastPrompts
 from tests.ui.chat_driver import open_chat
 from tests.ui.kept_driver import kept_chat
 
@@ -20,12 +21,17 @@ def store_with(*prompts: str) -> Store:
     return store
 
 
+def past_with(*newest_first: str) -> PastPrompts:
+    library = Library(lambda: store_with(*reversed(newest_first)))
+    library.open_store()
+    return PastPrompts(library)
+
+
 def test_each_prompt_is_there_once_newest_first() -> None:
-    past = PastPrompts(lambda: ("c", "b", "a", "b"))
+    past = past_with("c", "b", "a", "b")
     past.add("a")
     past.add("d")
-    assert [question for _, question in past.newest()] == ["d", "a", "c", "b"]
-    assert [question for _, question in past.search("", 2)] == ["d", "a"]
+    assert [prompt.question for prompt in past.newest()] == ["d", "a", "c", "b"]
 
 
 def test_what_was_pasted_tells_prompts_apart_and_what_stood_in_a_file_does_not() -> None:
@@ -34,28 +40,21 @@ def test_what_was_pasted_tells_prompts_apart_and_what_stood_in_a_file_does_not()
         return compose("Sum up " + ("@a.py" if is_file else f"[{name}]"), [Attachment(name, text, is_file=is_file)])
 
     first, second = (message("pasted 5 KB, 50 lines", text) for text in ("one", "two"))
-    past = PastPrompts(lambda: (second, message("a.py", "new"), first, message("a.py", "old"), second))
-    assert [found for found, _ in past.newest()] == [second, message("a.py", "new"), first]
+    past = past_with(second, message("a.py", "new"), first, message("a.py", "old"), second)
+    assert [prompt.message for prompt in past.newest()] == [second, message("a.py", "new"), first]
 
 
 def test_how_words_are_set_apart_tells_no_prompts_apart() -> None:
-    past = PastPrompts(lambda: ("say  it", "say\nit", "say it twice"))
-    assert [question for _, question in past.newest()] == ["say  it", "say it twice"]
+    past = past_with("say  it", "say\nit", "say it twice")
+    assert [prompt.question for prompt in past.newest()] == ["say  it", "say it twice"]
 
 
 def test_a_store_that_opens_later_is_asked_again() -> None:
-    kept: list[str] | None = None
-    past = PastPrompts(lambda: kept)
+    library = Library(lambda: store_with("from before"))
+    past = PastPrompts(library)
     assert past.newest() == ()
-    kept = ["from before"]
-    assert past.newest() == (("from before", "from before"),)
-
-
-def test_every_word_is_looked_for_in_what_was_typed() -> None:
-    message = compose("Why this @a.py Error?", [Attachment("a.py", "needle")])
-    past = PastPrompts(lambda: ("the error", message, "other"))
-    assert past.search("ERROR why", 9) == [(message, "Why this @a.py Error?")]
-    assert past.search("needle", 9) == []
+    library.open_store()
+    assert past.newest() == (PastPrompt("from before", "from before"),)
 
 
 def test_deleted_conversations_are_forgotten() -> None:
@@ -77,7 +76,7 @@ async def test_up_leads_to_earlier_sessions() -> None:
 
 
 async def test_a_past_prompt_is_found_as_one_types() -> None:
-    async with open_chat(store=lambda: store_with("sort a list\nin Rust", "sort in Python", "the moon")) as chat:
+    async with open_chat(store=lambda: store_with("sort a list\nin Rust", "SORT in Python", "the moon")) as chat:
         await chat.until(lambda: chat.screen.library.is_open)
         await chat.type("half written")
         await chat.pilot.press("ctrl+s")
@@ -92,14 +91,7 @@ async def test_a_past_prompt_is_found_as_one_types() -> None:
         await chat.shows("half written")
         await chat.pilot.press("escape")
         assert chat.prompt == "sort a list\nin Rust"
-        await chat.until(lambda: "sort in Python" not in chat.text)
-
-
-async def test_with_nothing_asked_there_is_nothing_to_find() -> None:
-    async with open_chat() as chat:
-        await chat.pilot.press("ctrl+s")
-        await chat.shows("No prompts yet.")
-        await chat.type("typed")
+        await chat.until(lambda: "SORT in Python" not in chat.text)
 
 
 async def test_what_waits_with_its_conversation_has_given_way_to_nothing(file: Path) -> None:
@@ -110,17 +102,6 @@ async def test_what_waits_with_its_conversation_has_given_way_to_nothing(file: P
         await chat.until(lambda: chat.screen.prompt.menu.is_open)
         await chat.pilot.press("ctrl+n")
         await chat.until(lambda: not chat.answers)
-        assert [message for message, _ in chat.screen.prompt.past.newest()] == ["one"]
+        assert [prompt.message for prompt in chat.screen.prompt.past.newest()] == ["one"]
         await chat.screen.open_conversation(1)
         await chat.until(lambda: chat.prompt == "half written")
-
-
-async def test_what_the_last_run_left_stands_before_what_is_set_aside_for_a_search(file: Path) -> None:
-    async with kept_chat(file) as chat:
-        await chat.exchange("one", "first")
-        await chat.type("since")
-        await chat.pilot.press("ctrl+s")
-        await chat.until(lambda: chat.screen.prompt.menu.is_open)
-        chat.screen.restore_typed("left ")
-        assert chat.prompt == "left since"
-        assert [message for message, _ in chat.screen.prompt.past.newest()] == ["one"]

@@ -11,7 +11,6 @@ from app.conversations.store import Store
 from app.conversations.tree import State
 from app.core.errors import StoreError
 from app.session.snapshot import Phase
-from app.ui.screens.chat import ChatScreen
 from app.ui.text import MARK
 from tests.ui.chat_driver import open_chat
 from tests.ui.conversations_driver import back, fill, look, texts
@@ -32,19 +31,6 @@ async def test_the_chat_begins_empty_and_writes_nothing_before_the_first_prompt(
         await chat.until(lambda: file.exists())
     store = Store.open(file)
     assert len(store.summaries()) == 1
-    store.close()
-
-
-async def test_what_was_deleted_long_ago_goes_while_nothing_is_asked(file: Path) -> None:
-    store = Store.open(file, now=lambda: 1000.0)
-    conversation, parent = store.create(), None
-    for _ in range(80):
-        parent = store.add(conversation, Role.USER, "secret", parent=parent).id
-    store.delete(conversation)
-    fill(file, "said since")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
-        await chat.until(lambda: not store.database.rows("SELECT 1 FROM conversations WHERE id = ?", (conversation,)))
-        assert chat.engine.requests == []
     store.close()
 
 
@@ -133,31 +119,6 @@ async def test_the_draft_is_kept_while_it_is_typed(file: Path, monkeypatch: pyte
         store.close()
 
 
-async def test_how_full_the_context_is_with_a_conversation_that_was_opened_is_not_known(file: Path) -> None:
-    async with open_chat(store=lambda: Store.open(file)) as chat:
-        await chat.exchange("one", "first")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
-        assert chat.screen.status.used == 0
-        await chat.screen.open_conversation(1)
-        await chat.until(lambda: chat.screen.status.used is None)
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: chat.screen.status.used == 0)
-
-
-async def test_ctrl_r_makes_a_branch(file: Path) -> None:
-    async with open_chat(store=lambda: Store.open(file)) as chat:
-        await chat.exchange("one", "first")
-        await chat.pilot.press("ctrl+r")
-        await chat.until(lambda: len(chat.engine.requests) == 2)
-        chat.engine.says("second")
-        chat.engine.finishes()
-        await chat.ready()
-        assert texts(file) == ["one", "second"]
-        store = Store.open(file)
-        assert {node.text for node in store.load(1).tree.nodes.values()} == {"one", "first", "second"}
-        store.close()
-
-
 async def test_a_cut_answer_is_marked_and_can_be_asked_again(file: Path) -> None:
     store = Store.open(file)
     number = store.create()
@@ -228,20 +189,6 @@ async def test_opening_another_one_stops_the_answer(file: Path) -> None:
         assert texts(file, 2) == ["story", "Once upon"]
 
 
-async def test_looking_leaves_the_answer_alone(file: Path) -> None:
-    async with open_chat(store=lambda: Store.open(file)) as chat:
-        await chat.send("story")
-        chat.engine.says("Once upon")
-        await look(chat)
-        chat.engine.says(" a time")
-        chat.engine.finishes()
-        await chat.ready()
-        await chat.pilot.press("enter")
-        await back(chat)
-        await chat.shows("Once upon a time")
-        assert chat.engine.cancelled == 0
-
-
 async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
     store = Store.open(file)
     number = store.create()
@@ -282,10 +229,3 @@ async def test_a_store_that_cannot_be_opened_is_one_line() -> None:
         await chat.exchange("one", "first")
         await look(chat)
         await chat.shows("one")
-
-
-async def test_without_a_store_there_is_nothing_to_look_for() -> None:
-    async with open_chat() as chat:
-        await chat.pilot.press("ctrl+o")
-        assert isinstance(chat.pilot.app.screen, ChatScreen)
-        assert "ctrl+o" not in chat.text

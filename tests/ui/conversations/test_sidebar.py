@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
-from textual.widget import Widget
 
 from app.conversations.store import Store
 from app.conversations.tree import Summary
@@ -142,18 +140,6 @@ async def test_renaming_by_key_and_not(file: Path) -> None:
         await chat.until(lambda: chosen(picker) == "rivers")
 
 
-async def test_a_click_elsewhere_keeps_the_old_title(file: Path) -> None:
-    fill(file, "rivers")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        picker = await filled(chat)
-        await chat.click("rename")
-        await chat.pilot.press(*" x")
-        await chat.pilot.click("PromptInput")
-        await chat.until(lambda: not picker.has_class("-renames"))
-        assert chat.screen.prompt.has_focus
-        assert chosen(picker) == "rivers"
-
-
 async def test_the_mouse_pins_deletes_and_brings_back(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
@@ -173,18 +159,6 @@ async def test_the_mouse_pins_deletes_and_brings_back(file: Path) -> None:
         assert texts(file)[0] == "rivers"
 
 
-async def test_the_key_that_brings_back_what_goes_on_is_where_it_was_deleted(file: Path) -> None:
-    fill(file, "rivers")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        picker = await filled(chat)
-        await chat.pilot.press("ctrl+o", "enter")
-        await chat.shows("● rivers")
-        await chat.pilot.press("ctrl+o", "ctrl+x")
-        await chat.until(lambda: chat.answers == [])
-        await chat.pilot.press("ctrl+underscore")
-        await chat.until(lambda: chosen(picker) == "rivers")
-
-
 async def test_the_sidebar_comes_and_goes_by_a_key(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(store=lambda: Store.open(file)) as chat:
@@ -194,23 +168,6 @@ async def test_the_sidebar_comes_and_goes_by_a_key(file: Path) -> None:
         await chat.pilot.press("ctrl+o", "f7")
         await chat.until(lambda: "rivers" not in chat.text)
         assert chat.screen.prompt.has_focus
-
-
-@pytest.mark.parametrize(("columns", "shown"), [(71, False), (72, True)])
-async def test_the_sidebar_says_that_it_needs_room_only_where_it_does(file: Path, columns: int, shown: bool) -> None:
-    fill(file, "rivers")
-    async with open_chat(size=(columns, 24), store=lambda: Store.open(file)) as chat:
-        await chat.pilot.press("f7")
-        await chat.shows("rivers" if shown else "The conversations need a window of 72 columns.")
-        assert ("need a window" in chat.text) is not shown
-
-
-async def test_titles_are_not_markup_and_do_not_steer_the_terminal(file: Path) -> None:
-    fill(file, "[red]x[/red]\x1b[2J")
-    async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
-        await filled(chat)
-        await chat.shows("[red]x[/red]")
-        assert "\x1b" not in chat.text
 
 
 async def test_the_keys_of_the_sidebar_are_not_taken_by_the_chat(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,26 +190,3 @@ async def test_the_keys_of_the_sidebar_are_not_taken_by_the_chat(file: Path, mon
         assert taken == []
         await chat.pilot.press("escape", "left", "pageup")
         assert taken == ["round", "page"]
-
-
-async def test_a_sidebar_that_is_being_filled_is_left_alone(file: Path) -> None:
-    fill(file, "rivers")
-    async with open_chat(store=lambda: Store.open(file)) as chat:
-        await chat.until(lambda: chat.screen.library.is_open)
-        sidebar = chat.screen.sidebar
-        mount, held = sidebar.mount, asyncio.Event()
-
-        async def slowly(*widgets: Widget) -> None:
-            await held.wait()
-            await mount(*widgets)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sidebar, "mount", slowly)
-            sidebar.display = True
-            filling = asyncio.create_task(sidebar.fill())
-            await asyncio.sleep(0)
-            sidebar.look_again()
-            assert not sidebar.search()
-            held.set()
-            await filling
-        assert sidebar.search()

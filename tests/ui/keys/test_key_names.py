@@ -8,16 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from textual.binding import Binding
 
 import app
 from app.conversations.ending import Ending
 from app.core.errors import ContextOverflowError
 from app.engine.types import FinishReason
 from app.ui import key_names
-from app.ui.chat.error_hints import Situation, with_keys
+from app.ui.chat.error_hints import with_keys
 from app.ui.key_names import key, name_by, shown
-from app.ui.screens.keymap import places
+from app.ui.screens.keymap import every_binding
 from app.ui.transcript.ended import in_words
 
 _PROGRAM = Path(app.__file__).parent
@@ -32,8 +31,8 @@ _LITERAL = {
     "cli/setup.py": {"enter"},
     # These say what a key may be called.
     "settings/checking.py": {"f8", "ctrl+k"},
-    "ui/keys/custom_keys.py": {"ctrl+k", "f8"},
-    "cli/settings/command.py": {"f8"},
+    "ui/screens/keymap.py": {"ctrl+k", "f8"},
+    "cli/settings.py": {"f8"},
     # This list takes its keys itself.
     "ui/models/fit_options.py": {"esc"},
     "worker/isolated/engine.py": {"esc"},
@@ -89,17 +88,15 @@ def test_how_an_answer_ended_names_the_keys_of_the_user(own_keys: dict[str, str]
     assert in_words(Ending(FinishReason.CONTEXT, at_limit=True), empty=False) == (
         "cut: the context is full, and cannot be longer here; ctrl+k begins a new conversation"
     )
-    assert with_keys(ContextOverflowError("Full.", ""), Situation()).hint == (
-        "ctrl+k begins a new conversation, ctrl+up and e change an earlier prompt, f9 sets a longer context (ctx)."
+    assert with_keys(ContextOverflowError("Full.", ""), None).hint == (
+        "ctrl+k begins a new conversation, ctrl+up and e change an earlier prompt, or f9 sets a longer context (ctx)."
     )
 
 
 def test_every_sentence_knows_the_shipped_key() -> None:
-    bound: dict[str, str] = {}
-    for place in places():
-        for binding in place:
-            assert isinstance(binding, Binding)
-            bound[binding.id or ""] = binding.key_display or shown(binding.key.partition(",")[0])
+    bound = {
+        binding.id or "": binding.key_display or shown(binding.key.partition(",")[0]) for binding in every_binding()
+    }
 
     named = [(file, *arguments) for file, tree in _modules() for arguments in _calls_of_key(tree)]
 

@@ -46,7 +46,7 @@ class Window(Driver):
             await self.until(lambda: self.engine.loads)
             await self.chat.load()
             await self.press("f6")
-        await self.until(lambda: isinstance(self.app.screen, SetupScreen) and ("begin",) in self.pairs.calls)
+        await self.until(lambda: isinstance(self.app.screen, SetupScreen) and ("refresh",) in self.pairs.calls)
 
     @property
     def setup(self) -> SetupScreen:

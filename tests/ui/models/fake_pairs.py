@@ -6,19 +6,11 @@ from dataclasses import replace
 
 from app.core.errors import AppError, HubError, PairError
 from app.engine.types import DraftParams
+from app.models.progress import FileProgress, Progress
 from app.models.recommend import Fit
 from app.session.chat_settings import ChatSettings
-from app.ui.models.state import (
-    Download,
-    LoadRequest,
-    ModelReport,
-    PairCard,
-    PairReport,
-    PairsState,
-    SetupProgress,
-    SourceCheck,
-    Stage,
-)
+from app.ui.models.service import PairService
+from app.ui.models.state import LoadRequest, ModelReport, PairCard, PairReport, PairsState, SetupProgress, Stage
 from tests.ui.fakes import no_loader
 
 GB = 1_000_000_000
@@ -31,7 +23,7 @@ CODER = PairCard(
     target="Qwen2.5-Coder-32B Q4_K_M",
     draft="0.5B Q8_0",
     size="20.5 GB",
-    to_come=20_527_000_000,
+    download_bytes=20_527_000_000,
     fit=Fit.FITS,
     reason=f"1.9 GB {ON_CARD}",
     good_at="code",
@@ -44,7 +36,7 @@ GENERAL = PairCard(
     target="Qwen3-32B Q4_K_M",
     draft="0.6B Q8_0",
     size="20.4 GB",
-    to_come=20_401_000_000,
+    download_bytes=20_401_000_000,
     fit=Fit.TIGHT,
     reason=f"only 0.6 GB {ON_CARD}",
     good_at="reasoning, mathematics, general questions, code",
@@ -56,7 +48,7 @@ SMALL = PairCard(
     target="Meta-Llama-3.1-8B Q4_K_M",
     draft="Llama-3.2-1B Q4_K_M",
     size="5.7 GB",
-    to_come=5_728_000_000,
+    download_bytes=5_728_000_000,
     fit=Fit.FITS,
     reason=f"16.1 GB {ON_CARD}",
     good_at="chat, general questions, code",
@@ -72,7 +64,7 @@ DEMO = PairCard(
     reason=f"22.2 GB {ON_CARD}",
     good_at="trying the program",
     licence="apache-2.0",
-    here=True,
+    on_disk=True,
     is_demo=True,
 )
 ALONE = PairCard(
@@ -80,7 +72,7 @@ ALONE = PairCard(
     title="Mistral Nemo 12B alone, drafts by looking up",
     target="Mistral-Nemo-2407 Q4_K_M",
     size="7.5 GB",
-    to_come=7_477_000_000,
+    download_bytes=7_477_000_000,
     fit=Fit.FITS,
     reason=f"14.2 GB {ON_CARD}",
     good_at="chat, prose, summaries and edits of given text",
@@ -92,7 +84,7 @@ HUGE = PairCard(
     target="Llama-3.3-70B Q4_K_M",
     draft="3.2-1B Q8_0",
     size="43.8 GB",
-    to_come=43_841_000_000,
+    download_bytes=43_841_000_000,
     fit=Fit.TOO_BIG,
     reason="needs 47.8 GB, 22.8 GB are free for models",
     good_at="chat, general questions, long texts, code",
@@ -101,18 +93,20 @@ HUGE = PairCard(
 CARDS = (DEMO, CODER, GENERAL, SMALL, ALONE, HUGE)
 BEGUN = SetupProgress(
     Stage.DOWNLOADING,
-    (
-        Download("target", 12_400_000_000, 19_852_000_000, came=12_400_000_000),
-        Download("draft", 675_710_848, 675_710_848),
+    Progress(
+        (
+            FileProgress("target", "big.gguf", 12_400_000_000, 19_852_000_000, came=12_400_000_000),
+            FileProgress("draft", "small.gguf", 675_710_848, 675_710_848),
+        ),
+        94_300_000,
+        82.0,
     ),
-    94_300_000,
-    82.0,
 )
 OFFLINE = HubError("huggingface.co cannot be found.", "This machine seems to be offline.")
 REPORT = PairReport(
     models=(
         ModelReport("target", "Big One", "Q4_K_M", 20 * GB),
-        ModelReport("draft", "Small One", "Q8_0", GB, here=True),
+        ModelReport("draft", "Small One", "Q8_0", GB, on_disk=True),
     ),
     warnings=("The draft is old.",),
     fit=Fit.TIGHT,
@@ -124,82 +118,82 @@ REPORT = PairReport(
 )
 
 
-class FakePairs:
-    """Satisfies `app.ui.models.state.PairService`.
+class FakePairs(PairService):
+    """A pair service without a thread.
 
     Attributes:
-        state: What `look` gives; a test replaces it.
+        now: The state; a test replaces it.
         calls: What was asked for, in order.
         refuses: Raised by the next call that may fail.
     """
 
     def __init__(self, *cards: PairCard, machine: str = MACHINE) -> None:
-        self.state = PairsState(machine=machine, cards=cards or CARDS, busy=True)
+        self.now = PairsState(machine=machine, cards=cards or CARDS, busy=True)
         self.calls: list[tuple[str, ...]] = []
         self.refuses: AppError | None = None
-        self.looks = 0
+        self.reads = 0
 
     def change(self, name: str, **changes: object) -> None:
         """Change one card."""
-        cards = tuple(replace(c, **changes) if c.name == name else c for c in self.state.cards)  # type: ignore[arg-type]
-        self.state = replace(self.state, cards=cards)
+        cards = tuple(replace(c, **changes) if c.name == name else c for c in self.now.cards)  # type: ignore[arg-type]
+        self.now = replace(self.now, cards=cards)
 
-    def goes(self, name: str, job: SetupProgress) -> None:
-        """Say how the set-up of a pair goes."""
-        self.state = replace(self.state, jobs={**self.state.jobs, name: job})
-        if job.stage is Stage.READY:
-            self.change(name, here=True, set_up=True, to_come=0)
+    def report(self, name: str, setup: SetupProgress) -> None:
+        """Set the progress of a pair's setup."""
+        self.now = replace(self.now, setups={**self.now.setups, name: setup})
+        if setup.stage is Stage.READY:
+            self.change(name, on_disk=True, set_up=True, download_bytes=0)
 
-    def answers(self, inquiry: SourceCheck) -> None:
-        """Say what came of the question."""
-        self.state = replace(self.state, inquiry=inquiry)
+    def report_check(self, check: SetupProgress) -> None:
+        """Set the progress of the check of two models."""
+        self.now = replace(self.now, check=check)
 
-    def names(self, call: str) -> list[list[str]]:
-        """What one call was made with, each time."""
+    def arguments(self, call: str) -> list[list[str]]:
+        """Return the arguments of each call of a method."""
         return [args for name, *args in self.calls if name == call]
 
-    def begin(self) -> None:
-        self.calls.append(("begin",))
+    def refresh(self) -> None:
+        self.calls.append(("refresh",))
 
-    def look(self) -> PairsState:
-        self.looks += 1
-        return self.state
+    def state(self) -> PairsState:
+        self.reads += 1
+        return self.now
 
-    def start(self, name: str, *, agreed: bool = False) -> None:
-        self.calls.append(("start", name, *(["agreed"] if agreed else [])))
-        self.goes(name, SetupProgress(Stage.CHECKING))
+    def set_up(self, name: str, *, confirmed: bool = False) -> None:
+        self.calls.append(("set_up", name, *(["confirmed"] if confirmed else [])))
+        self.report(name, SetupProgress(Stage.CHECKING))
 
-    def cancel(self, name: str) -> None:
-        self.calls.append(("cancel", name))
-        self.goes(name, replace(self.state.jobs[name], stage=Stage.STOPPED))
+    def cancel_setup(self, name: str) -> None:
+        self.calls.append(("cancel_setup", name))
+        self.report(name, self.now.setups[name].ended(Stage.STOPPED))
 
     def make_default(self, name: str) -> None:
         self._refuse()
         self.calls.append(("make_default", name))
-        for card in self.state.cards:
+        for card in self.now.cards:
             self.change(card.name, is_default=card.name == name)
 
-    def ask(self, target: str, draft: str) -> None:
-        self.calls.append(("ask", target, draft))
-        self.answers(SourceCheck())
+    def check_sources(self, target: str, draft: str) -> None:
+        self.calls.append(("check_sources", target, draft))
+        self.report_check(SetupProgress(Stage.CHECKING))
 
-    def drop(self) -> None:
-        self.calls.append(("drop",))
-        self.state = replace(self.state, inquiry=None)
+    def cancel_check(self) -> None:
+        self.calls.append(("cancel_check",))
+        self.now = replace(self.now, check=None)
 
-    def add(self) -> str:
+    def add_checked(self) -> str:
         self._refuse()
-        self.calls.append(("add",))
+        self.calls.append(("add_checked",))
         added = PairCard("added", "owner/big + owner/small", "Big Q4_K_M", "Small Q8_0", size="2.0 GB")
-        self.state = replace(self.state, cards=(added, *self.state.cards))
-        self.goes("added", SetupProgress(Stage.DOWNLOADING))
+        self.now = replace(self.now, cards=(added, *self.now.cards))
+        self.report("added", SetupProgress(Stage.DOWNLOADING))
         return "added"
 
-    def choose(self, name: str) -> LoadRequest:
+    def load_request(self, name: str) -> LoadRequest:
         self._refuse()
-        if not next(card for card in self.state.cards if card.name == name).set_up:
+        if not next(card for card in self.now.cards if card.name == name).set_up:
             raise PairError(f"{name} is not here.")
-        self.calls.append(("choose", name))
+        self.calls.append(("load_request", name))
         return LoadRequest(no_loader, ChatSettings(f"Title of {name}", drafting=DraftParams()))
 
     def close(self, timeout: float | None = None) -> bool:

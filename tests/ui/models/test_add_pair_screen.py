@@ -10,7 +10,7 @@ import pytest
 from app.core.errors import HubError
 from app.models.compatibility import Remedy
 from app.ui.models.add_pair_screen import AddPairScreen
-from app.ui.models.state import SourceCheck
+from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import Window, open_setup
 from tests.ui.models.fake_pairs import REPORT
 
@@ -22,11 +22,13 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
         window.type("owner/big:Q4_K_M", "enter")
         await window.shows("owner/big:Q4_K_M")
         window.type("owner/small", "enter")
-        await window.until(lambda: window.pairs.names("ask") == [["owner/big:Q4_K_M", "owner/small"]])
+        await window.until(lambda: window.pairs.arguments("check_sources") == [["owner/big:Q4_K_M", "owner/small"]])
         await window.shows("nothing is downloaded yet")
-        window.pairs.answers(SourceCheck(looking="Looking at big.gguf: 1.2 MB of its header"))
+        window.pairs.report_check(
+            SetupProgress(Stage.CHECKING, header_progress="Looking at big.gguf: 1.2 MB of its header")
+        )
         await window.shows("Looking at big.gguf: 1.2 MB of its header")
-        window.pairs.answers(SourceCheck(report=REPORT))
+        window.pairs.report_check(SetupProgress(Stage.CHECKED, report=REPORT))
         await window.shows("Compatible. Press Enter to download.")
         for text in (
             "Big One Q4_K_M",
@@ -39,41 +41,43 @@ async def test_any_repository_is_looked_at_before_it_is_brought() -> None:
             assert text in window.text
         assert "Gated model: your account has access." in window.text
         assert "20.0 GB to download, 100.0 GB of disk free" in window.text
-        assert window.pairs.names("add") == []
+        assert window.pairs.arguments("add_checked") == []
         await window.press("enter")
         await window.until(lambda: not window.is_adding)
-        assert window.pairs.names("add") == [[]]
+        assert window.pairs.arguments("add_checked") == [[]]
         await window.until(lambda: window.chosen == "added")
         await window.shows("checking")
 
 
 @pytest.mark.parametrize(
-    ("remedy", "told", "corrected"),
+    ("remedy", "told"),
     [
-        (Remedy.OTHER_DRAFT, "choose another draft, or none", ["a/b", "c/de"]),
-        (Remedy.NO_DRAFT, "Incompatible; leave the draft empty.", ["a/b", "c/de"]),
-        (Remedy.OTHER_TARGET, "choose another target", ["a/be", "c/d"]),
+        (Remedy.OTHER_DRAFT, "choose another draft, or none"),
+        (Remedy.NO_DRAFT, "Incompatible; leave the draft empty."),
+        (Remedy.OTHER_TARGET, "choose another target"),
     ],
 )
-async def test_two_that_cannot_ride_together_are_not_brought(remedy: Remedy, told: str, corrected: list[str]) -> None:
+async def test_incompatible_models_are_not_added(remedy: Remedy, told: str) -> None:
     async with open_setup() as window:
         await window.press("ctrl+a")
         window.type("a/b")
         await window.shows("a/b")
         await window.press("tab")
         window.type("c/d", "enter")
-        await window.until(lambda: window.pairs.names("ask"))
+        await window.until(lambda: window.pairs.arguments("check_sources"))
         problems = ('Token 5 is "x" in one and "y" in the other.',)
-        window.pairs.answers(SourceCheck(report=replace(REPORT, problems=problems, remedy=remedy)))
+        window.pairs.report_check(
+            SetupProgress(Stage.CHECKED, report=replace(REPORT, problems=problems, remedy=remedy))
+        )
         await window.shows('Token 5 is "x" in one')
         await window.press("enter")
         await window.shows(told)
-        assert window.pairs.names("add") == []
+        assert window.pairs.arguments("add_checked") == []
         window.type("e")
         await window.until(lambda: 'Token 5 is "x"' not in window.text)
-        assert window.pairs.state.inquiry is None
+        assert window.pairs.now.check is None
         await window.press("enter")
-        assert window.pairs.names("ask")[-1] == corrected
+        assert window.pairs.arguments("check_sources")[-1] == ["a/b", "c/de"]
 
 
 async def test_a_repository_that_cannot_be_had_says_why_and_can_be_asked_again() -> None:
@@ -82,29 +86,17 @@ async def test_a_repository_that_cannot_be_had_says_why_and_can_be_asked_again()
         await window.press("enter")
         await window.shows("Type the target first.")
         window.type("a/b", "enter", "enter")
-        await window.until(lambda: window.pairs.names("ask") == [["a/b", ""]])
-        window.pairs.answers(SourceCheck(error=HubError("a/b wants its terms accepted.", "Accept them on its page.")))
+        await window.until(lambda: window.pairs.arguments("check_sources") == [["a/b", ""]])
+        window.pairs.report_check(
+            SetupProgress(Stage.FAILED, error=HubError("a/b wants its terms accepted.", "Accept them on its page."))
+        )
         await window.shows("a/b wants its terms accepted.")
         assert "Accept them on its page." in window.text
         await window.press("enter")
-        await window.until(lambda: len(window.pairs.names("ask")) == 2)
+        await window.until(lambda: len(window.pairs.arguments("check_sources")) == 2)
         await window.press("escape")
         await window.until(lambda: not window.is_adding)
-        assert window.pairs.calls[-1] == ("drop",)
-
-
-@pytest.mark.parametrize("role", ["target", "draft"])
-async def test_an_error_moves_the_cursor_to_the_model_that_it_is_about(role: str) -> None:
-    async with open_setup() as window:
-        await window.press("ctrl+a")
-        window.type("a/b", "enter")
-        window.type("c/d", "enter")
-        await window.until(lambda: window.pairs.names("ask"))
-        window.pairs.answers(SourceCheck(error=HubError("There is no such repository."), error_role=role))
-        await window.until(lambda: focused(window) == role)
-        window.type("e", "enter")
-        await window.until(lambda: len(window.pairs.names("ask")) == 2)
-        assert window.pairs.names("ask")[-1] == (["a/be", "c/d"] if role == "target" else ["a/b", "c/de"])
+        assert window.pairs.calls[-1] == ("cancel_check",)
 
 
 def focused(window: Window) -> str | None:

@@ -10,10 +10,8 @@ from app.conversations.message import Message, Role
 from app.core.errors import AppError
 from app.engine.types import DraftParams, FinishReason
 from app.session.snapshot import Phase
-from app.ui.models.downloads import line_text
-from app.ui.models.setup_screen import SetupScreen
+from app.ui.models.downloads import DownloadLines, line_text
 from app.ui.models.state import SetupProgress, Stage
-from tests.ui.chat_driver import open_chat
 from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import BEGUN, CODER, OFFLINE, FakePairs
 
@@ -21,7 +19,7 @@ from tests.ui.models.fake_pairs import BEGUN, CODER, OFFLINE, FakePairs
 async def test_the_chat_goes_on_while_a_pair_is_downloaded() -> None:
     async with open_setup(first_run=False) as window:
         await window.press("enter", "enter")
-        window.pairs.goes("coder-32b", BEGUN)
+        window.pairs.report("coder-32b", BEGUN)
         await window.shows("MB/s")
         await window.press("escape")
         await window.until(lambda: window.in_chat)
@@ -30,7 +28,7 @@ async def test_the_chat_goes_on_while_a_pair_is_downloaded() -> None:
         window.engine.says("Good morning.")
         window.engine.finishes()
         await window.shows("Good morning.")
-        window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.READY))
+        window.pairs.report("coder-32b", replace(BEGUN, stage=Stage.READY))
         await window.shows("coder-32b is ready; f6 opens it")
         assert window.engine.loads == 1
         await window.press("f6")
@@ -43,19 +41,11 @@ async def test_the_chat_goes_on_while_a_pair_is_downloaded() -> None:
 async def test_a_download_that_is_done_does_not_push_aside_the_pair_that_is_loaded() -> None:
     async with open_setup(first_run=False) as window:
         await window.press("enter", "enter")
-        window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.READY))
+        window.pairs.report("coder-32b", replace(BEGUN, stage=Stage.READY))
         await window.shows("Ready. Press Enter to open it.")
         assert window.engine.loads == 1
         await window.press("enter")
         await window.until(lambda: window.engine.loads == 2)
-
-
-async def test_a_download_that_fails_behind_the_chat_says_so() -> None:
-    async with open_setup(first_run=False) as window:
-        await window.press("enter", "enter", "escape")
-        await window.until(lambda: window.in_chat)
-        window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=OFFLINE))
-        await window.shows("coder-32b: huggingface.co cannot be found. f6 shows details")
 
 
 async def test_of_two_downloads_behind_the_chat_both_are_told_to_their_end() -> None:
@@ -63,17 +53,17 @@ async def test_of_two_downloads_behind_the_chat_both_are_told_to_their_end() -> 
         await window.press("escape")
         await window.until(lambda: window.in_chat)
         for name in ("coder-32b", "qwen3-32b"):
-            window.pairs.goes(name, BEGUN)
-        window.chat.screen.watch_downloads()
+            window.pairs.report(name, BEGUN)
+        window.chat.screen.query_one(DownloadLines).watch_downloads()
         await window.shows("coder-32b  target 62%")
         await window.shows("qwen3-32b  target 62%")
-        window.pairs.goes("qwen3-32b", replace(BEGUN, stage=Stage.READY))
+        window.pairs.report("qwen3-32b", replace(BEGUN, stage=Stage.READY))
         await window.shows("qwen3-32b is ready; f6 opens it")
-        window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=OFFLINE))
+        window.pairs.report("coder-32b", SetupProgress(Stage.FAILED, error=OFFLINE))
         await window.shows("coder-32b: huggingface.co cannot be found. f6 shows details")
         assert "qwen3-32b is ready; f6 opens it" in window.text
 
-        window.chat.screen.watch_downloads()
+        window.chat.screen.query_one(DownloadLines).watch_downloads()
         await window.until(lambda: "f6 opens it" not in window.text)
 
 
@@ -99,29 +89,6 @@ async def test_another_pair_stops_the_answer_and_takes_the_conversation_over() -
         said = [Message(Role.USER, "story"), Message(Role.ASSISTANT, "Once upon"), Message(Role.USER, "go on")]
         assert list(window.engine.requests[1].messages) == said
         assert window.engine.requests[1].drafting == DraftParams()
-
-
-async def test_the_line_at_the_top_stays_where_it_is_when_another_pair_is_loaded() -> None:
-    async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
-        header = window.chat.screen.header
-        await window.press("enter")
-        await window.shows("Title of coder-32b")
-        assert window.chat.screen.header is header, "the models may be there before another one would be"
-        await window.chat.load()
-        await window.until(lambda: "Title of coder-32b" not in window.text)
-
-
-async def test_a_new_conversation_while_the_answer_ends_still_loads_the_pair() -> None:
-    async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
-        await window.press("escape")
-        await window.until(lambda: window.in_chat)
-        await window.chat.send("story")
-        await window.press("f6")
-        await window.until(lambda: not window.in_chat)
-        await window.press("enter")
-        await window.until(lambda: window.in_chat)
-        await window.press("ctrl+n")
-        await window.until(lambda: window.engine.loads == 2)
 
 
 async def test_a_pair_that_does_not_load_says_so_and_keeps_the_conversation() -> None:
@@ -164,24 +131,6 @@ async def test_what_is_loaded_last_counts() -> None:
         await window.chat.load()
 
 
-async def test_the_command_palette_leads_to_the_pairs() -> None:
-    async with open_setup(first_run=False) as window:
-        await window.press("escape", "ctrl+p")
-        await window.until(lambda: not window.in_chat)
-        window.type("models")
-        await window.shows("Choose, download or add a pair of models")
-        await window.press("enter")
-        await window.until(lambda: isinstance(window.app.screen, SetupScreen))
-
-
-async def test_without_pairs_there_is_no_key_for_them() -> None:
-    async with open_chat() as chat:
-        assert "models" not in chat.rows[-1]
-        await chat.pilot.press("f6")
-        await chat.pilot.pause()
-        assert chat.pilot.app.screen is chat.screen
-
-
 async def test_quitting_stops_the_downloads() -> None:
     async with open_setup() as window:
         await window.press("enter")
@@ -196,7 +145,7 @@ async def test_an_error_from_outside_is_only_text_in_the_chats_line() -> None:
     async with open_setup(first_run=False) as window:
         await window.press("enter", "enter", "escape")
         await window.until(lambda: window.in_chat)
-        window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=AppError("[b]bad\x1b[2J")))
+        window.pairs.report("coder-32b", SetupProgress(Stage.FAILED, error=AppError("[b]bad\x1b[2J")))
         await window.shows("coder-32b: [b]bad[2J")
 
 
@@ -211,12 +160,6 @@ async def test_an_error_from_outside_is_only_text_in_the_chats_line() -> None:
 )
 def test_a_download_behind_the_chat_is_told_as_far_as_there_is_room(width: int, line: str) -> None:
     assert line_text("coder-32b", BEGUN, width).plain == line
-
-
-def test_how_headers_come_is_told_behind_the_chat() -> None:
-    looking = "Looking at big.gguf: 1.2 MB of its header"
-    assert line_text("coder-32b", SetupProgress(Stage.CHECKING), 80).plain == "coder-32b  checking"
-    assert line_text("coder-32b", SetupProgress(Stage.CHECKING, looking=looking), 80).plain == f"coder-32b  {looking}"
 
 
 def test_a_failure_behind_the_chat_always_says_where_there_is_more() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from textual.widgets import Input
 
 from app.engine.types import DraftParams
 from app.session.chat_settings import ChatSettings
@@ -114,26 +113,3 @@ async def test_a_prompt_that_waited_comes_back_and_a_key_still_takes() -> None:
 
         await chat.until(lambda: chat.engine.loads == 2)
         assert chat.prompt == "Why?"
-
-
-async def test_escape_goes_back_to_the_prompt() -> None:
-    async with open_chat(loaded=False) as chat:
-        await refuse(chat)
-        await chat.pilot.press("escape")
-        await chat.until(lambda: chat.screen.focused is chat.screen.prompt)
-        await chat.type("1")
-
-        assert chat.engine.loads == 1
-
-
-async def test_the_keys_are_not_taken_from_whoever_does_something_else() -> None:
-    async with open_chat(loaded=False) as chat:
-        await chat.until(lambda: chat.screen.prompt.has_focus)
-        await chat.screen.mount(elsewhere := Input())
-        elsewhere.focus()
-        await chat.until(lambda: elsewhere.has_focus)
-        await refuse(chat)
-        await chat.pilot.press("1")
-
-        await chat.until(lambda: elsewhere.value == "1")
-        assert chat.engine.loads == 1

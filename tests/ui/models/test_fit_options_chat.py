@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import AppError
-from app.session.snapshot import Phase
 from app.ui.models.fit_options import FitOptionLine, FitOptionList, NoRoomError
 from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.message import Problem
-from app.worker.events import Failed, Notice
+from app.worker.events import Failed
 from tests.ui.chat_driver import Chat, open_chat, said
 from tests.ui.compare.driver import open_comparison
 from tests.ui.kept_driver import answered, kept_chat
@@ -67,33 +66,6 @@ async def test_the_offer_goes_when_something_is_asked_again(keys: list[str]) -> 
         await chat.until(lambda: "What would make it fit:" not in chat.text)
         await answered(chat, "So.")
         await chat.until(lambda: not chat.screen.query(FitOptionList))
-
-
-async def test_another_answer_that_had_no_room_leaves_the_one_before_it_and_the_offer() -> None:
-    async with open_chat(size=(90, 40)) as chat:
-        await chat.exchange("Why?", "So.")
-        await chat.pilot.press("ctrl+r")
-        await chat.until(lambda: len(chat.engine.requests) == 2)
-        await lose(chat)
-        assert said(chat)[:5] == ["You", "Why?", "Answer", "So.", "┃ What would make it fit:"]
-        await chat.pilot.press("escape")
-        await chat.send("And?")
-        await answered(chat, "Then.")
-        await chat.until(lambda: said(chat) == ["You", "Why?", "Answer", "So.", "You", "And?", "Answer", "Then."])
-
-
-async def test_of_several_tries_without_room_the_last_offer_stands() -> None:
-    async with open_chat(size=(90, 40)) as chat:
-        await chat.exchange("Why?", "So.")
-        for heard in ("heard first", "heard second", "heard third"):
-            await chat.pilot.press("ctrl+r")
-            await chat.until(lambda: chat.screen.session.phase is Phase.ANSWERING)
-            chat.engine.fails(LOST)
-            # What is heard after it is shown after it.
-            chat.engine.emit(Notice(heard))
-            await chat.shows(heard)
-            assert len(chat.screen.query(FitOptionList)) == 1
-        assert said(chat)[:4] == ["You", "Why?", "Answer", "So."]
 
 
 async def test_a_comparison_says_where_to_choose_and_offers_nothing_that_it_could_not_take() -> None:

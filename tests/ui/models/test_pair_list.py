@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.ui.models.pair_list import models_text
-from app.ui.models.state import SetupProgress, Stage
 from tests.ui.models.driver import open_setup
-from tests.ui.models.fake_pairs import CARDS, CODER, DEMO, GENERAL, HUGE, SMALL, FakePairs
+from tests.ui.models.fake_pairs import CARDS, CODER, DEMO, GENERAL, SMALL, FakePairs
 
 
 async def test_only_the_chosen_pair_tells_more() -> None:
@@ -22,10 +21,13 @@ async def test_only_the_chosen_pair_tells_more() -> None:
 
 
 async def test_the_open_pair_is_the_chosen_one_at_first_and_stays_so_whatever_is_the_default() -> None:
-    default, is_open = replace(DEMO, set_up=True, is_default=True), replace(SMALL, here=True, set_up=True, is_open=True)
+    default, is_open = (
+        replace(DEMO, set_up=True, is_default=True),
+        replace(SMALL, on_disk=True, set_up=True, is_open=True),
+    )
     async with open_setup(FakePairs(default, is_open, CODER, machine=""), first_run=False) as window:
         assert window.chosen == "llama-8b"
-        window.pairs.state = replace(window.pairs.state, machine="An abacus")
+        window.pairs.now = replace(window.pairs.now, machine="An abacus")
         await window.shows("This machine: An abacus")
         assert window.chosen == "llama-8b"
         await window.press("down")
@@ -41,10 +43,10 @@ def test_a_name_is_cut_before_what_tells_the_draft() -> None:
 
 async def test_with_nothing_here_the_first_of_the_list_is_chosen_when_it_comes_and_stays_so() -> None:
     async with open_setup(FakePairs(CODER, SMALL, machine="")) as window:
-        await window.until(lambda: window.setup.pairs.adds)
-        window.pairs.state = replace(window.pairs.state, machine="An abacus")
+        await window.until(lambda: window.setup.pairs.card is None)
+        window.pairs.now = replace(window.pairs.now, machine="An abacus")
         await window.until(lambda: window.chosen == "coder-32b")
-        window.pairs.state = replace(window.pairs.state, cards=(SMALL, CODER))
+        window.pairs.now = replace(window.pairs.now, cards=(SMALL, CODER))
         await window.until(lambda: 0 <= window.text.find("llama-8b") < window.text.find("coder-32b"))
         assert window.chosen == "coder-32b"
 
@@ -54,7 +56,7 @@ async def test_a_filter_that_is_typed_before_the_list_is_there_holds_when_it_com
         window.type("llama", "enter")
         await window.shows("Still checking this machine")
         assert not window.is_adding
-        window.pairs.state = replace(window.pairs.state, machine="An abacus")
+        window.pairs.now = replace(window.pairs.now, machine="An abacus")
         await window.until(lambda: window.chosen == "llama-8b")
         assert "coder-32b" not in window.text
 
@@ -82,50 +84,10 @@ async def test_esc_clears_the_filter_first_and_leaves_when_there_is_none() -> No
         await window.until(lambda: window.in_chat)
 
 
-async def test_f1_shows_the_keys_of_the_list() -> None:
-    async with open_setup() as window:
-        await window.press("f1")
-        await window.shows("Pairs")
-        for key, does in (("enter", "Set the pair up"), ("ctrl+a", "Add models"), ("ctrl+d", "Open Tandem with it")):
-            assert any(row.split()[:1] == [key] and does in row for row in window.rows)
-        assert any(row.split()[:1] == ["ctrl+x"] and "Stop the download" in row for row in window.rows)
-        assert any(row.split()[:1] == ["esc"] and "Clear the filter" in row for row in window.rows)
-
-
-async def test_a_long_name_is_cut_before_what_tells_quantization_and_draft() -> None:
-    long = replace(CODER, target="Qwen2.5-Coder-32B-Instruct-With-More Q4_K_M", draft="0.5B Q8_0")
-    async with open_setup(FakePairs(long, SMALL), size=(80, 24)) as window:
-        row = next(row for row in window.rows if "coder-32b " in row)
-        assert "Qwen2.5-Cod… Q4_K_M + 0.5B Q8_0 " in row
-
-
-async def test_what_grows_stays_in_view_but_does_not_bring_back_whoever_scrolled_away() -> None:
-    async with open_setup(size=(80, 20)) as window:
-        pairs, name = window.setup.pairs, HUGE.name
-        await window.press(*["down"] * 4)
-        await window.until(lambda: window.chosen == name)
-
-        async def warn(*warnings: str) -> None:
-            height = pairs.virtual_size.height
-            window.pairs.goes(name, SetupProgress(Stage.STOPPED, warnings=warnings))
-            await window.until(lambda: pairs.virtual_size.height > height)
-            await window.pilot.pause()
-
-        await warn("It is old.", "It is slow.", "It is loud.")
-        await window.until(lambda: "license llama3.3" in window.text and f" {name} " in window.text)
-
-        pairs.scroll_home(animate=False, immediate=True)
-        await warn("It is old.", "It is slow.", "It is loud.", "It is large.")
-        assert pairs.scroll_y == 0
-
-        await window.press("up", "down")
-        await window.until(lambda: f" {name} " in window.text)
-
-
 async def test_new_cards_leave_the_choice_of_the_user_alone() -> None:
     async with open_setup() as window:
         await window.press("down")
-        window.pairs.state = replace(window.pairs.state, cards=tuple(reversed(CARDS)))
+        window.pairs.now = replace(window.pairs.now, cards=tuple(reversed(CARDS)))
         await window.until(lambda: "\n   llama-70b" in window.text.partition("To download")[2][:80])
         assert window.chosen == "qwen3-32b"
 
@@ -138,26 +100,12 @@ async def test_typing_filters() -> None:
         assert "qwen3-32b" in window.text
         assert "Add another pair" in window.text
         window.type("", "down", "down", "down")
-        await window.until(lambda: window.setup.pairs.adds)
+        await window.until(lambda: window.setup.pairs.card is None)
         await window.press("backspace")
         await window.until(lambda: window.chosen == "coder-32b")
         await window.press(*["backspace"] * 7)
         await window.shows("llama-8b")
         assert window.chosen == "coder-32b"
-
-
-async def test_enter_means_what_was_typed_before_it() -> None:
-    async with open_setup() as window:
-        window.type("demo", "enter")
-        await window.until(lambda: window.pairs.names("start"))
-        assert window.pairs.names("start") == [["demo"]]
-
-
-async def test_down_means_the_list_as_it_was_typed_down() -> None:
-    async with open_setup() as window:
-        window.type("llama", "down", "enter")
-        await window.shows("Enter again to download 43.8 GB anyway")
-        assert window.chosen == "llama-70b"
 
 
 async def test_a_click_chooses_and_a_second_one_takes() -> None:
@@ -167,7 +115,7 @@ async def test_a_click_chooses_and_a_second_one_takes() -> None:
         await window.until(lambda: window.chosen == "demo")
         row = next(i for i, row in enumerate(window.rows) if row[3:].startswith("demo"))
         await window.pilot.click(offset=(10, row))
-        await window.until(lambda: window.pairs.names("start") == [["demo"]])
+        await window.until(lambda: window.pairs.arguments("set_up") == [["demo"]])
 
 
 async def test_pairs_to_download_appear_once_the_machine_is_known() -> None:
@@ -176,6 +124,6 @@ async def test_pairs_to_download_appear_once_the_machine_is_known() -> None:
         assert "Checking this machine" in window.text
         assert "Checking what this machine can run" in window.text
         assert "coder-32b" not in window.text
-        pairs.state = replace(pairs.state, machine="An abacus", cards=CARDS)
+        pairs.now = replace(pairs.now, machine="An abacus", cards=CARDS)
         await window.shows("This machine: An abacus")
         await window.until(lambda: window.chosen == "coder-32b")

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from app.core.errors import HubError
 from app.models.recommend import Fit
-from app.ui.models.state import ModelReport, PairReport, SetupProgress, SourceCheck, Stage
+from app.ui.models.state import ModelReport, PairReport, SetupProgress, Stage
 from tests.ui.models.driver import Window, setup_app
 from tests.ui.models.fake_pairs import BEGUN, FakePairs
 from tests.ui.pictures import SIZES, THEMES, SnapCompare
@@ -34,8 +34,8 @@ def picture(compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: st
 
 
 async def downloading(window: Window) -> None:
-    window.pairs.change("llama-8b", here=True, set_up=True, is_default=True)
-    window.pairs.goes("coder-32b", BEGUN)
+    window.pairs.change("llama-8b", on_disk=True, set_up=True, is_default=True)
+    window.pairs.report("coder-32b", BEGUN)
     await window.shows("MB/s")
     await window.shows("default")
 
@@ -49,12 +49,12 @@ async def offline(window: Window) -> None:
     error = HubError(
         "huggingface.co cannot be found.", "This machine seems to be offline, or its name service does not answer."
     )
-    window.pairs.goes("coder-32b", SetupProgress(Stage.FAILED, error=error))
+    window.pairs.report("coder-32b", SetupProgress(Stage.FAILED, error=error))
     await window.shows("seems to be offline")
 
 
 async def stopped(window: Window) -> None:
-    window.pairs.goes("coder-32b", replace(BEGUN, stage=Stage.STOPPED))
+    window.pairs.report("coder-32b", replace(BEGUN, stage=Stage.STOPPED))
     await window.shows("Press Enter to resume")
 
 
@@ -68,10 +68,10 @@ async def adding(window: Window) -> None:
     window.type("bartowski/Qwen2.5-Coder-32B-Instruct-GGUF", "enter")
     await window.until(lambda: window.is_adding and window.app.focused is not None and window.app.focused.id == "draft")
     window.type("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF:Q8_0", "enter")
-    await window.until(lambda: window.pairs.names("ask"))
+    await window.until(lambda: window.pairs.arguments("check_sources"))
     models = (
         ModelReport("target", "Qwen2.5 Coder 32B Instruct", "Q4_K_M", 19_851_000_000),
-        ModelReport("draft", "Qwen2.5 Coder 0.5B Instruct", "Q8_0", 675_710_848, here=True),
+        ModelReport("draft", "Qwen2.5 Coder 0.5B Instruct", "Q8_0", 675_710_848, on_disk=True),
     )
     report = PairReport(
         models,
@@ -83,21 +83,21 @@ async def adding(window: Window) -> None:
         download_bytes=19_851_000_000,
         free_bytes=310_000_000_000,
     )
-    window.pairs.answers(SourceCheck(report=report))
+    window.pairs.report_check(SetupProgress(Stage.CHECKED, report=report))
     await window.shows("Compatible.")
 
 
 async def open_pair(window: Window) -> None:
-    window.pairs.change("demo", set_up=True, here=True, is_default=True)
-    window.pairs.change("llama-8b", set_up=True, here=True, is_open=True)
+    window.pairs.change("demo", set_up=True, on_disk=True, is_default=True)
+    window.pairs.change("llama-8b", set_up=True, on_disk=True, is_open=True)
     await window.until(lambda: any("llama-8b" in row and "loaded" in row for row in window.rows))
-    await window.setup.pairs.choose("llama-8b")
+    window.setup.pairs.choose_pair("llama-8b")
     await window.press("enter")
     await window.shows("llama-8b is already loaded")
 
 
 async def beside_the_chat(window: Window) -> None:
-    window.pairs.goes("coder-32b", BEGUN)
+    window.pairs.report("coder-32b", BEGUN)
     await window.press("escape")
     await window.until(lambda: window.in_chat)
     await window.shows("coder-32b  target 62%")
@@ -109,8 +109,7 @@ def test_downloading(snap_compare: SnapCompare, size: tuple[int, int], theme: st
     assert picture(snap_compare, downloading, size, theme)
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize(("size", "theme"), list(zip(SIZES, THEMES, strict=False)), ids=str)
 def test_adding(snap_compare: SnapCompare, size: tuple[int, int], theme: str) -> None:
     assert picture(snap_compare, adding, size, theme)
 

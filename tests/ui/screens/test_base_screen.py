@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from textual import events
 from textual.command import CommandPalette
 
-from app.conversations.store import Store
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.transcript.message import UserMessage
@@ -35,15 +32,6 @@ async def test_a_click_on_a_message_that_has_just_gone_goes_nowhere() -> None:
             await chat.pilot.pause()
         await chat.exchange("And now?", "Still here")
         await chat.shows("Still here")
-
-
-async def test_a_message_that_goes_before_its_click_is_seen_takes_no_keys() -> None:
-    async with open_chat() as chat:
-        await chat.exchange("Hello", "Hi")
-        message = chat.screen.query_one(UserMessage)
-        await message.remove()
-        chat.screen.messages.choose(message)
-        await chat.until(lambda: chat.screen.prompt.has_focus)
 
 
 @pytest.mark.parametrize("columns", [1, 4, 5, 6])
@@ -83,24 +71,3 @@ async def test_a_pair_is_added_on_one_screen_however_fast_the_keys_come() -> Non
         setup.action_add()
         await window.until(lambda: window.is_adding)
         assert [type(screen) for screen in window.app.screen_stack].count(AddPairScreen) == 1
-
-
-@pytest.mark.parametrize(("keys", "changed"), [(("up", "e"), "Hello and more"), (("e",), "Hi and more")])
-async def test_what_a_message_was_changed_into_outlives_its_conversation(
-    keys: tuple[str, ...], changed: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "conversations.db"
-    async with open_chat(store=lambda: Store.open(file)) as chat:
-        await chat.exchange("Hello", "Hi")
-        await chat.pilot.press("ctrl+up", *keys)
-        await chat.until(lambda: chat.screen.input_mode.is_active)
-        await chat.type(" and more")
-        other = Store.open(file)
-        (summary,) = other.summaries()
-        other.database.connection.execute("DELETE FROM conversations WHERE id = ?", (summary.id,))
-        other.close()
-        chat.screen.session.conversation.set_draft("lost")
-        await chat.pilot.press("enter")
-        await chat.until(lambda: not chat.screen.input_mode.is_active)
-        sent = [message.content for request in chat.engine.requests for message in request.messages]
-        assert any(changed in text for text in (chat.prompt, *sent))

@@ -38,8 +38,8 @@ class Panel:
 
     @property
     def chosen(self) -> str:
-        view = self.screen.settings.view
-        return view.setting.name if view is not None else ""
+        view = self.screen.settings.row
+        return view.name if view is not None else ""
 
     async def press(self, *keys: str) -> None:
         await self.chat.pilot.press(*keys)

@@ -56,5 +56,6 @@ def test_settings(
         await pilot.press("f4")
         await pilot.pause()
         await pilot.press(*keys)
+        await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=run_before)

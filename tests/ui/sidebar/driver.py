@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.engine.stats import GenerationStats
 from app.models.pair_info import PairInfo
-from app.ui.sidebar.panel import brief_groups, detailed_groups
+from app.ui.sidebar.panel import live_groups
 from app.ui.sidebar.readouts import Readouts
 from tests.ui.fakes import PAIR
 
@@ -23,8 +23,8 @@ def counted(seconds: float, tokens: int, rounds: int, drafted: int = 0, accepted
 
 
 def shown(readouts: Readouts, width: int = 30, pair: PairInfo = PAIR) -> str:
-    return "\n".join(line.plain for group in detailed_groups(readouts, pair, width) for line in group)
+    return "\n".join(line.plain for group in live_groups(readouts, pair, width, detailed=True) for line in group)
 
 
 def brief(readouts: Readouts, width: int = 30) -> list[str]:
-    return [line.plain for group in brief_groups(readouts, width) for line in group]
+    return [line.plain for group in live_groups(readouts, None, width, detailed=False) for line in group]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import signal
@@ -27,7 +26,6 @@ from app.ui.terminal.attention import Attention, notification
 from app.ui.terminal.copying import copy_text
 from app.ui.terminal.input_parser import InputParser
 from app.ui.terminal.sequences import through_tmux
-from app.ui.terminal.signals import end_politely
 from app.ui.terminal.stderr_guard import MAX_LOG_BYTES, guarded_stderr
 from tests.ui.chat_driver import open_chat
 from tests.ui.conftest import Programs
@@ -40,10 +38,9 @@ def parsed(parser: InputParser, *reads: str) -> list[Message]:
 
 
 def test_an_escape_in_a_paste_presses_no_key() -> None:
-    found = parsed(InputParser(), f"a\x1b[200~{HOSTILE}\x1b[201~b")
-    assert [type(event) for event in found] == [events.Key, events.Paste, events.Key]
-    assert isinstance(found[1], events.Paste)
-    assert found[1].text == HOSTILE
+    found = parsed(InputParser(), f"a\x1b[200~{HOSTILE}\x1b[201~\x1b[A", "")
+    assert [event.key for event in found if isinstance(event, events.Key)] == ["a", "up"]
+    assert [event.text for event in found if isinstance(event, events.Paste)] == [HOSTILE]
 
 
 @given(st.lists(st.integers(1, 70), max_size=6))
@@ -54,11 +51,6 @@ def test_a_paste_is_whole_wherever_reads_cut_it(cuts: list[int]) -> None:
     pastes = parsed(InputParser(), *(stream[a:b] for a, b in pairwise(at)))
     assert [event.text for event in pastes if isinstance(event, events.Paste)] == [HOSTILE]
     assert len(pastes) == 1
-
-
-def test_keys_are_read_as_before() -> None:
-    found = parsed(InputParser(), "a\x1b[A", "")
-    assert [event.key for event in found if isinstance(event, events.Key)] == ["a", "up"]
 
 
 async def test_what_is_copied_is_also_in_a_private_file() -> None:
@@ -75,24 +67,39 @@ def test_no_test_reaches_the_clipboard_of_who_runs_it(monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(shutil, "which", lambda name, path: f"/usr/bin/{name}")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it does"))
-    assert not copying._give("something that was there before")
+    assert not copying.copy_by_program("something that was there before")
     assert not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "TMUX"))
 
 
-async def test_tmux_is_asked_by_its_own_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clipboard_programs: Programs
+@pytest.mark.parametrize(
+    ("system", "variable", "command"),
+    [
+        ("linux", "TMUX", "tmux load-buffer -w -"),
+        ("linux", "WAYLAND_DISPLAY", "wl-copy"),
+        ("linux", "DISPLAY", "xclip -selection clipboard"),
+        ("darwin", "", "pbcopy"),
+    ],
+)
+def test_a_program_holds_the_clipboard(
+    monkeypatch: pytest.MonkeyPatch, clipboard_programs: Programs, system: str, variable: str, command: str
 ) -> None:
-    monkeypatch.setattr(copying, "_programs", clipboard_programs)
-    tmux = tmp_path / "tmux"
-    tmux.write_text(f"#!/bin/sh\necho $* > {tmp_path}/asked\ncat > {tmp_path}/given\n")
-    tmux.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setenv("TMUX", "x")
-    async with open_chat() as chat:
-        chat.pilot.app.copy_to_clipboard("été")
-        await chat.shows("Copied 3 characters")
-        assert (tmp_path / "given").read_text() == "été"
-        assert (tmp_path / "asked").read_text() == "load-buffer -w -\n"
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(copying, "clipboard_commands", clipboard_programs)
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(shutil, "which", lambda name, path: f"/usr/bin/{name}")
+    monkeypatch.setattr(subprocess, "run", lambda command, **how: calls.append({"command": command, **how}))
+    for name in ("TMUX", "SSH_CONNECTION", "WAYLAND_DISPLAY", "DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    if variable:
+        monkeypatch.setenv(variable, "x")
+
+    assert copying.copy_by_program("été")
+
+    (call,) = calls
+    assert " ".join(call["command"]) == f"/usr/bin/{command}"
+    assert call["input"] == "été".encode()
+    # Without a UTF-8 locale pbcopy reads Mac OS Roman.
+    assert system != "darwin" or call["env"]["LC_ALL"].endswith("UTF-8")
 
 
 def test_sequences_pass_through_tmux_with_their_escapes_doubled() -> None:
@@ -158,29 +165,6 @@ def test_ctrl_break_is_told_on_the_loop_of_windows() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
     assert done.returncode == 128 + signal.SIGINT
-
-
-def test_pbcopy_is_told_the_encoding(monkeypatch: pytest.MonkeyPatch, clipboard_programs: Programs) -> None:
-    calls: list[dict[str, Any]] = []
-    monkeypatch.setattr(copying, "_programs", clipboard_programs)
-    monkeypatch.setattr(sys, "platform", "darwin")
-    monkeypatch.setattr(shutil, "which", lambda name, path: f"/usr/bin/{name}")
-    monkeypatch.setattr(subprocess, "run", lambda command, **how: calls.append({"command": command, **how}))
-    for name in ("TMUX", "SSH_CONNECTION"):
-        monkeypatch.delenv(name, raising=False)
-
-    assert copying._give("été")
-
-    (call,) = calls
-    assert (call["command"], call["input"]) == (("/usr/bin/pbcopy",), "été".encode())
-    assert call["env"]["LC_ALL"].endswith("UTF-8")
-
-
-def test_no_signal_is_taken_on_another_thread() -> None:
-    async def main() -> None:
-        await asyncio.to_thread(end_politely, lambda code: None)
-
-    asyncio.run(main())
 
 
 def test_a_large_log_makes_way(tmp_path: Path) -> None:

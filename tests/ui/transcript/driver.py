@@ -1,4 +1,4 @@
-"""A chat about a long conversation, for tests: what of it is mounted and what is seen."""
+"""A chat about a long conversation, for tests."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from app.ui.transcript.message_view import MessageView
 from tests.ui.chat_driver import Chat, open_chat
 
 MESSAGES = 60
-MOST_MOUNTED = 30
-"""What is near, three windowfuls of 17 rows on either side, what was left behind, and the last exchange."""
+MOST_MOUNTED = 40
+"""With the chunks of the fixture `near`: what is visible, a chunk on either side, and the last exchange."""
 
 
 def _text(n: int) -> str:
-    """Texts of many heights, one of each the same at every width and one not."""
+    """Texts of many heights, some of which depend on the width."""
     return f"message {n}.\n\n" + ("word " * 40 * (n % 4) if n % 2 else "- item\n" * (n % 7))
 
 
@@ -53,21 +53,21 @@ def path(count: int = MESSAGES, first: str = "", reasoning: str = "") -> list[No
 
 
 def body(chat: Chat) -> list[str]:
-    """The rows of the conversation that are seen, without the scroll bar."""
+    """The visible rows of the conversation, without the scroll bar."""
     region = chat.screen.messages.scrollable_content_region
     return [row[: region.width].rstrip() for row in chat.rows[region.y : region.bottom]]
 
 
 async def settled(chat: Chat) -> None:
-    """Wait until what is near is mounted and laid out."""
-    for _ in range(5):
+    """Wait until everything near is mounted and laid out."""
+    for _ in range(6):
         drawn = asyncio.Event()
         chat.screen.messages.call_after_refresh(drawn.set)
         await drawn.wait()
 
 
 async def press(chat: Chat, *keys: str) -> None:
-    """Press keys, one when all is drawn that came of the last; the pilot would wait for the processor to rest."""
+    """Press keys, each when everything is drawn that the last one changed."""
     for key in keys:
         chat.pilot.app.post_message(events.Key(key, None))
         await chat.had_turn()
@@ -78,8 +78,8 @@ def mounted(chat: Chat) -> int:
     return len(chat.screen.query(MessageView))
 
 
-def blank(chat: Chat) -> bool:
-    """Whether rows are seen in place of messages."""
-    messages = chat.screen.messages
-    top, height = round(messages.scroll_y), messages.scrollable_content_region.height
-    return messages.column.lacks(messages.column.between(top, top + height))
+def first_visible(chat: Chat) -> int | None:
+    """The id of the message in the first row."""
+    top = chat.screen.messages.region.y
+    visible = [view for view in chat.screen.messages.message_views if view.display and view.region.bottom > top]
+    return visible[0].node if visible else None

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from textual import events
 from textual.app import App, ComposeResult
 from textual.selection import SELECT_ALL
 
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.conversations.tree import Conversation, Node, Summary, Transcript, Tree
+from app.ui.reading.document import MarkdownDocument
+from app.ui.transcript import text_views
 from app.ui.transcript.text_views import ModelMarkdown
 from tests.ui.chat_driver import open_chat
 from tests.ui.pictures import ANSWER
@@ -70,3 +76,28 @@ async def test_text_is_selected_with_the_mouse() -> None:
         selected = chat.screen.get_selected_text()
         assert selected is not None
         assert selected.startswith("bold words.\n\ncod")
+
+
+async def test_keys_have_their_turn_while_a_long_answer_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_views, "AT_ONCE", 50)
+    answer = "\n\n".join(f"Paragraph {n} with **bold** words." for n in range(60)) + "\n\nThe very end."
+    store = Store.in_memory()
+    nodes = {1: Node(1, None, Role.USER, "go"), 2: Node(2, 1, Role.ASSISTANT, answer)}
+    (number,) = store.insert([Transcript(Conversation(Summary(0, "Long"), Tree(nodes, 2)))])
+    typed: list[str] = []
+    async with open_chat(store=lambda: store) as chat:
+        append = MarkdownDocument.append
+
+        def noted(self: MarkdownDocument, piece: str) -> None:
+            if not typed:
+                chat.pilot.app.post_message(events.Key("x", "x"))
+            typed.append(chat.prompt)
+            append(self, piece)
+
+        monkeypatch.setattr(MarkdownDocument, "append", noted)
+        await chat.screen.open_conversation(number)
+        assert chat.answers[0].text == answer
+        await chat.shows("The very end.")
+        assert typed[0] == ""
+        assert typed[len(typed) // 2] == "x"
+        assert chat.screen.messages.following

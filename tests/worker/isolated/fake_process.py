@@ -7,9 +7,8 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from app.core.errors import DecodeError, Interrupted, ModelLoadError
+from app.core.errors import Interrupted, ModelLoadError
 from app.engine.interfaces import Cancelled
 from app.worker.commands import CancelSwitch, Progress
 from app.worker.events import Event, JobEnded, JobProgressed
@@ -32,12 +31,10 @@ class FakeLoader:
         n_ctx: Tokens until it does end.
         dies_at: Number of the target's decode call that ends the process, or "loading"; None never.
         waits_at: The same for a call that does not return.
-        fails_at: The same for a failure; of the draft if there is one, else of the target or the load.
+        fails_at: The same for a failure of the target or the load.
         draft: Whether there is a draft model.
         mark: A file: the process dies, waits or fails only if it is not there, and makes it first.
-        until: A pipe: the call that does not return does when this is opened and closed; "" never.
         unspeakable: Whether loading fails with what no process can say to another.
-        prints: Whether it writes to standard output as a library might.
     """
 
     n_ctx: int = 512
@@ -46,13 +43,9 @@ class FakeLoader:
     fails_at: int | str | None = None
     draft: bool = False
     mark: str = ""
-    until: str = ""
     unspeakable: bool = False
-    prints: bool = False
 
     def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
-        if self.prints:
-            os.write(1, b"Device 0: a card\n")
         if not progress("target", 0.5):
             raise Interrupted
         self._perhaps("loading")
@@ -61,9 +54,7 @@ class FakeLoader:
             error.hint = object()  # type: ignore[assignment]
             raise error
         target, draft = FakeModel(mixing(1), n_ctx=self.n_ctx), FakeModel(mixing(1), n_ctx=self.n_ctx)
-        if self.draft and self.fails_at is not None:
-            draft.fail_at, draft.fail_with = int(self.fails_at), DecodeError("The fake failed.")
-        elif isinstance(self.fails_at, int):
+        if isinstance(self.fails_at, int):
             target.fail_at = self.fails_at
         _watch(target, self._perhaps)
         return FakePair(target, draft if self.draft else None, notices=["A notice."])
@@ -75,10 +66,7 @@ class FakeLoader:
         if self.fails_at == "loading" == now and not self._first_time():
             raise ModelLoadError("It is gone.", "Bring it back.")
         if self.waits_at == now and self._first_time():
-            if self.until:
-                Path(self.until).read_bytes()
-            else:
-                threading.Event().wait()
+            threading.Event().wait()
 
     def _first_time(self) -> bool:
         if not self.mark:

@@ -17,7 +17,7 @@ from app.worker.request import AnswerRequest
 from tests.worker.isolated.fake_process import MODULE, codec
 
 _TIMEOUT_S = 60
-PATIENT = Deadlines(stop=30.0, kill=60.0)
+PATIENT = Deadlines(stop=60.0)
 GREEDY = SamplingParams(temperature=0)
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.cli.engine import PairLoader, codec
-from app.cli.options import Options, Process
-from app.cli.placement import Placement
-from app.compare.job import CompareJob, Raced, RunBegan
+from app.cli.options import Options, Placement, Process
+from app.compare.job import CompareJob, Raced
+from app.compare.race import RunBegan
 from app.compare.sides import Side
 from app.conversations.message import Message, Role
 from app.core.child import ask_python
@@ -21,7 +21,7 @@ from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason, Origin, SamplingParams
 from app.hardware.offers import Offer
-from app.llama.fitting.does_not_fit import DoesNotFitError
+from app.llama.fitting.fit_pair import DoesNotFitError
 from app.llama.params import ModelParams
 from app.models.catalog import Pair
 from app.models.pair_info import ModelInfo, PairInfo
@@ -97,10 +97,6 @@ def test_a_value_comes_out_as_it_went_in(value: Any) -> None:
     assert codec().decode(line) == value
 
 
-def test_numbers_that_json_does_not_have() -> None:
-    assert codec().decode(codec().encode(LoadProgress("target", float("inf")))).share == float("inf")
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -122,7 +118,7 @@ def test_an_error_crosses_whatever_was_imported_when_the_process_began() -> None
     # In this process everything is imported now.
     fresh = ask_python(
         "import sys; from app.cli.engine import codec; ours = codec(); import app.llama.fitting.fit_pair\n"
-        "from app.worker.events import Failed; from app.llama.fitting.does_not_fit import DoesNotFitError\n"
+        "from app.worker.events import Failed; from app.llama.fitting.fit_pair import DoesNotFitError\n"
         "sys.stdout.buffer.write(ours.encode(Failed(None, DoesNotFitError('No room.', 'Take', ()))))",
         60,
     )
@@ -171,15 +167,6 @@ def test_what_was_not_named_does_not_leave() -> None:
 def test_what_is_no_value_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - of whatever kind
         codec().decode(line)
-
-
-def test_two_types_of_one_name_are_refused() -> None:
-    @dataclass
-    class Notice:
-        text: str
-
-    with pytest.raises(TypeError, match="both have a Notice"):
-        Codec(Loaded, Notice, VALUES[8].__class__)
 
 
 def test_nothing_is_made_that_was_not_named() -> None:

@@ -1,1 +1,0 @@
-"""`tandem export` and `tandem import`: conversations as files."""

@@ -1,0 +1,139 @@
+"""`tandem export` and `tandem import`: conversations as Markdown or JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+from app.cli.output import StatusLine
+from app.cli.result_file import check_writable, exists_already
+from app.conversations.export import n_left_out, to_json, to_markdown
+from app.conversations.importing import read_file
+from app.conversations.store import Store
+from app.conversations.tree import Summary
+from app.core import atomic
+from app.core.errors import AppError, UsageError
+from app.core.paths import conversations_file
+from app.core.printable import escape_unprintable, printable
+
+_STDOUT = Path("-")
+_FORMATS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
+
+
+def export(args: argparse.Namespace) -> int:
+    """Write conversations to a file or to standard output."""
+    which: str | None = getattr(args, "conversation", None)
+    output: Path | None = getattr(args, "output", None)
+    if output == _STDOUT:
+        output = None
+    if (which is not None) + ("list" in args) + ("all" in args) > 1:
+        raise UsageError("Give a conversation, or --all, or --list.", "For example: tandem export --all")
+    if output is not None:
+        check_writable(output)
+    form = getattr(args, "format", None) or _FORMATS.get(output.suffix.lower() if output else "", "markdown")
+    status = StatusLine(sys.stderr)
+    with closing(_open()) as store:
+        if "list" in args:
+            what, text, note = _listed(store, form)
+        else:
+            what, text, note = _exported(store, which, form, everything="all" in args)
+    if output is None:
+        print(text, end="")
+    else:
+        _write(output, text, force="force" in args)
+        status.say(f"{output} is written: {what}.")
+    if note:
+        status.say(note)
+    return 0
+
+
+def _listed(store: Store, form: str) -> tuple[str, str, str]:
+    """Return a description, the text and a note of the list of all conversations."""
+    known = store.summaries()
+    if form == "json":
+        rows = [{"id": one.id, "title": one.title, "pinned": one.pinned, "updated": one.updated} for one in known]
+        text = escape_unprintable(json.dumps(rows, ensure_ascii=False)) + "\n"
+    else:
+        text = "".join(map(_line, known)) or "There are no conversations yet.\n"
+    return f"the list of {_number(len(known))}", text, ""
+
+
+def _line(summary: Summary) -> str:
+    updated = datetime.fromtimestamp(summary.updated)
+    pin = "*" if summary.pinned else " "
+    return f"{summary.id:>6}  {updated:%Y-%m-%d %H:%M}  {pin} {printable(summary.title) or 'Untitled'}\n"
+
+
+def _exported(store: Store, which: str | None, form: str, *, everything: bool) -> tuple[str, str, str]:
+    """Return a description, the text and a note ("" for none) of the chosen conversations."""
+    known = store.summaries()
+    if not known:
+        raise AppError("There are no conversations yet.", "tandem opens the chat.")
+    chosen = known if everything else [_choose(known, which)]
+    transcripts = [store.transcript(summary.id) for summary in chosen]
+    what = _number(len(chosen)) if everything else f'conversation {chosen[0].id}, "{chosen[0].title or "Untitled"}"'
+    if form == "json":
+        return what, to_json(transcripts), ""
+    n = sum(map(n_left_out, transcripts))
+    note = f"{n:,} message{'s' * (n != 1)} of other branches left out; --format json has all." if n else ""
+    return what, to_markdown(transcripts), note
+
+
+def _choose(known: Sequence[Summary], which: str | None) -> Summary:
+    """Return the conversation of that number or title. Raises UsageError for none or several."""
+    if which is None:
+        return max(known, key=lambda summary: (summary.updated, summary.id))
+    found = [summary for summary in known if str(summary.id) == which]
+    found = found or [summary for summary in known if summary.title == which]
+    found = found or [summary for summary in known if which.casefold() in summary.title.casefold()]
+    if not found:
+        raise UsageError(f'No conversation is called "{printable(which)}".', "To list them: tandem export --list")
+    if len(found) > 1:
+        numbers = ", ".join(str(summary.id) for summary in found[:10])
+        raise UsageError(f'{len(found)} conversations are called "{printable(which)}".', f"Give a number: {numbers}.")
+    return found[0]
+
+
+def _open() -> Store:
+    """Open the store; report a damaged file that was set aside."""
+    store = Store.open(conversations_file())
+    if store.notice:
+        print(f"tandem: {store.notice}", file=sys.stderr)
+    return store
+
+
+def _number(n: int) -> str:
+    return f"{n:,} conversation{'s' * (n != 1)}"
+
+
+def _write(output: Path, text: str, *, force: bool) -> None:
+    """Write the whole file or nothing; never overwrite without --force."""
+    try:
+        (atomic.write if force else atomic.create)(output, text.encode())
+    except FileExistsError as error:
+        raise exists_already(output) from error
+    except OSError as error:
+        raise AppError(f"{output} cannot be written: {error.strerror}.", "Choose another file or disk.") from error
+
+
+def import_(args: argparse.Namespace) -> int:
+    """Add the conversations of a file to the store; skip those that are there already."""
+    now = time.time()
+    transcripts = read_file(args.file, now)
+    with closing(_open()) as store:
+        known = store.duplicates(transcripts, now)
+        new = [transcript for transcript, there in zip(transcripts, known, strict=True) if there is None]
+        inserted = iter(store.insert(new))
+    for transcript, there in zip(transcripts, known, strict=True):
+        summary, n = transcript.conversation.summary, len(transcript.conversation.tree.nodes)
+        number = next(inserted) if there is None else there
+        about = f"{n:,} message{'s' * (n != 1)}{', already there' * (there is not None)}"
+        print(f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({about})")
+    print(f"{_number(len(known))}, {len(new):,} new")
+    return 0

@@ -1,0 +1,173 @@
+"""`tandem settings`: show settings and their origin; set and unset what holds for all commands and conversations."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from app.cli.known_pairs import choose_pair, left_out, of_entry, of_file
+from app.cli.output import HANG, for_reading
+from app.core.errors import AppError, UsageError
+from app.core.paths import settings_file
+from app.core.printable import printable
+from app.models.catalog import Pair
+from app.models.registry import SetUp
+from app.settings.checking import is_preset_name
+from app.settings.file import KEYS, PRESETS, SettingsFile
+from app.settings.layers import BUILT_IN
+from app.settings.live import LiveSettings
+from app.settings.table import BY_NAME, SETTINGS, Setting, find, given, nearest
+
+_WIDEST = 32
+"""Columns of a value."""
+_THEME = "appearance.theme"
+_ALL = "To list all settings: tandem settings"
+
+
+def show_settings(args: argparse.Namespace) -> int:
+    """Print every setting, its value and origin."""
+    live = LiveSettings(SettingsFile(settings_file()))
+    pair, files, notes = _pair(args)
+    if pair is not None:
+        live.switch_pair(of_entry(pair), of_file(pair, files))
+    recommended = live.model.under(live.resolved()).notice
+    problems = [*live.sentences(), *([printable(recommended)] if recommended else [])]
+    # In ASCII: a stop string may control the terminal.
+    print(json.dumps(_as_json(live, pair, problems)) if "json" in args else "\n".join(_lines(live, pair)))
+    for note in (*notes, *problems):
+        print(for_reading(f"tandem: {note}", sys.stderr, HANG), file=sys.stderr)
+    return 0
+
+
+def set_setting(args: argparse.Namespace) -> int:
+    """Change a setting in the file."""
+    file = SettingsFile(settings_file())
+    preset, setting = _named(args.name)
+    try:
+        value = setting.kind.parse(args.value)
+    except (ValueError, OverflowError):
+        raise UsageError(setting.error(args.name, printable(args.value))) from None
+    if preset and not setting.in_preset:
+        raise UsageError(f"{setting.name} cannot be part of a preset.")
+    if not preset and (refusal := LiveSettings(file).refusal(setting.name, value)):
+        raise UsageError(refusal)
+    if setting.name == _THEME and value != BY_NAME[_THEME].default:
+        from app.ui.themes import unknown_theme
+
+        if (unknown := unknown_theme(str(value))) is not None:
+            raise unknown
+    file.set(setting.name, value, preset)
+    if not preset and (note := _drafting_note(file, setting)):
+        print(note)
+    return 0
+
+
+def unset_setting(args: argparse.Namespace) -> int:
+    """Remove a setting, preset or key from the file."""
+    file = SettingsFile(settings_file())
+    preset, name = _split(args.name)
+    setting = find(name)
+    presets = LiveSettings(file).presets
+    if preset and not name:
+        is_known = file.remove_preset(preset) or preset in presets
+    elif not preset and name.startswith(f"{KEYS}."):
+        is_known = file.unset_key(name.removeprefix(f"{KEYS}."))
+    else:
+        # Unknown entries may be the very ones to remove.
+        was_there = file.unset(setting.name if setting is not None else name, preset=preset)
+        is_known = was_there or (setting is not None and (not preset or preset in presets))
+    if not is_known:
+        near = nearest(preset, presets) if preset and preset not in presets else nearest(name)
+        raise UsageError(f'There is no setting "{printable(args.name)}", here or in the file.{near}', _ALL)
+    if not preset and setting is not None and (note := _drafting_note(file, setting)):
+        print(note)
+    return 0
+
+
+def print_path(_: argparse.Namespace) -> int:
+    """Print the path of the settings file."""
+    print(str(settings_file()))
+    return 0
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Split "presets.NAME.setting" into preset and setting; the preset is "" without that prefix."""
+    if not text.startswith(f"{PRESETS}."):
+        return "", text
+    preset, _, name = text.removeprefix(f"{PRESETS}.").partition(".")
+    if not preset:
+        raise UsageError(f'"{printable(text)}" names no preset.', "For example: presets.brief.temp")
+    return preset, name
+
+
+def _named(text: str) -> tuple[str, Setting]:
+    """Return the preset, or "", and the setting that a name means."""
+    preset, name = _split(text)
+    if preset and not is_preset_name(preset):
+        raise UsageError(f'"{printable(preset)}" is no name for a preset.', "Use letters, digits and dashes.")
+    if text.startswith(f"{KEYS}."):
+        raise UsageError("Keys are not set here.", f'Add "chat.again" = "f8" under [{KEYS}] in {settings_file()}.')
+    setting = find(name)
+    if setting is None:
+        raise UsageError(f'There is no setting "{printable(name)}".{nearest(name)}', _ALL)
+    return preset, setting
+
+
+def _drafting_note(file: SettingsFile, setting: Setting) -> str:
+    """Return the effect of a changed setting on the drafting mode, or ""."""
+    now = LiveSettings(file).resolved()
+    mode = now["draft.mode"]
+    if setting.table == "draft" and now.meaning_fixed:
+        return f"draft.mode is fixed, because {given(now.meaning_fixed)}; back: tandem settings set draft-mode auto"
+    if (setting.only_fixed and mode != "fixed") or (setting.only_auto and mode != "auto"):
+        return f"{setting.name} has no effect now: draft.mode is {mode}."
+    return ""
+
+
+def _pair(args: argparse.Namespace) -> tuple[Pair | None, SetUp | None, tuple[str, ...]]:
+    """Return the pair whose settings count, its files, and notices."""
+    try:
+        return *choose_pair(vars(args)), tuple(map(printable, left_out()))
+    except AppError as error:
+        if "pair" in args:
+            raise
+        return None, None, (f"Without the settings of the pair: {printable(error.message)}",)
+
+
+def _lines(live: LiveSettings, pair: Pair | None) -> list[str]:
+    now = live.resolved()
+    lines = []
+    for setting in SETTINGS:
+        value = " ".join(printable(setting.display(now[setting.name])).split())
+        value = value if len(value) <= _WIDEST else value[: _WIDEST - 1] + "…"
+        origin = now.origin(setting.name).value
+        if setting.name == "draft.mode" and now.meaning_fixed:
+            origin += f", because {given(now.meaning_fixed)}"
+        lines.append(f"{setting.name:<26} {value:<{_WIDEST}} {origin}")
+    own = [name for name in live.presets if name not in BUILT_IN]
+    about = [f"pair: {printable(pair.name)}, {printable(pair.title)}"] if pair is not None else []
+    return [*lines, "", *about, f"presets: {', '.join(map(printable, [*BUILT_IN, *own]))}"]
+
+
+def _as_json(live: LiveSettings, pair: Pair | None, problems: list[str]) -> dict[str, object]:
+    now = live.resolved()
+    return {
+        "file": str(settings_file()),
+        "pair": pair.name if pair is not None else None,
+        "settings": {
+            setting.name: {
+                "value": now[setting.name],
+                "from": now.origin(setting.name).value,
+                "default": setting.default,
+                "text": setting.text,
+                "allowed": setting.kind.allowed,
+                "flag": setting.flags[0] if setting.flags else None,
+                "needs_reload": setting.needs_reload,
+            }
+            for setting in SETTINGS
+        },
+        "presets": {name: dict(values) for name, values in live.presets.items()},
+        "keys": dict(live.content.keys),
+        "problems": problems,
+    }

@@ -1,1 +1,0 @@
-"""`tandem settings`: what counts and why; what holds for all commands and conversations, set and unset."""

@@ -1,0 +1,170 @@
+"""A list of rows with one chosen row; only visible lines are drawn."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Generic, TypeVar
+
+from textual import events
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.visual import Visual
+
+RowT = TypeVar("RowT")
+_INDENT = 3
+
+
+class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
+    """Rows of one or more lines; the chosen row stays in view. Another widget has the focus.
+
+    Args:
+        take_at_once: Whether the first click takes a row; otherwise it chooses it, and a second one takes it.
+    """
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    ChoiceList {
+        width: 100%;
+        height: 1fr;
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
+        pointer: pointer;
+    }
+    """
+
+    class Changed(Message):
+        """Another row was chosen, or the rows changed."""
+
+    class Taken(Message):
+        """The chosen row was clicked."""
+
+    def __init__(self, *, take_at_once: bool = False) -> None:
+        super().__init__()
+        self._take_at_once = take_at_once
+        self._rows: Sequence[RowT] = ()
+        self._chosen = 0
+        self._ends: list[int] = []
+        """The line below each row."""
+        self._drawn: dict[int, list[Content]] = {}
+        self._empty = ""
+
+    def lines(self, at: int, width: int) -> list[Content]:
+        """Return the lines of a row, each of at most `width` cells."""
+        raise NotImplementedError
+
+    def height(self, at: int, width: int) -> int:
+        """Return the number of lines of a row."""
+        self._drawn[at] = self.lines(at, width)
+        return len(self._drawn[at])
+
+    def n_above(self, at: int) -> int:
+        """Return the number of lines above a row's own line, such as a title."""
+        return 0
+
+    @property
+    def rows(self) -> Sequence[RowT]:
+        return self._rows
+
+    @property
+    def row(self) -> RowT | None:
+        """The chosen row; None if there are no rows."""
+        return self._rows[self._chosen] if self._rows else None
+
+    @property
+    def index(self) -> int:
+        """Index of the chosen row."""
+        return self._chosen
+
+    def is_chosen(self, at: int) -> bool:
+        return at == self._chosen
+
+    @property
+    def page(self) -> int:
+        """Number of visible rows."""
+        top = self.scroll_offset.y
+        return max(1, bisect_right(self._ends, top + self._height) - bisect_right(self._ends, top))
+
+    def show_rows(self, rows: Sequence[RowT], chosen: int, empty: str = "") -> None:
+        """Show rows, with one of them chosen, or the text `empty` if there are none."""
+        follows = chosen != self._chosen or self._is_chosen_visible
+        self._rows, self._chosen, self._empty = rows, max(0, min(len(rows) - 1, chosen)), empty
+        self._measure()
+        if follows:
+            self._scroll_to_chosen()
+        self.post_message(self.Changed())
+
+    def choose(self, at: int) -> None:
+        self._chosen = max(0, min(len(self._rows) - 1, at))
+        self._measure()
+        self._scroll_to_chosen()
+        self.post_message(self.Changed())
+
+    def move(self, by: int) -> None:
+        """Choose the row `by` rows below."""
+        self.choose(self._chosen + by)
+
+    def redraw(self) -> None:
+        """Draw the rows again."""
+        self._measure()
+
+    def on_resize(self) -> None:
+        self._measure()
+        self._scroll_to_chosen()
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        at = bisect_right(self._ends, self.scroll_offset.y + event.y)
+        if at < len(self._rows):
+            taken = self._take_at_once or at == self._chosen
+            self.choose(at)
+            if taken:
+                self.post_message(self.Taken())
+
+    def render_line(self, y: int) -> Strip:
+        width, y = self._width, y + self.scroll_offset.y
+        at = bisect_right(self._ends, y)
+        if at < len(self._ends):
+            if at not in self._drawn:
+                self._drawn[at] = self.lines(at, width)
+            line = self._drawn[at][y - self._top_of(at)]
+        else:
+            empty = Content.styled(self._empty, "$quiet").wrap(max(1, width - _INDENT - 1)) if self._empty else []
+            line = Content(" " * _INDENT) + empty[y] if not self._rows and y < len(empty) else Content()
+        return Visual.to_strips(self, line or Content(" "), width, 1, self.visual_style, pad=True)[0]
+
+    @property
+    def _width(self) -> int:
+        return self.scrollable_content_region.width
+
+    @property
+    def _height(self) -> int:
+        return self.scrollable_content_region.height
+
+    @property
+    def _is_chosen_visible(self) -> bool:
+        top = self.scroll_offset.y
+        return self._chosen >= len(self._ends) or top <= self._top_of(self._chosen) < top + self._height
+
+    def _top_of(self, at: int) -> int:
+        return self._ends[at - 1] if at else 0
+
+    def _measure(self) -> None:
+        width = self._width
+        self._drawn.clear()
+        self._ends = list(accumulate(self.height(at, width) for at in range(len(self._rows)))) if width else []
+        self.virtual_size = Size(width, self._ends[-1] if self._ends else 0)
+        self.refresh()
+
+    def _scroll_to_chosen(self) -> None:
+        if self._chosen < len(self._ends):
+            top, end = self._top_of(self._chosen), self._ends[self._chosen]
+            if end - top > self._height:
+                top += self.n_above(self._chosen)
+            y = min(top, max(self.scroll_offset.y, end - self._height))
+            self.scroll_to(y=y, animate=False, immediate=True)

@@ -1,0 +1,149 @@
+"""Text inputs without frames.
+
+Editing keys run in the order in which they were typed, and invisible characters are accepted.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.suggester import Suggester
+from textual.widgets import Input, TextArea
+
+from app.core.printable import printable
+
+_INVISIBLE = ("Zs", "Cf")
+"""Unicode categories of spaces of any width, and of joiners."""
+
+
+async def _run_own_binding(widget: Input | TextArea, event: events.Key) -> None:
+    """Run the binding of the focused widget at once.
+
+    Textual runs bindings when a key has bubbled up to the app, after characters that were typed later. It also ignores
+    invisible characters: the Japanese space, the Persian non-joiner, the joiners of Indic scripts and of emoji.
+    """
+    character = event.character
+    if character is not None and not event.is_printable and _is_invisible(character):
+        widget.replace(character, *widget.selection)
+        event.stop()
+        event.prevent_default()
+        return
+    for binding in widget._bindings.key_to_bindings.get(event.key, ()):
+        if not binding.priority and await widget.app.run_action(binding.action, widget):
+            event.stop()
+            event.prevent_default()
+            return
+
+
+def _is_invisible(character: str) -> bool:
+    is_safe = len(character) == 1 and printable(character) == character
+    return is_safe and unicodedata.category(character) in _INVISIBLE
+
+
+class TextEditor(TextArea):
+    """A text area without a frame."""
+
+    def __init__(self, placeholder: str = "") -> None:
+        super().__init__(
+            compact=True, highlight_cursor_line=False, placeholder=placeholder, tab_behavior="focus", soft_wrap=True
+        )
+        self.cursor_blink = False
+
+    async def on_key(self, event: events.Key) -> None:
+        await _run_own_binding(self, event)
+
+    def type_in(self, text: str) -> None:
+        """Replace the selection, as if the text had been typed."""
+        self._replace_via_keyboard(text, *self.selection)
+
+    def action_delete_to_start_of_line(self) -> None:
+        """Delete the line up to the cursor; at its beginning, the whole text. Undo restores it."""
+        if self.cursor_location[1] or not self.selection.is_empty or not self.text:
+            super().action_delete_to_start_of_line()
+        else:
+            self._replace_via_keyboard("", (0, 0), self.document.end)
+
+    def break_line(self) -> None:
+        """Begin a new line."""
+        self.type_in("\n")
+        self.scroll_cursor_visible()
+
+
+class QuietInput(Input):
+    """An input without a frame."""
+
+    def __init__(
+        self,
+        placeholder: str,
+        id: str | None = None,  # noqa: A002 - Textual calls it so
+        *,
+        suggester: Suggester | None = None,
+    ) -> None:
+        super().__init__(placeholder=placeholder, compact=True, select_on_focus=False, suggester=suggester, id=id)
+        self.cursor_blink = False
+
+    async def on_key(self, event: events.Key) -> None:
+        await _run_own_binding(self, event)
+
+    def on_paste(self, event: events.Paste) -> None:
+        event.text = printable(event.text).strip()
+
+
+class SourceInput(QuietInput):
+    """Input for a model source."""
+
+    BINDING_GROUP_TITLE = "Another pair"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "go on", id="line.submit", tooltip="Look at the models; again, to download them"),
+    ]
+
+    def accept_suggestion(self) -> bool:
+        """Accept the suggestion at the cursor; return False without one."""
+        if not (self.cursor_at_end and self._suggestion):
+            return False
+        self.action_cursor_right()
+        return True
+
+
+class FilterInput(QuietInput):
+    """Input that filters a list; the screen handles the keys that move in the list."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(key, f"tell('{key}')", show=False) for key in ("up", "down", "pageup", "pagedown")
+    ]
+
+    @dataclass
+    class Pressed(Message):
+        """A key for the list."""
+
+        key: str
+
+        def lines(self, page: int) -> int:
+            """Return how many lines further down it moves, given those of a page; 0 for another key."""
+            return {"up": -1, "down": 1, "pageup": -page, "pagedown": page}.get(self.key, 0)
+
+    def action_tell(self, key: str) -> None:
+        self.post_message(self.Pressed(key))
+
+
+class PairFilter(FilterInput):
+    """Filter of the list of pairs."""
+
+    BINDING_GROUP_TITLE = "Pairs"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "tell('enter')", "choose", id="pairs.choose", tooltip="Set the pair up, or chat with it"),
+    ]
+
+
+class SearchInput(FilterInput):
+    """Search for conversations."""
+
+    BINDING_GROUP_TITLE = "Conversations"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "tell('enter')", "open", id="found.open", tooltip="Go on with this conversation"),
+    ]

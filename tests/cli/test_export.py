@@ -1,0 +1,257 @@
+"""`tandem export` and `tandem import`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.cli import export as export_command
+from app.cli.command_line import parse_args
+from app.cli.export import export, import_
+from app.cli.json_keys import JSON_KEYS
+from app.conversations.message import Role
+from app.conversations.store import Store
+from app.core.errors import AppError, UsageError
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "data" / "conversations.db"
+    monkeypatch.setattr(export_command, "conversations_file", lambda: file)
+    return file
+
+
+@pytest.fixture
+def filled(file: Path) -> Path:
+    store = Store.open(file)
+    for name in ("Trip to Trieste", "Trip to Turin", "Quicksort"):
+        conversation = store.create()
+        asked = store.add(conversation, Role.USER, name, parent=None)
+        store.add(conversation, Role.ASSISTANT, f"About {name}: \x1b[2Jyes.", parent=asked.id)
+    store.pin(conversation, True)
+    store.close()
+    return file
+
+
+def arguments(command: str, *given: str) -> argparse.Namespace:
+    return parse_args([command, *given])
+
+
+def run(*given: str) -> int:
+    return export(arguments("export", *given))
+
+
+def test_the_last_conversation_goes_to_standard_output(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    out = capsys.readouterr().out
+
+    assert "# Quicksort\n" in out
+    assert "## You\n\nQuicksort\n" in out
+    assert "Trieste" not in out
+
+
+def test_what_markdown_leaves_out_is_said(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(Store.open(filled)) as store:
+        (asked, _) = store.transcript(3).conversation.tree.path
+        store.add(3, Role.ASSISTANT, "Another answer.", parent=asked.id)
+    assert run("3") == 0
+    assert capsys.readouterr().err == "1 message of other branches left out; --format json has all.\n"
+    for complete in (("3", "--format", "json"), ("2",), ("--list",)):
+        assert run(*complete) == 0
+        assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("which", "title"), [("1", "Trip to Trieste"), ("turin", "Trip to Turin")])
+def test_one_is_chosen_by_number_or_title(
+    filled: Path, capsys: pytest.CaptureFixture[str], which: str, title: str
+) -> None:
+    assert run(which, "--format", "json") == 0
+
+    [only] = json.loads(capsys.readouterr().out)["conversations"]
+    assert only["title"] == title
+
+
+@pytest.mark.parametrize(
+    ("which", "reason"), [("trip", "2 conversations"), ("xyz", "No conversation"), ("9", "No conv")]
+)
+def test_a_name_that_means_none_or_several_is_a_sentence(filled: Path, which: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason) as caught:
+        run(which)
+    assert caught.value.hint
+
+
+def test_a_file_is_written_once_and_over_another_only_by_force(filled: Path, tmp_path: Path) -> None:
+    out = tmp_path / "all.json"
+    assert run("--all", "--output", str(out)) == 0
+    before = out.read_bytes()
+    assert len(json.loads(before)["conversations"]) == 3
+    with pytest.raises(UsageError, match="exists already"):
+        run("--output", str(out))
+    assert out.read_bytes() == before
+
+    assert run("--output", str(out), "--format", "markdown", "--force") == 0
+    assert out.read_text(encoding="utf-8").startswith("<!-- tandem:conversation")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.json", "data"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "what"),
+    [
+        (["--all"], "3 conversations"),
+        (["turin"], 'conversation 2, "Trip to Turin"'),
+        (["--list"], "the list of 3 conversations"),
+    ],
+)
+def test_what_was_written_where_is_said_beside_it(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], what: str
+) -> None:
+    out = tmp_path / "out.md"
+    assert run(*flags, "--output", str(out)) == 0
+    assert capsys.readouterr() == ("", f"{out} is written: {what}.\n")
+
+
+def test_the_list_is_for_people_and_for_scripts(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("* Quicksort")
+    assert [line.split()[0] for line in lines] == ["3", "2", "1"]
+
+    assert run("--list", "--format", "json") == 0
+    first = json.loads(capsys.readouterr().out)[0]
+    assert (tuple(first), first["title"]) == (JSON_KEYS["export"], "Quicksort")
+
+
+def test_two_wishes_at_once_are_wrong_usage(filled: Path) -> None:
+    for given in (("1", "--all"), ("--all", "--list"), ("1", "--list")):
+        with pytest.raises(UsageError):
+            run(*given)
+
+
+@pytest.mark.parametrize("name", ["", "one.md", "one.json"])
+def test_no_export_has_control_characters(filled: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    store = Store.open(filled)
+    conversation = store.create()
+    store.add(conversation, Role.USER, "a\x1b]52;c;eA==\x07\u202e\x9b2J\U000e0041\u200bb", parent=None)
+    store.rename(conversation, "Evil")
+    store.close()
+    output = filled.with_name(name or "none")
+
+    run("Evil", *(["--output", str(output)] if name else []))
+
+    text = output.read_text(encoding="utf-8") if name else capsys.readouterr().out
+    assert text.replace("\n", "").isprintable()
+    assert ("\\u001b]52" in text) == (name == "one.json")
+
+
+def test_nothing_to_export_is_a_sentence(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(AppError, match="no conversations yet"):
+        run("--all")
+    assert run("--list") == 0
+    assert capsys.readouterr().out == "There are no conversations yet.\n"
+
+
+def test_what_was_exported_is_imported(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "all.json"
+    run("--all", "--output", str(out))
+    other = tmp_path / "other" / "conversations.db"
+    monkeypatch.setattr(export_command, "conversations_file", lambda: other)
+    assert import_(arguments("import", str(out))) == 0
+
+    assert capsys.readouterr().out.splitlines()[0] == "     1  Quicksort  (2 messages)"
+    store = Store.open(other)
+    assert [summary.title for summary in store.summaries()] == ["Quicksort", "Trip to Turin", "Trip to Trieste"]
+    store.close()
+
+
+@pytest.mark.parametrize("name", ["all.json", "all.md"])
+def test_what_is_there_already_is_not_imported_again(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    out = tmp_path / name
+    run("--all", "--output", str(out))
+    store = Store.open(filled)
+    (quicksort,) = (summary.id for summary in store.summaries() if summary.title == "Quicksort")
+    store.add(quicksort, Role.USER, "And mergesort?", parent=store.load(quicksort).tree.leaf)
+    (turin,) = (summary.id for summary in store.summaries() if summary.title == "Trip to Turin")
+    store.delete(turin)
+    store.close()
+    assert import_(arguments("import", str(out))) == 0
+
+    assert capsys.readouterr().out.splitlines() == [
+        "     3  Quicksort  (2 messages, already there)",
+        "     4  Trip to Turin  (2 messages)",
+        "     1  Trip to Trieste  (2 messages, already there)",
+        "3 conversations, 1 new",
+    ]
+    store = Store.open(filled)
+    assert [node.text for node in store.load(quicksort).tree.path][-1] == "And mergesort?"
+    assert len(store.summaries()) == 3
+    store.close()
+
+
+def test_both_are_commands_and_help_does_not_load_the_store() -> None:
+    code = (
+        "import sys\nfrom app.cli import main\n"
+        "for command in ([], ['export'], ['import']):\n"
+        "    try: main([*command, '--help'])\n"
+        "    except SystemExit as end: assert end.code == 0\n"
+        "print('sqlite3' in sys.modules, 'app.conversations.store' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "tandem export --all" in done.stdout
+    assert "tandem import backup.json" in done.stdout
+    assert done.stdout.splitlines()[-1] == "False False"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+def test_what_is_no_file_is_not_replaced(filled: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    with pytest.raises(AppError, match="it is no regular file"):
+        run("--output", str(pipe), "--force")
+    assert pipe.is_fifo()
+
+
+def test_a_full_disk_leaves_no_file_and_an_old_one_as_it_was(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, old = tmp_path / "new.md", tmp_path / "old.md"
+    old.write_text("old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    for arguments in ([str(new)], [str(old), "--force"]):
+        with pytest.raises(AppError, match="No space left"):
+            run("--output", *arguments)
+    assert not new.exists()
+    assert old.read_text() == "old"
+
+
+def test_a_damaged_store_that_made_way_is_said(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    filled.write_bytes(b"no database at all, and longer than a header" * 20)
+    assert run("--list") == 0
+    assert "The conversations were damaged and have no backup" in capsys.readouterr().err
+
+
+def test_a_dash_is_standard_output(
+    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("--list") == 0
+    listed = capsys.readouterr()
+    assert run("--list", "--output", "-") == 0
+    assert capsys.readouterr() == listed
+    assert not (tmp_path / "-").exists()

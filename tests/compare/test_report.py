@@ -1,0 +1,123 @@
+"""A comparison as text, JSON and Markdown, and its warnings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.compare.race import Run
+from app.compare.report import (
+    Comparison,
+    busy_programs,
+    comparison_lines,
+    comparison_markdown,
+    fenced,
+    run_json,
+    save_note,
+    seen,
+)
+from app.conversations.message import Message, Role
+from app.core.errors import AppError
+from app.engine.stats import GenerationStats
+from app.engine.types import FinishReason, SamplingParams
+from app.models.pair_info import ModelInfo, PairInfo
+from app.worker.request import AnswerRequest
+from tests.compare.runs import made
+
+INFO = ModelInfo("Big|Model", "big.gguf", "Q4_K", 1000, 64)
+PAIR = PairInfo(INFO, None, 8192, "CPU")
+SAID = (Message(Role.USER, "Hi"), Message(Role.ASSISTANT, "Hello"))
+GREEDY = SamplingParams(temperature=0)
+
+
+def run(name: str, seconds: float, text: str) -> Run:
+    stats = GenerationStats(cache_n=9, predicted_n=101, predicted_ns=round(seconds * 1e9), first_token_ns=200_000_000)
+    return Run(name, (1,), (1, 2), text, FinishReason.LENGTH, stats, why="too costly")
+
+
+def test_markdown_has_figures_settings_and_texts() -> None:
+    text = "x\n```python\nprint()\n```"
+    rounds = [{"plain": run("plain", 4, text), "automatic": run("automatic", 2, text)}]
+    request = AnswerRequest((*SAID, Message(Role.USER, "Now `this`")), GREEDY, max_tokens=256)
+    shown = comparison_markdown(Comparison(rounds, {"automatic": None}), request, PAIR)
+
+    for part in (
+        r"### Big\|Model Q4\_K, CPU",
+        "| plain | 25.0 tok/s |  | 0.20 s |  |  |",
+        "| automatic | 50.0 tok/s | no draft | 0.20 s |  |  |",
+        ": no speedup: nothing was drafted",
+        "  - no draft used: too costly",
+        "  - identical output, 2 tokens",
+        "- greedy, 256 tokens at most; 1 alternating round, each side alone",
+        "- each side sees this prompt with the 2 messages before it",
+        "- each side starts with the 9 tokens before the prompt cached",
+    ):
+        assert part in shown
+    assert shown.count(f"````text\n{text}\n````") == 2
+
+
+def test_markdown_separates_reasoning_from_the_answer() -> None:
+    thought = replace(run("plain", 4, ""), reasoning="Hm.", wall_s=4.0, others_s=400.0)
+    shown = comparison_markdown(
+        Comparison([{"plain": thought}], {}), AnswerRequest(SAID[:1], GREEDY, max_tokens=256), PAIR
+    )
+    assert shown.endswith("#### plain\n\nReasoning:\n\n```text\nHm.\n```\n\nAnswer:\n\n```text\n\n```\n")
+    assert "- Other programs used" in shown
+
+
+def test_text_that_changes_without_drafts_is_reported() -> None:
+    rounds = [{"plain": run("plain", 4, "x")}, {"plain": replace(run("plain", 4, "y"), tokens=(1, 3))}]
+    assert "Without drafts, the text differs from run to run" in "\n".join(comparison_lines(Comparison(rounds, {})))
+
+
+def test_seen_names_messages_and_the_system_prompt() -> None:
+    system, prompt = Message(Role.SYSTEM, "Be brief."), Message(Role.USER, "Go.")
+
+    def text(*messages: Message) -> str:
+        return seen(AnswerRequest((*messages, prompt), SamplingParams(), max_tokens=256))
+
+    assert text() == "each side sees this prompt alone"
+    assert text(SAID[0]) == "each side sees this prompt with the message before it"
+    assert text(system, *SAID) == "each side sees this prompt with the 2 messages before it and the system prompt"
+
+
+@pytest.mark.parametrize(
+    ("wall_s", "others_s", "warning"),
+    [(10.0, 5.9, ""), (10.0, 12.5, "used 1.2 of 2 cores"), (10.0, 25.0, "used 2.0 of 2"), (0.1, 1.0, "")],
+)
+def test_busy_programs_are_reported(
+    wall_s: float, others_s: float, warning: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.compare.report.usable_processors", lambda: frozenset({0, 1}))
+    half = replace(made("plain", 10), wall_s=wall_s / 2, others_s=others_s / 2)
+    found = busy_programs([{"plain": half}, {"plain": half}])
+    assert warning in found
+    assert bool(found) == bool(warning)
+
+
+def test_a_changed_thread_count_is_reported() -> None:
+    before, after = replace(made("plain", 10), threads=(2,)), replace(made("automatic", 10), threads=(1,))
+    assert busy_programs([{"plain": before}]) == ""
+    assert "CPU threads varied from 1 to 2" in busy_programs([{"plain": before, "automatic": after}])
+
+
+def test_the_prompt_time_is_that_of_both_models() -> None:
+    stats = GenerationStats(prompt_ns=20_000_000, draft_prompt_ns=5_000_000)
+    found = run_json(replace(made("automatic", 10), stats=stats), 1, steps=False)
+    assert (found["prompt_ms"], found["draft_prompt_ms"]) == (25.0, 5.0)
+
+
+@pytest.mark.parametrize(("text", "fence"), [("x", "```"), ("```", "````"), ("`````", "``````")])
+def test_a_text_cannot_end_its_fence(text: str, fence: str) -> None:
+    assert fenced(text) == f"{fence}text\n{text}\n{fence}"
+    assert "\x1b" not in fenced("\x1b[31m")
+
+
+def test_no_file_is_overwritten(tmp_path: Path) -> None:
+    names = ["comparison.md", "comparison-2.md", "comparison-3.md"]
+    assert [save_note(tmp_path, str(n)).name for n in range(3)] == names
+    assert (tmp_path / "comparison.md").read_text() == "0"
+    with pytest.raises(AppError, match="cannot be written"):
+        save_note(tmp_path / "gone", "")

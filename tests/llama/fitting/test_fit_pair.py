@@ -1,0 +1,114 @@
+"""A pair weighed against memory: the smaller pair that is offered, the source of the figures, the longest context."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.hardware.fit import MAIN, DeviceRoom, plan
+from app.llama.fitting import fit_pair
+from app.llama.fitting.fit_pair import context_room, weighed
+from app.llama.pair_params import PairParams
+from app.llama.params import ModelParams
+from app.models.catalog import Pair
+from app.models.memory_estimate import CELLS, ModelMemory, PairOverhead
+from app.models.source import HubModel
+
+GB = 1_000_000_000
+ROOMS = (
+    DeviceRoom("CUDA0", "gpu", "CUDA", 24 * GB),
+    DeviceRoom("CUDA1", "gpu", "CUDA", 8 * GB),
+    DeviceRoom("Vulkan0", "software", "Vulkan", 2 * GB),
+    DeviceRoom(MAIN, "cpu", "CPU", 64 * GB),
+)
+BIG = ModelMemory("Big", 60 * GB, GB, GB // 10, GB // 10, n_layers=31, n_ctx=8192)
+SMALL = ModelMemory("Small", GB // 2, GB // 10, GB // 10, GB // 10, n_layers=15, n_ctx=8192)
+CACHE = PairOverhead(per_token=GB // 8192, fixed=0, main=GB // 10)
+PAIRS = [
+    Pair(f"of-{n}", f"Of {n} GB", HubModel("o/t", "Q4_K_M", size=(n - 1) * GB + GB // 2), None, working=CACHE)
+    for n in (1, 5, 18, 22, 24)
+]
+
+
+def params(*devices: str, draft: bool = False) -> PairParams:
+    return PairParams(
+        Path("big.gguf"), Path("small.gguf") if draft else None, n_threads=1, model=ModelParams(devices=devices)
+    )
+
+
+@pytest.fixture(autouse=True)
+def _headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def needs(wanted: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
+        return BIG, SMALL if wanted.draft is not None else None
+
+    monkeypatch.setattr(fit_pair, "needs", needs)
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
+
+
+@pytest.mark.parametrize(
+    ("devices", "name"),
+    [((), "of-24"), (("CUDA0",), "of-18"), (("CUDA1",), "of-5"), (("Vulkan0",), "of-1")],
+)
+def test_a_smaller_pair_fits_where_this_one_would_go(devices: tuple[str, ...], name: str) -> None:
+    found = weighed(params(*devices), ROOMS)
+
+    assert not found.plan.fits
+    assert [offer.flags for offer in found.offers(PAIRS) if "--pair" in offer.flags] == [("--pair", name)]
+
+
+def test_a_smaller_pair_fits_with_the_context_that_is_asked_for() -> None:
+    most = int(0.9 * ROOMS[1].room_bytes) - 8192 * CACHE.per_token
+    just = [replace(PAIRS[0], target=HubModel("o/t", "Q4_K_M", size=most))]
+
+    def offered(n_ctx: int | None) -> bool:
+        found = weighed(replace(params("CUDA1"), n_ctx=n_ctx), ROOMS)
+        return any("--pair" in offer.flags for offer in found.offers(just))
+
+    assert [offered(n_ctx) for n_ctx in (None, 8192, 8448)] == [True, True, False]
+
+
+def test_what_a_device_is_stays_with_what_is_taken_of_it() -> None:
+    card = replace(ROOMS[0], free_bytes=80 * GB, description="NVIDIA H100", total_bytes=85 * GB)
+
+    found = weighed(params(), (card, ROOMS[-1]))
+
+    assert [(m.device, m.description, m.total_bytes) for m in found.params.memory] == [
+        ("CUDA0", "NVIDIA H100", 85 * GB),
+        (MAIN, "", 0),
+    ]
+
+
+def test_figures_are_llama_cpps_own_only_where_those_of_both_models_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(*which: bool) -> bool:
+        def measured(_: object, *found: ModelMemory | None) -> list[ModelMemory | None]:
+            return [replace(need) if mine and need else need for need, mine in zip(found, which, strict=True)]
+
+        monkeypatch.setattr(fit_pair, "measured_needs", measured)
+        return weighed(params(draft=True), ROOMS).measured
+
+    assert measure(True, True)
+    assert not measure(False, True)
+    assert not measure(True, False)
+    assert not weighed(params(draft=True), ROOMS, certain=1e9).measured
+
+
+@pytest.mark.parametrize("gigabytes", [75, 80, 90, 200])
+def test_the_longest_context_fits_and_one_block_more_does_not(gigabytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = 131_072
+    target = replace(BIG, n_ctx_train=trained)
+    monkeypatch.setattr(fit_pair, "needs", lambda wanted: (target, SMALL))
+    found = weighed(params(draft=True), (DeviceRoom(MAIN, "cpu", "CPU", gigabytes * GB),))
+    assert found.plan.fits
+
+    n_ctx = context_room(found)
+
+    def fits(n_ctx: int) -> bool:
+        models = [replace(m.with_context(n_ctx), compute=m.compute * n_ctx // m.n_ctx) for m in (target, SMALL)]
+        return plan(models[0], models[1], found.rooms).fits
+
+    assert n_ctx % CELLS == 0
+    assert 8192 <= n_ctx <= trained
+    assert fits(n_ctx)
+    assert n_ctx == trained or not fits(n_ctx + CELLS)

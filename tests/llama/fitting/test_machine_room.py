@@ -1,0 +1,219 @@
+"""The memory for models, as it is counted and as it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import ModelLoadError
+from app.core.units import GB, memory_size
+from app.hardware.devices import BuildInfo, Device
+from app.hardware.gpus import Gpu
+from app.hardware.machine import Machine
+from app.llama.fitting import machine_room as module
+from app.llama.fitting.machine_room import bandwidth, held, machine_room
+from app.llama.probe import Throughput
+from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
+
+BUILD = BuildInfo("0.3.36", "1", "", "", ("CPU",), True, (), "")
+
+
+class Here:
+    """A machine and the devices that llama.cpp lists there."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.available = 20 * GB
+        self.devices: tuple[Device, ...] | None = ()
+        self.gpus: tuple[Gpu, ...] = ()
+        self.speed: float | None = 40e9
+        monkeypatch.setattr(module, "detect", self._look)
+        monkeypatch.setattr(module, "probe", self._probe)
+        monkeypatch.setattr(module, "computes_on_processors_only", lambda: False)
+        monkeypatch.setattr(module, "bandwidth", lambda *_: self.speed)
+
+    def _look(self) -> Machine:
+        return Machine("linux", "An abacus", 8, 16, 32 * GB, self.available, self.gpus)
+
+    def _probe(self, available: int) -> tuple[BuildInfo, tuple[Device, ...]]:
+        if self.devices is None:
+            raise ModelLoadError("llama.cpp cannot be loaded.")
+        return BUILD, (*self.devices, Device("CPU", "An abacus", "cpu", "CPU", 32 * GB, available))
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Here:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    return Here(monkeypatch)
+
+
+def card(name: str, free: float, description: str = "RTX 3090", backend: str = "CUDA", total: int = 24) -> Device:
+    return Device(name, description, "gpu", backend, total * GB, int(free * GB))
+
+
+def test_what_is_told_to_be_free_is_what_pairs_are_held_against(here: Here) -> None:
+    line, room = machine_room()
+
+    assert room.free_bytes == 18 * GB
+    assert line == "8 cores · 16.8 GB of 29.8 GB memory free for models"
+    here.devices = None
+    assert machine_room()[0] == line
+
+
+def test_a_build_that_can_use_the_processor_only_is_not_asked_for_devices(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = machine_room()
+    monkeypatch.setattr(module, "computes_on_processors_only", lambda: True)
+    monkeypatch.setattr(module, "probe", lambda _: pytest.fail("it was asked"))
+
+    assert machine_room() == asked
+    assert asked[1].bytes_per_s == 40e9
+
+
+def test_of_cards_the_room_of_those_that_models_go_to_is_told_once(here: Here) -> None:
+    here.devices = (card("CUDA0", 22), card("CUDA1", 23), card("Vulkan0", 20, backend="Vulkan"))
+
+    line, room = machine_room()
+
+    assert f"2 x RTX 3090, {memory_size(room.free_bytes)} of 44.7 GB free for models · 8 cores" in line
+    assert 43 * GB < room.free_bytes < 44 * GB, "a reserve on each, and no card counted twice"
+    here.devices = (card("CUDA0", 22, total=0),)
+    assert machine_room()[0].startswith("RTX 3090, 19.7 GB free for models")
+
+
+def test_what_the_loaded_pair_will_give_back_counts_as_free(here: Here) -> None:
+    here.devices = (card("CUDA0", 4),)
+
+    assert machine_room({"cuda0": 18 * GB})[1].free_bytes == machine_room()[1].free_bytes + 18 * GB
+    assert machine_room({"CUDA0": 90 * GB})[1].free_bytes < 24 * GB, "no more than there is"
+    here.devices = ()
+    assert machine_room({"cpu": 10 * GB})[1].free_bytes == 27 * GB
+
+
+def test_a_pair_holds_what_was_counted_of_cards_and_of_main_memory_what_is_this_process_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = ModelInfo("Big", "big.gguf", "Q4_K_M", 1, 1)
+    pair = PairInfo(model, None, 8192, "CUDA0", (DeviceMemory("CUDA0", 5 * GB), DeviceMemory("cpu", 3 * GB)))
+
+    assert held(None) == {}
+    monkeypatch.setattr(module, "own_bytes", lambda: 1 * GB)
+    assert held(pair) == {"cuda0": 5 * GB, "cpu": 1 * GB}
+    monkeypatch.setattr(module, "own_bytes", lambda: 9 * GB)
+    assert held(pair)["cpu"] == 3 * GB
+
+
+def test_memory_that_no_file_stands_behind_is_counted() -> None:
+    before = module.own_bytes()
+    taken = bytearray(b"1" * 50_000_000)
+
+    assert module.own_bytes() - before > 0.8 * len(taken)
+
+
+def test_graphics_that_share_main_memory_have_what_is_free_there_and_are_named(here: Here) -> None:
+    here.available = 6 * GB
+    metal = Device("MTL0", "Apple M2", "igpu", "MTL", 22 * GB, 22 * GB)
+    here.devices = (metal,)
+
+    line, room = machine_room()
+
+    # Metal itself tells as free whatever its own process has not taken.
+    assert (room.free_bytes, room.device, room.bytes_per_s) == (int(0.9 * 6 * GB), "Apple M2", 40e9)
+    assert line == "Apple M2 · 8 cores · 5 GB of 29.8 GB memory free for models"
+    here.available = 31 * GB
+    assert machine_room()[1].free_bytes == int(0.9 * 22 * GB), "no more than the system lets graphics have"
+
+
+@pytest.mark.parametrize("name", ["NVIDIA RTX 4090", "AMD Radeon RX 7900 XTX"])
+def test_a_card_that_cannot_be_used_is_named_beside_graphics_that_can(here: Here, name: str) -> None:
+    dear = Gpu(name.split()[0].lower(), name, 24 * GB, 23 * GB, "driver", "")
+    here.gpus = (Gpu("amd", "AMD Radeon 780M", None, None, "amdgpu", "", integrated=True), dear)
+    inside = Device("Vulkan0", "AMD Radeon 780M (RADV)", "igpu", "Vulkan", 16 * GB, 16 * GB)
+    here.devices = (inside,)
+
+    assert machine_room()[0].startswith(
+        f"AMD Radeon 780M (RADV) · {name}, which this build of llama.cpp cannot use · 8 cores"
+    )
+    here.devices = (inside, card("Vulkan1", 23, description=name, backend="Vulkan"))
+    assert "cannot use" not in machine_room()[0]
+    here.gpus, here.devices = (dear,), (inside,)
+    assert ("cannot use" in machine_room()[0]) == name.startswith("NVIDIA"), "what is not known to be two may be one"
+
+
+BEADS = Device("Vulkan0", "Beads", "igpu", "Vulkan", 8 << 30, 4 << 30)
+DAY = 86_400.0
+
+
+class Bandwidth:
+    """One that is measured to be as fast as a test says, at the time that it says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.found: Throughput | None = Throughput(10e9)
+        self.now = 1e9
+        self.measured = 0
+
+    def look(self, build: str = "abc", n_threads: int = 4) -> float | None:
+        clock = lambda: self.now  # noqa: E731
+        return bandwidth(build, "An abacus", [BEADS], n_threads, self.folder, measure=self._measure, clock=clock)
+
+    def _measure(self, n_threads: int) -> Throughput | None:
+        self.measured += 1
+        return self.found
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Bandwidth:
+    return Bandwidth(tmp_path / "drafting")
+
+
+def test_a_measurement_is_used_for_a_month(machine: Bandwidth) -> None:
+    assert machine.look() == 10e9
+    machine.found, machine.now = Throughput(5e9), machine.now + 10 * DAY
+    assert machine.look() == 10e9
+    assert machine.measured == 1
+    machine.now += 30 * DAY
+    assert machine.look() == 5e9
+
+
+def test_another_build_or_number_of_threads_is_another_machine(machine: Bandwidth) -> None:
+    machine.look()
+    machine.found = Throughput(20e9)
+    assert machine.look(n_threads=8) == 20e9
+    assert machine.look("other") == 20e9
+    assert machine.look() == 10e9
+
+
+def test_what_was_measured_beside_others_work_is_measured_again_soon(machine: Bandwidth) -> None:
+    machine.found = Throughput(4e9, alone=False)
+    assert machine.look() == 4e9
+    machine.found, machine.now = Throughput(10e9), machine.now + 60
+    assert machine.look() == 4e9, "not within one sitting"
+    machine.now += DAY
+    assert machine.look() == 10e9
+    machine.now += 10 * DAY
+    machine.look()
+    assert machine.measured == 2
+
+
+def test_what_cannot_be_measured_is_not_known(machine: Bandwidth) -> None:
+    machine.found = None
+    assert machine.look() is None
+
+
+def test_a_damaged_file_and_a_clock_that_was_set_back_cost_a_measurement(machine: Bandwidth) -> None:
+    machine.look()
+    (file,) = (machine.folder / "throughput").iterdir()
+    for damage in ("", "[]", '{"format": 1, "bytes_per_s": 0, "alone": true, "at": 1}', '{"format": 2}'):
+        file.write_text(damage, encoding="utf-8")
+        assert machine.look() == 10e9
+    machine.now -= DAY
+    machine.look()
+    assert machine.measured == 6
+
+
+def test_a_disk_that_refuses_stops_nothing(machine: Bandwidth) -> None:
+    machine.folder.parent.mkdir(exist_ok=True)
+    machine.folder.write_text("a file where the folder should be", encoding="utf-8")
+    assert machine.look() == 10e9

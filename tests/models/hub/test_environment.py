@@ -1,0 +1,138 @@
+"""Environment variables that the client fails with, and what `tandem doctor` says of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.cli.doctor.files import hub_section
+from app.core.errors import HubError
+from app.models.hub import environment
+from app.models.hub.cache import locked_content
+from app.models.hub.client import repository
+from app.models.hub.environment import ADDRESS, USUAL, check_environment, check_named, prepare_environment
+from tests.models.hub.client import PROXY_VARIABLES, TOKEN_VARIABLES
+from tests.models.hub.loopback import LoopbackHub
+from tests.models.hub.models import DRAFT, TARGET
+
+OPT_OUTS = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK")
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable is set, and nothing was downloaded yet."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    for name in (ADDRESS, "SSL_CERT_FILE", *PROXY_VARIABLES, *TOKEN_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setattr(environment, "_invalid_address", None)
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    "address",
+    ["notaurl", " https://huggingface.co ", "ftp://hub.example", "https://", "http://[::1", "https://hub.example?a=b"],
+)
+def test_an_invalid_address_is_told_and_no_one_is_asked(address: str) -> None:
+    environ = {ADDRESS: address}
+    prepare_environment(environ)
+
+    assert environ[ADDRESS].endswith(".invalid")
+    with pytest.raises(HubError, match="HF_ENDPOINT is ") as caught:
+        repository("owner/repo", "main")
+    assert f'"{address}"' in caught.value.message
+    (line, *_) = hub_section().lines
+    assert (line.state, line.text) == ("warning", caught.value.message)
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize("address", [USUAL, "http://localhost:8080", "HTTPS://[::1]:9/", "  "])
+def test_other_addresses_are_used(address: str) -> None:
+    environ = {ADDRESS: address}
+    prepare_environment(environ)
+
+    check_environment()
+    assert environ.get(ADDRESS) == (address if address.strip() else None)
+
+
+@pytest.mark.parametrize(("words", "code"), [(["pairs", "find", "owner/repo"], 1), (["pairs", "show", "demo"], 0)])
+def test_an_address_that_the_client_crashes_with_is_a_sentence(words: list[str], code: int) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "app", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, ADDRESS: "http://[::1"},
+    )
+    assert ended.returncode == code
+    said = 'tandem: HF_ENDPOINT is "http://[::1", which is not a server address.\n' if code else ""
+    assert ended.stderr.startswith(said)
+    assert bool(ended.stderr) == bool(code)
+
+
+@pytest.mark.usefixtures("bare")
+def test_hints_and_doctor_name_the_variables_that_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check_named() == ""
+    monkeypatch.setenv(ADDRESS, f"{USUAL}/")
+    assert check_named() == ""
+    monkeypatch.setenv(ADDRESS, "https://me:secret@mirror.example/")
+    monkeypatch.setenv("https_proxy", "http://proxy:1")
+    assert check_named() == " Also check HF_ENDPOINT and HTTPS_PROXY."
+    (mirror,) = hub_section().lines
+    assert (mirror.state, mirror.text) == ("untried", "https://mirror.example, by HF_ENDPOINT and HTTPS_PROXY")
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"TRANSFORMERS_OFFLINE": "1", "HF_HUB_OFFLINE": "true"}, "HF_HUB_OFFLINE"),
+        ({"TRANSFORMERS_OFFLINE": "1", "HF_HUB_OFFLINE": "0"}, ""),
+        ({"TRANSFORMERS_OFFLINE": "1", "HF_HUB_OFFLINE": ""}, "TRANSFORMERS_OFFLINE"),
+    ],
+)
+def test_doctor_names_offline_mode(given: dict[str, str], named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+
+    (line,) = hub_section().lines
+    assert (line.state, line.text) == (("warning", f"{named} disables downloads") if named else ("untried", USUAL))
+
+
+@pytest.mark.usefixtures("bare")
+def test_doctor_names_stopped_downloads(tmp_path: Path) -> None:
+    blobs = tmp_path / "hub" / "models--owner--m" / "blobs"
+    blobs.mkdir(parents=True)
+    ours, theirs = blobs / "aaaa.incomplete", blobs / "bbbb.0123abcd.incomplete"
+    for path in (ours, theirs):
+        path.write_bytes(bytes(1_000_000))
+
+    _, begun = hub_section().lines
+    assert (begun.text, begun.hint[2:]) == ("2 MB of 2 files not complete", (f"  {ours}", f"  {theirs}"))
+    with locked_content(blobs / "aaaa") as locked:
+        assert locked
+        assert hub_section().lines[1].hint[2:] == (f"  {theirs}",), "one is being downloaded"
+
+
+def test_only_models_are_requested(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in OPT_OUTS:
+        monkeypatch.delenv(name, raising=False)
+
+    command = [sys.executable, "-m", "app", "pairs", "check", TARGET, DRAFT]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0
+    assert "unauthenticated" not in done.stderr
+    paths = [request.path for request in pair.asked(origin="hub")]
+    assert paths
+    assert all(path.startswith((f"/api/models/{TARGET}", f"/api/models/{DRAFT}", "/owner/")) for path in paths), paths
+
+
+@pytest.mark.parametrize("name", OPT_OUTS)
+def test_a_telemetry_setting_of_the_user_stays(name: str) -> None:
+    environ = {name: "0"}
+    prepare_environment(environ)
+    assert not environ.keys() & (set(OPT_OUTS) - {name})

@@ -1,0 +1,164 @@
+"""Failures between here and Hugging Face: one sentence and one fix for each kind."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+from huggingface_hub import close_session, constants
+
+from app.core.errors import AppError, HubError, UnreachableError, WaitError
+from app.models.hub.client import repository
+from app.models.hub.errors import host, sentence, wait_asked
+from tests.models.hub.faults import BadJson, CaptivePortal, RedirectLoop, Status, rate_limited
+from tests.models.hub.loopback import LoopbackHub
+from tests.models.hub.models import CONTENT, TARGET, Watched, publish
+from tests.models.hub.proxy import LoopbackProxy
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "said"),
+    [
+        (Status(401, {"X-Error-Message": "User Access Token is expired"}), HubError, "or it is private"),
+        (Status(403), HubError, "is denied. A proxy may block it. Also check HF_ENDPOINT"),
+        (Status(404), HubError, "does not hold what was asked for. Check the spelling"),
+        (Status(451), HubError, "refused with status 451"),
+        (Status(511), HubError, "A network login page may have answered"),
+        (rate_limited(7), WaitError, "Rate limit reached."),
+        (Status(500), WaitError, "(status 500)"),
+        (RedirectLoop(), HubError, "does not answer like Hugging Face"),
+        (Status(302, {"Location": "file:///etc/passwd"}), HubError, "does not answer like Hugging Face"),
+        (CaptivePortal(), HubError, "sent an unexpected answer"),
+        (BadJson("[" * 100_000), HubError, "sent an unexpected answer"),
+        (Status(200, {"Content-Encoding": "gzip"}, "few"), HubError, "sent a compressed answer"),
+        (Status(404, {"Content-Encoding": "gzip"}, "x" * (8 << 20)), HubError, "does not hold what was asked for"),
+    ],
+)
+def test_each_answer_is_a_sentence(hub: LoopbackHub, fault: Status, kind: type[AppError], said: str) -> None:
+    hub.add(TARGET, {"m.gguf": b"x"})
+    hub.faults.add(fault, "/api/*", times=None)
+
+    with pytest.raises(HubError) as failed:
+        repository(TARGET, "main")
+    assert type(failed.value) is kind
+    assert said in failed.value.sentences
+
+
+@pytest.mark.parametrize(
+    ("name", "revision", "message"),
+    [
+        ("owner/nothing", "main", "There is no repository"),
+        (TARGET, "v9", "no such revision"),
+        ("a--b/c..d", "main", "not a valid repository name"),
+    ],
+)
+def test_missing_repositories_and_revisions_are_named(hub: LoopbackHub, name: str, revision: str, message: str) -> None:
+    hub.add(TARGET, {"m.gguf": b"x"})
+
+    with pytest.raises(HubError, match=message):
+        repository(name, revision)
+
+
+def test_a_gated_repository_names_the_page_and_how_to_log_in(hub: LoopbackHub) -> None:
+    commit, file = publish(hub)
+    hub.repos[TARGET].gated = "manual"
+
+    with pytest.raises(HubError, match="accepting its terms") as failed:
+        Watched().fetch(commit, file)
+
+    assert f"{hub.endpoint}/{TARGET}" in failed.value.hint
+    assert "hf auth login" in failed.value.hint
+
+
+def test_tokens_reach_the_hub_only_and_bad_ones_are_told(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    hub.tokens.add("hf_secret")
+    hub.repos[TARGET].gated = "auto"
+    hub.repos[TARGET].granted.add("hf_secret")
+    for token, said in (("hf_wrong", "does not accept your token"), ("hf_é", "non-ASCII")):
+        monkeypatch.setenv("HF_TOKEN", token)
+        with pytest.raises(HubError, match=said):
+            repository(TARGET, "main")
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+
+    assert Watched().fetch(commit, file).read_bytes() == CONTENT
+    assert "hf_secret" in hub.asked(file.path, origin="hub")[0].headers["authorization"]
+    assert hub.leaks == []
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9", "http://no.invalid"])
+def test_a_server_that_does_not_answer_is_unreachable(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+
+    with pytest.raises(UnreachableError, match=r"cannot be reached: "):
+        repository(TARGET, "main")
+
+
+def test_offline_mode_names_its_variable(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    path = Watched().fetch(commit, file)
+    monkeypatch.setenv("TRANSFORMERS_OFFLINE", "1")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    close_session()
+
+    assert Watched().fetch(commit, file) == path, "the cache still serves"
+    with pytest.raises(HubError, match=r"^Offline mode: TRANSFORMERS_OFFLINE is set\."):
+        repository(TARGET, "main")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (httpx2.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate"), HubError, "SSL_CERT_FILE"),
+        (httpx2.ConnectError("[SSL: WRONG_VERSION_NUMBER] wrong version number"), HubError, "No secure connection"),
+        (httpx2.ConnectTimeout("timed out"), UnreachableError, "cannot be reached: timed out"),
+        (httpx2.ReadTimeout("timed out"), WaitError, "broke: timed out"),
+        (httpx2.RemoteProtocolError("peer closed"), WaitError, "broke: peer closed"),
+        (httpx2.ProxyError("407 Proxy Authentication Required"), HubError, "http://user:password@host:port"),
+        (httpx2.ProxyError("503 Service Unavailable"), UnreachableError, "cannot be reached: 503"),
+    ],
+)
+def test_network_failures_are_told_apart(error: httpx2.HTTPError, kind: type[HubError], said: str) -> None:
+    found = sentence(error, TARGET)
+
+    assert type(found) is kind
+    assert said in found.sentences
+
+
+@pytest.mark.parametrize("asked", ["\N{SUPERSCRIPT TWO}", "1" * 400, "99999999", "-1", "soon", ""])
+def test_an_impossible_wait_is_ignored(asked: str) -> None:
+    assert wait_asked({"retry-after": asked}) is None
+    assert wait_asked({"ratelimit": f'"api";r=0;t={"9" * 5000}'}) is None
+
+
+def test_requests_use_the_proxy_of_the_environment(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, file = publish(hub)
+    asked = len(hub.asked())
+    with LoopbackProxy(credentials="me:secret") as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.endpoint.replace("http://", "http://me:secret@"))
+        close_session()
+        assert Watched().fetch(commit, file).read_bytes() == CONTENT
+        assert len(proxy.requests) == len(hub.asked()) - asked == 2
+        monkeypatch.setenv("HTTP_PROXY", proxy.endpoint)
+        close_session()
+        with pytest.raises(HubError, match="status 407"):
+            repository(TARGET, "main")
+
+
+@pytest.mark.parametrize(("name", "value"), [("HTTPS_PROXY", "ftp://proxy"), ("SSL_CERT_FILE", "/no/such.pem")])
+def test_a_connection_that_cannot_be_set_up_names_the_variable(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    close_session()
+
+    with pytest.raises(HubError, match="cannot be set up") as failed:
+        repository(TARGET, "main")
+    assert name in failed.value.hint
+
+
+def test_a_password_in_the_address_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", "https://me:secret@mirror.example/hub")
+
+    assert host() == "mirror.example/hub"

@@ -1,0 +1,128 @@
+"""Listings and headers from the hub, hostile ones too."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants, hf_api
+
+from app.core.errors import HubError, ModelFileError, UnreachableError
+from app.models.catalog import Pair
+from app.models.find_drafts import find_drafts
+from app.models.hub.client import search
+from app.models.hub.download import DownloadRequest, fetch
+from app.models.hub.request import RetryPolicy
+from app.models.progress import Watcher
+from app.models.resolve import facts_of, resolve
+from app.models.source import HubModel, LocalModel
+from tests.models.hub.faults import (
+    Drop,
+    Status,
+    rate_limited,
+)
+from tests.models.hub.loopback import LoopbackHub
+from tests.models.hub.models import DRAFT, RETRY, TARGET, no_demo, tiny
+
+
+def test_a_search_gives_names_sizes_and_architectures(hub: LoopbackHub) -> None:
+    hub.add("owner/small-model-GGUF", {"m.gguf": b"x"}, downloads=7, gguf={"architecture": "llama", "total": 12})
+    hub.add("owner/other-GGUF", {"m.gguf": b"x"})
+
+    assert [(f.name, f.downloads, f.architecture, f.n_params) for f in search("small-model", limit=5)] == [
+        ("owner/small-model-GGUF", 7, "llama", 12)
+    ]
+
+
+def test_drafts_of_the_catalogue_stay_where_the_search_fails(hub: LoopbackHub, tmp_path: Path) -> None:
+    hub.add(TARGET, {"big-1b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
+    hub.add(DRAFT, {"tiny-Q8_0.gguf": tiny(tmp_path)})
+    target = facts_of(resolve(HubModel(TARGET), no_demo, RETRY), RETRY)
+    pair = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
+    hub.faults.add(Status(503), "/api/models", times=None)
+
+    assert [one.name for one in find_drafts(target, (pair,), RETRY)] == [DRAFT]
+    with pytest.raises(HubError):
+        list(find_drafts(target, (), RETRY))
+
+
+def test_a_relative_of_another_architecture_is_offered_last_and_a_hybrid_never(
+    hub: LoopbackHub, tmp_path: Path
+) -> None:
+    hub.add(TARGET, {"tiny-8b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)}, gguf={"architecture": "x", "total": 9})
+    for name, architecture, downloads in (("dense", "qwen3", 9), ("hybrid", "qwen35", 8), ("same", "llama", 1)):
+        told = {"architecture": architecture, "total": 1}
+        hub.add(f"owner/tiny-{name}-GGUF", {"m.gguf": tiny(tmp_path)}, downloads=downloads, gguf=told)
+    target = facts_of(resolve(HubModel(TARGET), no_demo, RETRY), RETRY)
+
+    offered = [one.name for one in find_drafts(target, (), RETRY)]
+    assert offered == ["owner/tiny-same-GGUF", "owner/tiny-dense-GGUF"]
+
+
+@pytest.mark.parametrize("path", ["/api/models", "/api/models/*"], ids=["search", "listing"])
+def test_a_search_and_a_listing_are_asked_for_again_while_the_hub_has_trouble(
+    hub: LoopbackHub, tmp_path: Path, path: str
+) -> None:
+    hub.add(TARGET, {"tiny-8b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)}, gguf={"architecture": "x", "total": 9})
+    hub.add(DRAFT.replace("small", "tiny"), {"m.gguf": tiny(tmp_path)}, gguf={"architecture": "llama", "total": 1})
+    target = facts_of(resolve(HubModel(TARGET), no_demo, RETRY), RETRY)
+    told: list[str] = []
+    for fault in (Status(503), Drop()):
+        hub.faults.add(fault, path)
+
+    assert len(list(find_drafts(target, (), RETRY, told.append))) == 1
+    assert any("(status 503), again in 1 s" in line for line in told)
+
+
+def test_what_is_here_is_taken_where_the_hub_goes_on_failing_and_no_network_is_waited_for(
+    hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
+    here = resolve(HubModel(TARGET), no_demo, RETRY)
+    path = fetch(DownloadRequest(TARGET, here.commit, here.files[0], Watcher(), RETRY))
+    here.keep_revision()
+    hub.faults.add(Status(503), "/api/*", times=None)
+    waited: list[float] = []
+
+    def pause(seconds: float) -> bool:
+        waited.append(seconds)
+        return False
+
+    found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, RetryPolicy(pause))
+    assert found.path == path
+    assert found.away is not None
+    assert 0 < sum(waited) < 60
+    never = RetryPolicy(lambda seconds: pytest.fail("it waits"))
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(hf_api.api, "endpoint", "http://127.0.0.1:9")
+    with pytest.raises(UnreachableError):
+        resolve(HubModel(TARGET), no_demo, never)
+
+
+def test_a_hub_that_asks_for_more_patience_than_there_is_is_not_waited_for(hub: LoopbackHub, tmp_path: Path) -> None:
+    hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
+    here = resolve(HubModel(TARGET), no_demo, RETRY)
+    never = RetryPolicy(lambda seconds: pytest.fail("it waits"))
+    hub.faults.add(rate_limited(600), "/api/*", times=None)
+    with pytest.raises(HubError, match="Rate limit reached") as failed:
+        resolve(HubModel(TARGET), no_demo, never)
+    assert failed.value.hint.endswith("Try again in 10 min to continue.")
+
+    # What is here does as well: then not even a minute is.
+    path = fetch(DownloadRequest(TARGET, here.commit, here.files[0], Watcher(), RETRY))
+    here.keep_revision()
+    hub.faults.clear()
+    hub.faults.add(rate_limited(55), "/api/*", times=None)
+    found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, never)
+    assert found.path == path
+    assert found.away is not None
+
+
+def test_a_local_model_that_is_missing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="There is no file"):
+        resolve(LocalModel(tmp_path / "none.gguf"), no_demo, RETRY)
+    with pytest.raises(ModelFileError, match="is a folder"):
+        resolve(LocalModel(tmp_path), no_demo, RETRY)
+    with pytest.raises(ModelFileError, match="is not a regular file"):
+        resolve(LocalModel(Path(os.devnull)), no_demo, RETRY)

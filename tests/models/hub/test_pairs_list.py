@@ -1,0 +1,233 @@
+"""What the list of pairs is made of: the machine, the files that are here, what was set up, and what is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.core.errors import CatalogError
+from app.engine.drafting_report import Speedup
+from app.models.catalog import Pair
+from app.models.memory_estimate import PairOverhead
+from app.models.recommend import Fit, PairSpeed, Room
+from app.models.source import HubModel, LocalModel
+from app.session.snapshot import Phase
+from app.ui.models.service import PairService
+from app.ui.models.state import Stage
+from tests.models.hub.faults import Stall
+from tests.models.hub.loopback import LoopbackHub
+from tests.models.hub.models import DRAFT, TARGET, sha256, tiny
+from tests.models.hub.pairs_setting import DEMO, TARGET_SIZE, Setting, tiny_file
+
+
+def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> None:
+    before = setting.service.state()
+    assert (before.machine, [card.fit for card in before.cards]) == ("", [None] * 3)
+
+    setting.service.refresh()
+    setting.until(lambda: not setting.service.state().busy)
+
+    now = setting.service.state()
+    assert now.machine == "An abacus"
+    assert [(card.name, card.fit) for card in now.cards] == [
+        ("demo", Fit.FITS),
+        ("mine", Fit.FITS),
+        ("huge", Fit.TOO_BIG),
+    ]
+    assert setting.service.state().cards is now.cards
+    assert [card.context for card in now.cards] == [0, 4096, 0]
+
+
+def test_pairs_are_held_against_memory_with_the_context_of_the_settings(setting: Setting) -> None:
+    n_ctx = [8192]
+    working = PairOverhead(per_token=100_000, fixed=0, main=0)
+    long = Pair("long", "Long", HubModel("owner/long", size=800_000_000), None, working=working, context=100_000)
+    setting.pairs = [long]
+    setting.surroundings = replace(setting.surroundings, n_ctx=lambda: n_ctx[0])
+    setting.again().refresh()
+    setting.until(lambda: setting.card("long").word)
+    assert (setting.card("long").word, setting.card("long").context) == ("fits", 12_000)
+
+    n_ctx[0] = 16384
+    setting.service.refresh()
+    assert setting.card("long").word == "too big"
+
+
+NO_ROOM = "the disk has no room for larger ones."
+
+
+def test_what_the_disk_has_no_room_for_is_not_proposed_as_long_as_it_has_none(setting: Setting) -> None:
+    free = [1_150_000_000]
+    small, large = (
+        Pair(name, name, HubModel(f"owner/{name}", size=size), None, memory_gb=2, working=PairOverhead(0, 0, 0))
+        for name, size in (("small", 900_000_000), ("large", 1_000_000_000))
+    )
+    setting.pairs = [large, small, DEMO]
+    setting.surroundings = replace(setting.surroundings, free_disk=lambda: free[0])
+    setting.again().refresh()
+    setting.until(lambda: setting.card("small").word)
+
+    assert setting.card("small").why.endswith(f"as fast as people read; {NO_ROOM}")
+    assert not setting.card("large").why
+
+    free[0] = 10**12
+    setting.service.refresh()
+    setting.until(lambda: not setting.service.state().busy)
+    assert setting.card("large").why, "room was made"
+
+    free[0] = 1_150_000_000
+    setting.set_up("demo")
+    setting.until(lambda: not setting.service.state().busy)
+    assert setting.card("small").why.endswith(NO_ROOM), "what was set up took it"
+
+
+def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting: Setting) -> None:
+    seen = {"mine": PairSpeed(5.4, speedup=Speedup(1.5, measured=True))}
+    found = [seen, {"mine": replace(seen["mine"], speedup=Speedup(1.7, measured=True))}]
+    looks: list[str] = []
+
+    def machine() -> tuple[str, Room]:
+        looks.append("machine")
+        return "An abacus", Room(2_000_000_000)
+
+    service = PairService(replace(setting.surroundings, machine=machine, seen=lambda: found.pop(0)))
+
+    def gain() -> str:
+        service.refresh()
+        setting.until(lambda: not service.state().busy)
+        return next(card.gain for card in service.state().cards if card.name == "mine")
+
+    assert gain() == "Measured here: speedup 1.5×."
+    assert gain() == "Measured here: speedup 1.7×."
+    # What cannot be read any more is as it was.
+    assert gain() == "Measured here: speedup 1.7×."
+    assert looks == ["machine"]
+
+
+def test_a_machine_in_the_middle_of_loading_is_looked_at_again_when_that_has_ended(setting: Setting) -> None:
+    loading, free = [True], [1_000_000]
+    looks: list[int] = []
+
+    def machine() -> tuple[str, Room]:
+        looks.append(free[0])
+        return f"{free[0]} free", Room(free[0])
+
+    service = PairService(
+        replace(setting.surroundings, machine=machine, phase=lambda: Phase.LOADING if loading[0] else Phase.READY)
+    )
+    service.refresh()
+    setting.until(lambda: service.state().machine)
+
+    state = service.state()
+    assert state.machine == "1000000 free", "what is known so far is shown"
+    assert state.busy, "the screen has to look on"
+
+    loading[0], free[0] = False, 2_000_000_000
+    setting.until(lambda: not service.state().busy)
+    assert service.state().machine == "2000000000 free"
+
+    service.refresh()
+    setting.until(lambda: not service.state().busy)
+    assert looks == [1_000_000, 2_000_000_000], "a machine at rest stays what it was"
+
+
+def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
+    def broken() -> tuple[str, Room]:
+        raise OSError
+
+    service = PairService(replace(setting.surroundings, machine=broken))
+    service.refresh()
+    setting.until(lambda: not service.state().busy)
+    assert "could not be inspected" in service.state().machine
+    assert len(service.state().cards) == 3
+
+
+def test_what_a_cut_download_has_left_need_not_come_again(setting: Setting, hub: LoopbackHub, tmp_path: Path) -> None:
+    content, kept = tiny(tmp_path / "made", "cut.gguf").ljust(TARGET_SIZE, b"\0"), 1 << 20
+    hub.add("owner/cut-GGUF", {"cut.gguf": content})
+    source = HubModel("owner/cut-GGUF", file="cut.gguf", size=len(content), sha256=sha256(content))
+    setting.pairs.append(Pair("cut", "Cut", source, None, memory_gb=1))
+    setting.again()
+    hub.faults.add(Stall(after=kept), "cut.gguf", origin="cdn", when=lambda request: "range" not in request.headers)
+    setting.service.set_up("cut", confirmed=True)
+    setting.until(lambda: [file.done for file in setting.job("cut").transfer.files] == [kept])
+    setting.service.cancel_setup("cut")
+    assert setting.card("cut").download_bytes == len(content)
+
+    setting.again().refresh()
+    setting.until(lambda: not setting.service.state().busy)
+
+    assert (setting.card("cut").download_bytes, setting.card("cut").partial_bytes) == (len(content) - kept, kept)
+    setting.service.set_up("cut")
+    setting.until(lambda: setting.job("cut").stage is Stage.CHECKED)
+    report = setting.job("cut").report
+    assert report is not None
+    assert (report.download_bytes, report.partial_bytes) == (len(content) - kept, kept)
+
+
+def test_a_file_that_was_replaced_tells_its_size_itself(setting: Setting, tmp_path: Path) -> None:
+    file = tiny_file(tmp_path / "own.gguf")
+    setting.pairs.append(Pair("own", "Own", LocalModel(file), None))
+    setting.again()
+    setting.set_up("own")
+    assert setting.card("own").size == "0 MB"
+    file.write_bytes(file.read_bytes() + bytes(5_000_000))
+    setting.service.refresh()
+    assert setting.card("own").size == "5 MB"
+
+
+def test_a_broken_catalogue_leaves_what_was_set_up(setting: Setting) -> None:
+    setting.set_up("mine")
+    setting.broken = True
+    state = setting.again().state()
+    assert len(state.problems) == 1
+    assert [card.name for card in state.cards] == ["mine"]
+    assert setting.service.load_request("mine")
+
+
+def test_what_is_wrong_with_one_entry_is_told_beside_the_others(setting: Setting) -> None:
+    setting.trouble = CatalogError("pairs.mine has no target.", "Add it.")
+    state = setting.again().state()
+    assert state.problems == (setting.trouble,)
+    assert {"demo", "huge", "mine"} == {card.name for card in state.cards}
+
+
+def test_that_the_default_is_gone_is_told_and_the_others_can_be_taken(setting: Setting) -> None:
+    setting.set_up("mine")
+    setting.registry.set_default("mine")
+    files = setting.registry.read().pairs["mine"]
+    assert setting.again().state().problems == ()
+    files.target.path.unlink()
+    setting.trouble = CatalogError("pairs.other has no target.")
+    setting.service.refresh()
+    trouble, other = setting.service.state().problems
+    assert other == setting.trouble, "one does not hide the other"
+    assert trouble.message.startswith("big-Q4_K_M.gguf of the pair mine is gone from")
+    assert trouble.hint == "Bring it back: tandem setup mine"
+    assert not setting.card("mine").set_up
+
+
+def test_models_that_another_program_downloaded_are_found(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[HubModel] = []
+    monkeypatch.setattr("app.models.resolve.cached_file", lambda source: Path() if source in found else None)
+    setting.again()
+    for on_disk in (False, True):
+        setting.service.refresh()
+        setting.until(lambda: not setting.service.state().busy)
+        card = setting.card("mine")
+        assert (card.on_disk, card.set_up) == (on_disk, False)
+        found += [HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE), HubModel(DRAFT)]
+    assert card.download_bytes == 0
+
+
+def test_a_cache_that_cannot_be_read_hides_nothing(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: HubModel) -> Path:
+        raise PermissionError
+
+    monkeypatch.setattr("app.models.resolve.cached_file", refuse)
+    setting.again().refresh()
+    setting.until(lambda: not setting.service.state().busy)
+    assert setting.service.state().machine == "An abacus"
+    assert not setting.service.state().problems

@@ -1,0 +1,308 @@
+"""Random use of the whole program over a scripted engine: nothing breaks, nothing typed or shown gets lost."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from textual import events
+from textual.binding import Binding
+from textual.geometry import Size
+from textual.pilot import Pilot
+from textual.widgets import Input, TextArea
+
+from app.compare.job import Raced
+from app.conversations.store import Store
+from app.core.errors import DecodeError, EngineLostError, ModelLoadError, StoppedError
+from app.engine.text.segments import Segment
+from app.engine.types import AutoDraft, DraftParams, FinishReason, Origin
+from app.session.chat_settings import ChatSettings
+from app.session.snapshot import Phase
+from app.settings.file import SettingsFile
+from app.settings.live import LiveSettings
+from app.ui.app import TandemApp
+from app.ui.models.state import LoadRequest, Tuning
+from app.ui.screens.chat import ChatScreen
+from app.ui.screens.keymap import every_binding
+from app.worker.commands import Job, Loader
+from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice, Step
+from app.worker.request import AnswerRequest
+from tests.ui.fakes import PAIR, STATS, no_loader
+from tests.ui.models.fake_pairs import FakePairs
+
+Move = tuple[str, object]
+"""What happens, and with what: a key, a text, a size, a place of the mouse, or an event of the engine."""
+
+_TEXTS = (
+    "hello",
+    "[red]x[/red]",
+    "two\nlines",
+    "/help",
+    "/draft off",
+    "/copy",
+    "/new",
+    "/",
+    "@",
+    "@file.txt ",
+    "é👨‍👩‍👧",
+    "w " * 60,
+)
+_PASTES = ("one line", "line\n" * 30, "\x1b[2J\x07a\x00b", "\u202e\u05e9\u05dc" * 20, "[@click=app.quit]x[/]", "\ud800")
+_SAID = (
+    "word ",
+    "A sentence. " * 20,
+    "\n\n",
+    "```python\nx = 1\n",
+    "- item\n" * 10,
+    "| a |\n|---|\n| 1 |\n",
+    "\x1b[2J",
+    "x" * 300,
+)
+_SIZES = ((1, 1), (20, 5), (40, 10), (80, 24), (100, 30), (120, 40), (250, 80), (80, 3))
+_USUAL = (
+    "enter", "enter", "escape", "escape", "up", "down", "ctrl+n", "ctrl+o", "ctrl+r", "ctrl+up", "f1", "f2", "f3", "f4",
+    "f5", "f6", "f7", "ctrl+p", "ctrl+d", "tab", "pageup", "ctrl+g", "ctrl+e", "ctrl+s", "e", "r", "c", "left", "right",
+)  # fmt: skip
+_CHARACTERS = {"enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f", "space": " "}
+
+
+def random_session(seed: int, length: int) -> Sequence[Move]:
+    """Return moves; the same for the same seed."""
+    random = Random(seed)
+    declared = Binding.make_bindings([*every_binding(), *TextArea.BINDINGS, *Input.BINDINGS])
+    keys = sorted({key.strip() for binding in declared for key in binding.key.split(",")} - {"ctrl+q", "ctrl+z"})
+    makers: Sequence[Callable[[], Move]] = (
+        lambda: ("key", random.choice(_USUAL)),
+        lambda: ("key", random.choice(keys)),
+        lambda: ("type", random.choice(_TEXTS)),
+        lambda: ("paste", random.choice(_PASTES)),
+        lambda: ("click", (random.random(), random.random())),
+        lambda: ("resize", random.choice(_SIZES)),
+        lambda: ("say", random.choice(_SAID)),
+        lambda: (random.choice(("end", "end", "end", "cut", "fail", "die", "notice")), ""),
+        lambda: ("wait", ""),
+    )
+    return [("end", ""), *(random.choices(makers, (20, 6, 8, 3, 6, 3, 12, 12, 8))[0]() for _ in range(length))]
+
+
+@dataclass
+class _Asked:
+    """A command that waits for its turn; `number` is None for a load."""
+
+    number: int | None
+    is_job: bool = False
+    stopped: bool = False
+    text: list[str] = field(default_factory=list)
+
+
+class MonkeyEngine:
+    """Satisfies `app.session.engine.Engine`; does what it is asked for in order, when a session lets it."""
+
+    def __init__(self, emit: Callable[[Event], None]) -> None:
+        self.emit = emit
+        self.waiting: deque[_Asked] = deque()
+        self.answers = 0
+        self._number = 0
+        self._has_pair = False
+
+    def load(self, loader: Loader) -> None:
+        self.waiting.append(_Asked(None))
+
+    def answer(self, request: AnswerRequest) -> int:
+        self.answers += 1
+        return self._ask(_Asked(0, text=[request.begun.text] if request.begun is not None else []))
+
+    def run(self, job: Job) -> int:
+        return self._ask(_Asked(0, is_job=True))
+
+    def cancel(self) -> None:
+        for asked in self.waiting:
+            asked.stopped = True
+
+    def inspect(self, on: bool) -> None: ...
+
+    def draft(self, on: bool) -> None: ...
+
+    def close(self, timeout: float | None = None) -> bool:
+        return True
+
+    def _ask(self, asked: _Asked) -> int:
+        self._number += 1
+        asked.number = self._number
+        self.waiting.append(asked)
+        return self._number
+
+    def go_on(self, what: str, text: str = "") -> None:
+        """Let the oldest command go on: `say` a text, or end as `end`, `cut`, `fail` or `die`."""
+        if what == "notice" or not self.waiting:
+            self.emit(Notice("Something is worth a word."))
+            return
+        now = self.waiting[0]
+        ends = what != "say" or now.stopped or now.is_job
+        if ends:
+            self.waiting.popleft()
+        if now.number is None:
+            self._load(now, what) if ends else self.emit(LoadProgress("target", 0.5))
+        elif not ends:
+            now.text.append(text)
+            self.emit(Step(now.number, (Segment(text, Origin.DRAFT, False),), STATS))
+        else:
+            self._end(now, now.number, what)
+
+    def _load(self, now: _Asked, what: str) -> None:
+        self._has_pair = what == "end" and not now.stopped
+        error = StoppedError("Stopped.") if now.stopped else ModelLoadError("It is gone.", "Bring it back.")
+        self.emit(Loaded(PAIR) if self._has_pair else Failed(None, error))
+
+    def _end(self, now: _Asked, number: int, what: str) -> None:
+        if not self._has_pair or (what in ("fail", "die") and not now.stopped):
+            error = EngineLostError("The engine ended.", "") if what == "die" else DecodeError("The target failed.")
+            self.emit(Failed(number, error))
+        elif now.is_job:
+            self.emit(JobEnded(number, Raced((), {}, stopped=True)))
+        else:
+            reason = FinishReason.LENGTH if what == "cut" else FinishReason.STOP
+            reason = FinishReason.CANCELLED if now.stopped else reason
+            plan = AnswerPlan("fixed", "model", DraftParams(), None)
+            self.emit(Finished(number, reason, "".join(now.text), "", STATS, plan))
+
+
+class Monkey:
+    """One run of the program.
+
+    Args:
+        folder: Where its files are.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "conversations.db"
+        live = LiveSettings(SettingsFile(folder / "settings.toml"))
+        live.loading()
+        settings = ChatSettings("A pair", drafting=AutoDraft())
+        tuning = Tuning(live, lambda: LoadRequest(no_loader, settings))
+        opener = lambda: Store.open(self.file)  # noqa: E731 - an argument
+        self.app = TandemApp(self._engine, no_loader, settings, FakePairs(), store=opener, tuning=tuning)
+        self.pilot: Pilot[None]
+
+    def _engine(self, emit: Callable[[Event], None]) -> MonkeyEngine:
+        self.engine = MonkeyEngine(emit)
+        return self.engine
+
+    @property
+    def chat(self) -> ChatScreen:
+        chat = self.app.screen_stack[0]
+        assert isinstance(chat, ChatScreen)
+        return chat
+
+    async def play(self, moves: Sequence[Move]) -> None:
+        """Play a session; then a user presses escape until the prompt has the focus, and asks something.
+
+        Raises:
+            AssertionError: Something is not as it must be.
+        """
+        async with self.app.run_test(size=(100, 30)) as self.pilot:
+            await self.rest()
+            for what, value in moves:
+                self._do(what, value)
+                if what == "wait":
+                    await self.rest()
+                kinds = [type(screen) for screen in self.app.screen_stack]
+                assert len(kinds) == len(set(kinds)), f"a screen stands twice: {kinds}"
+            await self._come_back()
+            await self._ask("probe", "the probe is answered")
+            self._type("unsent")
+            await self.rest()
+            assert "unsent" in self.chat.pending_text
+            shown = [view.node for view in self.chat.messages.message_views if view.node is not None]
+            path = [node.id for node in self.chat.session.conversation.tree.path]
+            assert shown == path[-len(shown) :]
+            self.app.action_help_quit()
+            self.app.action_help_quit()
+        assert "the probe is answered" in self.texts()
+        assert "unsent" in self.texts()
+
+    async def rest(self) -> None:
+        for _ in range(3):
+            await self.pilot.pause()
+
+    def texts(self) -> str:
+        """Return everything in the store."""
+        with sqlite3.connect(self.file) as db:
+            rows = [*db.execute("SELECT text FROM messages"), *db.execute("SELECT draft FROM conversations")]
+        db.close()
+        return "\n".join(str(text) for row in rows for text in row)
+
+    async def _come_back(self) -> None:
+        self._do("resize", (100, 30))
+        for _ in range(12):
+            await self.rest()
+            if self.app.screen is self.chat and self.chat.prompt.has_focus and not self.chat.input_mode.is_active:
+                break
+            if self.engine.waiting and self.app.screen is not self.chat:
+                self.engine.go_on("end")
+            self._do("key", "escape")
+        assert self.app.screen is self.chat, f"no way back from {self.app.screen}"
+        assert self.chat.prompt.has_focus, f"escape leads to {self.app.focused}"
+        while self.engine.waiting:
+            self.engine.go_on("end")
+            await self.rest()
+        await self.pilot.pause(0.3)
+        if self.chat.session.phase is Phase.UNLOADED:
+            await self.chat.load_pair(LoadRequest(no_loader, ChatSettings("Another")))
+            self.engine.go_on("end")
+        await self._until_ready()
+
+    async def _ask(self, prompt: str, answer: str) -> None:
+        self.chat.prompt.action_dismiss()
+        self.chat.prompt.clear()
+        asked = self.engine.answers
+        self._type(prompt)
+        self._do("key", "enter")
+        await self.rest()
+        assert self.engine.answers == asked + 1, f"the prompt was not sent: {self.chat.prompt.text!r}"
+        self.engine.go_on("say", answer)
+        self.engine.go_on("end")
+        await self._until_ready()
+
+    async def _until_ready(self) -> None:
+        for _ in range(100):
+            await self.pilot.pause(0.02)
+            if self.chat.session.phase is Phase.READY:
+                return
+        raise AssertionError(f"the chat waits: {self.chat.session.phase}")
+
+    def _do(self, what: str, value: object) -> None:
+        match what, value:
+            case "key", str(key):
+                self._send(events.Key(key, _CHARACTERS.get(key, key if len(key) == 1 else None)))
+            case "type", str(text):
+                self._type(text)
+            case "paste", str(text):
+                self._send(events.Paste(text))
+            case "resize", (int(width), int(height)):
+                driver = self.app._driver
+                assert driver is not None
+                driver._size = (width, height)
+                self._send(events.Resize(Size(width, height), Size(width, height)))
+            case "click", (float(x), float(y)):
+                at = int(x * self.app.size.width), int(y * self.app.size.height)
+                for kind in (events.MouseMove, events.MouseDown, events.MouseUp):
+                    self._send(kind(None, *at, 0, 0, int(kind is not events.MouseMove), False, False, False, *at))
+            case "wait", _:
+                pass
+            case what, str(text):
+                self.engine.go_on(what, text)
+
+    def _type(self, text: str) -> None:
+        names = {" ": "space", "\n": "shift+enter", "/": "slash", "@": "at"}
+        for character in text:
+            self._send(events.Key(names.get(character, character), character))
+
+    def _send(self, event: events.Event) -> None:
+        driver = self.app._driver
+        assert driver is not None
+        driver.process_message(event)

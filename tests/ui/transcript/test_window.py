@@ -1,0 +1,221 @@
+"""Long conversations: only messages near the reader are mounted, and visible text keeps its position."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from textual import events
+
+from app.conversations.attached import Attachment, compose
+from app.conversations.message import Role
+from app.conversations.tree import Node, State
+from app.ui.transcript.foldable import FoldedText
+from app.ui.transcript.message import AnswerMessage, UserMessage
+from app.ui.transcript.message_view import MessageView
+from tests.ui.chat_driver import n_said
+from tests.ui.conversations_driver import back, look
+from tests.ui.transcript.driver import (
+    MESSAGES,
+    MOST_MOUNTED,
+    body,
+    first_visible,
+    long_chat,
+    mounted,
+    path,
+    press,
+    settled,
+)
+
+pytestmark = pytest.mark.usefixtures("near")
+
+
+async def test_every_message_is_passed_in_order_and_few_are_mounted() -> None:
+    async with long_chat(path()) as chat:
+        await chat.shows(f"message {MESSAGES}.")
+        seen: list[str] = []
+        for _ in range(200):
+            found = [row.split()[1] for row in body(chat) if row.strip().startswith("message ")]
+            seen += [each for each in reversed(found) if each not in seen[-12:]]
+            assert mounted(chat) < MOST_MOUNTED
+            if "1." in found:
+                break
+            await press(chat, "pageup")
+        assert seen == [f"{n}." for n in range(MESSAGES, 0, -1)]
+        while not chat.screen.messages.following:
+            await press(chat, "pagedown")
+            assert mounted(chat) < MOST_MOUNTED
+        assert f"message {MESSAGES}." in chat.text
+
+
+async def test_a_page_down_and_up_leads_back() -> None:
+    async with long_chat(path()) as chat:
+        await press(chat, "pageup", "pageup")
+        for _ in range(8):
+            await press(chat, "pageup")
+            above = body(chat)
+            await press(chat, "pagedown")
+            assert body(chat) != above
+            await press(chat, "pageup")
+            assert body(chat) == above
+
+
+async def test_the_first_and_the_last_message_are_one_key_away() -> None:
+    async with long_chat(path()) as chat:
+        await chat.shows(f"message {MESSAGES}.")
+        await press(chat, "ctrl+home")
+        await chat.shows("message 1.")
+        assert chat.screen.messages.scroll_y == 0
+        assert not chat.screen.messages.following
+        assert mounted(chat) < MOST_MOUNTED
+        await press(chat, "ctrl+end")
+        await chat.shows(f"message {MESSAGES}.")
+        assert chat.screen.messages.following
+
+
+async def test_visible_text_stays_while_an_answer_grows() -> None:
+    async with long_chat(path()) as chat:
+        await chat.send("go on")
+        answer = chat.screen.messages.answer
+        await press(chat, "ctrl+home")
+        await chat.shows("message 1.")
+        await press(chat, "pagedown", "pagedown")
+        before = body(chat)
+        for n in range(5):
+            chat.engine.says(f"line {n}\n\n" * 30)
+            await settled(chat)
+        await chat.shows("↓ new text below")
+        assert body(chat) == before
+        assert answer is not None
+        assert answer.is_attached
+        await press(chat, "ctrl+end")
+        await chat.shows("line 4")
+        await chat.until(lambda: "new text below" not in chat.text)
+        chat.engine.says("the end")
+        chat.engine.finishes()
+        await chat.ready()
+        await chat.shows("the end")
+
+
+async def test_a_resize_keeps_the_first_visible_message() -> None:
+    async with long_chat(path(), size=(120, 40)) as chat:
+        await press(chat, "ctrl+home", *["pagedown"] * 4)
+        first = first_visible(chat)
+        await chat.pilot.resize_terminal(60, 30)
+        await settled(chat)
+        assert first_visible(chat) == first
+
+
+async def test_keys_select_messages_that_are_not_mounted() -> None:
+    async with long_chat(path()) as chat:
+        await press(chat, "ctrl+up")
+        for _ in range(25):
+            chat.pilot.app.post_message(events.Key("up", None))
+        await chat.until(lambda: (s := chat.screen.messages.chosen) is not None and s.node == MESSAGES - 25)
+        await chat.shows(f"message {MESSAGES - 25}.")
+
+
+async def test_the_prompt_takes_the_keys_when_the_selected_message_is_far_away() -> None:
+    async with long_chat(path()) as chat:
+        await press(chat, "ctrl+up", "ctrl+home")
+        await chat.shows("message 1.")
+        await chat.type("next")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.engine.requests)
+
+
+@pytest.mark.parametrize("kind", [UserMessage, AnswerMessage])
+async def test_a_message_that_is_not_mounted_is_reached(kind: type[MessageView]) -> None:
+    async with long_chat(path()) as chat:
+        await settled(chat)
+        wanted = 3 if kind is UserMessage else 4
+        assert all(message_view.node != wanted for message_view in chat.screen.messages.message_views)
+        message_view = await chat.screen.messages.reach(wanted)
+        assert isinstance(message_view, kind)
+        assert message_view.text.startswith(f"message {wanted}.")
+        assert await chat.screen.messages.reach(10_000) is None
+
+
+async def test_a_found_message_is_scrolled_to_the_top() -> None:
+    nodes = path()
+    nodes[20] = replace(nodes[20], text="a needle" + nodes[20].text)
+    async with long_chat(nodes) as chat:
+        await look(chat)
+        for character in "needle":
+            chat.pilot.app.post_message(events.Key(character, character))
+        await chat.shows("a needle")
+        await chat.pilot.press("enter")
+        await back(chat)
+        await chat.until(lambda: "a needle" in "".join(body(chat)[:4]))
+        assert not chat.screen.messages.following
+        assert chat.screen.prompt.has_focus
+
+
+async def test_branches_are_switched_from_a_message_far_up() -> None:
+    nodes = path()
+    nodes.insert(2, Node(1000, 1, Role.ASSISTANT, "the other answer", "", State.COMPLETE, 2.5))
+    async with long_chat(nodes) as chat:
+        await chat.shows(f"message {MESSAGES}.")
+        await press(chat, "ctrl+home")
+        await chat.shows("Answer   ◂ 1 / 2 ▸")
+        chat.screen.messages.choose(chat.screen.messages.message_views[1])
+        await press(chat, "right")
+        await chat.shows("the other answer")
+        await chat.until(lambda: n_said(chat) == 2)
+        await press(chat, "left")
+        await chat.shows("Answer   ◂ 1 / 2 ▸")
+        await chat.until(lambda: n_said(chat) == MESSAGES)
+        await chat.shows("message 2.")
+        await settled(chat)
+        assert mounted(chat) < MOST_MOUNTED
+
+
+async def test_a_branch_that_replaces_visible_messages_is_shown_in_their_place() -> None:
+    async with long_chat(path()) as chat:
+        await press(chat, "ctrl+home", "pagedown", "pagedown")
+        messages, before, number = chat.screen.messages, body(chat), first_visible(chat)
+        assert number is not None
+        await messages.show(
+            [*path()[: number - 1], *(replace(node, id=1000 + node.id) for node in path()[number - 1 :])]
+        )
+        await settled(chat)
+        assert first_visible(chat) == 1000 + number
+        assert body(chat) == before
+
+
+async def test_an_answer_that_is_mounted_again_shows_its_tokens() -> None:
+    async with long_chat(path()) as chat:
+        await chat.exchange("first prompt", "**bold** words")
+        first = chat.answers[-1]
+        for n in range(20):
+            await chat.screen.messages.notice(f"notice {n}")
+        await chat.exchange("another prompt", "long\n\n" * 60)
+        await press(chat, "f3", "ctrl+home")
+        await chat.until(lambda: not first.is_attached)
+        assert first.node is not None
+        await chat.screen.messages.seek(first.node)
+        await chat.shows("**bold** words")
+        await press(chat, "f3")
+        await chat.shows("bold words")
+        assert "**bold**" not in chat.text
+
+
+async def test_one_key_unfolds_the_reasoning_of_every_answer() -> None:
+    first = compose("look at this @notes", (Attachment("notes", "the contents"),))
+    async with long_chat(path(first=first, reasoning="deep thought")) as chat:
+        await press(chat, "ctrl+t", "ctrl+home")
+        await chat.shows("look at this")
+        await chat.shows("deep thought")
+        chat.screen.query(FoldedText).first().open = True
+        await chat.shows("the contents")
+
+
+@pytest.mark.parametrize("moment", [0, 1, 3, 10])
+async def test_the_application_may_end_while_messages_are_being_mounted(moment: int) -> None:
+    async with long_chat(path()) as chat:
+        mounting = asyncio.create_task(chat.screen.messages.reach(3))
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        chat.pilot.app.exit()
+        await mounting
