@@ -138,7 +138,7 @@ class Registered:
         return one if one is not None and one.is_here and one.is_of(pair) else None
 
     def in_place_of(self, pair: Pair) -> SetUp | None:
-        """Return a pair that was set up under a shipped name whose catalog entry names other files by now.
+        """Return a pair that was set up under a shipped name before the catalog entry changed its files.
 
         It is used until the user sets the pair up again; an entry that the user changed asks for other files.
         """
