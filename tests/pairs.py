@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from app.conversations.message import Begun, Message
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.cache import TokenCache
-from app.engine.drafters import ModelDrafter, NgramIndex
+from app.engine.draft_model import ModelDrafter
 from app.engine.interfaces import Cancelled, Clock
+from app.engine.ngram import NgramIndex
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
 from app.models.pair_info import ModelInfo, PairInfo

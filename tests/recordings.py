@@ -1,4 +1,4 @@
-"""The recorded traces and curves that ship as test data."""
+"""Recorded answers and cost curves of real models and machines, for replays."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.compare.upper_bound import cost_without_drafts, least_cost, ngram_matches
-from app.engine.auto.curve import MAX_ROWS, CostProfile
-from app.engine.auto.interpolation import expand
+from app.engine.auto.cost_profile import MAX_BATCH, CostProfile, expand
 
 DATA = Path(__file__).parent / "data"
 _FORMAT = 1
@@ -20,15 +19,15 @@ _NS = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One answer of a target model, and the drafts at each of its positions.
+    """One recorded answer of a target, with a draft at every position.
 
     Attributes:
         name: Kind and number of the prompt.
         kind: Kind of text.
         prompt: Token ids before the answer.
         text: Token ids of the answer.
-        matches: Per position: how many greedy draft tokens in a row equal the answer from there.
-        confidences: Per position: the draft model's probability of each drafted token.
+        matches: For each position, how many greedy draft tokens in a row equal the answer.
+        confidences: For each position, the draft model's probability of each drafted token.
         has_end: Whether the last token is an end token.
     """
 
@@ -61,39 +60,49 @@ class Curve:
     """The costs of a machine, in any unit; see `CostProfile`.
 
     Attributes:
+        name: Title in tables.
+        batches: Cost of a target batch by its size.
+        draft: Cost of a drafted token.
+        context: Cost that a cached token adds to a batch, by batch size.
         reading: Cost of a prompt token for the draft model; 0 if it has read the prompt.
+        max_batch: Largest batch.
     """
 
     name: str
-    rows: dict[int, float]
+    batches: dict[int, float]
     draft: float
-    cells: dict[int, float] = field(default_factory=dict)
+    context: dict[int, float] = field(default_factory=dict)
     reading: float = 0.0
-    widest: int = MAX_ROWS
+    max_batch: int = MAX_BATCH
 
     def profile(self) -> CostProfile:
-        """Return what a first calibration of the machine finds; a copy to learn into."""
-        cells = dict(self.cells)
-        return CostProfile(dict(self.rows), self.draft, draft_prompt_ns=self.reading, cells=cells, widest=self.widest)
+        """Return the result of a first calibration, as a copy that strategies may change."""
+        return CostProfile(
+            dict(self.batches),
+            self.draft,
+            draft_prompt_ns=self.reading,
+            context_ns=dict(self.context),
+            max_batch=self.max_batch,
+        )
 
     def costs(self) -> list[float]:
-        """Return the cost of every batch size up to `MAX_ROWS`; index 0 is unused."""
-        return expand(self.rows, MAX_ROWS)
+        """Return the cost of every batch size up to `MAX_BATCH`; index 0 is unused."""
+        return expand(self.batches, MAX_BATCH)
 
-    def cell_costs(self) -> list[float]:
-        """Return what a cached token adds to every batch size; index 0 is unused."""
-        return expand(self.cells, MAX_ROWS) if self.cells else [0.0] * (MAX_ROWS + 1)
+    def context_costs(self) -> list[float]:
+        """Return the cost that a cached token adds to every batch size; index 0 is unused."""
+        return expand(self.context, MAX_BATCH) if self.context else [0.0] * (MAX_BATCH + 1)
 
 
-def plain_cost(trace: Trace, curve: Curve) -> float:
+def baseline_cost(trace: Trace, curve: Curve) -> float:
     """Return the cost of an answer with no draft."""
     return cost_without_drafts(len(trace.prompt), len(trace.text), curve.profile())
 
 
-def oracle_cost(trace: Trace, curve: Curve, *, lookup: bool = False) -> float:
-    """Return the least cost of an answer with these drafts, with n-gram drafts if `lookup`."""
-    looked_up = ngram_matches(trace.prompt, trace.text) if lookup else None
-    return least_cost(len(trace.prompt), trace.matches[: len(trace.text) - 1], looked_up, curve.profile())
+def lowest_cost(trace: Trace, curve: Curve, *, ngram: bool = False) -> float:
+    """Return the least cost of an answer with these drafts, with n-gram drafts if `ngram`."""
+    matches = ngram_matches(trace.prompt, trace.text) if ngram else None
+    return least_cost(len(trace.prompt), trace.matches[: len(trace.text) - 1], matches, curve.profile())
 
 
 def load_traces(file: Path) -> list[Trace]:
@@ -118,36 +127,39 @@ def load_traces(file: Path) -> list[Trace]:
 
 @cache
 def traces() -> list[Trace]:
-    """Qwen2.5-Coder 1.5B Q4_0 with 0.5B Q4_0, greedy."""
+    """Return answers of Qwen2.5-Coder 1.5B Q4_0 with 0.5B Q4_0, greedy."""
     return load_traces(DATA / "traces.jsonl")
 
 
 @cache
 def other_traces() -> list[Trace]:
-    """The same pair on twice as many other texts; only how long a trial remembers was chosen by these as well."""
+    """Return answers of the same pair to twice as many other prompts.
+
+    Only `Trial.FORGETTING` was chosen with these; all other parameters were chosen without them.
+    """
     return load_traces(DATA / "other_traces.jsonl")
 
 
 @cache
 def texts() -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Prompts and answers of Qwen2.5-Coder 1.5B Q4_K_M, greedy: many kinds of text, without a draft model."""
+    """Return prompts and answers of Qwen2.5-Coder 1.5B Q4_K_M, greedy: many kinds of text, without a draft model."""
     with (DATA / "texts.jsonl").open(encoding="utf-8") as file:
         return [(tuple(entry["prompt"]), tuple(entry["text"])) for entry in map(json.loads, file)]
 
 
 @cache
 def curves() -> dict[str, Curve]:
-    """Machines by name, in nanoseconds."""
+    """Return the cost curves of machines by name, in nanoseconds."""
     with (DATA / "curves.toml").open("rb") as file:
         return {name: _curve(entry) for name, entry in tomllib.load(file).items()}
 
 
 def _curve(entry: dict[str, Any]) -> Curve:
     if "tokens_per_second" in entry:
-        rows = {n: n * 1e9 / speed for n, speed in enumerate(entry["tokens_per_second"], start=1)}
-        return Curve(entry["title"], rows, 1e9 / entry["draft_tokens_per_second"])
+        batches = {n: n * 1e9 / speed for n, speed in enumerate(entry["tokens_per_second"], start=1)}
+        return Curve(entry["title"], batches, 1e9 / entry["draft_tokens_per_second"])
     if "cost_per_token" in entry:
-        rows = {n: n * cost * 100 * _NS for n, cost in enumerate(entry["cost_per_token"], start=1)}
-        return Curve(entry["title"], rows, entry["draft"] * 100 * _NS)
-    rows = {int(n): ms * _NS for n, ms in entry["milliseconds"].items()}
-    return Curve(entry["title"], rows, entry["draft"] * _NS, reading=entry.get("reading", 0.0) * _NS)
+        batches = {n: n * cost * 100 * _NS for n, cost in enumerate(entry["cost_per_token"], start=1)}
+        return Curve(entry["title"], batches, entry["draft"] * 100 * _NS)
+    batches = {int(n): ms * _NS for n, ms in entry["milliseconds"].items()}
+    return Curve(entry["title"], batches, entry["draft"] * _NS, reading=entry.get("reading", 0.0) * _NS)

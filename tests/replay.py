@@ -1,6 +1,6 @@
-"""Replay any drafting strategy over a recorded answer and a cost curve, without a model and without a clock.
+"""Replay a drafting strategy over a recorded answer and a cost curve, without a model and without a real clock.
 
-The strategy is the one that runs on models; only its draft model and its clock are played.
+The strategy is the real one; its draft model is read from the recording, and its clock adds up the curve's costs.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from app.engine.cache import common_prefix
 from app.engine.fixed import FixedDrafting
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, Strategy, Verdict
-from app.engine.types import Draft, DraftParams, StepResult
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, ModelDrafting, StepResult, Strategy, Verdict
+from app.engine.types import Draft, DraftParams
 from tests.recordings import Curve, Trace
 
 _WRONG = -1
@@ -21,27 +21,25 @@ GRID_P_MIN = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How a strategy fared.
+    """Result of a replay.
 
     Attributes:
-        tokens: Tokens of the answer after the first.
-        cost: What they took, in the curve's unit.
-        rounds: Every round, in order.
+        cost: Cost of all tokens after the first, in the curve's unit.
+        steps: Every step, in order.
     """
 
-    tokens: int
     cost: float
-    rounds: tuple[StepResult, ...]
+    steps: tuple[StepResult, ...]
 
 
-class PlayedDraft:
-    """Answers like a draft model that reads along with the trace; implements `ModelDrafting`.
+class RecordedDraft:
+    """A draft model that proposes the recorded drafts; implements `ModelDrafting`.
 
     Args:
         trace: The answer.
-        cost: Of a drafted token.
-        advance: Takes what was spent.
-        reading: Cost of a token that was not drafted. Nothing: then it has always read everything.
+        cost: Cost of a drafted token.
+        advance: Called with every cost.
+        reading: Cost of a token that the model reads; 0 for one that has read everything.
     """
 
     native_ns = 0
@@ -67,26 +65,26 @@ class PlayedDraft:
         yield len(tokens)
 
     def catch_up(self, tokens: Sequence[int]) -> None:
-        # The last one or two are evaluated with the first drafted token.
+        # The last one or two tokens are evaluated with the first drafted token.
         if self.unread(tokens) > 1:
             self.read(tokens, len(tokens))
 
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
         self.catch_up(tokens)
         trace = self._trace
-        place = len(tokens) - len(trace.prompt)
-        matches, confidences = trace.matches[place - 1], trace.confidences[place - 1]
+        position = len(tokens) - len(trace.prompt)
+        matches, confidences = trace.matches[position - 1], trace.confidences[position - 1]
         drafted: list[int] = []
         for depth, confidence in enumerate(confidences[:limit]):
             self._advance(self._cost)
             verdict = judge(depth, confidence)
             if verdict is Verdict.DROP:
                 break
-            drafted.append(trace.text[place + depth] if depth < matches else _WRONG)
+            drafted.append(trace.text[position + depth] if depth < matches else _WRONG)
             if verdict is Verdict.LAST or trace.is_end(drafted[-1]):
                 break
         self._n_before = len(tokens)
-        # The last one drafted was not evaluated.
+        # The last drafted token was not evaluated.
         self._n_read = len(tokens) + max(0, len(drafted) - 1)
         return Draft(tuple(drafted), confidences[: len(drafted)], len(drafted))
 
@@ -98,14 +96,13 @@ StrategyFactory = Callable[[ModelDrafting, Clock], Strategy]
 
 
 def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[[], float] = lambda: 1.0) -> Replay:
-    """Run a strategy over one trace on one machine.
+    """Run a strategy over one answer on one machine.
 
     Args:
         trace: The answer.
         curve: The machine.
         make: Makes the strategy from its draft model and its clock.
-        disturb: By how much a cost looks longer than it is, each time one is paid; the strategy's clock sees that, the
-            result does not count it.
+        disturb: Returns a factor for every cost on the strategy's clock; the cost of the result does not include it.
     """
     now = spent = 0.0
 
@@ -114,39 +111,39 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
         spent += cost
         now += cost * disturb()
 
-    costs, cells = curve.costs(), curve.cell_costs()
-    strategy = make(PlayedDraft(trace, curve.draft, advance, curve.reading), lambda: round(now))
+    costs, context = curve.costs(), curve.context_costs()
+    strategy = make(RecordedDraft(trace, curve.draft, advance, curve.reading), lambda: round(now))
     sequence = [*trace.prompt, trace.text[0]]
     end = len(trace.prompt) + len(trace.text)
     for _ in strategy.begin(AnswerStart(sequence, len(trace.text), trace.is_end), lambda: False):
         pass
-    rounds = []
+    steps = []
     while len(sequence) < end:
         started = now
-        # Of an answer that ends by itself no one knows how much is left.
-        room = curve.widest - 1 if trace.has_end else min(end - len(sequence) - 1, curve.widest - 1)
+        # The rest of an answer that ends with an end token is unknown to the strategy.
+        room = curve.max_batch - 1 if trace.has_end else min(end - len(sequence) - 1, curve.max_batch - 1)
         draft = strategy.propose(sequence, room)
-        drafted_in = now - started
-        advance(costs[len(draft) + 1] + (len(sequence) - 1) * cells[len(draft) + 1])
-        ahead = trace.text[len(sequence) - len(trace.prompt) :]
-        accepted = common_prefix(draft.tokens, ahead)
-        tokens = ahead[: accepted + 1]
+        draft_cost = now - started
+        advance(costs[len(draft) + 1] + (len(sequence) - 1) * context[len(draft) + 1])
+        remaining = trace.text[len(sequence) - len(trace.prompt) :]
+        accepted = common_prefix(draft.tokens, remaining)
+        tokens = remaining[: accepted + 1]
         result = StepResult(
-            len(sequence) - 1, draft, tokens, min(accepted, len(tokens)), round(now - started), round(drafted_in)
+            len(sequence) - 1, draft, tokens, min(accepted, len(tokens)), round(now - started), round(draft_cost)
         )
         strategy.observe(result)
-        rounds.append(result)
+        steps.append(result)
         sequence.extend(tokens)
-    return Replay(len(trace.text) - 1, spent, tuple(rounds))
+    return Replay(spent, tuple(steps))
 
 
 def fixed(params: DraftParams) -> StrategyFactory:
-    """Fixed drafting, to be replayed."""
+    """Return a factory of fixed drafting."""
     return lambda drafter, clock: FixedDrafting(drafter, params)
 
 
 def best_fixed(traces: Sequence[Trace], curve: Curve) -> tuple[DraftParams, float]:
-    """The fixed setting with the least cost over some traces, chosen in hindsight, and that cost."""
+    """Return the fixed setting with the least cost over these answers, and that cost."""
     settings = [DraftParams(n, 0, p) for n in GRID_N_MAX for p in GRID_P_MIN]
     costs = {params: sum(replay(t, curve, fixed(params)).cost for t in traces) for params in settings}
     best = min(costs, key=lambda params: costs[params])

@@ -98,9 +98,9 @@ def _as_json(pair: NativePair, times: ThreadTimes | None) -> dict[str, Any]:
         "target": pair.info.target.file,
         "draft": pair.info.draft.file if pair.info.draft else None,
         "device": pair.info.device,
-        "rows_ms": {str(n): ns / 1e6 for n, ns in sorted(profile.rows.items())},
+        "rows_ms": {str(n): ns / 1e6 for n, ns in sorted(profile.batch_ns.items())},
         "draft_ms": profile.draft_ns / 1e6,
-        "context_ns": {str(n): ns for n, ns in sorted(profile.cells.items())},
+        "context_ns": {str(n): ns for n, ns in sorted(profile.context_ns.items())},
     }
     if times is not None:
         out["threads"] = {"generation": times.best.generation, "prompt": times.best.prompt}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.engine.auto.curve import CostModel
-from app.engine.auto.guard import PLAUSIBLE_ACCEPTANCE, ceiling
+from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, ceiling
 from app.engine.auto.threads import ThreadTimes
 from app.engine.drafting_report import draft_model_off, sentence, times
 from app.engine.types import MAX_DRAFT
@@ -30,7 +30,7 @@ class Drafters:
 
 def cost_lines(costs: CostModel, drafters: Drafters) -> list[str]:
     """Return the cost of a step by batch size, and its break-even acceptance."""
-    rows = sorted(costs.profile.rows)
+    rows = sorted(costs.profile.batch_ns)
     plain = costs.target_ns(1, 0)
     tallest = max(costs.target_ns(n, 0) for n in rows)
     lines = [f"{'batch':>5} {'cost':>10} {'':>6}  {'':{_BAR}}  break-even"]
@@ -81,7 +81,7 @@ def verdict(costs: CostModel, drafters: Drafters) -> list[str]:
             lines.append(f"N-gram: {_at_best(best)}; {_start(costs, 0.0)}")
         else:
             lines.append("N-gram drafting cannot help: a batch takes as long as its tokens one by one.")
-    if costs.profile.cells and (drafters.model or drafters.lookup):
+    if costs.profile.context_ns and (drafters.model or drafters.lookup):
         lines.append(_behind_context(costs, drafters))
     return lines
 

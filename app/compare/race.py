@@ -170,7 +170,7 @@ def in_process(
                     finished = event
             yield event
         assert finished is not None
-        if finished.lost and pair.drafter is not None and pair.drafter.cache.is_spent:
+        if finished.lost and pair.drafter is not None and pair.drafter.cache.is_broken:
             # Without its draft model, further rounds would measure nothing.
             raise ComputeError(
                 f"The draft model failed: {finished.lost}", "It is left out until the models are loaded again."

@@ -104,7 +104,7 @@ def preserved_caches(pair: LoadedPair) -> Iterator[None]:
         yield
     finally:
         for cache, copy in saved:
-            if not cache.is_spent:
+            if not cache.is_broken:
                 cache.restore(copy)
 
 

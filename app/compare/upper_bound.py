@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from app.compare.race import Run
 from app.core.errors import DecodeError, Interrupted
-from app.engine.auto.curve import MAX_ROWS, CostProfile
-from app.engine.auto.interpolation import envelope, expand
+from app.engine.auto.cost_profile import MAX_BATCH, CostProfile, envelope, expand
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import Cancelled
+from app.engine.ngram import NgramIndex
 from app.engine.probability import most_probable
 from app.engine.types import MIN_MATCH
 from app.worker.request import LoadedPair
@@ -61,8 +60,8 @@ def upper_bound(
 
 def cost_without_drafts(n_prompt: int, n_text: int, profile: CostProfile) -> float:
     """Return the time of an answer with no draft, in the profile's unit."""
-    n, cells = n_text - 1, _cells(profile)
-    return n * profile.rows[1] + cells[1] * sum(range(n_prompt, n_prompt + n))
+    n, context = n_text - 1, _context_costs(profile)
+    return n * profile.batch_ns[1] + context[1] * sum(range(n_prompt, n_prompt + n))
 
 
 def least_cost(n_prompt: int, matches: Sequence[int], looked_up: Sequence[int] | None, profile: CostProfile) -> float:
@@ -78,15 +77,15 @@ def least_cost(n_prompt: int, matches: Sequence[int], looked_up: Sequence[int] |
         looked_up: The same of n-gram drafting, for every token and the end; None without it.
         profile: Costs of the machine.
     """
-    costs, cells = expand(profile.rows, MAX_ROWS), _cells(profile)
+    costs, context = expand(profile.batch_ns, MAX_BATCH), _context_costs(profile)
     n_text = len(matches) + 1
     ngrams = looked_up if looked_up is not None else [0] * (n_text + 1)
     best = [0.0] * (n_text + 1)
     for t in range(n_text - 1, 0, -1):
-        room = min(n_text - t - 1, profile.widest - 1)
+        room = min(n_text - t - 1, profile.max_batch - 1)
         n_past = n_prompt + t - 1
-        line = [cost + n_past * cell for cost, cell in zip(costs, cells, strict=True)]
-        padded = envelope(line[: profile.widest + 1])
+        line = [cost + n_past * added for cost, added in zip(costs, context, strict=True)]
+        padded = envelope(line[: profile.max_batch + 1])
         best[t] = min(
             m * profile.draft_ns + padded[n + 1] + best[t + n + 1]
             for m in range(min(matches[t - 1], room) + 1)
@@ -95,9 +94,9 @@ def least_cost(n_prompt: int, matches: Sequence[int], looked_up: Sequence[int] |
     return best[1]
 
 
-def _cells(profile: CostProfile) -> list[float]:
-    """Return the time that a cached token adds to every batch size."""
-    return expand(profile.cells, MAX_ROWS) if profile.cells else [0.0] * (MAX_ROWS + 1)
+def _context_costs(profile: CostProfile) -> list[float]:
+    """Return the time that a cached token adds to a batch, by batch size."""
+    return expand(profile.context_ns, MAX_BATCH) if profile.context_ns else [0.0] * (MAX_BATCH + 1)
 
 
 def ngram_matches(prompt: Sequence[int], text: Sequence[int], min_match: int = MIN_MATCH) -> list[int]:
@@ -106,7 +105,7 @@ def ngram_matches(prompt: Sequence[int], text: Sequence[int], min_match: int = M
     index.grow(prompt)
     out = [0] * (len(text) + 1)
     for position, token in enumerate(text):
-        draft = index.continuation((), MAX_ROWS - 1).tokens
+        draft = index.continuation((), MAX_BATCH - 1).tokens
         out[position] = common_prefix(draft, text[position:])
         index.grow((token,))
     return out

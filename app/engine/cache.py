@@ -9,14 +9,14 @@ from app.core.errors import ComputeError, Interrupted
 from app.engine.interfaces import Cancelled, Logits, SavedState, TokenModel
 
 _TEMPLATE_TAIL = 16
-"""Tokens at the end of a prompt that the next prompt may lack: templates open an answer, and its reasoning, with tokens
-that they do not put before earlier answers."""
+"""Tokens at the end of a prompt that the next prompt may lack: chat templates open a new answer, and its reasoning,
+with tokens that they do not put before earlier answers."""
 _KEEP_EVERY = 2048
-"""Tokens of a long prompt between two kept states: after a document, only the question is edited."""
-_TELLING = 32
+"""Tokens of a long prompt between two kept states. After a document, usually only the question is edited."""
+_FEWEST_TIMED = 32
 """Fewest tokens of a batch that measure the prefill speed."""
-_SOON_NS = 2_000_000_000
-"""A chunk of a prompt that takes less time is followed by one twice as long."""
+_FAST_CHUNK_NS = 2_000_000_000
+"""A prompt chunk that takes less time is followed by one twice as long."""
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
@@ -43,18 +43,18 @@ class TokenCache:
 
     Args:
         model: Evaluates the tokens.
-        known: Maps tokens to those that the model knows, one for one; None for the same tokens.
+        translate: Maps token ids to ids that the model knows, one to one; None for the same ids.
 
     Attributes:
-        is_spent: Whether a batch failed while it was computed; the model must not be used again.
+        is_broken: Whether the computation of a batch failed; the model must not be used again.
     """
 
-    def __init__(self, model: TokenModel, known: Callable[[Sequence[int]], Sequence[int]] | None = None) -> None:
+    def __init__(self, model: TokenModel, translate: Callable[[Sequence[int]], Sequence[int]] | None = None) -> None:
         self._model = model
-        self._known = known
+        self._translate = translate
         self._tokens: list[int] = []
         self._ns_per_token: float | None = None
-        self.is_spent = False
+        self.is_broken = False
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -81,9 +81,9 @@ class TokenCache:
     def native_ns(self) -> int:
         return self._model.native_ns
 
-    def logits(self, row: int) -> Logits:
-        """Return the logits of one output row of the last evaluation."""
-        return self._model.logits(row)
+    def logits(self, i: int) -> Logits:
+        """Return the logits of output `i` of the last evaluation."""
+        return self._model.logits(i)
 
     def reuse(self, prompt: Sequence[int]) -> int:
         """Roll back to the common prefix with a new prompt.
@@ -99,14 +99,14 @@ class TokenCache:
         """Evaluate the missing part of a prompt; see `process`.
 
         A recurrent model keeps its state shortly before the end, because the next prompt leaves out the reasoning of
-        this answer, and now and then before, for edits and branches.
+        this answer. Of a long prompt it also keeps earlier states, for edits and branches.
         """
         if self.n_rollback < self.n_ctx and len(prompt) > 2 * _TEMPLATE_TAIL:
-            kept = len(self)
+            last_kept = len(self)
             for done in self.process(prompt[len(self) : len(prompt) - _TEMPLATE_TAIL], cancelled):
-                if done - kept >= _KEEP_EVERY:
+                if done - last_kept >= _KEEP_EVERY:
                     self._model.keep_state()
-                    kept = done
+                    last_kept = done
                 yield done
             self._model.keep_state()
         yield from self.process(prompt[len(self) :], cancelled)
@@ -114,7 +114,7 @@ class TokenCache:
     def process(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Evaluate tokens in chunks, with logits for the last one only.
 
-        Each chunk reads all weights, so chunks grow while they are fast.
+        Each chunk reads all weights, so chunk sizes grow while chunks are fast.
 
         Yields:
             Tokens in the cache after each chunk.
@@ -132,13 +132,13 @@ class TokenCache:
             done += len(chunk)
             before = self._model.native_ns
             self.evaluate(chunk, n_outputs=int(done == len(tokens)))
-            if self._model.native_ns - before < _SOON_NS:
+            if self._model.native_ns - before < _FAST_CHUNK_NS:
                 size = min(2 * size, self._model.n_batch)
             spent = self._model.native_ns - began
             if first is not None:
-                # A device computes a batch while the next one is prepared, so the first batch cannot be timed alone.
+                # A GPU computes a batch while the next one is prepared, so the first batch cannot be timed alone.
                 self._ns_per_token = (spent - first[1]) / (done - first[0])
-            elif done >= _TELLING and (done == len(tokens) or self._ns_per_token is None):
+            elif done >= _FEWEST_TIMED and (done == len(tokens) or self._ns_per_token is None):
                 self._ns_per_token = spent / done
             first = first or (done, spent)
             yield len(self._tokens)
@@ -146,9 +146,9 @@ class TokenCache:
     def evaluate(self, tokens: Sequence[int], n_outputs: int) -> None:
         """Evaluate one batch, with logits for its last `n_outputs` tokens."""
         try:
-            self._model.decode(tokens if self._known is None else self._known(tokens), n_outputs)
+            self._model.decode(tokens if self._translate is None else self._translate(tokens), n_outputs)
         except BaseException as error:
-            self.is_spent = self.is_spent or isinstance(error, ComputeError)
+            self.is_broken = self.is_broken or isinstance(error, ComputeError)
             # A failed batch may leave some of its tokens in the cache; the library knows how many.
             self._tokens.extend(tokens)
             del self._tokens[self._model.n_past :]
@@ -162,7 +162,7 @@ class TokenCache:
     def rollback(self, length: int) -> int:
         """Remove all tokens after the first `length`.
 
-        A recurrent model that cannot roll back there removes more, down to a kept state or to nothing.
+        A recurrent model that cannot roll back that far returns to an earlier kept state, or empties the cache.
 
         Returns:
             Tokens that are left.
@@ -181,10 +181,10 @@ class TokenCache:
     def restore(self, saved: SavedCache) -> None:
         """Restore a copy, unless the cache holds all of its tokens and can be rolled back to them.
 
-        A cache that refuses the copy is empty and reads its next prompt from the start.
+        If that fails, the cache is empty and evaluates its next prompt from the start.
         """
-        kept = common_prefix(saved.tokens, self._tokens) == len(saved.tokens)
-        if kept and (not saved.tokens or self.n_rollback == self.n_ctx):
+        has_all = common_prefix(saved.tokens, self._tokens) == len(saved.tokens)
+        if has_all and (not saved.tokens or self.n_rollback == self.n_ctx):
             return
         self._model.restore_sequence(saved.state)
         self._tokens = list(saved.tokens[: self._model.n_past])

@@ -1,4 +1,4 @@
-"""Text for drafting and its speedup, the same on every screen and in every command."""
+"""Texts about drafting and its speedup, the same on every screen and in every command."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.engine.auto.curve import CostModel
-from app.engine.auto.guard import PLAUSIBLE_ACCEPTANCE, WORTHWHILE, ceiling, impossibility
+from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, WORTHWHILE, ceiling, impossibility
 from app.engine.stats import GenerationStats
 from app.engine.types import MAX_DRAFT, MODEL_OFF, DraftingStatus, Source
 
 BRIEF = 28
 """Characters of a reason in the side panel."""
 FEWEST_DRAFTED = 16
-"""Drafted tokens below which an acceptance in percent and a verdict say nothing."""
+"""With fewer drafted tokens, an acceptance in percent and a verdict are meaningless."""
 RETRIED = f"{MODEL_OFF}no recent speedup; Tandem retries occasionally"
 """Reason for a draft model that is off because its drafts gave no speedup."""
 NO_SPEEDUP = "no speedup"
@@ -31,7 +31,7 @@ class Speedup:
 
     Attributes:
         ratio: Time without drafts over time spent.
-        measured: Whether the speed without drafts was measured beside it; otherwise it was predicted.
+        measured: Whether the time without drafts was measured in the same answer; otherwise it was predicted.
         verdict: "winning", "break-even" or "losing"; "" unless measured over enough drafted tokens.
     """
 
@@ -65,9 +65,9 @@ def speedup_of(stats: GenerationStats, status: DraftingStatus | None) -> Speedup
     """Return the speedup of an answer; None if it is unknown or if nothing was drafted."""
     if status is None or status.speedup is None or not stats.draft_n:
         return None
-    found = Speedup(status.speedup, status.measured)
-    tells = status.measured and stats.draft_n >= FEWEST_DRAFTED and not found.is_none
-    return Speedup(status.speedup, status.measured, status.verdict if tells else "")
+    speedup = Speedup(status.speedup, status.measured)
+    has_verdict = status.measured and stats.draft_n >= FEWEST_DRAFTED and not speedup.is_none
+    return Speedup(status.speedup, status.measured, status.verdict if has_verdict else "")
 
 
 def times(ratio: float) -> str:
@@ -124,12 +124,12 @@ def brief_reason(status: DraftingStatus) -> str:
 
 
 def why_undrafted(reason: str) -> str:
-    """Return why an answer has no drafts; a reason that says "off" needs no prefix."""
+    """Return why an answer has no drafts; a reason that contains "off" needs no prefix."""
     return reason if reason.startswith(MODEL_OFF) else ": ".join(filter(None, (NO_DRAFT_USED, reason)))
 
 
 def draft_model_off(costs: CostModel) -> str:
-    """Return why automatic drafting leaves the draft model out at these costs; "" if it does not."""
+    """Return why automatic drafting does not use the draft model at these costs; "" if it does."""
     if not impossibility(costs, 0, MAX_DRAFT):
         return ""
     best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns(0))
@@ -141,7 +141,7 @@ def pair_drafting(speedup: Speedup | None, off: str) -> str:
     """Return a pair's speedup, or why it has none, as a clause; "" if unknown.
 
     Args:
-        speedup: Speedup of benchmarks or answers on this machine.
+        speedup: Speedup of benchmarks or answers on this machine; None if unknown.
         off: Why the draft model is off; "" if it is on. A measured speedup takes precedence.
     """
     if speedup is not None and speedup.helps:
@@ -155,7 +155,7 @@ def sentence(clause: str) -> str:
 
 
 def nothing_fixed(n_max: int, n_min: int, p_min: float) -> str:
-    """Return the setting that kept fixed drafting from submitting drafts; "" if none did."""
+    """Return why fixed drafting submitted no drafts, by its settings; "" if they allow any draft."""
     if n_max == 0:
         return "n_max is 0"
     if p_min <= 0 and n_min <= 1:

@@ -1,4 +1,4 @@
-"""Fixed drafting by llama.cpp's n_max, n_min and p_min."""
+"""Strategies that do not tune: no drafting, and fixed drafting by llama.cpp's n_max, n_min and p_min."""
 
 from __future__ import annotations
 
@@ -7,25 +7,49 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from app.engine.auto.answer_speed import AnswerSpeed
+from app.engine.auto.answer_speed import AnswerSpeed, Stalls
 from app.engine.auto.curve import CostModel
-from app.engine.auto.stalls import Stalls
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, Verdict
-from app.engine.types import MODEL_FAILED, NO_DRAFT, Draft, DraftingStatus, DraftParams, StepResult
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, StepResult, Verdict
+from app.engine.types import MODEL_FAILED, NO_DRAFT, Draft, DraftingStatus, DraftParams
 
 _RECENT_STEPS = 15
 """Number of recent steps that give the current speed of the machine."""
 NEVER_MEASURED = "what it gains is not known: this pair was never measured"
 
 
+class NoDrafting:
+    """Propose nothing.
+
+    Args:
+        why: Why there are no drafts, as a clause, if they were enabled; else "".
+    """
+
+    native_ns = 0
+
+    def __init__(self, why: str = "") -> None:
+        self.status = DraftingStatus("off", why) if why else None
+
+    def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
+        return iter(())
+
+    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
+        return NO_DRAFT
+
+    def lose_model(self) -> None:
+        pass
+
+    def observe(self, result: StepResult) -> None:
+        pass
+
+
 class FixedDrafting:
     """Draft up to n_max tokens, none below p_min, and submit them if they are at least n_min.
 
-    As llama.cpp does it, an end token that was drafted is submitted like any other.
+    As in llama.cpp, a drafted end token is submitted like any other.
 
     Args:
         drafter: The draft model.
-        params: The three numbers.
+        params: n_max, n_min and p_min.
         costs: Step costs, for the speedup; None without a calibration.
         clock: Monotonic nanoseconds.
     """
@@ -44,24 +68,24 @@ class FixedDrafting:
         self._clock = clock
         self._speed = AnswerSpeed()
         self._stalls = Stalls()
-        self._slowness: deque[float] = deque(maxlen=_RECENT_STEPS)
+        self._slowdowns: deque[float] = deque(maxlen=_RECENT_STEPS)
 
     @property
     def native_ns(self) -> int:
         return self._drafter.native_ns
 
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
-        self._speed.went_before(start.single_so_far_ns)
+        self._speed.add_undrafted(start.undrafted_ns)
         if self.params.n_max > 0:
             started = self._clock()
             try:
                 yield from self._drafter.begin(start.sequence, cancelled)
             finally:
-                self._speed.get_ready(self._clock() - started)
+                self._speed.add_preparation(self._clock() - started)
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         limit = min(limit, self.params.n_max)
-        # At the end of the context no draft may be long enough.
+        # At the end of the context, no draft can be as long as n_min.
         self._drafting = limit >= max(1, self.params.n_min) and not self._has_failed
         if not self._drafting:
             return NO_DRAFT
@@ -82,30 +106,28 @@ class FixedDrafting:
 
     def _account(self, result: StepResult, costs: CostModel) -> None:
         """Compare a step with the predicted time without drafts, scaled by the recent slowdown."""
-        rows, n_past = len(result.draft) + 1, result.n_past
-        measured_ns, batch_ns = costs.target_ns(rows, n_past), result.total_ns - result.draft_ns
-        self._slowness.append(batch_ns / measured_ns)
-        slower = self._speed.slowdown = statistics.median(self._slowness)
+        batch_size, n_past = len(result.draft) + 1, result.n_past
+        calibrated_ns, batch_ns = costs.target_ns(batch_size, n_past), result.total_ns - result.draft_ns
+        self._slowdowns.append(batch_ns / calibrated_ns)
+        slowdown = self._speed.slowdown = statistics.median(self._slowdowns)
         # The time of a draft model that failed is no part of a step without drafts.
-        drafting_ns, in_vain_ns = (result.draft_ns, 0) if self._drafting else (0, result.draft_ns)
-        expected_ns = slower * measured_ns + drafting_ns
-        took = self._stalls.split(result.total_ns, in_vain_ns, expected_ns, drafted=self._drafting)
+        drafting_ns, wasted_ns = (result.draft_ns, 0) if self._drafting else (0, result.draft_ns)
+        expected_ns = slowdown * calibrated_ns + drafting_ns
+        step_time = self._stalls.split(result.total_ns, wasted_ns, expected_ns, drafted=self._drafting)
         predicted_ns = costs.target_ns(1, n_past)
-        single_ns = batch_ns if rows == 1 else None
-        n_tokens = len(result.tokens)
         self._speed.observe(
-            n_tokens,
-            took,
-            slower * predicted_ns,
+            len(result.tokens),
+            step_time,
+            slowdown * predicted_ns,
             predicted_ns,
             drafted=self._drafting,
-            single_ns=single_ns,
+            single_ns=batch_ns if batch_size == 1 else None,
             stretch=result.stretch,
         )
 
     @property
     def status(self) -> DraftingStatus | None:
-        """Speedup by measured time of this answer, or why it is unknown; None if n_max is 0."""
+        """Return the measured speedup of this answer, or why it is unknown; None if n_max is 0."""
         if self.params.n_max == 0:
             return None
         speed = self._speed

@@ -1,19 +1,19 @@
 """Generate one answer: read the prompt, then repeat steps of draft, verify, accept, roll back.
 
-The engine knows token ids, not text, and no library. Ids come in, `GenerationEvent`s go out; models, sampler, clock and
+The engine knows token ids, not text, and no library. Ids come in, `GenerationEvent`s go out. Models, sampler, clock and
 cancel are passed in behind `app.engine.interfaces`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from app.core.errors import AppError, ContextOverflowError, Interrupted
 from app.engine.cache import TokenCache
-from app.engine.interfaces import UNCONTROLLED, AnswerStart, Clock, Controls, IsEnd, Sampler, Strategy
-from app.engine.no_draft import NoDrafting
+from app.engine.fixed import NoDrafting
+from app.engine.interfaces import UNCONTROLLED, AnswerStart, Clock, Controls, IsEnd, Sampler, StepResult, Strategy
 from app.engine.probability import probability_of
 from app.engine.stats import GenerationStats
 from app.engine.types import (
@@ -26,9 +26,48 @@ from app.engine.types import (
     Origin,
     PromptProgress,
     Step,
-    StepResult,
 )
-from app.engine.verify import Observe, verify
+
+Observe = Callable[[int, Origin], FinishReason | None]
+"""Called with each emitted token in order; a returned reason ends the answer with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Result of verifying a draft.
+
+    Attributes:
+        tokens: The emitted tokens: the accepted ones, then the target's own unless the answer ended before it.
+        n_accepted: Accepted tokens of the draft.
+        finish: Why the answer ended here, if it did.
+    """
+
+    tokens: tuple[int, ...]
+    n_accepted: int
+    finish: FinishReason | None
+
+
+def verify(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
+    """Sample the target at each position while it agrees with the draft.
+
+    This is the rule that makes drafting lossless, as in llama.cpp (`common_sampler_sample_and_accept_n`). Output i of
+    the batch holds the target's logits after the i-th drafted token; output 0 those after the last token before the
+    draft. Only outputs that are reached are sampled. So a stateful sampler sees the same tokens as without drafts, and
+    the emitted tokens have exactly the target's distribution, whatever was drafted.
+    """
+    tokens: list[int] = []
+    n_accepted = 0
+    for i in range(len(draft) + 1):
+        token = sample(i)
+        matches = i < len(draft) and token == draft.tokens[i]
+        n_accepted += matches
+        tokens.append(token)
+        finish = observe(token, draft.origin(i) if matches else Origin.TARGET)
+        if finish is not None:
+            return Verification(tuple(tokens), n_accepted, finish)
+        if not matches:
+            break
+    return Verification(tuple(tokens), n_accepted, None)
 
 
 @dataclass(frozen=True)
@@ -40,7 +79,7 @@ class Request:
         is_end: Whether a token ends the answer. It is emitted and counted.
         max_tokens: Most tokens to generate; None for as many as the context holds.
         observe: Called with each emitted token; a returned reason ends the answer with that token.
-        controls: What the caller may change meanwhile.
+        controls: Switches that the caller may change meanwhile.
     """
 
     prompt: Sequence[int]
@@ -53,7 +92,7 @@ class Request:
 class Generator:
     """Generate one answer. Iterate over `run`, then read `finish` and `stats`.
 
-    Both caches stay consistent, also if the iteration is abandoned: the next answer reuses what they hold.
+    Both caches stay consistent, also if the iteration is abandoned: the next answer reuses their tokens.
 
     Args:
         target: The target's cache.
@@ -73,18 +112,18 @@ class Generator:
     ) -> None:
         self._target = target
         self._strategy: Strategy = NoDrafting()
-        self._waiting: Strategy | None = strategy
+        self._pending_strategy: Strategy | None = strategy
         self._sampler = sampler
         self._clock = clock
         self._work_clock = work_clock or clock
-        self._timed = (target, strategy, sampler)
+        self._native = (target, strategy, sampler)
         self.stats = GenerationStats()
         self.finish: FinishReason | None = None
 
     @property
     def has_begun_drafting(self) -> bool:
         """Return whether the strategy has begun."""
-        return self._waiting is None
+        return self._pending_strategy is None
 
     def run(self, request: Request) -> Iterator[GenerationEvent]:
         """Generate until something ends the answer.
@@ -122,14 +161,14 @@ class Generator:
         yield replace(first, stats=stats.snapshot())
 
     def _begin_strategy(self, strategy: Strategy, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Let the draft model read the prompt, after the first token; that time is counted apart."""
-        self._strategy, self._waiting = strategy, None
+        """Let the draft model read the prompt, after the first token; count that time separately."""
+        self._strategy, self._pending_strategy = strategy, None
         started = self._clock()
-        most_tokens = self._target.n_ctx - len(sequence) + 1
+        max_tokens = self._target.n_ctx - len(sequence) + 1
         if request.max_tokens is not None:
-            most_tokens = min(most_tokens, request.max_tokens - self.stats.predicted_n)
+            max_tokens = min(max_tokens, request.max_tokens - self.stats.predicted_n)
         try:
-            start = AnswerStart(sequence, most_tokens, request.is_end, self.stats.predicted_ns)
+            start = AnswerStart(sequence, max_tokens, request.is_end, self.stats.predicted_ns)
             for done in strategy.begin(start, request.controls.cancelled):
                 self.stats.draft_prompt_ns = self._clock() - started
                 yield PromptProgress(drafting=True, done=done, total=len(sequence))
@@ -152,10 +191,10 @@ class Generator:
                 self.finish = FinishReason.CONTEXT
                 return
             drafts = request.controls.drafts()
-            if drafts and self._waiting is not None:
+            if drafts and self._pending_strategy is not None:
                 native_began = self._native_ns()
-                yield from self._begin_strategy(self._waiting, sequence, request)
-                # Only the reading is counted apart; other preparation is part of the answer, but of no step.
+                yield from self._begin_strategy(self._pending_strategy, sequence, request)
+                # Only the reading is counted separately; other preparation is part of the answer, but of no step.
                 started, step_started = started + stats.draft_prompt_ns, self._clock()
                 work_started = self._work_clock()
                 native_before += self._native_ns() - native_began
@@ -192,7 +231,7 @@ class Generator:
             yield replace(step, stats=stats.snapshot(), status=status, total_ns=step_ns, work_ns=work_ns)
 
     def _room(self, sequence: list[int], request: Request) -> int:
-        """Return the most tokens that may be drafted: they must fit, roll back, and be left of the answer."""
+        """Return the longest draft that fits the context, the batch, the rollback and the rest of the answer."""
         target = self._target
         room = min(target.n_ctx - len(sequence), target.n_batch - 1, target.n_rollback)
         if request.max_tokens is not None:
@@ -203,15 +242,15 @@ class Generator:
     def _evaluate(self, sequence: list[int], draft: Draft, request: Request) -> None:
         """Evaluate the last token and the draft in one batch, with logits at each position."""
         started = self._clock()
-        *behind, last = sequence[len(self._target) :]
+        *missing, last = sequence[len(self._target) :]
         # Only a target that could not roll back must read more than the last token.
-        for _ in self._target.process(behind, request.controls.cancelled):
+        for _ in self._target.process(missing, request.controls.cancelled):
             pass
         self._target.evaluate((last, *draft.tokens), n_outputs=1 + len(draft))
         self.stats.verify_ns += self._clock() - started
 
     def _choose(self, sequence: list[int], draft: Draft, request: Request) -> Step:
-        """Let the target choose at each position that is reached, and append the tokens.
+        """Verify the draft and append the emitted tokens.
 
         The returned step shares the counters; the caller replaces them by a copy.
         """
@@ -221,12 +260,12 @@ class Generator:
         return Step(verification.tokens, verification.n_accepted, draft, self.stats)
 
     def _inspect(self, step: Step) -> tuple[Step, int]:
-        """Add the target's probabilities; also return the nanoseconds that took, which are not the step's."""
+        """Add the target's probabilities; also return the nanoseconds spent, which do not count as the step's."""
         started = self._clock()
         target, draft, at = self._target, step.draft, step.n_accepted
         mismatch = at < len(draft) and at < len(step.tokens)
         inspection = Inspection(
-            chosen=tuple(probability_of(target.logits(row), token) for row, token in enumerate(step.tokens)),
+            chosen=tuple(probability_of(target.logits(i), token) for i, token in enumerate(step.tokens)),
             declined=probability_of(target.logits(at), draft.tokens[at]) if mismatch else None,
         )
         return replace(step, inspection=inspection), self._clock() - started
@@ -246,4 +285,4 @@ class Generator:
         return DraftLost(error.message)
 
     def _native_ns(self) -> int:
-        return sum(part.native_ns for part in self._timed)
+        return sum(part.native_ns for part in self._native)

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from app.engine.types import Draft, DraftingStatus, StepResult
+from app.engine.types import Draft, DraftingStatus
 
 if TYPE_CHECKING:
-    # NumPy takes a tenth of the time to the first frame, and the screen never sees a row.
+    # Importing NumPy takes a tenth of the time to the first frame, and the screen needs no logits.
     import numpy as np
     from numpy.typing import NDArray
 
 Logits: TypeAlias = "NDArray[np.float32]"
-"""One row of raw logits, shape (n_vocab,)."""
+"""Raw logits of one output, shape (n_vocab,)."""
 
 Cancelled = Callable[[], bool]
 """Returns whether the user stopped the answer; called between decodes."""
@@ -44,7 +44,7 @@ class Controls:
     Attributes:
         cancelled: Whether to stop; read between decodes.
         inspected: Whether to read probabilities for the inspector; read in each step.
-        drafts: Whether to draft; read in each step. The strategy begins with the first one that may.
+        drafts: Whether to draft; read in each step. The strategy begins at the first step that may draft.
     """
 
     cancelled: Cancelled = never
@@ -68,7 +68,7 @@ class SavedState:
     Attributes:
         n_past: Tokens that it covers.
         data: Serialized KV cache.
-        snapshots: Earlier recurrent states, which cannot be rolled back, each with its number of tokens.
+        snapshots: Earlier states of a recurrent model, each with its number of tokens.
     """
 
     n_past: int
@@ -99,8 +99,8 @@ class TokenModel(Protocol):
     def n_rollback(self) -> int:
         """Most tokens at the end of a batch that `truncate` can remove right after it: the longest possible draft.
 
-        `n_ctx` for a cache that can be cut anywhere, 0 for recurrent state that cannot be rolled back. A model between
-        them keeps that many earlier states; it removes all but the first token of a batch at most, and once.
+        `n_ctx` for a cache that can be cut anywhere, 0 for recurrent state that cannot be rolled back. Other recurrent
+        models keep that many earlier states. They can roll back once per batch, and not past its first token.
         """
 
     @property
@@ -111,12 +111,12 @@ class TokenModel(Protocol):
         """Append `tokens` to the cache and compute logits for the last `n_outputs` of them.
 
         Raises:
-            DecodeError: The batch was refused or failed; `n_past` counts what is left.
-            Interrupted: A cancel cut the batch short; `n_past` counts what is left.
+            DecodeError: The batch was refused or failed; `n_past` counts the tokens that are left.
+            Interrupted: A cancel ended the batch early; `n_past` counts the tokens that are left.
         """
 
-    def logits(self, row: int) -> Logits:
-        """Return the logits of one output of the last decode, 0 first; valid until the next decode."""
+    def logits(self, i: int) -> Logits:
+        """Return the logits of output `i` of the last decode; valid until the next decode."""
 
     def truncate(self, n_past: int) -> bool:
         """Keep the first `n_past` tokens; False if this kind of model cannot be cut there."""
@@ -125,7 +125,7 @@ class TokenModel(Protocol):
         """Empty the cache."""
 
     def keep_state(self) -> None:
-        """Keep a copy of the present state if `truncate` could not return to it."""
+        """Keep a copy of the present state, unless `truncate` can return to it."""
 
     def restore_state(self, n_past: int) -> bool:
         """Return to the last kept state of at most `n_past` tokens; False if there is none."""
@@ -138,7 +138,7 @@ class TokenModel(Protocol):
 
 
 class Sampler(Protocol):
-    """Chooses tokens from the target's logits. It holds the state that penalties and random draws need."""
+    """Samples tokens from the target's logits. It holds the state of penalties and of the random generator."""
 
     @property
     def native_ns(self) -> int:
@@ -147,10 +147,10 @@ class Sampler(Protocol):
     def begin(self, prompt: Sequence[int]) -> None:
         """Start an answer: forget earlier ones and let the penalties see the end of the prompt."""
 
-    def sample(self, row: int) -> int:
-        """Choose from one output of the target's last decode, and count the choice as emitted.
+    def sample(self, i: int) -> int:
+        """Sample from output `i` of the target's last decode, and count the token as emitted.
 
-        Call it in order, and only as far as the choices are kept: the state is that of decoding without drafts.
+        Call it in order, and only for tokens that are emitted, so that the state is the same as without drafts.
         """
 
 
@@ -201,15 +201,38 @@ class AnswerStart:
 
     Attributes:
         sequence: Prompt and answer so far; the last token was just chosen.
-        most_tokens: Most tokens that may follow.
+        max_tokens: Most tokens that may follow.
         is_end: Whether a token ends the answer.
-        single_so_far_ns: Nanoseconds of the tokens that this answer has already, where drafting was off until now.
+        undrafted_ns: Nanoseconds of the answer so far, if drafting was off until now.
     """
 
     sequence: Sequence[int]
-    most_tokens: int
+    max_tokens: int
     is_end: IsEnd = never_ends
-    single_so_far_ns: int = 0
+    undrafted_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """Outcome of a step, as a strategy learns from it.
+
+    Attributes:
+        n_past: Tokens in the target's cache before the step.
+        draft: The submitted draft.
+        tokens: The emitted tokens, accepted ones first.
+        n_accepted: Accepted tokens of the draft.
+        total_ns: Nanoseconds since the end of the step before, by the work clock.
+        draft_ns: The part of them spent on the proposal.
+        stretch: Wall time over time by the work clock; above 1 while other programs compete.
+    """
+
+    n_past: int
+    draft: Draft
+    tokens: tuple[int, ...]
+    n_accepted: int
+    total_ns: int
+    draft_ns: int
+    stretch: float = 1.0
 
 
 class Strategy(Protocol):

@@ -1,9 +1,9 @@
 """Define the confidence of a drafted token.
 
 It is the probability of the most probable token under a softmax over the **whole vocabulary** at temperature 1.
-llama-server takes it over the ten best candidates, which reads higher; a top-1 cut would make every probability 1
-and p_min meaningless. Over the whole vocabulary the figure is close to calibrated for pairs of one family: of tokens
-drafted with p in .8 to .88, .93 were accepted; below .5, about a third.
+llama-server takes it over the ten best candidates, which gives higher values; over the best one alone, every
+probability would be 1 and p_min meaningless. Over the whole vocabulary it is close to calibrated for pairs of one
+family: of tokens drafted with a probability of 0.8 to 0.88, 93% were accepted; below 0.5, about a third.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from app.engine.interfaces import Logits
 
 
 def probability_of(logits: Logits, token: int) -> float:
-    """Return the probability of one token, by the same softmax.
+    """Return the probability of one token.
 
     Args:
-        logits: One row, shape (n_vocab,).
-        token: An id in it.
+        logits: Logits of one output, shape (n_vocab,).
+        token: The token's id.
 
     Returns:
         exp(logits[token] - max) / sum(exp(logits - max)), in [0, 1].
@@ -32,18 +32,18 @@ def most_probable(logits: Logits) -> tuple[int, float]:
     """Return the most probable token and its probability.
 
     Args:
-        logits: One row, shape (n_vocab,). The lowest id wins a tie, as in llama.cpp.
+        logits: Logits of one output, shape (n_vocab,). The lowest id wins a tie, as in llama.cpp.
 
     Returns:
         The token id and 1 / sum(exp(logits - max)), in (0, 1].
 
     Raises:
-        DecodeError: The row holds NaN or no finite maximum, so the model's weights are broken.
+        DecodeError: The logits contain NaN or have no finite maximum, so the model's weights are broken.
     """
     token = int(logits.argmax())
     largest = logits[token]
     if not np.isfinite(largest):
         raise DecodeError("The model computed logits that are not numbers.", "Its file is damaged; download it again.")
     shifted = logits - largest
-    # In its place: for every drafted token a second array of a whole vocabulary costs a tenth of all this.
+    # Computed in place: a second array of the vocabulary's size would add a tenth to the time of this function.
     return token, 1.0 / float(np.exp(shifted, out=shifted).sum(dtype=np.float64))

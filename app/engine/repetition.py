@@ -1,7 +1,7 @@
 """Detect an answer that repeats itself.
 
-Small models fall into loops and fill the context with them. Only exact repetition of tokens counts: table rows, lines
-of code and list items look alike, but they differ in some token.
+Small models can fall into a loop that fills the context. Only exact repetition of tokens counts: table rows, lines of
+code and list items look alike, but they differ in some token.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LEAST_TIMES = 4
 """Tokens and repeats, the first occurrence included, that make a loop."""
 SHORT_BLOCK = 8
 LEAST_SHORT_TOKENS = 128
-"""A shorter block needs more tokens: rulers, rows of zeros and empty table cells are no loops."""
+"""A shorter block needs more tokens: ruler lines, runs of zeros and empty table cells are not loops."""
 
 _BLOCKS = np.arange(1, LONGEST_BLOCK + 1)
 _LEAST = np.maximum(np.where(_BLOCKS < SHORT_BLOCK, LEAST_SHORT_TOKENS, LEAST_TOKENS), LEAST_TIMES * _BLOCKS)
@@ -28,7 +28,7 @@ class RepetitionDetector:
         self._recent = np.full(LONGEST_BLOCK, -1, dtype=np.int64)
         """The last tokens, newest first."""
         self._matches = np.zeros(LONGEST_BLOCK, dtype=np.int64)
-        """By block length: how many tokens at the end equal the token one block before them."""
+        """For each block length, how many tokens at the end equal the token one block before."""
 
     def push(self, token: int) -> int:
         """Add the next token.

@@ -19,8 +19,8 @@ def _rate(count: int, nanoseconds: int) -> float | None:
 class GenerationStats:
     """Counters of one answer.
 
-    Prompt time is both models' prompt processing; generation time is everything after the first token, apart from the
-    draft's prompt processing. llama-server counts the same way. A rate is None if there was nothing to measure.
+    Prompt time is the prompt processing of both models. Generation time is everything after the first token, except the
+    draft model's prompt processing. llama-server counts the same way. A rate is None if there was nothing to measure.
     """
 
     cache_n: int = 0
@@ -43,14 +43,14 @@ class GenerationStats:
     prompt_ns: int = 0
     draft_prompt_ns: int = 0
     first_token_ns: int = 0
-    """From the start of the answer to its first token."""
+    """Time to first token, from the start of the answer."""
     measuring_ns: int = 0
-    """Calibration before that start."""
+    """Calibration before the start of the answer."""
     predicted_ns: int = 0
     draft_ns: int = 0
     verify_ns: int = 0
     native_ns: int = 0
-    """The part of the generation time that was spent inside native calls."""
+    """The part of the generation time inside native calls."""
 
     def observe_step(self, n_drafted: int, n_accepted: int, n_model: int = 0) -> None:
         """Count one step."""
@@ -60,8 +60,7 @@ class GenerationStats:
             self.draft_n += n_drafted
             self.draft_n_model += n_model
             self.draft_n_accepted += n_accepted
-            short = n_accepted - len(self.accepted_by_position)
-            self.accepted_by_position.extend([0] * short)
+            self.accepted_by_position.extend([0] * (n_accepted - len(self.accepted_by_position)))
             for position in range(n_accepted):
                 self.accepted_by_position[position] += 1
 
@@ -84,12 +83,12 @@ class GenerationStats:
 
     @property
     def answer_ns(self) -> int:
-        """Return the time of all tokens after the first, including the draft's reading of the prompt."""
+        """Return the time of all tokens after the first, including the draft model's prompt processing."""
         return self.predicted_ns + self.draft_prompt_ns
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Return tokens per second after the first one, including the draft's reading; speedups are based on it."""
+        """Return tokens per second after the first one, including the draft's prompt time; the basis of speedups."""
         return _rate(self.predicted_n - 1, self.answer_ns)
 
     @property

@@ -21,11 +21,11 @@ class Origin(Enum):
     """Source of a token."""
 
     DRAFT = "draft"
-    """Drafted by the draft model, and accepted because the target chose the same."""
+    """Drafted by the draft model, and accepted because the target chose the same token."""
     NGRAM = "ngram"
-    """Drafted from an n-gram match, and accepted for the same reason."""
+    """Drafted from an n-gram match, and accepted in the same way."""
     TARGET = "target"
-    """The target's own: at a mismatch, after a fully accepted draft, or without one."""
+    """Sampled by the target: at a mismatch, after a fully accepted draft, or without a draft."""
 
 
 class FinishReason(Enum):
@@ -68,7 +68,7 @@ class DraftParams:
 
 @dataclass(frozen=True, slots=True)
 class AutoDraft:
-    """Automatic drafting: it tunes itself, and turns off what cannot gain.
+    """Automatic drafting: it tunes itself, and turns off a source that cannot gain.
 
     Attributes:
         model: Use the draft model.
@@ -95,8 +95,8 @@ Source = Literal["model", "ngram"]
 
 def taking_part(*, model: bool, ngram: bool) -> tuple[Source, ...]:
     """Return the sources in use, the draft model first."""
-    do: dict[Source, bool] = {"model": model, "ngram": ngram}
-    return tuple(source for source, does in do.items() if does)
+    used: dict[Source, bool] = {"model": model, "ngram": ngram}
+    return tuple(source for source, is_used in used.items() if is_used)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +107,10 @@ class DraftingStatus:
         source: Source of the last draft, or "off".
         reason: Why, as a clause; "" if there is nothing to explain.
         verdict: "winning", "break-even" or "losing" against no draft; "" unless `measured`.
-        speedup: Time without drafts over time spent on this answer, the draft's reading of the prompt included; None
-            with no drafts or too few.
-        measured: Whether single-token steps of this answer, seconds ago, gave the speed without drafts behind
-            `speedup`; False where the cost curve predicted it.
+        speedup: Time without drafts over time spent on this answer, including the draft model's reading of the prompt;
+            None with no drafts or too few.
+        measured: Whether recent single-token steps of this answer measured the time without drafts; False if the cost
+            curve predicted it.
     """
 
     source: Source | Literal["off"]
@@ -156,13 +156,13 @@ class SamplingParams:
         temperature: 0 always takes the most probable token.
         top_k: Keep the k most probable; 0 keeps all.
         top_p: Keep the smallest set with this much probability; 1 keeps all.
-        min_p: Keep what has at least this share of the top token's probability; 0 keeps all.
+        min_p: Keep tokens with at least this share of the top token's probability; 0 keeps all.
         typical_p: Locally typical sampling; 1 keeps all.
         repeat_penalty: Divides the logit of a token seen in the last `repeat_last_n`; 1 does nothing.
         frequency_penalty: Subtracted once per occurrence; 0 does nothing.
         presence_penalty: Subtracted once if it occurred; 0 does nothing.
-        repeat_last_n: Tokens the penalties look back over.
-        seed: Of the random draw; None takes a fresh one for every answer.
+        repeat_last_n: Tokens that the penalties look back over.
+        seed: Random seed; None uses a new one for every answer.
     """
 
     temperature: float = 0.8
@@ -187,7 +187,7 @@ class SamplingParams:
 
     @property
     def is_greedy(self) -> bool:
-        """Return whether the largest logit is chosen, and nothing changes logits before."""
+        """Return whether the token with the largest unchanged logit is chosen."""
         return self.temperature == 0 and not self.has_penalties
 
     @property
@@ -205,7 +205,7 @@ class Draft:
         tokens: The proposal, first position first.
         probabilities: Confidence in each, in (0, 1].
         n_model: Tokens of the draft model; n-gram tokens follow them.
-        confidences: The sources' own confidence, if `probabilities` are calibrated; else empty.
+        confidences: The sources' own values, if `probabilities` are acceptance estimates; else empty.
     """
 
     tokens: tuple[int, ...] = ()
@@ -216,9 +216,9 @@ class Draft:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def origin(self, row: int) -> Origin:
-        """Return the origin of a drafted token that was accepted."""
-        return Origin.DRAFT if row < self.n_model else Origin.NGRAM
+    def origin(self, position: int) -> Origin:
+        """Return the origin of an accepted token at a position of the draft."""
+        return Origin.DRAFT if position < self.n_model else Origin.NGRAM
 
     @property
     def by_model(self) -> tuple[float | None, ...]:
@@ -228,29 +228,6 @@ class Draft:
 
 
 NO_DRAFT = Draft()
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """Outcome of a step, as a strategy learns from it.
-
-    Attributes:
-        n_past: Tokens in the target's cache before.
-        draft: The submitted draft.
-        tokens: The emitted tokens, accepted ones first.
-        n_accepted: Accepted tokens of the draft.
-        total_ns: Nanoseconds since the end of the step before, by the work clock.
-        draft_ns: The part of them spent on proposing.
-        stretch: Wall time over time by the work clock; above 1 while other programs compete.
-    """
-
-    n_past: int
-    draft: Draft
-    tokens: tuple[int, ...]
-    n_accepted: int
-    total_ns: int
-    draft_ns: int
-    stretch: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +267,7 @@ class Step:
         n_accepted: Accepted tokens of the draft.
         draft: The submitted draft.
         stats: Counters after this step.
-        status: Status of drafting; None without.
+        status: Status of drafting; None without drafting.
         inspection: Probabilities, if requested; never for the first token.
         total_ns: Nanoseconds of the step without inspection; 0 for the first token.
         work_ns: The same by the work clock, without the time of other programs.

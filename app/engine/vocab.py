@@ -9,7 +9,7 @@ MAX_SIZE_DIFFERENCE = 128
 """Padded vocabularies of one family differ by this much at most (Qwen2.5: 151,936 and 152,064)."""
 
 FIRST_COMPARED_ID = 5
-"""The first special tokens of a family differ between models without any effect."""
+"""The first special tokens may differ between models of one family, without any effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,10 @@ class VocabInfo:
     Attributes:
         kind: Tokenizer family as the model file names it ("gpt2", "llama", ...).
         tokens: The text of every id, as UTF-8 bytes.
-        bos: Id that begins a text, or None.
-        eos: Id that ends one, or None.
+        bos: Id of the token that begins a text; None without one.
+        eos: Id of the token that ends a text; None without one.
         add_bos: Whether the model adds `bos` before each text.
-        add_eos: Whether it adds `eos` after.
+        add_eos: Whether the model adds `eos` after each text.
     """
 
     kind: str
@@ -64,22 +64,22 @@ def incompatibility(target: VocabInfo, draft: VocabInfo) -> str | None:
     return None
 
 
-def known_to(n_vocab: int, stand_in: int) -> Callable[[Sequence[int]], Sequence[int]]:
+def replace_unknown(n_vocab: int, replacement: int) -> Callable[[Sequence[int]], Sequence[int]]:
     """Return a function that replaces the tokens a smaller vocabulary lacks.
 
-    A target trained on ChatML may use tokens beyond its family's vocabulary; the draft then guesses a little worse.
+    A target trained on ChatML may use tokens beyond its family's vocabulary. The draft then guesses a little worse.
 
     Args:
         n_vocab: First id that the draft lacks.
-        stand_in: The id that replaces it.
+        replacement: The id that replaces it and all higher ones.
     """
 
-    def known(tokens: Sequence[int]) -> Sequence[int]:
+    def translate(tokens: Sequence[int]) -> Sequence[int]:
         if max(tokens, default=0) < n_vocab:
             return tokens
-        return [token if token < n_vocab else stand_in for token in tokens]
+        return [token if token < n_vocab else replacement for token in tokens]
 
-    return known
+    return translate
 
 
 def _special(added: bool, token: int | None) -> str:

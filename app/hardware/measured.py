@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.engine.auto.curve import CostModel
-from app.engine.auto.guard import best_step
+from app.engine.auto.rule import best_length
 from app.engine.drafting_report import RETRIED, Speedup, draft_model_off, pair_drafting
 from app.engine.types import MAX_DRAFT
 
@@ -76,4 +76,4 @@ class Measured:
 
     def best_speedup(self, acceptance: float, draft_ns: float) -> float:
         """Return the speedup with the best draft length; 1 where drafting loses."""
-        return max(1.0, best_step(self.costs, 0, MAX_DRAFT, draft_ns, acceptance)[0])
+        return max(1.0, best_length(self.costs, 0, MAX_DRAFT, draft_ns, acceptance)[0])

@@ -215,7 +215,7 @@ def _capped(s: Situation) -> Cause | None:
 
 def _draft_cost(s: Situation) -> Cause | None:
     m = s.measured
-    if m is None or not m.draft_ns or len(m.costs.rows_at(0)) < 2:
+    if m is None or not m.draft_ns or len(m.costs.profile.batch_ns) < 2:
         return None
     usual = m.best_speedup(_GOOD_ACCEPTANCE, _GOOD_DRAFT_COST * m.plain_ns)
     real = m.best_speedup(_GOOD_ACCEPTANCE, m.draft_ns)
@@ -237,7 +237,7 @@ def _draft_cost(s: Situation) -> Cause | None:
 
 def _rejected(s: Situation) -> Cause | None:
     m = s.measured
-    if m is None or m.acceptance is None or m.acceptance >= _LOW_ACCEPTANCE or len(m.costs.rows_at(0)) < 2:
+    if m is None or m.acceptance is None or m.acceptance >= _LOW_ACCEPTANCE or len(m.costs.profile.batch_ns) < 2:
         return None
     now, usual = m.best_speedup(m.acceptance, m.draft_ns), m.best_speedup(_GOOD_ACCEPTANCE, m.draft_ns)
     if usual < _NOTICEABLE * now:

@@ -11,16 +11,17 @@ from functools import partial
 from app.conversations.message import Begun, Message
 from app.core.errors import DamagedFileError, Interrupted, ModelLoadError
 from app.engine.auto.calibrate import calibrate
-from app.engine.auto.cpu_yield import CpuYield, WorkClock
-from app.engine.auto.curve import MAX_ROWS, CostModel
+from app.engine.auto.cost_profile import MAX_BATCH
+from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.auto.threads import Threads, ThreadTimes, measure_threads
+from app.engine.auto.threads import CpuYield, Threads, ThreadTimes, WorkClock, measure_threads
 from app.engine.cache import TokenCache
-from app.engine.drafters import ModelDrafter, NgramIndex
+from app.engine.draft_model import ModelDrafter
 from app.engine.interfaces import Cancelled, Clock
+from app.engine.ngram import NgramIndex
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
-from app.engine.vocab import incompatibility, known_to
+from app.engine.vocab import incompatibility, replace_unknown
 from app.hardware.cpu import others_seconds, usable_processors
 from app.llama import stored_measurements
 from app.llama.canary import send_ahead
@@ -191,7 +192,7 @@ class NativePair:
             return None
         self._contexts.append(context)
         n_vocab = min(self._model.n_vocab, draft.n_vocab)
-        known = known_to(n_vocab, _line_break(draft)) if n_vocab < self._model.n_vocab else None
+        known = replace_unknown(n_vocab, _line_break(draft)) if n_vocab < self._model.n_vocab else None
         self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=self._model.is_end)
         return draft
 
@@ -238,7 +239,7 @@ class NativePair:
             budget_ns = CALIBRATION_NS
             if self.memory is not None and not self.memory.was_slowed:
                 budget_ns = min(budget_ns, self.memory.recalibration_ns)
-        text = self._model.tokenize(_TEXT * 4, parse_special=False)[: MAX_ROWS - 1]
+        text = self._model.tokenize(_TEXT * 4, parse_special=False)[: MAX_BATCH - 1]
         draft = self.drafter.cache if self.drafter is not None else None
         clock = self.work_clock(time.perf_counter_ns, time.process_time_ns)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.core.errors import UsageError
-from app.engine.auto.curve import MAX_ROWS
+from app.engine.auto.cost_profile import MAX_BATCH
 from app.llama.params import ContextParams, ModelParams
 from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, longest_trained, round_up
 from app.models.pair_info import DeviceMemory
@@ -76,7 +76,7 @@ class PairParams:
         n_ctx = min(round_up(wanted), longest_trained(n_ctx_train))
         # Snapshots cost every token a little, which n-gram drafting alone seldom gains.
         n_snapshots = self.n_snapshots if self.draft is not None else 0
-        return self._context(n_ctx, MAX_ROWS, self.kv_type, n_snapshots)
+        return self._context(n_ctx, MAX_BATCH, self.kv_type, n_snapshots)
 
     def draft_context(self, n_ctx: int) -> ContextParams:
         """Return the draft's context parameters; a context shorter than the target's would end drafting early."""

@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 
 from app.conversations.message import Begun, Message, Role
 from app.core.errors import TemplateError
-from app.engine.text.reasoning import Place, RenderedPrompt
+from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.llama.model import Model
 from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate, TemplateBudgetError
@@ -134,34 +134,34 @@ class PromptBuilder:
                 "The model's chat template renders this conversation as nothing.",
                 "The model file may be faulty; try another.",
             )
-        return RenderedPrompt(tuple(tokens), self._place_behind(text), self._markup, self._stops)
+        return RenderedPrompt(tuple(tokens), self._part_at_end(text), self._markup, self._stops)
 
-    def _place_behind(self, text: str) -> Place:
-        """Return the place in an answer where a rendered prompt ends."""
+    def _part_at_end(self, text: str) -> AnswerPart:
+        """Return the part of an answer where a rendered prompt ends."""
         behind, marks = text.rstrip(), self._written
         if behind.endswith(marks.open):
-            return Place.THINKING
-        return Place.ANSWER if marks.answer and behind.endswith(marks.answer) else Place.START
+            return AnswerPart.THINKING
+        return AnswerPart.ANSWER if marks.answer and behind.endswith(marks.answer) else AnswerPart.START
 
     def _go_on(self, prompt: RenderedPrompt, begun: Begun) -> RenderedPrompt:
         if begun.reasoning:
-            if prompt.place is not Place.THINKING:
+            if prompt.part is not AnswerPart.THINKING:
                 think = self._model.tokenize(self._written.think, parse_special=True)
-                prompt = replace(prompt, tokens=(*prompt.tokens, *think), place=Place.THINKING)
+                prompt = replace(prompt, tokens=(*prompt.tokens, *think), part=AnswerPart.THINKING)
             prompt = self._with(prompt, begun.reasoning)
         if text := begun.text.lstrip():
-            prompt = replace(self._with(self._spoken(prompt), text), place=Place.ANSWER)
+            prompt = replace(self._with(self._spoken(prompt), text), part=AnswerPart.ANSWER)
         return prompt
 
     def _spoken(self, prompt: RenderedPrompt) -> RenderedPrompt:
         """Return the prompt with the markup that leads the model to its answer."""
         marks = self._written
-        said = {Place.START: marks.speak, Place.THINKING: marks.conclude, Place.ANSWER: ""}[prompt.place]
+        said = {AnswerPart.START: marks.speak, AnswerPart.THINKING: marks.conclude, AnswerPart.ANSWER: ""}[prompt.part]
         if not said:
             return prompt
         tokens = (*prompt.tokens, *self._model.tokenize(said, parse_special=True))
         # Some models think even after an empty thought.
-        return replace(prompt, tokens=tokens, place=Place.ANSWER if marks.answer else Place.START)
+        return replace(prompt, tokens=tokens, part=AnswerPart.ANSWER if marks.answer else AnswerPart.START)
 
     def _with(self, prompt: RenderedPrompt, text: str) -> RenderedPrompt:
         """Return the prompt with a text appended as ordinary characters."""

@@ -11,7 +11,8 @@ from typing import Any
 
 from app.core import json_file
 from app.engine.auto.acceptance import AcceptanceTable, model_table, ngram_table
-from app.engine.auto.curve import MAX_ROWS, CostModel, CostProfile
+from app.engine.auto.cost_profile import MAX_BATCH, CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Ledger, Trial
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import Threads, ThreadTimes
@@ -137,15 +138,15 @@ def save_statistics(path: Path, memory: PairStatistics) -> OSError | None:
     profile = memory.costs.snapshot()
     raw = {
         "format": STATISTICS_FORMAT,
-        "rows": profile.rows,
+        "rows": profile.batch_ns,
         "draft_ns": profile.draft_ns,
-        "cells": profile.cells,
+        "cells": profile.context_ns,
         "draft_prompt_ns": profile.draft_prompt_ns,
-        "widest": profile.widest,
+        "widest": profile.max_batch,
         "gain": None if memory.gain is None else max(0.0, memory.gain),
         "balance": max(0.0, memory.ledger.balance),
         "model": memory.model.counts,
-        "lookup": memory.lookup.counts,
+        "lookup": memory.ngram.counts,
         "trial": {"on": memory.trial.on},
         "idle_answers": memory.idle_answers,
         "n_looks": memory.n_rechecks,
@@ -170,20 +171,20 @@ def load_statistics(path: Path) -> PairStatistics | None:
 
 
 def _statistics(raw: dict[str, Any]) -> PairStatistics:
-    rows = {int(width): max(1.0, _number(ns)) for width, ns in raw["rows"].items()}
-    if 1 not in rows or not all(1 <= width <= MAX_ROWS for width in rows):
+    batch_ns = {int(size): max(1.0, _number(ns)) for size, ns in raw["rows"].items()}
+    if 1 not in batch_ns or not all(1 <= size <= MAX_BATCH for size in batch_ns):
         raise ValueError("the cost curve is incomplete")
     profile = CostProfile(
-        rows,
+        batch_ns,
         draft_ns=_number(raw["draft_ns"]),
-        cells={int(width): _number(ns) for width, ns in raw["cells"].items()},
+        context_ns={int(size): _number(ns) for size, ns in raw["cells"].items()},
         draft_prompt_ns=_number(raw["draft_prompt_ns"]),
-        widest=max(1, min(MAX_ROWS, int(raw["widest"]))),
+        max_batch=max(1, min(MAX_BATCH, int(raw["widest"]))),
     )
     return PairStatistics(
         costs=CostModel(profile),
         model=_table(model_table, raw["model"]),
-        lookup=_table(ngram_table, raw["lookup"]),
+        ngram=_table(ngram_table, raw["lookup"]),
         trial=Trial(on=bool(raw["trial"]["on"])),
         gain=None if raw["gain"] is None else min(1.0, _number(raw["gain"])),
         ledger=Ledger(balance=min(Ledger.CAP, _number(raw["balance"]))),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from app.core.shell import command
-from app.engine.auto.curve import MAX_ROWS
+from app.engine.auto.cost_profile import MAX_BATCH
 from app.engine.vocab import incompatibility
 from app.models.memory_estimate import (
     DEFAULT_CONTEXT,
@@ -63,8 +63,8 @@ class PairCheck:
 
     def _memory(self, n_ctx: int) -> tuple[ModelMemory, ...]:
         if self.draft is None:
-            return (estimate_memory(self.target, n_ctx, n_outputs=MAX_ROWS),)
-        target = estimate_memory(self.target, n_ctx, n_outputs=MAX_ROWS, n_snapshots=N_SNAPSHOTS)
+            return (estimate_memory(self.target, n_ctx, n_outputs=MAX_BATCH),)
+        target = estimate_memory(self.target, n_ctx, n_outputs=MAX_BATCH, n_snapshots=N_SNAPSHOTS)
         return target, estimate_memory(self.draft, n_ctx)
 
     @property

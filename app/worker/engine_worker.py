@@ -169,9 +169,9 @@ class EngineWorker(CommandQueue):
         pair = self._pair
         if pair is None:
             return
-        if pair.target.is_spent:
+        if pair.target.is_broken:
             self._free()
-        elif pair.drafter is not None and pair.drafter.cache.is_spent:
+        elif pair.drafter is not None and pair.drafter.cache.is_broken:
             try:
                 pair.drop_draft()
             except AppError:

@@ -18,7 +18,8 @@ from app.worker.events import PromptProgress
 if TYPE_CHECKING:
     from app.engine.auto.pair_statistics import PairStatistics
     from app.engine.cache import TokenCache
-    from app.engine.drafters import ModelDrafter, NgramIndex
+    from app.engine.draft_model import ModelDrafter
+from app.engine.ngram import NgramIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,9 @@ from app.core.waking_clock import WakingClock
 from app.engine import types as engine
 from app.engine.auto.curve import CostModel
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.fixed import FixedDrafting
+from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import UNCONTROLLED, Cancelled, Clock, Controls, Strategy
-from app.engine.no_draft import NoDrafting
 from app.engine.repetition import RepetitionDetector
 from app.engine.stats import GenerationStats
 from app.engine.text.reasoning import RenderedPrompt
@@ -126,7 +125,7 @@ class _Answering:
             request.stops,
             ends=prompt.stops,
             markup=prompt.markup,
-            place=prompt.place,
+            part=prompt.part,
             begun=request.begun is not None,
         )
         self._pair = pair

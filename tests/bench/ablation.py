@@ -2,14 +2,13 @@
 
 python -m tests.bench.ablation [--only NAME ...]
 
-Each guard is switched off alone. Every recorded answer is replayed on every recorded machine, with one memory for all
-answers of a machine, in seven conditions: quiet; on a machine with noise and bursts of other work; after a calibration
-that took wide batches for too expensive, and for too cheap; with a draft model that is sure and wrong;
-with one long document in front of every prompt; and after
-earlier answers in which drafts saved nothing.
+Each guard is switched off alone. Every recorded answer is replayed on every recorded machine, with one set of
+statistics for all answers on a machine, in seven conditions: quiet; with noise and bursts of other work; after a
+calibration that measured large batches as too expensive, or as too cheap; with a draft model that is confident and
+wrong; with one long document before every prompt; and after earlier answers in which drafts saved nothing.
 
-Columns: the mean change in time without the guard (positive: the guard saves time), and by how much the loss of the
-worst 2% of answers grows, as a share of their time with no draft. Single answers tell nothing: any change of a decision
+Columns: the mean change in time without the guard (positive: the guard saves time), and the growth of the loss of the
+worst 2% of answers, as a share of their time with no draft. Single answers mean little, because one changed decision
 changes all later ones. A guard stays if it is worth 0.5% in the mean of a condition or prevents a loss above 2%.
 """
 
@@ -25,17 +24,17 @@ from unittest.mock import patch
 
 from app.engine.auto import acceptance, backlog, rule, strategy
 from app.engine.auto.acceptance import RunLength
-from app.engine.auto.answer_speed import AnswerSpeed
+from app.engine.auto.answer_speed import AnswerSpeed, Stalls, StepTime
 from app.engine.auto.backlog import Backlog
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Ledger, Trial
 from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.auto.stalls import Stalls, StepTime
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
+from app.engine.ngram import NgramIndex
 from app.engine.types import MAX_DRAFT
-from tests.recordings import Curve, Trace, curves, other_traces, plain_cost, texts, traces
+from tests.recordings import Curve, Trace, baseline_cost, curves, other_traces, texts, traces
 from tests.replay import replay
 
 WORTH, LOSS = 0.005, 0.02
@@ -63,7 +62,7 @@ def _all_counts(self: Stalls, total_ns: float, reading_ns: float, expected_ns: f
 
 GUARDS: dict[str, list[Patch]] = {
     "impossibility": [(strategy, "impossibility", lambda *_: "")],
-    "trial": [(Trial, "wants_step", _true), (Trial, "observe_step", _nothing)],
+    "trial": [(Trial, "allows_step", _true), (Trial, "observe_step", _nothing)],
     "ledger": [(Ledger, "allows_any", True), (Ledger, "allows_model", True)],
     "ledger: refill": [(Ledger, "REFILL", 5.0)],
     "ledger: wealth": [(Ledger, "wealth", float("inf"))],
@@ -73,11 +72,11 @@ GUARDS: dict[str, list[Patch]] = {
     "survival in this answer": [(RunLength, "survival", 0.85)],
     "backlog: worth reading": [(Backlog, "is_worth_reading", True)],
     "backlog: little is read": [(backlog, "_LITTLE", 1e9)],
-    "document is kept": [(backlog, "_SAME_TEXT", 2.0)],
-    "curve: shift": [(CostModel, "_shift", lambda *_: 0.0)],
-    "curve: too fast": [(CostModel, "_speed_up", _nothing)],
+    "same document": [(backlog, "_SAME_TEXT", 2.0)],
+    "curve: speed shift": [(CostModel, "_speed_shift", lambda *_: 0.0)],
+    "curve: faster speed": [(CostModel, "_accept_faster_speed", _nothing)],
     "rule: look ahead": [(rule, "LOOK_AHEAD", 1)],
-    "no use of local rate": [(AnswerSpeed, "rate", lambda self, plain_ns: 1.0 / plain_ns)],
+    "recent speed as price": [(AnswerSpeed, "rate", lambda self, single_ns: 1.0 / single_ns)],
 }
 
 
@@ -86,19 +85,19 @@ class Condition:
     """A difference from a replay on the recorded machine.
 
     Attributes:
-        distort: Turns the true costs into what calibration found.
-        disturb: Makes the factor by which each cost looks longer.
-        pretend: Turns a trace into another.
-        gain: The learned saving of drafts at first; None for nothing learned.
+        distort: Changes the true costs into the calibrated ones.
+        disturb: Makes the function that `replay` takes as `disturb`.
+        change: Changes the recorded answer.
+        gain: Share of time that drafts have saved before; None for no earlier answers.
     """
 
     distort: Callable[[CostProfile], CostProfile] = lambda profile: profile
     disturb: Callable[[random.Random], Callable[[], float]] = lambda _: lambda: 1.0
-    pretend: Callable[[Trace], Trace] = lambda trace: trace
+    change: Callable[[Trace], Trace] = lambda trace: trace
     gain: float | None = None
 
 
-def _noise(rng: random.Random) -> Callable[[], float]:
+def _busy(rng: random.Random) -> Callable[[], float]:
     left, factor = 0, 1.0
 
     def disturb() -> float:
@@ -111,18 +110,21 @@ def _noise(rng: random.Random) -> Callable[[], float]:
     return disturb
 
 
-def _further(factor: float, draft: float) -> Callable[[CostProfile], CostProfile]:
+def _scaled(factor: float) -> Callable[[CostProfile], CostProfile]:
+    """Multiply the cost of further tokens and of drafted ones."""
+
     def distort(profile: CostProfile) -> CostProfile:
-        one = profile.rows[1]
-        rows = {width: one + factor * (ns - one) for width, ns in profile.rows.items()}
-        return replace(profile, rows=rows, draft_ns=draft * profile.draft_ns)
+        single = profile.batch_ns[1]
+        batch_ns = {size: single + factor * (ns - single) for size, ns in profile.batch_ns.items()}
+        return replace(profile, batch_ns=batch_ns, draft_ns=factor * profile.draft_ns)
 
     return distort
 
 
 def _overconfident(trace: Trace) -> Trace:
-    rows = tuple(tuple(max(q, 0.96) for q in row) for row in trace.confidences)
-    return replace(trace, matches=tuple(min(m, n % 3 == 0) for n, m in enumerate(trace.matches)), confidences=rows)
+    """Make the draft model confident, and wrong in two of three places."""
+    sure = tuple(tuple(max(q, 0.96) for q in probabilities) for probabilities in trace.confidences)
+    return replace(trace, matches=tuple(min(m, n % 3 == 0) for n, m in enumerate(trace.matches)), confidences=sure)
 
 
 def _about_document(trace: Trace) -> Trace:
@@ -132,12 +134,12 @@ def _about_document(trace: Trace) -> Trace:
 
 CONDITIONS = {
     "quiet": Condition(),
-    "busy": Condition(disturb=_noise),
-    "too expensive": Condition(distort=_further(2.0, 2.0)),
-    "too cheap": Condition(distort=_further(0.5, 0.5)),
-    "overconfident": Condition(pretend=_overconfident),
-    "long document": Condition(pretend=_about_document),
-    "unlucky before": Condition(pretend=_about_document, gain=0.0),
+    "busy": Condition(disturb=_busy),
+    "too expensive": Condition(distort=_scaled(2.0)),
+    "too cheap": Condition(distort=_scaled(0.5)),
+    "overconfident": Condition(change=_overconfident),
+    "long document": Condition(change=_about_document),
+    "unlucky before": Condition(change=_about_document, gain=0.0),
 }
 
 
@@ -160,29 +162,29 @@ def _cut(trace: Trace) -> Trace:
     )
 
 
-def times(some: list[tuple[Trace, bool]], machine: Curve, condition: Condition) -> Iterator[tuple[float, float]]:
+def times(recorded: list[tuple[Trace, bool]], machine: Curve, condition: Condition) -> Iterator[tuple[float, float]]:
     """Yield the cost of each answer and its cost with no draft."""
-    memories = {
+    statistics_of = {
         with_model: PairStatistics(CostModel(condition.distort(machine.profile())), gain=condition.gain)
         for with_model in (True, False)
     }
-    for number, (original, with_model) in enumerate(some):
+    for number, (original, with_model) in enumerate(recorded):
         rng = random.Random(number)
-        trace = condition.pretend(original)
-        memory = memories[with_model]
+        trace = condition.change(original)
+        learned = statistics_of[with_model]
 
         def make(
-            drafter: ModelDrafting, clock: Clock, memory: PairStatistics = memory, model: bool = with_model
+            drafter: ModelDrafting, clock: Clock, learned: PairStatistics = learned, model: bool = with_model
         ) -> Strategy:
-            return AutomaticDrafting(memory, drafter if model else None, NgramIndex(), clock)
+            return AutomaticDrafting(learned, drafter if model else None, NgramIndex(), clock)
 
-        yield replay(trace, machine, make, condition.disturb(rng)).cost, plain_cost(trace, machine)
+        yield replay(trace, machine, make, condition.disturb(rng)).cost, baseline_cost(trace, machine)
 
 
 def measure(name: str) -> list[tuple[float, float]]:
     """Return cost and cost with no draft of every answer under one condition."""
-    some = answers()
-    return [pair for machine in curves().values() for pair in times(some, machine, CONDITIONS[name])]
+    recorded = answers()
+    return [pair for machine in curves().values() for pair in times(recorded, machine, CONDITIONS[name])]
 
 
 @contextmanager
@@ -195,7 +197,7 @@ def without(patches: list[Patch]) -> Iterator[None]:
 
 
 def main() -> None:
-    """Print a line a guard."""
+    """Print a line per guard."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=list(GUARDS))
     parser.add_argument("--conditions", nargs="+", default=list(CONDITIONS))
@@ -203,27 +205,27 @@ def main() -> None:
     base: dict[str, list[tuple[float, float]]] = {name: measure(name) for name in args.conditions}
     heads = " ".join(f"{name:>21}" for name in args.conditions)
     print(f"{'guard':30} {heads}   verdict")
-    lows = " ".join(f"{_speedup(found):>10.3f} {_worst(found):+9.1%} " for found in base.values())
-    print(f"{'(all guards: speedup, worst)':30} {lows}")
+    base_line = " ".join(f"{_speedup(found):>10.3f} {_worst(found):+9.1%} " for found in base.values())
+    print(f"{'(all guards: speedup, worst)':30} {base_line}")
     for guard_name in args.only:
-        cells, keep = [], False
+        columns, keep = [], False
         for name, before in base.items():
             with without(GUARDS[guard_name]):
                 after = measure(name)
             worth = statistics.mean(off / on - 1 for (off, _), (on, _) in zip(after, before, strict=True))
             loss = _worst(after) - _worst(before)
-            cells.append(f"{worth:+10.2%} {loss:+9.1%} ")
+            columns.append(f"{worth:+10.2%} {loss:+9.1%} ")
             keep |= worth >= WORTH or loss >= LOSS
-        print(f"{guard_name:30} {' '.join(cells)}  {'stays' if keep else 'goes'}", flush=True)
+        print(f"{guard_name:30} {' '.join(columns)}  {'keep' if keep else 'remove'}", flush=True)
 
 
 def _speedup(found: list[tuple[float, float]]) -> float:
-    return sum(plain / on for on, plain in found) / len(found)
+    return sum(baseline / on for on, baseline in found) / len(found)
 
 
 def _worst(found: list[tuple[float, float]]) -> float:
     """Return the mean loss of the worst answers, as a share of their time with no draft."""
-    losses = sorted((on / plain - 1 for on, plain in found), reverse=True)
+    losses = sorted((on / baseline - 1 for on, baseline in found), reverse=True)
     return statistics.mean(losses[: max(1, round(_WORST * len(losses)))])
 
 

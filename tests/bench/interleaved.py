@@ -248,8 +248,8 @@ def _line(ratios: dict[str, float]) -> str:
 
 def _describe(memory: PairStatistics) -> str:
     profile = memory.costs.profile
-    plain = profile.rows[1]
-    rows = _staircase({n: ns / plain for n, ns in profile.rows.items()})
+    plain = profile.batch_ns[1]
+    rows = _staircase({n: ns / plain for n, ns in profile.batch_ns.items()})
     return f"one row {plain / 1e6:.1f} ms, a drafted token {profile.draft_ns / plain:.2f} of that; rows {rows}"
 
 

@@ -1,4 +1,4 @@
-"""Automatic drafting against fixed settings, no draft and the upper bound, by replay of the recorded traces.
+"""Compare automatic drafting with fixed settings, no draft and the upper bound, by replay of the recorded answers.
 
 python -m tests.bench.policies
 """
@@ -11,51 +11,46 @@ from pathlib import Path
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.drafters.ngram import NgramIndex
 from app.engine.interfaces import Clock, ModelDrafting, Strategy
-from tests.recordings import Curve, curves, load_traces, oracle_cost, plain_cost, traces
+from app.engine.ngram import NgramIndex
+from tests.recordings import Curve, baseline_cost, curves, load_traces, lowest_cost, traces
 from tests.replay import StrategyFactory, best_fixed, fixed, replay
 
 
-def memory_for(curve: Curve) -> PairStatistics:
-    """Return what a first calibration of that machine finds."""
+def calibrated(curve: Curve) -> PairStatistics:
+    """Return the statistics of a pair after a first calibration."""
     return PairStatistics(CostModel(curve.profile()))
 
 
-def automatic(memory: PairStatistics, *, model: bool = True, lookup: bool = True) -> StrategyFactory:
-    """Automatic drafting over one memory."""
+def automatic(statistics: PairStatistics, *, model: bool = True, ngram: bool = True) -> StrategyFactory:
+    """Return a factory of automatic drafting that shares these statistics."""
 
     def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
-        return AutomaticDrafting(memory, drafter if model else None, NgramIndex() if lookup else None, clock)
+        return AutomaticDrafting(statistics, drafter if model else None, NgramIndex() if ngram else None, clock)
 
     return make
 
 
 def main() -> None:
-    """Print a table a machine."""
+    """Print a table per machine."""
     all_traces = load_traces(Path(sys.argv[1])) if len(sys.argv) > 1 else traces()
     for name, curve in curves().items():
-        plain = [plain_cost(t, curve) for t in all_traces]
+        baseline = [baseline_cost(t, curve) for t in all_traces]
         params, _ = best_fixed(all_traces, curve)
         rows = {
             "best fixed": [replay(t, curve, fixed(params)).cost for t in all_traces],
-            "best a prompt": [best_fixed([t], curve)[1] for t in all_traces],
+            "best per prompt": [best_fixed([t], curve)[1] for t in all_traces],
         }
-        for label, model, lookup in (
-            ("auto model", True, False),
-            ("auto n-gram drafting", False, True),
-            ("auto", True, True),
-        ):
-            memory = memory_for(curve)
-            make = automatic(memory, model=model, lookup=lookup)
+        for label, model, ngram in (("auto, model", True, False), ("auto, n-gram", False, True), ("auto", True, True)):
+            make = automatic(calibrated(curve), model=model, ngram=ngram)
             rows[label] = [replay(t, curve, make).cost for t in all_traces]
-        rows["bound, model"] = [oracle_cost(t, curve) for t in all_traces]
-        rows["bound"] = [oracle_cost(t, curve, lookup=True) for t in all_traces]
+        rows["upper bound, model"] = [lowest_cost(t, curve) for t in all_traces]
+        rows["upper bound"] = [lowest_cost(t, curve, ngram=True) for t in all_traces]
         print(f"\n{name}: {curve.name}; best fixed n_max {params.n_max}, p_min {params.p_min}")
-        print(" " * 14 + "   all  " + " ".join(f"{t.name[:9]:>9}" for t in all_traces))
+        print(" " * 18 + "   all  " + " ".join(f"{t.name[:9]:>9}" for t in all_traces))
         for label, costs in rows.items():
-            ratios = " ".join(f"{p / c:9.3f}" for p, c in zip(plain, costs, strict=True))
-            print(f"{label:14} {sum(plain) / sum(costs):6.3f} {ratios}")
+            ratios = " ".join(f"{p / c:9.3f}" for p, c in zip(baseline, costs, strict=True))
+            print(f"{label:18} {sum(baseline) / sum(costs):6.3f} {ratios}")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 python -m tests.bench.rounds
 
-The unit is the time of a fixed piece of Python work, so that runs on a busy machine can be compared; microseconds are
-printed beside it. The last line changes with any decision.
+The unit is the time of a fixed piece of Python work, so that runs on a busy machine can be compared. Microseconds are
+printed too. The hash in the last line changes if any drafting decision changes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import hashlib
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.drafters.ngram import NgramIndex
-from app.engine.interfaces import AnswerStart, Cancelled, Strategy
-from app.engine.types import Draft, DraftingStatus, StepResult
+from app.engine.interfaces import AnswerStart, Cancelled, StepResult, Strategy
+from app.engine.ngram import NgramIndex
+from app.engine.types import Draft
 from tests.recordings import Curve, Trace, curves, texts, traces
 from tests.replay import replay
 
@@ -45,15 +45,11 @@ class Timed:
     def __init__(self, strategy: Strategy) -> None:
         self._strategy = strategy
         self.native_ns = 0
-        self.rounds: list[int] = []
-        self.began_ns = 0
+        self.steps: list[int] = []
         self._ns = 0
 
-    def begin(self, start: AnswerStart, cancelled: Cancelled) -> Sequence[int]:
-        started = time.perf_counter_ns()
-        chunks = list(self._strategy.begin(start, cancelled))
-        self.began_ns = time.perf_counter_ns() - started
-        return chunks
+    def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
+        return self._strategy.begin(start, cancelled)
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         started = time.perf_counter_ns()
@@ -61,12 +57,11 @@ class Timed:
         self._ns = time.perf_counter_ns() - started
         return draft
 
-    def observe(self, result: StepResult) -> DraftingStatus | None:
+    def observe(self, result: StepResult) -> None:
         started = time.perf_counter_ns()
         self._strategy.observe(result)
-        status = self._strategy.status
-        self.rounds.append(self._ns + time.perf_counter_ns() - started)
-        return status
+        _ = self._strategy.status
+        self.steps.append(self._ns + time.perf_counter_ns() - started)
 
 
 def main() -> None:
@@ -84,16 +79,16 @@ def main() -> None:
         "recorded": ([_text(prompt, text) for prompt, text in texts()], False),
         "with a model": (list(traces()), True),
     }
-    for name, (some, with_model) in kinds.items():
+    for name, (recorded, with_model) in kinds.items():
         runs, units = [], []
         for n in range(_REPEATS):
-            runs.append(_run(some, curve, with_model, digest if n == 0 else None))
+            runs.append(_run(recorded, curve, with_model, digest if n == 0 else None))
             units.append(unit_us())
-        # Every run has the same steps; the slower ones have the noise of the machine.
-        rounds = [min(times) / 1e3 for times in zip(*runs, strict=True)]
-        mean = statistics.mean(rounds)
+        # Every run has the same steps; the fastest has the least noise.
+        fastest = [min(times) / 1e3 for times in zip(*runs, strict=True)]
+        mean = statistics.mean(fastest)
         print(
-            f"{name:14} median {statistics.median(rounds):6.1f} us, mean {mean:6.1f} us, "
+            f"{name:14} median {statistics.median(fastest):6.1f} us, mean {mean:6.1f} us, "
             f"{mean / min(units):6.2f} units per step"
         )
     print(f"decisions {digest.hexdigest()[:16]}")
@@ -103,22 +98,22 @@ def _text(prompt: Sequence[int], text: Sequence[int]) -> Trace:
     return Trace("", "", tuple(prompt), tuple(text), (0,) * len(text), ((),) * len(text))
 
 
-def _run(some: Sequence[Trace], curve: Curve, with_model: bool, digest: hashlib._Hash | None) -> list[int]:
-    rounds: list[int] = []
-    memory = PairStatistics(CostModel(curve.profile()))
-    for trace in some:
+def _run(recorded: Sequence[Trace], curve: Curve, with_model: bool, digest: hashlib._Hash | None) -> list[int]:
+    steps: list[int] = []
+    learned = PairStatistics(CostModel(curve.profile()))
+    for trace in recorded:
         made: list[Timed] = []
 
         def make(drafter: object, clock: Callable[[], int], made: list[Timed] = made) -> Timed:
             model = drafter if with_model else None
-            made.append(Timed(AutomaticDrafting(memory, model, NgramIndex(), clock)))  # type: ignore[arg-type]
-            return made[0]
+            made.append(Timed(AutomaticDrafting(learned, model, NgramIndex(), clock)))  # type: ignore[arg-type]
+            return made[-1]
 
         played = replay(trace, curve, make)  # type: ignore[arg-type]
-        rounds += made[0].rounds
+        steps += made[0].steps
         if digest is not None:
-            digest.update(repr([(r.draft.tokens, r.total_ns) for r in played.rounds]).encode())
-    return rounds
+            digest.update(repr([(r.draft.tokens, r.total_ns) for r in played.steps]).encode())
+    return steps
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from app.engine.auto.acceptance import SUPPORT_EDGES, SUPPORT_PRIOR
-from app.engine.drafters.ngram import NgramIndex
+from app.engine.ngram import NgramIndex
 from tests.recordings import other_traces, texts, traces
 
 _REACH = 24

@@ -28,7 +28,8 @@ from app.compare.measure import Measured, Spread, measure, spread
 from app.compare.race import Round, Run
 from app.compare.suite import Prompt
 from app.core.errors import AppError, ContextOverflowError, DecodeError, UsageError
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams

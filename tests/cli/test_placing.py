@@ -12,7 +12,8 @@ from app.cli import loading, measured_pairs
 from app.cli.doctor.pair import check_pair
 from app.cli.options import read_options
 from app.core.paths import settings_file
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import ThreadTimes
 from app.hardware.cpu import thread_candidates

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.cli.tune_charts import Drafters, break_even, cost_lines, verdict
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 
 CPU = CostModel(CostProfile({1: 22e6, 2: 36e6, 3: 53e6, 4: 34e6, 8: 63e6}, draft_ns=8e6))
 LINE = CostModel(CostProfile({1: 10e6, 2: 20e6, 8: 80e6}, draft_ns=3e6))
@@ -72,7 +73,9 @@ def test_n_gram_drafting_is_judged_by_its_longest_drafts() -> None:
 
 
 def test_the_cost_of_a_long_context_is_shown_if_known() -> None:
-    slower = CostModel(CostProfile({1: 22e6, 4: 34e6, 8: 63e6}, draft_ns=8e6, cells={1: 2750.0, 8: 22e3, 64: 176e3}))
+    slower = CostModel(
+        CostProfile({1: 22e6, 4: 34e6, 8: 63e6}, draft_ns=8e6, context_ns={1: 2750.0, 8: 22e3, 64: 176e3})
+    )
 
     assert verdict(slower, BOTH)[-1] == (
         "After 8,000 tokens of context, a token without draft takes 2.0× as long. "
@@ -84,7 +87,9 @@ def test_the_cost_of_a_long_context_is_shown_if_known() -> None:
 
 @pytest.mark.parametrize(("drafters", "said", "unsaid"), [(MODEL, "model", "n-gram"), (LOOKUP, "n-gram", "model")])
 def test_only_the_given_sources_are_mentioned(drafters: Drafters, said: str, unsaid: str) -> None:
-    slower = CostModel(CostProfile({1: 22e6, 4: 34e6, 8: 63e6}, draft_ns=8e6, cells={1: 2750.0, 8: 22e3, 64: 176e3}))
+    slower = CostModel(
+        CostProfile({1: 22e6, 4: 34e6, 8: 63e6}, draft_ns=8e6, context_ns={1: 2750.0, 8: 22e3, 64: 176e3})
+    )
     text = "\n".join([*cost_lines(slower, drafters), *verdict(slower, drafters)]).lower()
 
     assert said in text

@@ -9,7 +9,8 @@ import pytest
 from app.compare.race import Run, Steps, in_process, race
 from app.compare.upper_bound import upper_bound
 from app.conversations.message import Message, Role
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.types import SamplingParams
 from app.worker.request import AnswerRequest
@@ -35,10 +36,10 @@ def plain(pair: FakePair) -> Run:
     return run
 
 
-def use_costs(pair: FakePair, run: Run, factor: float = 1.0, widest: int = 64) -> None:
+def use_costs(pair: FakePair, run: Run, factor: float = 1.0, max_batch: int = 64) -> None:
     ns = run.ns_per_token
     assert ns is not None
-    profile = CostProfile({1: factor * ns, 64: factor * ns}, draft_ns=0.0, widest=widest)
+    profile = CostProfile({1: factor * ns, 64: factor * ns}, draft_ns=0.0, max_batch=max_batch)
     pair.memory = PairStatistics(CostModel(profile))
 
 
@@ -47,7 +48,7 @@ def test_it_is_estimated_from_the_answer_and_the_costs(pair: FakePair, plain: Ru
     assert upper_bound(pair, plain, lambda: False, BOTH) == pytest.approx(7.0)
     assert upper_bound(pair, plain, lambda: True, BOTH) is None
     # At most two drafted tokens in a step: two steps of three tokens, and one token.
-    use_costs(pair, plain, widest=3)
+    use_costs(pair, plain, max_batch=3)
     assert upper_bound(pair, plain, lambda: False, BOTH) == pytest.approx(7 / 3)
 
 

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from app.engine.cache import TokenCache
-from app.engine.drafters import ModelDrafter
-from app.engine.fixed import FixedDrafting
+from app.engine.draft_model import ModelDrafter
+from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Controls, Strategy
-from app.engine.no_draft import NoDrafting
 from app.engine.types import (
     DraftParams,
     FinishReason,

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import ComputeError, DecodeError, Interrupted
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.vocab import known_to
+from app.engine.vocab import replace_unknown
 from tests.fakes import FakeModel, always, mixing
 
 
@@ -22,7 +22,7 @@ def test_common_prefix(a: Sequence[int], b: Sequence[int], shared: int) -> None:
 
 def test_a_model_reads_something_else_in_the_place_of_what_it_does_not_know() -> None:
     model = FakeModel(mixing(1))
-    cache = TokenCache(model, known_to(10, 7))
+    cache = TokenCache(model, replace_unknown(10, 7))
 
     cache.evaluate((3, 10, 9, 12), 1)
 
@@ -58,10 +58,10 @@ def test_only_what_failed_while_it_was_computed_leaves_a_model_that_may_compute_
 
     with pytest.raises(type(why)):
         cache.evaluate((3,), 1)
-    assert cache.is_spent is spent
+    assert cache.is_broken is spent
     # That another batch came through means little.
     cache.evaluate((3,), 1)
-    assert cache.is_spent is spent
+    assert cache.is_broken is spent
 
 
 def test_the_speed_of_a_prompt_is_that_of_its_later_batches_and_outlives_it() -> None:

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
-from app.engine.drafters.ngram import NgramIndex
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import AnswerStart, Judge, Verdict
-from app.engine.types import Draft, Step, StepResult
+from app.engine.interfaces import AnswerStart, Judge, StepResult, Verdict
+from app.engine.ngram import NgramIndex
+from app.engine.types import Draft, Step
 from tests.bench.policies import automatic
 from tests.fakes import END, FakeModel, FakeSampler, script
 from tests.recordings import Curve, Trace
-from tests.replay import PlayedDraft, replay
+from tests.replay import RecordedDraft, replay
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
 TURN = [20, 21, 22, 23, 24, 25]
@@ -31,7 +32,7 @@ def is_end(token: int) -> bool:
     return token == END
 
 
-class Saying(PlayedDraft):
+class Saying(RecordedDraft):
     """A draft model that always says the same."""
 
     def __init__(self, *tokens: int) -> None:
@@ -130,8 +131,8 @@ class TestReplays:
     FLAT = Curve("flat", {1: 100.0, 64: 110.0}, draft=1.0)
 
     def test_automatic_drafting_stops_in_front_of_the_end(self) -> None:
-        make = automatic(PairStatistics(CostModel(self.FLAT.profile())), lookup=False)
-        rounds = replay(self.ENDED, self.FLAT, make).rounds
+        make = automatic(PairStatistics(CostModel(self.FLAT.profile())), ngram=False)
+        rounds = replay(self.ENDED, self.FLAT, make).steps
 
         assert [result.draft.tokens for result in rounds] == [(5, 6, 7, 8)]
         assert rounds[0].tokens == (5, 6, 7, 8, END)

@@ -8,23 +8,24 @@ import pytest
 
 from app.cli.report import summary
 from app.conversations.message import Message, Role
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.fixed import NEVER_MEASURED, FixedDrafting
-from app.engine.interfaces import AnswerStart, Clock, Judge
-from app.engine.types import Draft, DraftParams, SamplingParams, StepResult
+from app.engine.interfaces import AnswerStart, Clock, Judge, StepResult
+from app.engine.types import Draft, DraftParams, SamplingParams
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 from tests.recordings import Trace
-from tests.replay import PlayedDraft
+from tests.replay import RecordedDraft
 
 FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
 DRAFTED = Draft((1, 2, 3), (0.9, 0.9, 0.9), 3)
 
 
-class Ready(PlayedDraft):
+class Ready(RecordedDraft):
     """A draft model that says the same in every round."""
 
     def __init__(self) -> None:

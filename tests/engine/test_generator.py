@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from app.core.errors import ContextOverflowError
 from app.engine.cache import TokenCache
+from app.engine.fixed import NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import AnswerStart, Cancelled
-from app.engine.no_draft import NoDrafting
 from app.engine.types import (
     DraftParams,
     FinishReason,
@@ -186,7 +186,7 @@ class TestEnds:
 
         class Told(NoDrafting):
             def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
-                told.append(start.most_tokens)
+                told.append(start.max_tokens)
                 return super().begin(start, cancelled)
 
         model = FakeModel(mixing(1), n_ctx=12)

@@ -11,7 +11,7 @@ from app.conversations.message import Message, Role
 from app.engine import generator as module
 from app.engine import types as engine
 from app.engine.cache import TokenCache
-from app.engine.drafters import ModelDrafter
+from app.engine.draft_model import ModelDrafter
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Controls, Logits

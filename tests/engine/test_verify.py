@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from app.engine.generator import verify
 from app.engine.types import Draft, FinishReason, Origin
-from app.engine.verify import verify
 
 
 def test_every_accepted_token_names_the_source_that_drafted_it() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.engine.vocab import VocabInfo, incompatibility, known_to
+from app.engine.vocab import VocabInfo, incompatibility, replace_unknown
 
 TOKENS = tuple(f"t{i}".encode() for i in range(1000))
 BASE = VocabInfo(kind="gpt2", tokens=TOKENS, bos=1, eos=2)
@@ -78,4 +78,4 @@ def test_unprintable_texts_are_quoted_safely() -> None:
     [([9, 3, 0], [9, 3, 0]), ([9, 10], [9, 7]), ([10, 9, 12, 1], [7, 9, 7, 1]), ([], [])],
 )
 def test_another_token_stands_in_for_those_that_a_model_does_not_know(tokens: list[int], read: list[int]) -> None:
-    assert known_to(10, 7)(tokens) == read
+    assert replace_unknown(10, 7)(tokens) == read

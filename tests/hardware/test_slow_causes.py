@@ -9,7 +9,8 @@ import pytest
 
 from app.cli.measured_pairs import of_memory
 from app.core.shell import command
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.hardware.conditions import Conditions
 from app.hardware.measured import Measured

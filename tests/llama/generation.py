@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from app.engine.cache import TokenCache
-from app.engine.drafters import ModelDrafter
-from app.engine.fixed import FixedDrafting
+from app.engine.draft_model import ModelDrafter
+from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Logits
-from app.engine.no_draft import NoDrafting
 from app.engine.types import DraftParams, FinishReason, SamplingParams, Step
 from app.llama.context import Context
 from app.llama.model import Model

@@ -9,7 +9,7 @@ import pytest
 
 from app.conversations.message import Begun, Message, Role
 from app.engine.interfaces import Controls
-from app.engine.text.reasoning import Place
+from app.engine.text.reasoning import AnswerPart
 from app.engine.types import FinishReason, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
@@ -89,7 +89,7 @@ def test_thinking_comes_before_the_answer(tmp_path: Path, opens: str, begun: Beg
     builder = tiny(tmp_path, f"{{{{ messages[0].content }}}}>{opens}".replace("\n", "{{ '\\n' }}"))
     prompt = builder.build([Message(Role.USER, "a")], begun)
     assert text_of(builder, prompt.tokens) == text
-    assert prompt.place is (Place.THINKING if thinking else Place.ANSWER)
+    assert prompt.part is (AnswerPart.THINKING if thinking else AnswerPart.ANSWER)
 
 
 def test_an_answer_cannot_forge_control_tokens(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def sentencepiece(path: Path, template: str) -> PromptBuilder:
         tokenizer__ggml__tokens=Array(STRING, names),
         tokenizer__ggml__token_type=Array(I32, kinds),
         tokenizer__ggml__scores=Array(F32, [0.0] * len(names)),
-        tokenizer__ggml__unknown_token_id=2,
+        tokenizer__ggml__unreplace_unknownken_id=2,
         tokenizer__ggml__add_space_prefix=True,
         tokenizer__ggml__add_bos_token=False,
     )

@@ -12,9 +12,9 @@ import pytest
 
 from app.core.errors import DecodeError, Interrupted
 from app.engine.cache import TokenCache
+from app.engine.fixed import NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import Strategy
-from app.engine.no_draft import NoDrafting
 from app.engine.types import AutoDraft, Draft, DraftParams, SamplingParams, Step
 from app.llama.cancel import CancelFlag
 from app.llama.context import Context
@@ -258,7 +258,7 @@ def test_a_pair_drafts_where_the_target_can_take_back(hybrid: Model, tiny: Calla
     for _ in pair.calibrate(lambda: False):
         pass
     assert pair.memory is not None
-    widths = pair.memory.costs.snapshot().rows
+    widths = pair.memory.costs.snapshot().batch_ns
     assert max(widths) == (1 + N_SNAPSHOTS if can else 1)
     if pair.drafter is not None:
         machine = Machine(pair._context, pair._contexts[1])

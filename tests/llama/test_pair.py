@@ -10,7 +10,8 @@ import pytest
 
 from app.conversations.message import Message, Role
 from app.core.errors import Interrupted, ModelFileError, UsageError
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.llama.cancel import CancelFlag

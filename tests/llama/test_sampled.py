@@ -15,8 +15,8 @@ from app.compare.lossless import EVERYTHING, SampledCheck, check_sampled
 from app.compare.race import Steps
 from app.conversations.message import Message, Role
 from app.engine import generator
+from app.engine.generator import Observe, Verification, verify
 from app.engine.types import Draft, SamplingParams
-from app.engine.verify import Observe, Verification, verify
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams

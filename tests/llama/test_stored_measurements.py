@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.llama import stored_measurements
 
@@ -17,7 +18,7 @@ def learned() -> PairStatistics:
     memory = PairStatistics(CostModel(CostProfile({1: 10e6, 2: 12e6, 8: 20e6}, draft_ns=1e6)))
     memory.costs.scale = 2.0
     memory.model.observe([(0.9, 0, True), (0.5, 1, False)])
-    memory.trial.on, memory.tells_least = False, True
+    memory.trial.on, memory.has_short_context = False, True
     memory.keep_least()
     return memory
 

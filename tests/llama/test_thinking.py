@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.conversations.message import Begun, Message, Role
-from app.engine.text.reasoning import Place
+from app.engine.text.reasoning import AnswerPart
 from app.llama.prompt import PromptBuilder
 from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
 from tests.llama.gguf_files import I32, STRING, Array
@@ -40,40 +40,40 @@ def model(path: Path, template: str) -> PromptBuilder:
 
 
 @pytest.mark.parametrize(
-    ("template", "thinking", "begun", "text", "place"),
+    ("template", "thinking", "begun", "text", "part"),
     [
-        (CHANNELS, AS_TRAINED, None, "", Place.START),
-        (CHANNELS, OFF, None, "<|channel|>final<|message|>", Place.ANSWER),
-        (CHANNELS, AS_TRAINED, Begun("b"), "<|channel|>final<|message|>b", Place.ANSWER),
-        (CHANNELS, OFF, Begun("b"), "<|channel|>final<|message|>b", Place.ANSWER),
-        (CHANNELS, AS_TRAINED, Begun("", "hm"), "<|channel|>analysis<|message|>hm", Place.THINKING),
+        (CHANNELS, AS_TRAINED, None, "", AnswerPart.START),
+        (CHANNELS, OFF, None, "<|channel|>final<|message|>", AnswerPart.ANSWER),
+        (CHANNELS, AS_TRAINED, Begun("b"), "<|channel|>final<|message|>b", AnswerPart.ANSWER),
+        (CHANNELS, OFF, Begun("b"), "<|channel|>final<|message|>b", AnswerPart.ANSWER),
+        (CHANNELS, AS_TRAINED, Begun("", "hm"), "<|channel|>analysis<|message|>hm", AnswerPart.THINKING),
         # What was thought already is gone on with, whatever is wished now.
-        (CHANNELS, OFF, Begun("", "hm"), "<|channel|>analysis<|message|>hm", Place.THINKING),
+        (CHANNELS, OFF, Begun("", "hm"), "<|channel|>analysis<|message|>hm", AnswerPart.THINKING),
         (
             CHANNELS,
             AS_TRAINED,
             Begun("b", "hm"),
             "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>b",
-            Place.ANSWER,
+            AnswerPart.ANSWER,
         ),
         # A template with a switch does it by itself; one that opens the thinking in any case is helped.
-        (SWITCHED, ON, None, "<think>\n", Place.THINKING),
-        (SWITCHED, OFF, None, "<think>\n\n</think>\n\n", Place.START),
-        (SWITCHED, OFF, Begun("", "hm"), "<think>\nhm", Place.THINKING),
-        ("{{ messages[0].content }}><think>\n", OFF, None, "<think>\n\n</think>\n\n", Place.START),
+        (SWITCHED, ON, None, "<think>\n", AnswerPart.THINKING),
+        (SWITCHED, OFF, None, "<think>\n\n</think>\n\n", AnswerPart.START),
+        (SWITCHED, OFF, Begun("", "hm"), "<think>\nhm", AnswerPart.THINKING),
+        ("{{ messages[0].content }}><think>\n", OFF, None, "<think>\n\n</think>\n\n", AnswerPart.START),
         # Others are left alone: no one knows whether they think.
-        ("{{ messages[0].content }}>", OFF, None, "", Place.START),
-        ("{{ messages[0].content }}>{{ '[THINK]'[:0] }}{{ '[/THINK]'[:0] }}", OFF, None, "", Place.START),
+        ("{{ messages[0].content }}>", OFF, None, "", AnswerPart.START),
+        ("{{ messages[0].content }}>{{ '[THINK]'[:0] }}{{ '[/THINK]'[:0] }}", OFF, None, "", AnswerPart.START),
     ],
 )
 def test_the_prompt_ends_where_it_was_asked_to(
-    tmp_path: Path, template: str, thinking: Thinking, begun: Begun | None, text: str, place: Place
+    tmp_path: Path, template: str, thinking: Thinking, begun: Begun | None, text: str, part: AnswerPart
 ) -> None:
     builder = model(tmp_path, template)
     prompt = builder.build(ASKED, begun, thinking=thinking)
     shown = text_of(builder, prompt.tokens)
     begins = "<|start|>user<|message|>a<|end|><|start|>assistant" if template == CHANNELS else "a>"
-    assert (shown, prompt.place) == (begins + text, place)
+    assert (shown, prompt.part) == (begins + text, part)
 
 
 @pytest.mark.parametrize(

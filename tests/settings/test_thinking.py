@@ -12,7 +12,7 @@ from app.compare.server import body_of
 from app.compare.suite import Prompt, refuse_overlong
 from app.conversations.message import Message, Role
 from app.engine.interfaces import Controls
-from app.engine.text.reasoning import THINK, Place, RenderedPrompt
+from app.engine.text.reasoning import THINK, AnswerPart, RenderedPrompt
 from app.engine.types import SamplingParams
 from app.llama.template import ChatTemplate
 from app.models.catalog import Pair
@@ -111,10 +111,10 @@ def test_what_flags_ask_is_told_from_what_settings_have_for_every_model() -> Non
 class ThinkingPair(FakePair):
     """The letters "o" and "c" are the marks of the thinking, which are control tokens."""
 
-    def __init__(self, *, place: Place = Place.START) -> None:
+    def __init__(self, *, part: AnswerPart = AnswerPart.START) -> None:
         super().__init__(FakeModel(script([*map(self._token, "ohmcyes")], 1)))
         self.asked: list[Thinking] = []
-        self._place = place
+        self._part = part
 
     @staticmethod
     def _token(letter: str) -> int:
@@ -126,7 +126,7 @@ class ThinkingPair(FakePair):
     def build_prompt(self, messages, begun=None, thinking: Thinking = AS_TRAINED) -> RenderedPrompt:  # type: ignore[no-untyped-def]
         self.asked.append(thinking)
         markup = THINK.with_tokens({"<think>": self._token("o"), "</think>": self._token("c")})
-        return replace(super().build_prompt(messages), markup=markup, place=self._place)
+        return replace(super().build_prompt(messages), markup=markup, part=self._part)
 
 
 def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from app.conversations.message import Message, Role
-from app.engine.drafters import NgramIndex
 from app.engine.interfaces import Controls, never
+from app.engine.ngram import NgramIndex
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.worker.events import Event, Finished, Measuring, PromptProgress, Step
 from app.worker.request import AnswerRequest

@@ -9,20 +9,22 @@ from dataclasses import dataclass, field
 from app.engine.types import MAX_DRAFT
 
 PRIOR_WEIGHT = 12.0
+"""Observations that a prior counts as."""
 FORGETTING = 0.998
 
 CONFIDENCE_EDGES = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98, 0.995)
 CONFIDENCE_PRIOR = (0.12, 0.3, 0.44, 0.55, 0.63, 0.74, 0.86, 0.93, 0.97, 0.985, 0.997)
-"""A draft model of the same family is close to calibrated (measured on Qwen2.5 1.5B with 0.5B)."""
+"""Prior acceptance by probability; a draft model of the same family is close to calibrated (measured on Qwen2.5 1.5B
+with 0.5B)."""
 
 SUPPORT_EDGES = (1, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49)
 SUPPORT_PRIOR = (0.25, 0.46, 0.57, 0.73, 0.75, 0.81, 0.87, 0.91, 0.925, 0.955, 0.977, 0.995)
-"""By `Continuation.support` of n-gram tokens (measured on 64 answers of Qwen2.5-Coder 1.5B)."""
+"""Prior acceptance by `Continuation.support` (measured on 64 answers of Qwen2.5-Coder 1.5B)."""
 
 
 _FIRST_LIMIT = 8
-"""Longest draft at first. The tokens of a confident model that misread the task are wrong together, which odds per
-token do not show; a draft that was all right doubles the limit, another one shortens it by a tenth."""
+"""Longest draft at first. If a confident model misreads the task, its tokens are wrong together, which the probability
+of each does not show. A draft that was accepted as a whole doubles the limit; any other shortens it by a tenth."""
 _SHORTER = 0.9
 _RUN_PRIOR = (0.85, 6.0)
 _RUN_FORGETTING = 0.98
@@ -37,8 +39,8 @@ class AcceptanceTable:
 
     Attributes:
         edges: Borders between the bins, increasing.
-        prior: Prior mean of each bin, one more than `edges`.
-        counts: Per place (first, later) and bin: accepted and seen, both forgetting.
+        prior: Prior mean of each bin; one more than `edges`.
+        counts: Accepted and seen tokens, with forgetting, by position (first, later) and bin.
     """
 
     edges: Sequence[float]
@@ -49,14 +51,14 @@ class AcceptanceTable:
     def __post_init__(self) -> None:
         if not self.counts:
             self.counts = [[[0.0, 0.0] for _ in self.prior] for _ in range(2)]
-        self._means = [self._monotone(place) for place in range(2)]
+        self._means = [self._monotone(position) for position in range(2)]
 
     def probability(self, confidence: float, depth: int) -> float:
-        """Probability that the token at `depth` (0 first) is accepted, if those before it were."""
+        """Return the probability that the token at `depth` (0 first) is accepted, if those before it were."""
         return self._means[depth > 0][bisect_right(self.edges, confidence)]
 
     def probabilities(self, confidences: Sequence[float], depth: int) -> list[float]:
-        """`probability` of each of some tokens, the first of which stands at `depth`."""
+        """Return the `probability` of consecutive tokens, the first of which is at `depth`."""
         edges, later = self.edges, self._means[1]
         found = [later[bisect_right(edges, confidence)] for confidence in confidences]
         if found and depth == 0:
@@ -64,27 +66,28 @@ class AcceptanceTable:
         return found
 
     def observe(self, labels: Sequence[tuple[float, int, bool]]) -> None:
-        """Learn from (confidence, depth, accepted). Tokens behind a rejected one were never judged: leave them out."""
-        touched = set()
+        """Learn from (confidence, depth, accepted). Leave out tokens after a rejected one: they were not verified."""
+        changed = set()
         for confidence, depth, accepted in labels:
-            place = int(depth > 0)
-            bin_ = self.counts[place][bisect_right(self.edges, confidence)]
+            position = int(depth > 0)
+            bin_ = self.counts[position][bisect_right(self.edges, confidence)]
             bin_[0] = bin_[0] * FORGETTING + accepted
             bin_[1] = bin_[1] * FORGETTING + 1.0
-            touched.add(place)
-        for place in touched:
-            self._means[place] = self._monotone(place)
+            changed.add(position)
+        for position in changed:
+            self._means[position] = self._monotone(position)
 
-    def _monotone(self, place: int) -> list[float]:
-        # Blocks of (mean, weight, bins); a block that falls below the one before is merged into it.
+    def _monotone(self, position: int) -> list[float]:
+        """Return the mean of each bin, made monotone."""
+        # Blocks of (mean, weight, number of bins); a block whose mean is below the one before is merged into it.
         blocks: list[tuple[float, float, int]] = []
-        for (accepted, seen), prior in zip(self.counts[place], self.prior, strict=True):
+        for (accepted, seen), prior in zip(self.counts[position], self.prior, strict=True):
             weight = seen + PRIOR_WEIGHT
             block = ((accepted + prior * PRIOR_WEIGHT) / weight, weight, 1)
             while blocks and blocks[-1][0] > block[0]:
-                mean, heavy, n = blocks.pop()
-                total = heavy + block[1]
-                block = ((mean * heavy + block[0] * block[1]) / total, total, n + block[2])
+                mean, before, n = blocks.pop()
+                total = before + block[1]
+                block = ((mean * before + block[0] * block[1]) / total, total, n + block[2])
             blocks.append(block)
         return [mean for mean, _, n in blocks for _ in range(n)]
 
@@ -100,7 +103,7 @@ def ngram_table(counts: list[list[list[float]]] | None = None) -> AcceptanceTabl
 
 
 class RunLength:
-    """Learn from the drafts of one answer.
+    """Learn from the drafts of one answer how long the next one may be.
 
     Attributes:
         limit: Longest draft.
@@ -113,12 +116,12 @@ class RunLength:
 
     @property
     def survival(self) -> float:
-        """Mean probability that a token after an accepted one is accepted."""
+        """Return the mean probability that a token after an accepted one is accepted."""
         return self._survived / self._judged
 
     @property
     def is_known(self) -> bool:
-        """Return whether most of `survival` was seen in this answer."""
+        """Return whether `survival` depends more on this answer than on the prior."""
         return self._judged >= 2 * _RUN_PRIOR[1]
 
     def observe_token(self, *, accepted: bool) -> None:
@@ -131,7 +134,7 @@ class RunLength:
 
         Args:
             n_drafted: Its tokens.
-            judged: Whether each of the first ones was right, as far as the target's tokens show.
+            judged: For each of the first tokens that the target's tokens judge, whether it was right.
         """
         if len(judged) == n_drafted and all(judged):
             self.limit = min(MAX_DRAFT, max(self.limit, 2 * n_drafted))

@@ -1,14 +1,13 @@
-"""The speed of an answer: the price of time in the rule, and the speedup that people see."""
+"""The speed of an answer: the price of time in the rule, the speedup that users see, and stalls of the machine."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-
-from app.engine.auto.stalls import Stalls, StepTime
+from typing import ClassVar
 
 _RATE_FORGETTING = 0.985
-"""Per token: copied text has few steps, and its speed would count long after it ended."""
+"""Per token, not per step: copied text has few steps, so its speed would count long after it ended."""
 _RATE_PRIOR = 10.0
 _ENOUGH = 8
 """Steps after which a speedup is reported."""
@@ -23,13 +22,67 @@ _SAME_LOAD = 1.25
 """Largest ratio between the stretches of single-token steps and of drafted ones under the same load."""
 
 
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """The time of a step by cause, in nanoseconds.
+
+    Attributes:
+        counted_ns: Counts for or against its draft, or as the price of a single token.
+        stalled_ns: Taken by other work, with or without a draft; negative if an earlier stall is now charged to drafts.
+        reading_ns: Spent by the draft model on text that it had not read.
+    """
+
+    counted_ns: float
+    stalled_ns: float = 0.0
+    reading_ns: float = 0.0
+
+
+@dataclass(slots=True)
+class Stalls:
+    """Separate stalls of the machine from the time of a draft.
+
+    A step that takes much longer than expected says nothing about drafting: another program started, or weights are
+    read from disk again. The next step is a single token. If that is fast and the next draft is slow again, both count.
+
+    Attributes:
+        waiting: Whether the next step should be a single token.
+    """
+
+    LIMIT: ClassVar[float] = 2.0
+    """A step that takes more than this many times the expected time was stalled."""
+
+    waiting: bool = False
+    _stalled_ns: float = 0.0
+
+    def split(self, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> StepTime:
+        """Return the time of a step by cause.
+
+        Args:
+            total_ns: Time of the step.
+            reading_ns: The part that the draft model spent on text it had not read.
+            expected_ns: Expected time of the rest.
+            drafted: Whether anything was drafted.
+        """
+        measured = total_ns - reading_ns
+        usual = min(measured, self.LIMIT * expected_ns)
+        stalled = measured - usual
+        if not drafted:
+            self.waiting = self.waiting and stalled > 0
+            return StepTime(usual, stalled, reading_ns)
+        before, self._stalled_ns = self._stalled_ns, 0.0
+        if stalled > 0 and before > 0:
+            return StepTime(measured + before, -before, reading_ns)
+        self.waiting, self._stalled_ns = stalled > 0, stalled
+        return StepTime(usual, stalled, reading_ns)
+
+
 @dataclass(slots=True)
 class AnswerSpeed:
     """Recent and total tokens and time of one answer. Times are nanoseconds by the work clock.
 
-    The cost of a step is counted in single-token steps of the same moment: a machine that slows down must not make
-    drafts look worse than single tokens. The speedup uses the single-token steps of this answer: their time over
-    the predicted time corrects every other prediction.
+    The cost of a step is counted in single-token steps of the same moment, so that a machine that slows down does not
+    make drafts look worse. The speedup uses the single-token steps of this answer: their time over the predicted time
+    corrects every other prediction.
 
     Attributes:
         n_steps: Steps so far.
@@ -54,20 +107,20 @@ class AnswerSpeed:
         """Return recent tokens per nanosecond, at least the rate without drafts."""
         return max(1.0, (self._tokens + _RATE_PRIOR) / (self._steps + _RATE_PRIOR)) / single_ns
 
-    def went_before(self, single_ns: int) -> None:
-        """Add a part of the answer that another strategy wrote without drafts."""
-        self._spent_ns += single_ns
-        self._single_ns += single_ns
+    def add_undrafted(self, ns: int) -> None:
+        """Add the time of a part of the answer that was generated without drafts."""
+        self._spent_ns += ns
+        self._single_ns += ns
 
-    def get_ready(self, ns: int) -> None:
+    def add_preparation(self, ns: int) -> None:
         """Add the time that the draft sources took to prepare for a text."""
         self._spent_ns += ns
 
     def observe(
         self,
         n_tokens: int,
-        took: StepTime,
-        plain_ns: float,
+        step: StepTime,
+        price_ns: float,
         predicted_ns: float,
         *,
         drafted: bool,
@@ -77,26 +130,26 @@ class AnswerSpeed:
         """Add a step.
 
         Args:
-            n_tokens: Tokens it gave.
-            took: The time it took.
-            plain_ns: Predicted time of a single token, this step included.
-            predicted_ns: The same as predicted before this step.
+            n_tokens: Emitted tokens.
+            step: Its time.
+            price_ns: Predicted time of a single token, with what this step taught.
+            predicted_ns: Predicted time of a single token before this step.
             drafted: Whether anything was drafted.
-            single_ns: Time of the batch, if it had a single token.
+            single_ns: Time of the batch; None unless it had a single token.
             stretch: Wall time of the step over its time by the work clock.
         """
         kept = _RATE_FORGETTING**n_tokens
         self._tokens = kept * self._tokens + n_tokens
-        self._steps = kept * self._steps + took.counted_ns / plain_ns
-        self._spent_ns += took.counted_ns + took.stalled_ns + took.reading_ns
-        self._single_ns += took.stalled_ns
+        self._steps = kept * self._steps + step.counted_ns / price_ns
+        self._spent_ns += step.counted_ns + step.stalled_ns + step.reading_ns
+        self._single_ns += step.stalled_ns
         if drafted:
             self._n_drafted += 1
             self._predicted_ns += n_tokens * predicted_ns
-            self._drafted_ns += took.counted_ns + took.stalled_ns
-            self._drafted_wall_ns += stretch * (took.counted_ns + took.stalled_ns)
+            self._drafted_ns += step.counted_ns + step.stalled_ns
+            self._drafted_wall_ns += stretch * (step.counted_ns + step.stalled_ns)
         else:
-            self._single_ns += took.counted_ns
+            self._single_ns += step.counted_ns
         if single_ns is not None:
             # A stall in one step says nothing about the others.
             self._singles.append((self.n_steps, min(single_ns, Stalls.LIMIT * predicted_ns), predicted_ns, stretch))

@@ -1,4 +1,4 @@
-"""Text that the draft model has not read, and when reading it is worth the time."""
+"""Track the text that the draft model has not read, and decide when reading it is worth the time."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.cache import common_prefix
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting
-from app.engine.types import StepResult
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, StepResult
 
 _USUAL_ANSWER = 256
-"""Expected tokens of an answer; a longer one is expected to go on for as many again."""
+"""Expected tokens of an answer; a longer one is expected to double."""
 _STAKE = 0.47
-"""Share of the time that drafts are likely to save which reading may take."""
+"""Reading may take this share of the time that drafts are likely to save."""
 _SAME_TEXT = 0.75
-"""Share of a prompt that it has in common with the one before if it continues the same conversation or document."""
+"""A prompt that shares at least this part with the one before continues the same conversation or document."""
 _LITTLE = 2.0
-"""Single tokens' time of text that is always read."""
+"""Text is always read if that takes no longer than this many single tokens."""
 _CHUNK_STEPS = 4.0
-"""Single tokens' time of one piece of reading beside an answer."""
+"""Time of one piece of reading during an answer, in single tokens."""
 _SMALLEST_CHUNK = 32
 
 
@@ -26,8 +25,8 @@ class Backlog:
     """The unread text of the draft model in one answer.
 
     Args:
-        statistics: What reading costs, and what drafts have saved.
-        drafter: The draft model, or None.
+        statistics: Cost of reading, and time that drafts have saved.
+        drafter: The draft model; None without one.
         clock: Monotonic nanoseconds.
 
     Attributes:
@@ -40,8 +39,8 @@ class Backlog:
         self._clock = clock
         self.unread = 0
         self._n_tokens = 0
-        self._most_tokens = self._n_past = 0
-        self._behind = 0
+        self._max_tokens = self._n_past = 0
+        self._n_missed = 0
         self._gain = 0.0
 
     def begin(self, start: AnswerStart) -> None:
@@ -50,32 +49,32 @@ class Backlog:
             return
         sequence = start.sequence
         statistics = self._statistics
-        # Estimating it takes longer than the rest of a step.
-        self._most_tokens, self._n_past, self._gain = start.most_tokens, len(sequence) - 1, statistics.likely_gain
+        # Estimating the gain takes longer than the rest of a step.
+        self._max_tokens, self._n_past, self._gain = start.max_tokens, len(sequence) - 1, statistics.likely_gain
         self.unread = self._drafter.unread(sequence)
         if common_prefix(statistics.last_prompt, sequence) < _SAME_TEXT * len(sequence):
-            statistics.n_without = 0
+            statistics.n_undrafted = 0
         statistics.last_prompt = sequence[:-1]
 
     @property
     def is_worth_reading(self) -> bool:
         """Return whether drafts are likely to save more than reading costs, or reading costs next to nothing."""
-        ahead = min(self._most_tokens - self._n_tokens, max(_USUAL_ANSWER, self._n_tokens))
-        # As many tokens as were answered without drafts are likely to come: a document is asked about several times.
-        likely = _STAKE * self._gain * max(ahead, self._statistics.n_without)
+        remaining = min(self._max_tokens - self._n_tokens, max(_USUAL_ANSWER, self._n_tokens))
+        # A document gets several questions, so as many tokens are expected as were already answered without drafts.
+        likely = _STAKE * self._gain * max(remaining, self._statistics.n_undrafted)
         return self.unread / self._tokens_per_step(self._n_past) <= max(_LITTLE, likely)
 
     def read_all(self, sequence: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Read the prompt before the answer goes on. Yields the tokens that are done after each chunk."""
         if self._drafter is not None:
             unread, self.unread = self.unread, 0
-            self._statistics.n_without = 0
+            self._statistics.n_undrafted = 0
             started = self._clock()
             yield from self._drafter.begin(sequence, cancelled)
             self._statistics.costs.observe_reading(unread, self._clock() - started)
 
-    def read_on(self, sequence: Sequence[int]) -> None:
-        """Read a piece of the text while the answer goes on."""
+    def read_piece(self, sequence: Sequence[int]) -> None:
+        """Read a piece of the text between two steps of the answer."""
         if self._drafter is not None:
             piece = max(_SMALLEST_CHUNK, round(_CHUNK_STEPS * self._tokens_per_step(len(sequence) - 1)))
             unread = self._drafter.unread(sequence)
@@ -84,31 +83,31 @@ class Backlog:
             self._statistics.costs.observe_reading(min(piece, unread), self._clock() - started)
             self.unread = max(0, unread - piece)
             if not self.unread:
-                self._statistics.n_without = 0
-            self._behind = 0
+                self._statistics.n_undrafted = 0
+            self._n_missed = 0
 
     def catch_up(self, sequence: Sequence[int]) -> None:
         """Read the few missing tokens before a draft."""
         if self._drafter is not None:
             started = self._clock()
             self._drafter.catch_up(sequence)
-            self._statistics.costs.observe_reading(self._behind, self._clock() - started)
-            self._behind = 0
+            self._statistics.costs.observe_reading(self._n_missed, self._clock() - started)
+            self._n_missed = 0
 
     def observe(self, result: StepResult, *, used_model: bool) -> None:
-        """Count the tokens of a step; without the draft model they add to what it must read."""
+        """Count the tokens of a step; if the draft model took no part, it must read them later."""
         n = len(result.tokens)
         self._n_tokens += n
         self._n_past = result.n_past + n
         if used_model:
             return
         if self.unread:
-            self._statistics.n_without += n
-        self._behind += n
-        if self._behind > max(_SMALLEST_CHUNK, _LITTLE * self._tokens_per_step(self._n_past)) and not self.unread:
-            self.unread, self._behind = self._behind, 0
+            self._statistics.n_undrafted += n
+        self._n_missed += n
+        if self._n_missed > max(_SMALLEST_CHUNK, _LITTLE * self._tokens_per_step(self._n_past)) and not self.unread:
+            self.unread, self._n_missed = self._n_missed, 0
 
     def _tokens_per_step(self, n_past: int) -> float:
-        """Prompt tokens that the draft model reads in the time of a single token."""
+        """Return the prompt tokens that the draft model reads in the time of a single token."""
         costs = self._statistics.costs
         return costs.target_ns(1, n_past) / max(costs.scale * costs.profile.draft_prompt_ns, 1.0)

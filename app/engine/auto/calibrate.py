@@ -7,21 +7,21 @@ from collections.abc import Generator, Sequence
 from contextlib import suppress
 
 from app.engine.auto.batch_timer import COMFORT, BatchTimer, SlowedError
-from app.engine.auto.curve import MAX_ROWS, CostProfile
+from app.engine.auto.cost_profile import MAX_BATCH, CostProfile
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
 
 QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, 64)
-"""Batch sizes worth measuring, most important first: the small ones, and both sides of the known steps of kernels."""
+"""Batch sizes to measure, most important first: the small ones, and both sides of known steps of kernels."""
 _WITHIN_STEP = 3
-"""Batch size measured early if a second token is expensive. Kernels that take four at once make three cost more than
-four, and with an interpolated cost drafts of two would lose.
+"""Batch size measured early if a second token is expensive. Kernels that process four at once make three cost more
+than four, and with an interpolated cost drafts of two would lose.
 
 In 40 replayed answers of 64 tokens without a draft model, on two such machines, 4 and 8 lost over 2% without it, and
 2 and 1 with it.
 """
 _OUTLINE = (2, 4, 8, _WITHIN_STEP, 16, 32)
-"""Batch sizes measured once before any is measured again. Costs of larger ones, which n-gram drafts need, are
+"""Batch sizes measured once before any is measured again. The costs of larger ones, which n-gram drafts need, are
 extrapolated from the largest."""
 ESSENTIAL = frozenset((1, 2, 4, 8))
 """Batch sizes measured even beyond the budget.
@@ -44,9 +44,9 @@ def calibrate(
 ) -> Generator[float, None, CostProfile]:
     """Measure the cost curve of a target and the cost of a drafted token, on empty caches.
 
-    Costs are ratios: each batch size is timed right after single tokens, because a shared machine drifts by more than
-    the steps of the curve within a second. Each batch runs twice, and the faster run counts: the first one pays for the
-    change of size. If a single token takes long, little is repeated. The caches are left empty.
+    Costs are ratios: each batch size is timed right after single tokens, because the speed of a shared machine changes
+    within a second by more than the steps of the curve. Each batch runs twice and the faster run counts: the first one
+    includes the change of size. If a single token takes long, little is repeated. The caches are left empty.
 
     Args:
         target: The target's cache.
@@ -54,68 +54,68 @@ def calibrate(
         text: Real text, at least as long as the largest batch; it selects the experts of a mixture.
         clock: Monotonic nanoseconds.
         budget_ns: Nanoseconds for everything, once the weights are in memory; `ESSENTIAL` sizes are always measured.
-            If other programs slow it down, it starts again, at most twice.
+            If other programs slow it down, calibration starts again, at most twice.
         cancelled: Stops between two batches.
-        passes: Times to go through the batch sizes.
+        passes: How often to measure all batch sizes.
 
     Yields:
-        The share of the work or of the budget that is done, whichever is greater.
+        The finished share of the work or of the budget, whichever is greater.
 
     Raises:
-        Interrupted: Cancelled; half a curve would be worse than none.
+        Interrupted: Cancelled; a partial curve is not returned.
     """
     # No draft is longer than the target can roll back.
-    widest = min(len(text), target.n_rollback + 1)
+    largest = min(len(text), target.n_rollback + 1)
     for left in reversed(range(_ATTEMPTS)):
         timer = BatchTimer(target, text, clock, budget_ns, cancelled, strict=left > 0)
         with suppress(SlowedError):
-            return (yield from _measured(timer, target, draft, widest, passes))
+            return (yield from _measured(timer, target, draft, largest, passes))
     raise AssertionError("the last attempt is not strict")
 
 
 def _measured(
-    timer: BatchTimer, target: TokenCache, draft: TokenCache | None, widest: int, passes: int
+    timer: BatchTimer, target: TokenCache, draft: TokenCache | None, largest: int, passes: int
 ) -> Generator[float, None, CostProfile]:
     """Calibrate once; raise `SlowedError` if another attempt is worthwhile."""
-    row_ns = yield from timer.warm_up(target)
+    single_ns = yield from timer.warm_up(target)
     if draft is not None:
         yield from timer.warm_up(draft)
-    timer.start(row_ns, widest)
+    timer.start(single_ns, largest)
     budget_ns = timer.budget_ns
     draft_share, draft_prompt_share = timer.draft_shares(draft) if draft is not None else (0.0, 0.0)
-    outline = [width for width in _OUTLINE if width <= widest]
-    widths = outline + [width for width in QUICK_ORDER[1:] if width <= widest]
-    again = [width for width in QUICK_ORDER[1:] * (passes - 1) if width <= widest]
-    essential = ESSENTIAL & set(widths)
-    cells: dict[int, float] = {}
-    for done, width in enumerate((*widths, *again)):
+    outline = [size for size in _OUTLINE if size <= largest]
+    sizes = outline + [size for size in QUICK_ORDER[1:] if size <= largest]
+    again = [size for size in QUICK_ORDER[1:] * (passes - 1) if size <= largest]
+    essential = ESSENTIAL & set(sizes)
+    context: dict[int, float] = {}
+    for done, size in enumerate((*sizes, *again)):
         spent = timer.spent_ns
-        times = _times(timer.expected(width), spent, budget_ns)
-        is_needed = width in essential and width not in timer.shares
-        fits = spent + timer.least(width) <= budget_ns
-        waits = width == _WITHIN_STEP and done < len(outline) and not timer.is_steep
-        if is_needed or (fits and not waits and (times or width not in timer.shares)):
-            once = width in outline and (done < len(outline) or width in timer.shares)
-            timer.measure(width, times=min(times, 1) if once else times)
-            if timer.is_implausible(width):
-                timer.measure(width, times=1)
-        if done == len(widths) - 1 and timer.fill_cost() < budget_ns - timer.spent_ns:
-            cells = timer.cells()
-        yield max((done + 1) / (len(widths) + len(again)), min(1.0, timer.spent_ns / budget_ns))
+        times = _times(timer.expected(size), spent, budget_ns)
+        is_needed = size in essential and size not in timer.shares
+        fits = spent + timer.least(size) <= budget_ns
+        waits = size == _WITHIN_STEP and done < len(outline) and not timer.is_steep
+        if is_needed or (fits and not waits and (times or size not in timer.shares)):
+            once = size in outline and (done < len(outline) or size in timer.shares)
+            timer.measure(size, times=min(times, 1) if once else times)
+            if timer.is_implausible(size):
+                timer.measure(size, times=1)
+        if done == len(sizes) - 1 and timer.fill_cost() < budget_ns - timer.spent_ns:
+            context = timer.context_costs()
+        yield max((done + 1) / (len(sizes) + len(again)), min(1.0, timer.spent_ns / budget_ns))
     timer.recheck_single()
     target.rollback(0)
-    plain = statistics.median(timer.singles)
+    single_ns = statistics.median(timer.singles)
     return CostProfile(
-        rows={1: plain} | {width: plain * share for width, share in sorted(timer.settled().items())},
-        draft_ns=plain * draft_share,
-        cells={width: plain * share for width, share in cells.items()},
-        draft_prompt_ns=plain * draft_prompt_share,
-        widest=min(MAX_ROWS, target.n_rollback + 1),
+        batch_ns={1: single_ns} | {size: single_ns * share for size, share in sorted(timer.costs().items())},
+        draft_ns=single_ns * draft_share,
+        context_ns={size: single_ns * share for size, share in context.items()},
+        draft_prompt_ns=single_ns * draft_prompt_share,
+        max_batch=min(MAX_BATCH, target.n_rollback + 1),
     )
 
 
-def _times(look: float, spent: float, budget: float) -> int:
-    """Return how often to measure a batch size: two while there is time; 0 is a single run."""
-    if spent > budget or look > COMFORT * budget:
+def _times(each: float, spent: float, budget: float) -> int:
+    """Return how often to measure a batch size: twice while there is time; 0 is a single run."""
+    if spent > budget or each > COMFORT * budget:
         return 0
-    return 1 if spent > budget / 2 or 2 * look > COMFORT * budget else 2
+    return 1 if spent > budget / 2 or 2 * each > COMFORT * budget else 2

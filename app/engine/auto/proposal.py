@@ -1,4 +1,4 @@
-"""A draft while it is made, and n-gram drafting as one of its sources."""
+"""A draft under construction, and n-gram drafting as one of its sources."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from itertools import accumulate, islice
 from operator import mul
 
 from app.engine.auto.acceptance import AcceptanceTable
-from app.engine.drafters.ngram import NOTHING, Continuation, NgramIndex
-from app.engine.interfaces import AnswerStart, IsEnd, never_ends
-from app.engine.types import Draft, StepResult
+from app.engine.interfaces import AnswerStart, IsEnd, StepResult, never_ends
+from app.engine.ngram import NOTHING, Continuation, NgramIndex
+from app.engine.types import Draft
 
 
 @dataclass(slots=True)
 class Proposal:
-    """The draft of one step while it is made.
+    """The draft of one step under construction.
 
     Attributes:
         tokens: The tokens so far.
-        products: Probability that each one and all before it are accepted.
-        features: For each token, whether the draft model proposed it, and with what confidence.
+        products: For each token, the probability that it and all before it are accepted.
+        features: For each token, whether the draft model proposed it, and its confidence or n-gram support.
         ends: Whether the last token ends the answer.
     """
 
@@ -31,9 +31,9 @@ class Proposal:
 
     @property
     def gains(self) -> list[float]:
-        """The expected tokens of each position.
+        """Return the expected tokens of each position.
 
-        An end token gives none: the position before it lets the target say the same. It can only fill a batch up.
+        An end token gives none, because the target can choose it after the position before. It can only pad a batch.
         """
         return [*self.products[:-1], 0.0] if self.ends else self.products
 
@@ -43,13 +43,14 @@ class Proposal:
 
     @property
     def survival(self) -> float:
+        """Return the probability that all tokens so far are accepted."""
         return self.products[-1] if self.products else 1.0
 
     def add_ngram(self, tokens: Sequence[int], probabilities: Sequence[float], support: Sequence[float]) -> None:
-        """Append tokens of n-gram drafting."""
+        """Append n-gram tokens with their acceptance probabilities and support."""
         self.tokens += tokens
         self.products += islice(accumulate(probabilities, mul, initial=self.survival), 1, None)
-        self.features += [(False, votes) for votes in support]
+        self.features += [(False, value) for value in support]
 
     def first(self, n: int) -> Draft:
         """Return the first `n` tokens as a draft."""
@@ -57,12 +58,35 @@ class Proposal:
         return Draft(tuple(self.tokens[:n]), tuple(self.products[:n]), sum(by_model), tuple(confidences))
 
 
+@dataclass(slots=True)
+class Attempt:
+    """One step of automatic drafting.
+
+    Attributes:
+        proposal: The draft, and what was drafted but not submitted.
+        used_model: Whether the draft model took part.
+        n_drafted: Tokens that it drafted.
+        catch_up_ns: Nanoseconds that it spent on text it had not read.
+        expected: Expected gain of the step over a single token, in tokens.
+        batch_size: Tokens of the target's batch, once it has run.
+        has_failed: Whether the draft model failed.
+    """
+
+    proposal: Proposal
+    used_model: bool = False
+    n_drafted: int = 0
+    catch_up_ns: int = 0
+    expected: float = 0.0
+    batch_size: int = 1
+    has_failed: bool = False
+
+
 class NgramSource:
-    """N-gram drafting as a source: asked in each step, and corrected by each step.
+    """N-gram drafting as a source of drafts; it learns from every step, also from those that did not use it.
 
     Args:
-        index: Everything said so far; None for a source that proposes nothing.
-        table: How often it is right; updated in place.
+        index: Index of the conversation; None for a source that proposes nothing.
+        table: Acceptance by support; updated in place.
     """
 
     def __init__(self, index: NgramIndex | None, table: AcceptanceTable) -> None:
@@ -72,32 +96,32 @@ class NgramSource:
         self._found = NOTHING
 
     @property
-    def is_there(self) -> bool:
+    def is_enabled(self) -> bool:
         return self._index is not None
 
     @property
     def match_length(self) -> int:
-        """Tokens that agree with the earlier place that is continued."""
+        """Return the length of the n-gram match, in tokens."""
         return self._found.match_length
 
     def follow(self, start: AnswerStart) -> None:
-        """Index the text of a new answer; end tokens in it ended other turns."""
+        """Index the text before a new answer."""
         self._is_end = start.is_end
         if self._index is not None:
             self._index.follow(start.sequence)
 
     def find(self, limit: int) -> None:
-        """Find a continuation; also where it is not used, the next tokens show whether it was right."""
+        """Find a continuation of the text."""
         self._found = self._index.continuation((), limit) if self._index is not None else NOTHING
 
-    def alone(self) -> Proposal:
-        """Return the continuation that was found as a proposal."""
+    def proposal(self) -> Proposal:
+        """Return the continuation that `find` found, as a proposal."""
         proposal = Proposal()
         self._extend(proposal, self._found)
         return proposal
 
     def extend(self, proposal: Proposal, limit: int) -> None:
-        """Continue a proposal of the draft model, at no cost."""
+        """Append a continuation to a proposal of the draft model."""
         if self._index is not None and len(proposal.tokens) < limit and not proposal.ends:
             self._extend(proposal, self._index.continuation(proposal.tokens, limit - len(proposal.tokens)))
 
@@ -111,7 +135,7 @@ class NgramSource:
         proposal.add_ngram(tokens, self._table.probabilities(support, len(proposal.tokens)), support)
 
     def learn(self, result: StepResult) -> None:
-        """Learn from the tokens of a step whether the continuation was right, and index them."""
+        """Learn whether the continuation was right, also if it was not submitted; index the step's tokens."""
         labels: list[tuple[float, int, bool]] = []
         found = zip(self._found.tokens, self._found.support, result.tokens, strict=False)
         for depth, (proposed, support, token) in enumerate(found):

@@ -11,12 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from app.engine.auto.curve import CostModel
 
 LOOK_AHEAD = 12
 """Tokens to look ahead before drafting another one. If the second token of a batch is expensive and the next ones are
 not, looking one ahead would never start."""
+PLAUSIBLE_ACCEPTANCE = 0.97
+WORTHWHILE = 1.2
+"""Speedup at `PLAUSIBLE_ACCEPTANCE` from which drafts are tried. Trying costs a short answer several percent, and if
+nearly perfect drafts gain less than a fifth, real ones gain nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +41,13 @@ class Rule:
     def best_submission(self, products: Sequence[float], *, wealth: float = math.inf) -> tuple[float, int]:
         """Return the highest value over all lengths to submit, 0 included, and that length.
 
-        Limited wealth lowers the value of a draft by the variance of its tokens over twice the wealth: the second term
-        of the expected logarithm (Kelly 1956). It also allows for odds of a long draft that are wrong together.
+        A gambler who maximizes the logarithm of his wealth (Kelly 1956) values a bet at its mean minus its variance
+        over twice the wealth. Here the wealth is the number of tokens that drafts may lose. This also allows for long
+        drafts whose tokens are wrong together.
 
         Args:
             products: Survival products of the draft.
-            wealth: Tokens that may be lost.
+            wealth: Tokens that may be lost; infinite for the expected value alone.
         """
         rate = self.rate
         costs = self.costs.batches_ns(len(products) + 1, self.n_past)
@@ -56,7 +62,7 @@ class Rule:
                 best, best_n = value, n
         return best, best_n
 
-    def best_ahead(self, products: Sequence[float], survival: float, limit: int) -> float:
+    def best_lookahead(self, products: Sequence[float], survival: float, limit: int) -> float:
         """Return the highest value that drafting at least one more token is expected to reach.
 
         Args:
@@ -74,3 +80,48 @@ class Rule:
             tokens += product
             best = max(best, tokens - rate * (batch_ns + j * draft_ns))
         return best
+
+
+def best_length(
+    costs: CostModel, n_past: int, n_max: int, draft_ns: float, acceptance: float
+) -> tuple[float, int, float]:
+    """Return the best draft length at a constant acceptance a.
+
+    Maximizes (1 + a + ... + a^n) * T(1) / (T(n + 1) + n * draft) over n. T is the cheapest batch of at least that size.
+
+    Args:
+        costs: Costs of batches.
+        n_past: Tokens in the cache.
+        n_max: Longest draft, at least one token.
+        draft_ns: Nanoseconds of a drafted token.
+        acceptance: a.
+
+    Returns:
+        The speedup (below 1 if drafting loses), the length, and the time of a step in single tokens.
+    """
+    single = costs.target_ns(1, n_past)
+    steps, tokens, product = [], 1.0, 1.0
+    for n in range(1, n_max + 1):
+        product *= acceptance
+        tokens += product
+        step_cost = (costs.padded_ns(n + 1, n_past) + n * draft_ns) / single
+        steps.append((tokens / step_cost, n, step_cost))
+    return max(steps, key=itemgetter(0))
+
+
+def ceiling(costs: CostModel, n_past: int, n_max: int, draft_ns: float) -> float:
+    """Return the highest speedup of drafts accepted at `PLAUSIBLE_ACCEPTANCE`."""
+    return max(1.0, best_length(costs, n_past, n_max, draft_ns, PLAUSIBLE_ACCEPTANCE)[0])
+
+
+def gain_at(acceptance: float, costs: CostModel, n_max: int) -> float:
+    """Return the share of time that the best draft length saves at this acceptance."""
+    return 1.0 - 1.0 / max(1.0, best_length(costs, 0, n_max, costs.draft_ns(0), acceptance)[0])
+
+
+def impossibility(costs: CostModel, n_past: int, n_max: int) -> str:
+    """Return why no draft of the draft model can gain enough to be tried, as a clause; "" if one can."""
+    speedup, n, step_cost = best_length(costs, n_past, n_max, costs.draft_ns(n_past), PLAUSIBLE_ACCEPTANCE)
+    if speedup > WORTHWHILE:
+        return ""
+    return f"verifying {n + 1} tokens costs {step_cost:.1f}× one token here, so drafting cannot help"

@@ -2,43 +2,55 @@
 
 Each step submits the draft that maximizes (expected tokens) - rate * (measured cost), where `rate` is the recent speed
 of this text in tokens per nanosecond; see `app.engine.auto.rule`. How far to draft and how much to submit are two
-decisions, because a draft that is not submitted still informs.
+decisions: a draft that is not submitted still shows what kind of text this is.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from typing import Literal
 
 from app.engine.auto.acceptance import RunLength
-from app.engine.auto.answer_speed import AnswerSpeed
+from app.engine.auto.answer_speed import AnswerSpeed, Stalls
 from app.engine.auto.backlog import Backlog
-from app.engine.auto.guard import impossibility
 from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.auto.proposal import NgramSource, Proposal
-from app.engine.auto.reasons import CHECKING, STALLED, Attempt, Reason, Reasons
-from app.engine.auto.rule import Rule
-from app.engine.auto.stalls import Stalls
-from app.engine.drafters.ngram import NgramIndex
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, ModelDrafting, Verdict, never_ends
-from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus, Source, StepResult, taking_part
+from app.engine.auto.proposal import Attempt, NgramSource, Proposal
+from app.engine.auto.rule import Rule, impossibility
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, ModelDrafting, StepResult, Verdict, never_ends
+from app.engine.ngram import NgramIndex
+from app.engine.types import (
+    MAX_DRAFT,
+    MODEL_FAILED,
+    MODEL_OFF,
+    NO_DRAFT,
+    Draft,
+    DraftingStatus,
+    Source,
+    taking_part,
+)
 
 _EXPECTED_SHARE = 0.8
-"""Share of the expected advantage in a step's verdict: a stall in a few steps must not turn the draft model off."""
+"""Weight of the expected advantage of a step, beside the measured one, when the draft model is judged: a stall in a few
+steps must not turn it off."""
 _SURE_OF_END = 0.8
 _RECONSIDER = 32
-"""Steps between two checks whether drafting could gain at all."""
-_GAIN_MEMORY = 0.02
+"""Steps between two checks whether drafting can gain at all."""
+_GAIN_FORGETTING = 0.02
+
+Reason = tuple[Source | Literal["off"], str]
+"""Source of a step's draft, or "off", and why."""
+_STALLED: Reason = ("off", "paused: system is busy")
+_CHECKING: Reason = ("off", "one token without a draft, to measure the speedup")
 
 
 class AutomaticDrafting:
     """Choose sources and draft lengths by measurement. One object serves one answer.
 
     Args:
-        statistics: What is known about the pair; updated in place.
+        statistics: Statistics of the pair; updated in place.
         drafter: The draft model; None for n-gram drafting alone.
-        index: Everything said so far, for n-gram drafting; None for none.
+        index: Index of the conversation for n-gram drafting; None for none.
         clock: Monotonic nanoseconds.
     """
 
@@ -50,8 +62,8 @@ class AutomaticDrafting:
         clock: Clock = time.perf_counter_ns,
     ) -> None:
         self.statistics = statistics
-        self._drafter = self._began_with = drafter
-        self._ngram = NgramSource(index, statistics.lookup)
+        self._drafter = self._first_drafter = drafter
+        self._ngram = NgramSource(index, statistics.ngram)
         self._backlog = Backlog(statistics, drafter, clock)
         self._speed = AnswerSpeed()
         self._stalls = Stalls()
@@ -60,22 +72,22 @@ class AutomaticDrafting:
         self._run_length = RunLength()
         self._all_predicted = False
         self._attempt = Attempt(Proposal())
-        self._reasons = Reasons(statistics, self._run_length, self._ngram, self._backlog, drafter is not None)
+        self._has_failed = False
         self._impossible = ""
         self._reason: Reason | None = None
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The sources that may draft."""
-        return taking_part(model=self._began_with is not None, ngram=self._ngram.is_there)
+        """Return the sources that may draft."""
+        return taking_part(model=self._first_drafter is not None, ngram=self._ngram.is_enabled)
 
     @property
     def native_ns(self) -> int:
-        return self._began_with.native_ns if self._began_with is not None else 0
+        return self._first_drafter.native_ns if self._first_drafter is not None else 0
 
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
-        self._speed.went_before(start.single_so_far_ns)
+        self._speed.add_undrafted(start.undrafted_ns)
         started = self._clock()
         n_past = len(start.sequence) - 1
         if self._drafter is not None:
@@ -88,35 +100,35 @@ class AutomaticDrafting:
             if self._may_use_model(n_past):
                 yield from self._backlog.read_all(start.sequence, cancelled)
         finally:
-            self._speed.get_ready(self._clock() - started)
+            self._speed.add_preparation(self._clock() - started)
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         """Return the draft that is worth its cost; empty for a single-token step."""
         if limit <= 0:
             # With room for one token there is no decision, so the last reason stays.
-            self._reason = self._reason or self._reasons.of(self._attempt, self._impossible)
+            self._reason = self._reason or self._explain()
         else:
-            self._reason = STALLED if self._stalls.waiting else None
+            self._reason = _STALLED if self._stalls.waiting else None
         self._attempt = attempt = Attempt(Proposal())
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
         self._ngram.find(limit)
         if limit > 0 and self.statistics.single_token_check.is_due:
-            self._reason = self._reason or CHECKING
+            self._reason = self._reason or _CHECKING
         if self._reason or not self.statistics.ledger.allows_any:
             return NO_DRAFT
         rule = Rule(self.statistics.costs, n_past, self._rate(n_past))
-        attempt.proposal = self._ngram.alone()
+        attempt.proposal = self._ngram.proposal()
         value, n = rule.best_submission(attempt.proposal.gains, wealth=self.statistics.ledger.wealth)
-        # While the model is on it drafts at least one token: its confidence tells what kind of text this is.
-        ahead = n == 0 or rule.best_ahead((), self._run_length.survival, limit) > value
-        wants_model = ahead and self._may_use_model(n_past) and not attempt.proposal.predicts_end(_SURE_OF_END)
-        if wants_model and self._backlog.unread:
+        # Without an n-gram draft, the model drafts at least one token: its confidence shows what kind of text this is.
+        is_better = n == 0 or rule.best_lookahead((), self._run_length.survival, limit) > value
+        use_model = is_better and self._may_use_model(n_past) and not attempt.proposal.predicts_end(_SURE_OF_END)
+        if use_model and self._backlog.unread:
             if n == 0:
                 started = self._clock()
-                self._backlog.read_on(sequence)
+                self._backlog.read_piece(sequence)
                 attempt.catch_up_ns = self._clock() - started
-        elif wants_model:
+        elif use_model:
             attempt.proposal = Proposal()
             self._draft_with_model(sequence, limit, rule)
             value, n = rule.best_submission(attempt.proposal.gains)
@@ -139,8 +151,8 @@ class AutomaticDrafting:
             probability = self.statistics.model.probability(confidence, depth)
             proposal.products.append(proposal.survival * probability)
             proposal.features.append((True, confidence))
-            ahead = rule.best_ahead(proposal.products, run_length.survival, most)
-            return Verdict.TAKE if ahead > rule.best_submission(proposal.products)[0] else Verdict.LAST
+            further = rule.best_lookahead(proposal.products, run_length.survival, most)
+            return Verdict.TAKE if further > rule.best_submission(proposal.products)[0] else Verdict.LAST
 
         draft = self._drafter.draft(sequence, most, judge)
         proposal.tokens = list(draft.tokens)
@@ -151,8 +163,7 @@ class AutomaticDrafting:
 
     def lose_model(self) -> None:
         """Go on with n-gram drafting alone."""
-        self._drafter = None
-        self._reasons = replace(self._reasons, has_failed=True)
+        self._drafter, self._has_failed = None, True
         self._attempt = Attempt(Proposal(), has_failed=True)
 
     def _rate(self, n_past: int) -> float:
@@ -160,7 +171,7 @@ class AutomaticDrafting:
 
     def _may_use_model(self, n_past: int) -> bool:
         statistics = self.statistics
-        if self._drafter is None or not statistics.trial.wants_step() or not statistics.ledger.allows_model:
+        if self._drafter is None or not statistics.trial.allows_step() or not statistics.ledger.allows_model:
             return False
         if not self._backlog.is_worth_reading:
             return False
@@ -171,59 +182,59 @@ class AutomaticDrafting:
         return not self._impossible
 
     def observe(self, result: StepResult) -> None:
-        """Learn costs, acceptance and verdicts from a step."""
+        """Learn costs and acceptance from a step, and judge its draft."""
         statistics, costs, attempt = self.statistics, self.statistics.costs, self._attempt
-        rows = len(result.draft) + 1
+        batch_size = len(result.draft) + 1
         target_ns = result.total_ns - result.draft_ns
-        expected_ns = costs.target_ns(rows, result.n_past) + attempt.n_drafted * costs.draft_ns(result.n_past)
+        expected_ns = costs.target_ns(batch_size, result.n_past) + attempt.n_drafted * costs.draft_ns(result.n_past)
         predicted_ns = costs.target_ns(1, result.n_past)
-        statistics.observe_batch(rows, result.n_past, target_ns)
-        drafted = rows > 1 or attempt.used_model
+        statistics.observe_batch(batch_size, result.n_past, target_ns)
+        drafted = batch_size > 1 or attempt.used_model
         reading_ns = result.draft_ns if attempt.has_failed else attempt.catch_up_ns
-        took = self._stalls.split(result.total_ns, reading_ns, expected_ns, drafted=drafted)
-        cost = took.counted_ns
+        step_time = self._stalls.split(result.total_ns, reading_ns, expected_ns, drafted=drafted)
+        cost = step_time.counted_ns
         # A single-token step has just measured its own cost.
-        single_ns = min(target_ns, cost) if rows == 1 else costs.target_ns(1, result.n_past)
+        single_ns = min(target_ns, cost) if batch_size == 1 else costs.target_ns(1, result.n_past)
         rate = self._rate(result.n_past)
-        attempt.n_rows = rows
-        self._label(result)
+        attempt.batch_size = batch_size
+        self._learn_acceptance(result)
         if self._drafter is not None and attempt.used_model:
             self._drafter.accept(result.n_accepted)
         n = len(result.tokens)
         if attempt.used_model:
             saved = max(-1.0, 1.0 - cost / (n * single_ns))
-            statistics.observe_gain(saved, min(0.5, _GAIN_MEMORY * n))
+            statistics.observe_gain(saved, min(0.5, _GAIN_FORGETTING * n))
             realized = (n - rate * cost) - (1.0 - rate * single_ns)
             statistics.trial.observe_step(_EXPECTED_SHARE * attempt.expected + (1 - _EXPECTED_SHARE) * realized)
         else:
-            statistics.trial.observe_without(n)
+            statistics.trial.observe_undrafted(n)
         self._backlog.observe(result, used_model=attempt.used_model)
         statistics.ledger.observe(n, cost, single_ns, drafted=drafted)
         self._speed.observe(
             n,
-            took,
+            step_time,
             costs.target_ns(1, result.n_past),
             predicted_ns,
             drafted=drafted,
-            single_ns=target_ns if rows == 1 else None,
+            single_ns=target_ns if batch_size == 1 else None,
             stretch=result.stretch,
         )
         self._ngram.learn(result)
 
-    def _label(self, result: StepResult) -> None:
-        """Learn acceptance from what the target chose, up to the first token it did not."""
+    def _learn_acceptance(self, result: StepResult) -> None:
+        """Learn which drafted tokens the target chose, up to the first that it did not."""
         proposal = self._attempt.proposal
         labels: list[tuple[float, int, bool]] = []
-        # After a step whose tokens were all predicted, the next token follows a right one.
-        after_right, self._all_predicted = self._all_predicted, False
+        # After a step whose tokens were all predicted, the next token follows an accepted one.
+        follows_accepted, self._all_predicted = self._all_predicted, False
         for depth, (by_model, confidence) in enumerate(proposal.features):
-            # The target's own token judges the first drafted one that was not submitted.
+            # The target's own token also judges the first drafted token that was not submitted.
             if depth >= len(result.tokens):
                 break
             accepted = proposal.tokens[depth] == result.tokens[depth]
             if by_model:
                 labels.append((confidence, depth, accepted))
-                if depth > 0 or after_right:
+                if depth > 0 or follows_accepted:
                     self._run_length.observe_token(accepted=accepted)
             if not accepted:
                 break
@@ -233,7 +244,43 @@ class AutomaticDrafting:
 
     @property
     def status(self) -> DraftingStatus:
-        """Source, reason and measured speedup of this answer."""
-        source, reason = self._reason or self._reasons.of(self._attempt, self._impossible)
+        """Return source and reason of the last step, and the speedup of this answer."""
+        source, reason = self._reason or self._explain()
         speed = self._speed
         return DraftingStatus(source, reason, speed.verdict, speed.speedup, speed.measured)
+
+    def _explain(self) -> Reason:
+        """Return source and reason of the last step."""
+        attempt, ledger = self._attempt, self.statistics.ledger
+        has_model = self._first_drafter is not None
+        if attempt.used_model:
+            return "model", self._explain_model(attempt.batch_size)
+        if attempt.proposal.tokens and attempt.batch_size > 1:
+            return "ngram", f"the last {self._ngram.match_length} tokens occurred before"
+        if self._has_failed:
+            why = MODEL_FAILED
+        elif not ledger.allows_model:
+            why = "recent drafts cost more than they gained"
+            if not ledger.allows_any:
+                return "off", why
+        elif not has_model:
+            return "off", "no n-gram match" if self._ngram.is_enabled else "no draft model, and n-gram is off"
+        elif self._impossible:
+            why = self._impossible
+        elif not self._backlog.is_worth_reading:
+            why = "reading this text would cost more than drafts gain"
+        elif not self.statistics.trial.on:
+            why = "no recent speedup; Tandem retries occasionally"
+        elif self._backlog.unread:
+            why = "it is still reading the text"
+        else:
+            return "off", "single tokens are faster here"
+        # With n-gram drafting on, the reason is about the draft model only.
+        return "off", f"{MODEL_OFF}{why}" if has_model and self._ngram.is_enabled else why
+
+    def _explain_model(self, batch_size: int) -> str:
+        if batch_size == 1:
+            return "not confident enough"
+        if not self._run_length.is_known:
+            return "the draft model proposes tokens"
+        return f"{self._run_length.survival:.0%} of drafted tokens accepted"

@@ -1,10 +1,14 @@
-"""Measure the fastest number of threads, for single tokens and for prompts.
+"""Choose the number of CPU threads: measure the fastest, and use fewer while other programs need the CPU.
 
-Single tokens wait for memory, so further threads only wait for each other; prompts compute, and use all of them.
+Single tokens wait for memory, so more threads only wait for each other. Prompts are limited by arithmetic and use all
+threads. The threads of a batch wait for each other after every operation. A thread that shares its core with another
+program is half as fast, and all others spin until it arrives. Measured on two cores, both busy: two threads take 1.8 to
+4.2 times as long as one, depending on the batch size.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +20,26 @@ from app.engine.interfaces import Cancelled, Clock
 _ROUNDS = 3
 _STEPS = 4
 _LONGEST_PROMPT_NS = 2_000_000_000
-"""A prompt is cut so that reading it one by one would take no longer; in one batch it takes a fraction of that."""
+"""The prompt is cut to a length that single tokens would read in this time; one batch takes a fraction of it."""
 _SHORTEST_PROMPT = 32
 _TIE = 1.03
-"""Within so much of the best, fewer threads are taken: they leave the machine to others."""
+"""Fewer threads are chosen if they are at most this much slower than the best; that leaves CPUs to other programs."""
+SAMPLE_S = 0.25
+"""Seconds between two samples. System counters advance by 0.01 s; a longer interval reacts too late to a short load."""
+_STALE_S = 30.0
+"""An average over a longer time says nothing about the present."""
+_IGNORED = 0.45
+"""CPUs that other programs may use before a thread yields. A program that could use a whole CPU gets half of it beside
+a thread of the model."""
+_CONTENDED = 0.1
+"""CPUs used by other programs above which batches are timed in CPU time; see `WorkClock`."""
+log = logging.getLogger("tandem.threads")
+log.addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """Numbers of threads, for batches as short as a draft and for prompts."""
+    """Numbers of threads, for steps and for prompts."""
 
     generation: int
     prompt: int
@@ -32,11 +47,11 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class ThreadTimes:
-    """Measured times.
+    """Measured times by the number of threads.
 
     Attributes:
-        generation: Nanoseconds of one token, by the number of threads.
-        prompt: Nanoseconds of one token of a prompt, the same.
+        generation: Nanoseconds of a single token.
+        prompt: Nanoseconds per prompt token.
     """
 
     generation: Mapping[int, float]
@@ -58,19 +73,19 @@ def measure_threads(
 ) -> Generator[float, None, ThreadTimes]:
     """Time single tokens and a prompt with each number of threads.
 
-    The candidates take turns, so that a slow moment of the machine meets all of them, and the least time counts. The
-    cache is left empty.
+    The candidates take turns, so that a slow moment of the machine affects all of them, and the shortest time counts.
+    The cache is left empty.
 
     Args:
-        cache: Of the model that the processor computes.
+        cache: Cache of the model on the CPU.
         text: A prompt of real text, at least 32 tokens.
         use: Sets the number of threads.
-        candidates: The numbers to try.
+        candidates: Numbers of threads to try.
         clock: Monotonic nanoseconds.
         cancelled: Stops between two batches.
 
     Yields:
-        The share that is done.
+        The finished share of the work.
 
     Raises:
         Interrupted: Cancelled.
@@ -92,7 +107,7 @@ def measure_threads(
         for n in candidates:
             use(n)
             cache.rollback(0)
-            # The first one pays for starting the threads.
+            # The first one includes the start of the threads.
             timed(text[:1])
             times = [timed(text[i : i + 1]) for i in range(1, _STEPS + 1)]
             generation[n] = min(generation.get(n, math.inf), *times)
@@ -104,8 +119,7 @@ def measure_threads(
         for n in candidates:
             use(n)
             cache.rollback(0)
-            took = timed(sample)
-            prompt[n] = min(prompt.get(n, math.inf), took)
+            prompt[n] = min(prompt.get(n, math.inf), timed(sample))
             done += 1
             yield done / total
     cache.rollback(0)
@@ -115,3 +129,98 @@ def measure_threads(
 def _fewest(times: Mapping[int, float]) -> int:
     limit = _TIE * min(times.values())
     return min(n for n, ns in times.items() if ns <= limit)
+
+
+class CpuYield:
+    """Choose the number of threads as other programs come and go.
+
+    Args:
+        apply: Called with the number of threads whenever it changes.
+        n_threads: Threads on an idle machine.
+        n_cpus: CPUs that this process may use.
+        others: Returns the CPU seconds of other programs so far.
+        clock: Monotonic seconds.
+        least: Fewest threads to choose.
+
+    Attributes:
+        n_threads: Threads in use.
+    """
+
+    def __init__(
+        self,
+        apply: Callable[[int], None],
+        n_threads: int,
+        n_cpus: int,
+        others: Callable[[], float],
+        clock: Callable[[], float],
+        *,
+        least: int = 1,
+    ) -> None:
+        self._apply = apply
+        self._most = n_threads
+        self._least = least
+        self._n_cpus = n_cpus
+        self._others = others
+        self._clock = clock
+        self.n_threads = n_threads
+        self._busy, self._is_fresh = 0.0, False
+        self._sampled_at, self._last_others = clock(), others()
+
+    def is_contended(self) -> bool:
+        """Return whether other programs slow the computation down; take a new sample if the last one is old."""
+        self._sample()
+        return self._busy > _CONTENDED or self.n_threads < self._most
+
+    def _sample(self) -> None:
+        now = self._clock()
+        elapsed = now - self._sampled_at
+        if elapsed < SAMPLE_S:
+            return
+        others = self._others()
+        self._is_fresh = elapsed <= _STALE_S
+        self._busy = (others - self._last_others) / elapsed if self._is_fresh else 0.0
+        self._sampled_at, self._last_others = now, others
+
+    def update(self) -> None:
+        """Adapt the number of threads to the last sample; fast enough for every step."""
+        self._sample()
+        if not self._is_fresh:
+            return
+        self._is_fresh = False
+        best = max(self._least, min(self._most, self._n_cpus - math.ceil(max(0.0, self._busy - _IGNORED))))
+        # Move by half the difference, so that two programs that both yield do not oscillate.
+        step = best - self.n_threads
+        chosen = self.n_threads + int(math.copysign(math.ceil(abs(step) / 2), step))
+        if chosen != self.n_threads:
+            log.info("other programs take %.1f of %d CPUs: %d threads", self._busy, self._n_cpus, chosen)
+            self.n_threads = chosen
+            self._apply(chosen)
+
+
+class WorkClock:
+    """Count wall time while the machine is idle, and CPU time per thread while other programs compete.
+
+    A thread that waits for a CPU spends wall time and no CPU time. Measured on two cores, both busy, with two threads:
+    single-token steps took 0.2 to 1.8 s of wall time.
+
+    Args:
+        wall: Nanoseconds of wall time.
+        cpu: Nanoseconds of CPU time of this process, all threads together.
+        n_threads: Threads on an idle machine.
+        is_contended: Returns whether other programs compete now.
+    """
+
+    def __init__(self, wall: Clock, cpu: Clock, n_threads: int, is_contended: Callable[[], bool]) -> None:
+        self._wall = wall
+        self._cpu = cpu
+        self._n_threads = n_threads
+        self._is_contended = is_contended
+        self._worked = 0
+        self._at = wall(), cpu()
+
+    def __call__(self) -> int:
+        wall, cpu = self._wall(), self._cpu()
+        elapsed, computed = wall - self._at[0], cpu - self._at[1]
+        self._worked += min(elapsed, computed // self._n_threads) if self._is_contended() else elapsed
+        self._at = wall, cpu
+        return self._worked

@@ -1,4 +1,7 @@
-"""Separate reasoning from the answer by the marks of a model family."""
+"""Separate reasoning from the answer by the marks of a model family.
+
+Marks that are tokens of the vocabulary are represented by surrogates: lone UTF-16 code units that no text contains.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ _LONGEST_LEAD = 200
 """Longest space or header before a mark, in characters."""
 _LONGEST_WORD = 40
 """Longest word of a header, in characters."""
-_FIRST_MARK = 0xDC00
-"""First of the surrogates that stand for tokens; no text can contain them."""
-_HALVES = range(_FIRST_MARK, 0xE000)
-_BETWEEN = "\n\n"
+_SURROGATES = range(0xDC00, 0xE000)
+"""Surrogates that represent tokens."""
+_SEPARATOR = "\n\n"
+"""Text between two messages of reasoning, or two of the answer."""
 
 
-class Place(Enum):
+class AnswerPart(Enum):
     """Part of an answer."""
 
     START = "start"
@@ -31,15 +34,15 @@ class Place(Enum):
 class ReasoningMarkup:
     """The marks of a model family.
 
-    Marks that are tokens of the vocabulary count only as tokens: a model may write about them.
+    If a mark is a token of the vocabulary, the same characters as other tokens are text: a model may write about marks.
 
     Attributes:
         open: Begins the reasoning.
         close: Ends it.
         answer: Begins the answer; "" if the answer follows the reasoning.
         end: Ends the answer, if text may follow it.
-        headers: Beginnings of headers, which come before a mark and are not shown.
-        header_words: Words of headers, such as roles; other text is an answer without a mark.
+        headers: Beginnings of headers. A header comes before a mark and is not shown.
+        header_words: Words of headers, such as roles; other text there is an answer without a mark.
         think: Appended to a prompt to continue the reasoning.
         conclude: Appended to reasoning to continue with the answer.
         speak: Appended to a prompt to continue the answer.
@@ -63,24 +66,24 @@ class ReasoningMarkup:
         Args:
             tokens: Ids of tokens by their text.
         """
-        written = (self.open, self.close, self.answer, self.end, *self.headers)
-        found = [text for text in tokens if len(text) > 1 and any(text in mark for mark in written)]
-        found = sorted(found, key=lambda text: (-len(text), text))[: len(_HALVES)]
-        halves = {text: chr(half) for text, half in zip(found, _HALVES, strict=False)}
+        marks = (self.open, self.close, self.answer, self.end, *self.headers)
+        found = [text for text in tokens if len(text) > 1 and any(text in mark for mark in marks)]
+        found = sorted(found, key=lambda text: (-len(text), text))[: len(_SURROGATES)]
+        surrogates = {text: chr(code) for text, code in zip(found, _SURROGATES, strict=False)}
 
-        def known(mark: str) -> str:
-            for text, half in halves.items():
-                mark = mark.replace(text, half)
+        def encoded(mark: str) -> str:
+            for text, surrogate in surrogates.items():
+                mark = mark.replace(text, surrogate)
             return mark
 
         return replace(
             self,
-            open=known(self.open),
-            close=known(self.close),
-            answer=known(self.answer),
-            end=known(self.end),
-            headers=tuple(map(known, self.headers)),
-            marks={tokens[text]: half for text, half in halves.items()},
+            open=encoded(self.open),
+            close=encoded(self.close),
+            answer=encoded(self.answer),
+            end=encoded(self.end),
+            headers=tuple(map(encoded, self.headers)),
+            marks={tokens[text]: surrogate for text, surrogate in surrogates.items()},
         )
 
 
@@ -94,13 +97,13 @@ class RenderedPrompt:
 
     Attributes:
         tokens: Token ids for the target.
-        place: Part of an answer in which they end.
+        part: Part of an answer in which they end.
         markup: Marks of reasoning and answer.
-        stops: Strings that end the answer: marks of a turn that are not tokens.
+        stops: Strings that end the answer: end-of-turn marks that are not tokens.
     """
 
     tokens: tuple[int, ...]
-    place: Place = Place.START
+    part: AnswerPart = AnswerPart.START
     markup: ReasoningMarkup = THINK
     stops: tuple[str, ...] = ()
 
@@ -110,35 +113,34 @@ class ReasoningSplitter:
 
     Args:
         markup: The marks.
-        place: Part of the answer in which the text begins.
+        part: Part of the answer in which the text begins.
         begun: Whether the text continues an answer, so that leading space belongs to it.
     """
 
     def __init__(
         self,
         markup: ReasoningMarkup = THINK,
-        place: Place = Place.START,
+        part: AnswerPart = AnswerPart.START,
         *,
         begun: bool = False,
     ) -> None:
-        self.place = place
+        self.part = part
         self._markup = markup
-        self._skip_space = place is Place.THINKING and not begun
-        self._has_passed_mark = False
-        self._seen: set[Place] = set()
+        self._skip_space = part is AnswerPart.THINKING and not begun
+        self._seen: set[AnswerPart] = set()
         self._gap = ""
         self._held: list[Segment] = []
         self._shown: dict[int, str] = {}
 
-    def name(self, half: str, text: str) -> None:
-        """Set the text of the token behind a surrogate, shown where it is not a mark."""
-        self._shown[ord(half)] = text
+    def set_text(self, surrogate: str, text: str) -> None:
+        """Set the text of the token that a surrogate represents; it is shown if the token is not a mark."""
+        self._shown[ord(surrogate)] = text
 
     def push(self, segment: Segment) -> list[Segment]:
         pending, self._held = [*self._held, segment], []
         ready: list[Segment] = []
         while pending:
-            step = self._find_start if self.place is Place.START else self._find_end
+            step = self._find_start if self.part is AnswerPart.START else self._find_end
             passed, pending, is_decided = step(pending)
             ready += passed
             if not is_decided:
@@ -147,33 +149,33 @@ class ReasoningSplitter:
         return ready
 
     def flush(self) -> list[Segment]:
-        """Return the text held back, without a header."""
+        """Return the text held back, except a header."""
         held, self._held = self._held, []
         text = text_of(held)
-        match self.place:
-            case Place.START:
-                if self._is_header(text.lstrip()) and self._is_bare(text, ended=True):
+        match self.part:
+            case AnswerPart.START:
+                if self._is_header(text.lstrip()) and self._is_complete_header(text, ended=True):
                     return []
-                self._move(Place.ANSWER)
-            case Place.THINKING:
+                self._move(AnswerPart.ANSWER)
+            case AnswerPart.THINKING:
                 if self._header_at(text, ended=True) == 0:
                     return []
-            case Place.ANSWER:
+            case AnswerPart.ANSWER:
                 held = cut(held, self._spelled_end_at(text))[0]
         return self._emit(held)
 
     def _find_start(self, pending: list[Segment]) -> tuple[list[Segment], list[Segment], bool]:
-        """Find the start of reasoning or answer; return the shown text, the rest, and whether that is final."""
+        """Find the start of reasoning or answer; return the text to show, the rest, and whether that is decided."""
         text = text_of(pending)
         rest = text.lstrip()
         lead = len(text) - len(rest)
-        # A mark counts at the very beginning only; later it is text of the answer.
+        # A mark counts only at the beginning; later it is text of the answer.
         if lead <= _LONGEST_LEAD:
             markup = self._markup
             marks = {
-                markup.open: Place.THINKING,
-                markup.close: Place.START if markup.answer else Place.ANSWER,
-                markup.answer: Place.ANSWER,
+                markup.open: AnswerPart.THINKING,
+                markup.close: AnswerPart.START if markup.answer else AnswerPart.ANSWER,
+                markup.answer: AnswerPart.ANSWER,
             }
             marks.pop("", None)
             reach = _LONGEST_LEAD if self._is_header(rest) else 0
@@ -182,30 +184,30 @@ class ReasoningSplitter:
                 at, mark = found
                 header, behind = cut(cut(pending, lead)[1], at)
                 is_header = mark != markup.close and rest.startswith(markup.headers)
-                ready = self._said_in_header(header, rest[:at], has_mark=is_header)
+                ready = self._text_in_header(header, rest[:at], has_mark=is_header)
                 self._pass_mark(marks[mark])
                 return ready, cut(behind, len(mark))[1], True
             if (reach and len(rest) <= reach) or any(m.startswith(rest) for m in (*marks, *markup.headers)):
                 return [], pending, False
-        self._move(Place.ANSWER)
+        self._move(AnswerPart.ANSWER)
         return [], pending, True
 
     def _find_end(self, pending: list[Segment]) -> tuple[list[Segment], list[Segment], bool]:
         """Find the end of reasoning or answer; return the same as `_find_start`."""
         text, markup = text_of(pending), self._markup
-        marks: dict[str, Place] = {}
-        if self.place is Place.THINKING:
-            marks = {markup.close: Place.START if markup.answer else Place.ANSWER}
+        marks: dict[str, AnswerPart] = {}
+        if self.part is AnswerPart.THINKING:
+            marks = {markup.close: AnswerPart.START if markup.answer else AnswerPart.ANSWER}
             if markup.marks and markup.answer:
                 # Some models do not close their reasoning before they answer or reason again.
-                marks[markup.answer] = Place.ANSWER
+                marks[markup.answer] = AnswerPart.ANSWER
                 if markup.open.endswith(markup.answer):
-                    marks[markup.open] = Place.THINKING
+                    marks[markup.open] = AnswerPart.THINKING
         elif _has_token(markup.end):
-            marks = {markup.end: Place.START}
+            marks = {markup.end: AnswerPart.START}
         found = _first(text, marks)
         if found is None:
-            if self.place is Place.THINKING:
+            if self.part is AnswerPart.THINKING:
                 reach = self._header_at(text)
             else:
                 reach = min(self._spelled_end_at(text), len(text) - held_back(text, self._spelled_ends))
@@ -213,45 +215,47 @@ class ReasoningSplitter:
             return self._emit(ready), held, False
         at, mark = found
         before, rest = cut(pending, at)
-        if self.place is Place.THINKING and mark != markup.close:
+        if self.part is AnswerPart.THINKING and mark != markup.close:
             before = cut(before, self._header_at(text[:at]))[0]
         ready = self._emit(before)
         self._pass_mark(marks[mark])
         return ready, cut(rest, len(mark))[1], True
 
     def _is_header(self, rest: str) -> bool:
-        # A mark that is a token is never text, even if the rest of the header is missing.
+        # A token that is a mark is never text, even if the rest of the header is missing.
         return _has_token(rest[:1]) or rest.startswith(self._markup.headers)
 
-    def _is_bare(self, header: str, *, ended: bool) -> bool:
-        """Return whether a header has only known words; an unfinished one may end in part of a word."""
+    def _is_complete_header(self, header: str, *, ended: bool) -> bool:
+        """Return whether a header contains only known words; an unfinished one may end in part of a word."""
         for known in sorted((*self._markup.headers, *self._markup.header_words), key=len, reverse=True):
             header = header.replace(known, " ")
-        words = "".join(letter for letter in header if ord(letter) not in _HALVES).split()
+        words = "".join(letter for letter in header if ord(letter) not in _SURROGATES).split()
         return not words or (not ended and len(words) == 1 and len(words[0]) <= _LONGEST_WORD)
 
     def _header_at(self, text: str, *, ended: bool = False) -> int:
         """Return the start of a header at the end of a text, if it begins with a token; else the text's length."""
         tokens = tuple(header for header in self._markup.headers if _has_token(header[:1]))
-        places = range(max(0, len(text) - _LONGEST_LEAD), len(text)) if tokens else ()
-        found = (at for at in places if text.startswith(tokens, at) and self._is_bare(text[at:], ended=ended))
+        starts = range(max(0, len(text) - _LONGEST_LEAD), len(text)) if tokens else ()
+        found = (
+            at for at in starts if text.startswith(tokens, at) and self._is_complete_header(text[at:], ended=ended)
+        )
         return next(found, len(text))
 
-    def _said_in_header(self, header: list[Segment], text: str, *, has_mark: bool) -> list[Segment]:
-        """Return the text after an unfinished header."""
-        if self._is_bare(text, ended=True):
+    def _text_in_header(self, header: list[Segment], text: str, *, has_mark: bool) -> list[Segment]:
+        """Return the text of the answer that follows an unfinished header."""
+        if self._is_complete_header(text, ended=True):
             return []
-        said = len(text)
+        length = len(text)
         if has_mark:
             # A header that names a tool has other words too.
-            said = at if (at := self._header_at(text)) < said else 0
-        if said:
-            self._move(Place.ANSWER)
-        return self._emit(cut(header, said)[0])
+            length = at if (at := self._header_at(text)) < length else 0
+        if length:
+            self._move(AnswerPart.ANSWER)
+        return self._emit(cut(header, length)[0])
 
     @property
     def _spelled_ends(self) -> tuple[str, ...]:
-        """The end mark, if it is text."""
+        """Return the end mark, if it is text."""
         end = self._markup.end
         return (end,) if end and not _has_token(end) else ()
 
@@ -262,32 +266,32 @@ class ReasoningSplitter:
             return len(kept) - len(self._markup.end)
         return len(text)
 
-    def _pass_mark(self, place: Place) -> None:
-        self._skip_space = self._has_passed_mark = True
-        self._move(place)
+    def _pass_mark(self, part: AnswerPart) -> None:
+        self._skip_space = True
+        self._move(part)
 
-    def _move(self, place: Place) -> None:
-        self.place = place
+    def _move(self, part: AnswerPart) -> None:
+        self.part = part
         # Earlier reasoning or text is a separate message to the model.
-        self._gap = _BETWEEN if place in self._seen else ""
+        self._gap = _SEPARATOR if part in self._seen else ""
 
     def _emit(self, segments: Iterable[Segment]) -> list[Segment]:
         out = []
-        thinking = self.place is Place.THINKING
+        thinking = self.part is AnswerPart.THINKING
         for segment in segments:
             text = segment.text.translate(self._shown) if self._shown else segment.text
-            # Templates put blank lines around the marks; they belong to neither side.
+            # Templates put blank lines around the marks; they are not part of the text.
             text = text.lstrip() if self._skip_space else text
             if text:
                 text, self._gap, self._skip_space = self._gap + text, "", False
-                self._seen.add(self.place)
+                self._seen.add(self.part)
                 same = text == segment.text and segment.reasoning == thinking
                 out.append(segment if same else replace(segment, text=text, reasoning=thinking))
         return out
 
 
 def _has_token(text: str) -> bool:
-    return any(ord(letter) in _HALVES for letter in text)
+    return any(ord(letter) in _SURROGATES for letter in text)
 
 
 def _first(text: str, marks: Iterable[str]) -> tuple[int, str] | None:

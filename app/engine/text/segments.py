@@ -1,7 +1,7 @@
 """Text of a model in segments, and the stop strings that span them.
 
-A stage takes segments and returns segments. It holds back only text that it cannot decide yet, and keeps the source of
-each piece. `app.engine.text.stream` combines the stages.
+Each stage of `app.engine.text.stream` takes segments and returns segments. It holds back only text that it cannot
+decide yet, and keeps the origin of each piece.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Segment:
 
     Attributes:
         text: Complete characters.
-        origin: Source of the token that completed them.
+        origin: Origin of the token that completed them.
         reasoning: Whether the text is reasoning.
     """
 
@@ -61,7 +61,7 @@ class StopScanner:
         self._stops = tuple(stop for stop in stops if stop)
         self._held: list[Segment] = []
         self.stopped = False
-        """Whether a stop string was found; nothing passes after it."""
+        """Whether a stop string was found; later text is dropped."""
 
     def push(self, segment: Segment) -> list[Segment]:
         if self.stopped:
@@ -79,6 +79,6 @@ class StopScanner:
         return ready
 
     def flush(self) -> list[Segment]:
-        """Return what was held back, when no more text follows."""
+        """Return the text held back, when no more text follows."""
         held, self._held = self._held, []
         return held

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Sequence
 
-from app.engine.text.reasoning import THINK, Place, ReasoningMarkup, ReasoningSplitter
+from app.engine.text.reasoning import THINK, AnswerPart, ReasoningMarkup, ReasoningSplitter
 from app.engine.text.segments import Segment, StopScanner
 from app.engine.types import Origin
 
@@ -15,9 +15,9 @@ class TextStream:
 
     Args:
         stops: Strings that end the answer and are not shown; reasoning may contain them.
-        ends: Strings that end the text anywhere: marks of a turn that are not tokens.
+        ends: Strings that end the text anywhere: end-of-turn marks that are not tokens.
         markup: Marks of reasoning and answer.
-        place: Part of the answer in which the prompt ends.
+        part: Part of the answer in which the prompt ends.
         begun: Whether the text continues an answer or reasoning in the prompt.
     """
 
@@ -27,12 +27,12 @@ class TextStream:
         *,
         ends: Sequence[str] = (),
         markup: ReasoningMarkup = THINK,
-        place: Place = Place.START,
+        part: AnswerPart = AnswerPart.START,
         begun: bool = False,
     ) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._ends = StopScanner(ends)
-        self._reasoning = ReasoningSplitter(markup, place, begun=begun)
+        self._reasoning = ReasoningSplitter(markup, part, begun=begun)
         self._stops = StopScanner(stops)
         self._marks = markup.marks
         self._last_origin = Origin.TARGET
@@ -51,21 +51,21 @@ class TextStream:
             token: Its id, which identifies marks.
         """
         self._last_origin = origin
-        half = self._marks.get(token) if token is not None else None
-        if half is None:
+        surrogate = self._marks.get(token) if token is not None else None
+        if surrogate is None:
             return self._pass(self._decoder.decode(piece))
-        self._reasoning.name(half, piece.decode(errors="replace"))
-        # No character continues after a mark.
-        cut_off = self._decoder.decode(b"", final=True)
+        self._reasoning.set_text(surrogate, piece.decode(errors="replace"))
+        # A mark ends an incomplete character.
+        incomplete = self._decoder.decode(b"", final=True)
         self._decoder.reset()
-        return self._pass(cut_off + half)
+        return self._pass(incomplete + surrogate)
 
     def flush(self, *, ended: bool = True) -> list[Segment]:
         """Return the segments held back, when no more tokens follow.
 
         Args:
-            ended: Whether the answer is complete; an incomplete character is then shown as U+FFFD. If it may be
-                continued, incomplete characters and headers are left out, because the model writes them again.
+            ended: Whether the answer is complete, so that an incomplete character is shown as U+FFFD. If the answer
+                may be continued, incomplete characters and headers are left out, because the model writes them again.
         """
         ready = self._pass(self._decoder.decode(b"", final=True)) if ended else []
         for segment in self._ends.flush():

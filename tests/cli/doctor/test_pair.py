@@ -14,7 +14,8 @@ from app.cli.doctor.files import own_files
 from app.cli.doctor.pair import check_pair
 from app.core.errors import ModelLoadError
 from app.core.paths import config_dir, conversations_file, pairs_file
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.hardware.checks import Check, Facts, Section, worst
 from app.hardware.devices import Device

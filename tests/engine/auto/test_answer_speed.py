@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.engine.auto.answer_speed import AnswerSpeed
-from app.engine.auto.stalls import StepTime
+from app.engine.auto.answer_speed import AnswerSpeed, StepTime
 
 
 def single(pace: AnswerSpeed, took: float = 1.0, stretch: float = 1.0) -> None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from app.engine.auto.backlog import Backlog
-from app.engine.interfaces import AnswerStart
-from app.engine.types import NO_DRAFT, StepResult
-from tests.bench.policies import memory_for
+from app.engine.interfaces import AnswerStart, StepResult
+from app.engine.types import NO_DRAFT
+from tests.bench.policies import calibrated
 from tests.recordings import curves, traces
-from tests.replay import PlayedDraft
+from tests.replay import RecordedDraft
 
 
-def backlog_of(n_prompt: int, *, gain: float, n_without: int = 0) -> Backlog:
+def backlog_of(n_prompt: int, *, gain: float, n_undrafted: int = 0) -> Backlog:
     """Return the backlog of a prompt of which one single token's time reads ten tokens."""
     curve = curves()["cpu_bf16"]
-    statistics = memory_for(curve)
+    statistics = calibrated(curve)
     prompt = [5] * n_prompt
-    statistics.gain, statistics.n_without, statistics.last_prompt = gain, n_without, prompt
+    statistics.gain, statistics.n_undrafted, statistics.last_prompt = gain, n_undrafted, prompt
     statistics.costs.profile.draft_prompt_ns = 0.1 * statistics.costs.target_ns(1, n_prompt)
-    backlog = Backlog(statistics, PlayedDraft(traces()[0], curve.draft, lambda cost: None, 1.0), lambda: 0)
+    backlog = Backlog(statistics, RecordedDraft(traces()[0], curve.draft, lambda cost: None, 1.0), lambda: 0)
     backlog.begin(AnswerStart([*prompt, 6], 256))
     return backlog
 
@@ -32,10 +32,10 @@ def test_a_prompt_is_read_if_drafts_are_likely_to_save_more(n_prompt: int, gain:
 
 
 def test_a_text_that_is_asked_about_again_is_read_for_all_its_answers() -> None:
-    assert backlog_of(1000, gain=0.5, n_without=600).is_worth_reading
+    assert backlog_of(1000, gain=0.5, n_undrafted=600).is_worth_reading
 
 
-def test_an_answer_that_went_on_without_the_draft_model_must_be_read() -> None:
+def test_an_answer_that_went_on_undrafted_the_draft_model_must_be_read() -> None:
     backlog = backlog_of(20, gain=0.5)
     backlog.unread = 0
     for n in range(40):

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import Interrupted
 from app.engine.auto.calibrate import QUICK_ORDER, calibrate
-from app.engine.auto.curve import CostProfile
+from app.engine.auto.cost_profile import CostProfile
 from app.engine.cache import TokenCache
 from tests.fakes import FakeModel, always
 
@@ -67,7 +67,7 @@ def measure(target: TimedModel, draft: TimedModel | None = None, **options: int)
 def test_every_width_is_measured_without_the_change_of_width() -> None:
     profile, shares = measure(TimedModel({3: 53, 4: 34}, switch=7), TimedModel({1: 8}))
 
-    assert profile.rows == {width: {3: 53, 4: 34}.get(width, 10 * width) for width in QUICK_ORDER}
+    assert profile.batch_ns == {width: {3: 53, 4: 34}.get(width, 10 * width) for width in QUICK_ORDER}
     assert profile.draft_ns == 8
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
@@ -76,14 +76,14 @@ def test_every_width_is_measured_without_the_change_of_width() -> None:
 def test_a_small_budget_leaves_the_ends_of_likely_steps() -> None:
     profile, _ = measure(TimedModel({4: 15, 8: 25}), budget_ns=1)
 
-    assert profile.rows == {1: 10, 2: 20, 4: 15, 8: 25}
+    assert profile.batch_ns == {1: 10, 2: 20, 4: 15, 8: 25}
 
 
 def test_weights_that_are_read_from_the_disk_first_do_not_use_up_the_time() -> None:
     # The first batches of a model touch weights that no one has read yet.
     profile, _ = measure(TimedModel({}, disturbed=[1, 2]), budget_ns=9_000)
 
-    assert sorted(profile.rows) == sorted(QUICK_ORDER)
+    assert sorted(profile.batch_ns) == sorted(QUICK_ORDER)
 
 
 def test_costs_are_told_in_single_rows_of_the_same_moment() -> None:
@@ -97,7 +97,7 @@ def test_costs_are_told_in_single_rows_of_the_same_moment() -> None:
 
     profile, _ = measure(Drifting({n: 1000 * n for n in QUICK_ORDER}))
 
-    assert {width: ns / profile.rows[1] for width, ns in profile.rows.items()} == pytest.approx(
+    assert {width: ns / profile.batch_ns[1] for width, ns in profile.batch_ns.items()} == pytest.approx(
         {width: width for width in QUICK_ORDER}, rel=0.04
     )
 
@@ -105,7 +105,7 @@ def test_costs_are_told_in_single_rows_of_the_same_moment() -> None:
 def test_what_disturbs_a_measurement_does_not_count() -> None:
     profile, _ = measure(TimedModel({}, disturbed=[5, 8, 12]))
 
-    assert profile.rows == {width: 10 * width for width in QUICK_ORDER}
+    assert profile.batch_ns == {width: 10 * width for width in QUICK_ORDER}
 
 
 def test_two_looks_that_do_not_agree_leave_it_to_a_third() -> None:
@@ -113,7 +113,7 @@ def test_two_looks_that_do_not_agree_leave_it_to_a_third() -> None:
     dear, _ = measure(TimedModel({}, disturbed=[7, 8]))
     cheap, _ = measure(TimedModel({2: 19}, disturbed=[5, 6]))
 
-    assert (dear.rows[2], cheap.rows[2]) == (20, 19)
+    assert (dear.batch_ns[2], cheap.batch_ns[2]) == (20, 19)
 
 
 def test_what_takes_long_is_looked_at_less_often() -> None:
@@ -136,7 +136,7 @@ def test_a_slow_target_runs_every_batch_once() -> None:
 
     # Two rows tell that the weights are in memory.
     assert [len(batch) for batch in target.batches] == [1, 1, 2, 4, 8]
-    assert profile.rows == {width: SLOW[width] for width in (1, 2, 4, 8)}
+    assert profile.batch_ns == {width: SLOW[width] for width in (1, 2, 4, 8)}
     assert (profile.draft_ns, profile.draft_prompt_ns) == pytest.approx((20, 84 / 64))
 
 
@@ -152,7 +152,9 @@ def test_a_row_that_was_held_up_is_not_what_all_widths_are_told_in(begins: int) 
 
     profile, _ = measure(HeldUp({n: 150 + 10 * (n - 1) for n in range(1, 65)}), budget_ns=4000)
 
-    shares = {width: profile.rows[width] / profile.rows[1] / (1 + (width - 1) / 15) for width in profile.rows}
+    shares = {
+        width: profile.batch_ns[width] / profile.batch_ns[1] / (1 + (width - 1) / 15) for width in profile.batch_ns
+    }
     # What is looked at just when that begins or ends is told in the other speed.
     assert sum(abs(share - 1) > 0.2 for share in shares.values()) <= 2, shares
 
@@ -170,7 +172,7 @@ def test_what_does_not_fit_into_the_time_that_is_left_is_not_begun(row_ns: int) 
     target = TimedModel(costs)
     profile, _ = measure(target, budget_ns=4000)
 
-    assert {1, 2, 4, 8, 16} <= profile.rows.keys()
+    assert {1, 2, 4, 8, 16} <= profile.batch_ns.keys()
     warming = sum(costs[len(batch)] for batch in target.batches[:2])
     # Where eight rows take hardly longer than an expensive one, that is timed once more in the end.
     again = costs[1] if row_ns == 400 else 0
@@ -180,7 +182,7 @@ def test_what_does_not_fit_into_the_time_that_is_left_is_not_begun(row_ns: int) 
 def test_two_rows_tell_that_a_single_one_was_held_up() -> None:
     profile, _ = measure(TimedModel(SLOW, disturbed=[1, 2]), budget_ns=4000)
 
-    assert profile.rows == {width: SLOW[width] for width in (1, 2, 4, 8)}
+    assert profile.batch_ns == {width: SLOW[width] for width in (1, 2, 4, 8)}
 
 
 @pytest.mark.parametrize("budget_ns", [40_000, 33_000])
@@ -189,7 +191,9 @@ def test_the_wide_end_is_measured_even_where_rows_are_dear(budget_ns: int) -> No
     costs = {1: 340, 2: 640, 3: 900, 4: 1120, 6: 1560, 8: 2470, 16: 2880, 32: 4250, 63: 6000}
     profile, _ = measure(TimedModel(costs), TimedModel({1: 200, 64: 3000}), budget_ns=budget_ns)
 
-    assert {width: profile.rows.get(width) for width in (2, 4, 8, 16, 32)} == {w: costs[w] for w in (2, 4, 8, 16, 32)}
+    assert {width: profile.batch_ns.get(width) for width in (2, 4, 8, 16, 32)} == {
+        w: costs[w] for w in (2, 4, 8, 16, 32)
+    }
 
 
 @pytest.mark.parametrize(("two", "told"), [(640, True), (500, False)], ids=["expensive", "cheap"])
@@ -197,14 +201,14 @@ def test_where_a_second_row_is_dear_three_are_measured_before_many(two: int, tol
     costs = {1: 340, 2: two, 3: 900, 4: 820, 8: 1560, 16: 2300, 32: 4450, 63: 9000}
     profile, _ = measure(TimedModel(costs), budget_ns=15_000)
 
-    assert {1, 2, 4, 8} < profile.rows.keys()
-    assert (profile.rows.get(3) == 900) is told
+    assert {1, 2, 4, 8} < profile.batch_ns.keys()
+    assert (profile.batch_ns.get(3) == 900) is told
 
 
 def test_no_batch_costs_less_than_one_row() -> None:
     profile, _ = measure(TimedModel({4: 8}))
 
-    assert profile.rows[4] == profile.rows[1]
+    assert profile.batch_ns[4] == profile.batch_ns[1]
 
 
 def test_a_stop_leaves_no_half_curve() -> None:
@@ -234,7 +238,7 @@ def test_a_pair_without_a_draft_has_no_cost_of_drafting() -> None:
 def test_what_a_long_context_costs_is_measured_where_there_is_time() -> None:
     profile, _ = measure(TimedModel({}, per_cell=1.0))
 
-    assert profile.cells == pytest.approx({1: 1.1, 8: 1.8, 64: 7.4}, rel=0.05)
+    assert profile.context_ns == pytest.approx({1: 1.1, 8: 1.8, 64: 7.4}, rel=0.05)
 
 
 class Busy(TimedModel):
@@ -257,14 +261,14 @@ class Busy(TimedModel):
 def test_a_machine_that_got_busy_meanwhile_does_not_tell_what_a_long_context_costs(n_slow: int, told: bool) -> None:
     profile, _ = measure(Busy({n: 10_000 * n for n in range(1, 65)}, n_slow))
 
-    assert profile.cells == (pytest.approx({1: 1.1, 8: 1.8, 64: 7.4}, rel=0.05) if told else {})
+    assert profile.context_ns == (pytest.approx({1: 1.1, 8: 1.8, 64: 7.4}, rel=0.05) if told else {})
 
 
 def test_of_several_passes_none_but_the_first_comes_before_the_context() -> None:
     model = TimedModel({}, per_cell=1.0)
     profile, _ = measure(model, passes=3, budget_ns=20_000)
 
-    assert profile.cells
+    assert profile.context_ns
 
 
 def test_the_draft_models_reading_speed_is_measured() -> None:
@@ -305,9 +309,9 @@ def test_nothing_is_measured_that_could_not_be_taken_back() -> None:
     target.can_truncate, target.n_snapshots = False, 7
     profile, _ = measure(target)
 
-    assert max(profile.rows) == profile.widest == 8
+    assert max(profile.batch_ns) == profile.max_batch == 8
     # Where a whole batch cannot be taken back, no two are measured behind the same context.
-    assert not profile.cells
+    assert not profile.context_ns
     assert all(len(batch) <= 8 for batch in target.batches)
 
 
@@ -320,13 +324,13 @@ def test_single_rows_that_were_held_up_make_no_width_look_free(first: int, n_dis
     """On a budget that allows of one look, as where a row takes 40 ms."""
     disturbed = range(first, first + n_disturbed)
     profile, _ = measure(TimedModel(STEEP, disturbed=disturbed), budget_ns=8_000 + 10_000 * n_disturbed)
-    told = {width: round(ns / profile.rows[1], 1) for width, ns in profile.rows.items() if width in (2, 4, 8)}
+    told = {width: round(ns / profile.batch_ns[1], 1) for width, ns in profile.batch_ns.items() if width in (2, 4, 8)}
     assert all(told[width] >= 0.9 * STEEP[width] / STEEP[1] for width in told), told
 
 
 def test_a_step_down_that_is_really_there_stays() -> None:
     profile, _ = measure(TimedModel(STEEP | {8: 200}), budget_ns=8_000)
-    assert profile.rows[8] == pytest.approx(2 * profile.rows[1])
+    assert profile.batch_ns[8] == pytest.approx(2 * profile.batch_ns[1])
 
 
 @pytest.mark.parametrize("until", [3000, 5000])
@@ -343,7 +347,7 @@ def test_weights_that_come_from_the_disk_again_and_again_for_a_while_make_no_wid
     rows = {n: round(40 * (1 + 0.6 * (n - 1))) for n in range(1, 65)}
     profile, shares = measure(Thrashing(rows), TimedModel({1: 15, 64: 300}), budget_ns=4000)
 
-    assert [profile.rows[width] for width in (1, 2, 4, 8)] == [rows[width] for width in (1, 2, 4, 8)]
+    assert [profile.batch_ns[width] for width in (1, 2, 4, 8)] == [rows[width] for width in (1, 2, 4, 8)]
     assert profile.draft_ns == 15
     assert shares[-1] == 1.0
 
@@ -360,14 +364,14 @@ def test_a_second_look_at_a_dear_row_makes_it_no_dearer_than_several(slow_single
 
     profile, _ = measure(Jumpy(FLAT, switch=40), budget_ns=4000)
 
-    assert min(profile.rows.values()) == profile.rows[1]
-    assert profile.rows[1] <= 450
+    assert min(profile.batch_ns.values()) == profile.batch_ns[1]
+    assert profile.batch_ns[1] <= 450
 
 
 def test_a_single_row_that_stays_dearer_than_several_is_measured_in_the_end() -> None:
     target = TimedModel(FLAT | {1: 800})
     profile, _ = measure(target, budget_ns=4000)
 
-    assert {1, 2, 4, 8} <= profile.rows.keys()
+    assert {1, 2, 4, 8} <= profile.batch_ns.keys()
     # Two rows tell each time, before anything else is done.
-    assert sum(len(batch) > 2 for batch in target.batches) == len(profile.rows.keys() - {1, 2})
+    assert sum(len(batch) > 2 for batch in target.batches) == len(profile.batch_ns.keys() - {1, 2})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.conversations.message import Message, Role
-from app.engine.auto.cpu_yield import SAMPLE_S, CpuYield, WorkClock
+from app.engine.auto.threads import SAMPLE_S, CpuYield, WorkClock
 from app.engine.types import AutoDraft, SamplingParams
 from app.hardware.cpu import others_seconds
 from app.worker.request import AnswerRequest

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from app.engine.auto.curve import MAX_ROWS, CostModel, CostProfile
-from app.engine.auto.guard import ceiling
-from app.engine.auto.interpolation import envelope, expand
+from app.engine.auto.cost_profile import MAX_BATCH, CostProfile, envelope, expand
+from app.engine.auto.curve import CostModel
+from app.engine.auto.rule import ceiling
 
 STAIRCASE = {1: 22.0, 2: 36.0, 3: 53.0, 4: 34.0, 8: 63.0}
 
@@ -42,7 +42,7 @@ def test_a_narrow_batch_never_costs_more_than_a_wider_one_filled_up() -> None:
 
 
 def test_the_cache_adds_to_every_batch() -> None:
-    costs = model(cells={1: 1000.0, 8: 1700.0, 64: 3000.0})
+    costs = model(context_ns={1: 1000.0, 8: 1700.0, 64: 3000.0})
 
     assert costs.target_ns(1, 500) - costs.target_ns(1, 0) == pytest.approx(500 * 1000)
     assert costs.target_ns(4, 500) - costs.target_ns(4, 0) == pytest.approx(500 * 1300)
@@ -50,7 +50,7 @@ def test_the_cache_adds_to_every_batch() -> None:
 
 
 def test_a_long_context_slows_the_draft_model_too() -> None:
-    costs = model(cells={1: 2200.0, 8: 2200.0, 64: 2200.0})
+    costs = model(context_ns={1: 2200.0, 8: 2200.0, 64: 2200.0})
 
     assert costs.draft_ns(10_000) == pytest.approx(2 * costs.draft_ns(0))
 
@@ -74,7 +74,7 @@ class TestContext:
         for rows in (1, 4, 8):
             assert costs.target_ns(rows, 4000) == pytest.approx(self.true_ns(rows, 4000), rel=0.1)
             assert costs.target_ns(rows, 0) == pytest.approx(self.true_ns(rows, 0), rel=0.35)
-        assert costs.snapshot().cells[8] == pytest.approx(48e3, rel=0.3)
+        assert costs.snapshot().context_ns[8] == pytest.approx(48e3, rel=0.3)
 
     def test_a_text_that_repeats_itself_does_not_hide_what_a_single_row_costs(self) -> None:
         costs = model()
@@ -94,17 +94,17 @@ class TestContext:
         costs = model()
         self.watch(costs, range(1, 40), (1, 8, 4))
 
-        assert costs.snapshot().cells == {}
+        assert costs.snapshot().context_ns == {}
 
     def test_what_is_known_is_kept(self) -> None:
-        costs = model(cells={1: 6e3, 8: 48e3, 64: 200e3})
+        costs = model(context_ns={1: 6e3, 8: 48e3, 64: 200e3})
         self.watch(costs, range(1, 40), (1, 8, 4))
 
-        assert costs.snapshot().cells == pytest.approx({1: 6e3, 8: 48e3, 64: 200e3}, rel=0.1)
+        assert costs.snapshot().context_ns == pytest.approx({1: 6e3, 8: 48e3, 64: 200e3}, rel=0.1)
 
 
 def test_all_widths_at_once_cost_what_they_cost_one_by_one() -> None:
-    costs = model(cells={1: 6e3, 8: 48e3, 64: 384e3})
+    costs = model(context_ns={1: 6e3, 8: 48e3, 64: 384e3})
     fresh = deepcopy(costs)
     one_by_one = [fresh.target_ns(rows, 100) for rows in range(1, 5)]
 
@@ -189,7 +189,7 @@ def test_further_rows_that_cost_less_are_expected_to_do_so_at_widths_that_were_n
 
     assert costs.target_ns(1, 0) == pytest.approx(22e6, rel=0.05)
     assert costs.target_ns(8, 0) == pytest.approx((22 + 0.6 * (63 - 22)) * 1e6, rel=0.15)
-    assert costs.snapshot().rows[8] == pytest.approx(costs.target_ns(8, 0))
+    assert costs.snapshot().batch_ns[8] == pytest.approx(costs.target_ns(8, 0))
 
 
 def test_a_single_row_says_nothing_about_further_ones() -> None:
@@ -232,7 +232,7 @@ def test_a_hiccup_among_two_looks_at_a_width_changes_little() -> None:
     for ns in (expected, 20 * expected):
         costs.observe_target(8, 0, ns)
 
-    assert costs.profile.rows[8] == pytest.approx(STAIRCASE[8] * 1e6, rel=0.05)
+    assert costs.profile.batch_ns[8] == pytest.approx(STAIRCASE[8] * 1e6, rel=0.05)
 
 
 def test_the_cost_of_drafting_is_learned() -> None:
@@ -244,7 +244,7 @@ def test_the_cost_of_drafting_is_learned() -> None:
 
 
 def test_a_batch_that_cannot_be_taken_back_is_worth_nothing() -> None:
-    flat = CostProfile({1: 10e6, 8: 10e6}, widest=8)
+    flat = CostProfile({1: 10e6, 8: 10e6}, max_batch=8)
     costs = CostModel(flat)
 
     assert costs.target_ns(8, 0) == pytest.approx(10e6)
@@ -300,7 +300,7 @@ class TestReading:
 def test_every_width_up_to_the_widest_has_a_cost() -> None:
     costs = model()
 
-    assert all(costs.target_ns(rows, 0) > 0 for rows in range(1, MAX_ROWS + 1))
+    assert all(costs.target_ns(rows, 0) > 0 for rows in range(1, MAX_BATCH + 1))
 
 
 def test_what_batches_cost_is_told_anew_after_every_batch() -> None:
@@ -308,12 +308,12 @@ def test_what_batches_cost_is_told_anew_after_every_batch() -> None:
     costs, never_asked = CostModel(deepcopy(profile)), CostModel(profile)
     chance = Random(1)
     for n_past in range(0, 4000, 40):
-        told = costs.batches_ns(MAX_ROWS, n_past)
-        padded = costs.padded_batches_ns(1, MAX_ROWS, n_past)
+        told = costs.batches_ns(MAX_BATCH, n_past)
+        padded = costs.padded_batches_ns(1, MAX_BATCH, n_past)
         # One that is asked for the first time has nothing in mind.
         anew = deepcopy(never_asked)
-        assert told[1:] == [anew.target_ns(rows, n_past) for rows in range(1, MAX_ROWS + 1)]
-        assert padded == [anew.padded_ns(rows, n_past) for rows in range(1, MAX_ROWS + 1)]
+        assert told[1:] == [anew.target_ns(rows, n_past) for rows in range(1, MAX_BATCH + 1)]
+        assert padded == [anew.padded_ns(rows, n_past) for rows in range(1, MAX_BATCH + 1)]
         rows, ns = chance.choice((1, 4, 16, 64)), chance.uniform(500.0, 20_000.0)
         for one in (costs, never_asked):
             # Behind the same context, as it is asked right after a batch was told to it.

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.drafters.ngram import NgramIndex
-from app.engine.interfaces import AnswerStart, Judge, Verdict
-from app.engine.types import NO_DRAFT, Draft, StepResult
+from app.engine.interfaces import AnswerStart, Judge, StepResult, Verdict
+from app.engine.ngram import NgramIndex
+from app.engine.types import NO_DRAFT, Draft
 from tests.recordings import Trace
-from tests.replay import PlayedDraft
+from tests.replay import RecordedDraft
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
 PROMPT = list(range(1, 200))
@@ -21,7 +22,7 @@ ROOM = 32
 NO_TRACE = Trace("none", "none", (), (), (), ())
 
 
-class Ahead(PlayedDraft):
+class Ahead(RecordedDraft):
     """A draft model that follows no trace, and is always of one opinion.
 
     Args:
@@ -93,7 +94,7 @@ def test_a_long_prompt_that_the_draft_model_has_not_read() -> None:
     assert strategy.status.reason == "draft model off: reading this text would cost more than drafts gain"
 
 
-def test_an_answer_that_went_on_without_the_draft_model_is_not_called_a_prompt() -> None:
+def test_an_answer_that_went_on_undrafted_the_draft_model_is_not_called_a_prompt() -> None:
     strategy = begun(automatic(memory(), Ahead(), NgramIndex()))
     strategy.observe(StepResult(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
 

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.auto.curve import CostModel, CostProfile
-from app.engine.auto.guard import Ledger, Trial, ceiling, impossibility
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
+from app.engine.auto.guard import Ledger, Trial
+from app.engine.auto.rule import ceiling, impossibility
 
 
 def costs(row: float, draft: float) -> CostModel:
@@ -74,9 +76,9 @@ class TestTrial:
 
     def test_a_probe_lasts_until_it_has_told_something(self) -> None:
         trial = self.off()
-        trial.observe_without(Trial.FIRST_GAP)
+        trial.observe_undrafted(Trial.FIRST_GAP)
         looks = 0
-        while trial.wants_step():
+        while trial.allows_step():
             trial.observe_step(-0.1)
             looks += 1
 
@@ -88,19 +90,19 @@ class TestTrial:
         gaps = []
         for _ in range(5):
             waited = 0
-            while not trial.wants_step():
-                trial.observe_without(1)
+            while not trial.allows_step():
+                trial.observe_undrafted(1)
                 waited += 1
             gaps.append(waited)
-            while trial.wants_step():
+            while trial.allows_step():
                 trial.observe_step(-1.0)
 
         assert gaps == [16, 32, 64, 128, 256]
 
     def test_a_probe_that_gains_turns_it_on(self) -> None:
         trial = self.off()
-        trial.observe_without(Trial.FIRST_GAP)
-        assert trial.wants_step()
+        trial.observe_undrafted(Trial.FIRST_GAP)
+        assert trial.allows_step()
         trial.observe_step(-0.1)
         trial.observe_step(2.0)
 
@@ -108,10 +110,10 @@ class TestTrial:
 
     def test_a_new_answer_is_probed_at_once(self) -> None:
         trial = self.off()
-        assert not trial.wants_step()
+        assert not trial.allows_step()
         trial.begin()
 
-        assert trial.wants_step()
+        assert trial.allows_step()
 
     @pytest.mark.parametrize(
         ("advantages", "on"),
@@ -148,10 +150,10 @@ class TestTrial:
     )
     def test_a_probe_ends_with_any_gain_and_with_the_whole_stake(self, advantage: float, on: bool, waits: bool) -> None:
         trial = self.off()
-        trial.observe_without(Trial.FIRST_GAP)
+        trial.observe_undrafted(Trial.FIRST_GAP)
         trial.observe_step(advantage)
 
-        assert (trial.on, not trial.wants_step()) == (on, waits)
+        assert (trial.on, not trial.allows_step()) == (on, waits)
 
     def test_a_new_answer_knows_nothing_of_another_text(self) -> None:
         trial = Trial()

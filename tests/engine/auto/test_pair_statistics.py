@@ -7,7 +7,8 @@ from typing import ClassVar
 import pytest
 
 from app.conversations.message import Message, Role
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics, SingleTokenCheck
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.interfaces import AnswerStart
@@ -19,12 +20,12 @@ from tests.fakes import FakeModel, always
 from tests.pairs import FakePair
 
 HOPELESS = {n: n * 1000.0 for n in (1, 2, 4, 8, 16, 64)}
-CELLS = {1: 2.0, 8: 3.0, 64: 4.0}
+CONTEXT = {1: 2.0, 8: 3.0, 64: 4.0}
 GOOD = {1: 1000.0, 2: 1100.0, 4: 1200.0, 8: 1500.0}
 
 
 def memory(rows: dict[int, float]) -> PairStatistics:
-    return PairStatistics(CostModel(CostProfile(dict(rows), draft_ns=100.0, cells=CELLS)))
+    return PairStatistics(CostModel(CostProfile(dict(rows), draft_ns=100.0, context_ns=CONTEXT)))
 
 
 def test_a_second_measurement_counts_where_it_is_lower() -> None:
@@ -33,7 +34,7 @@ def test_a_second_measurement_counts_where_it_is_lower() -> None:
     # The machine is twice as fast just now; what counts is a width in terms of a single row.
     known.remeasure(CostProfile({1: 500.0, 2: 550.0, 4: 4500.0}, draft_ns=35.0))
 
-    assert known.costs.profile.rows == {**HOPELESS, 2: 1100.0}
+    assert known.costs.profile.batch_ns == {**HOPELESS, 2: 1100.0}
     assert known.costs.profile.draft_ns == 70.0
 
 
@@ -44,27 +45,27 @@ def test_a_second_measurement_is_held_against_what_the_first_became() -> None:
     known.remeasure(CostProfile({1: 2000.0, 2: 3000.0, 4: 9000.0}, draft_ns=500.0))
 
     assert known.costs.scale == 1.0
-    assert [known.costs.profile.rows[n] for n in (1, 2, 4)] == [2000.0, 3000.0, 8000.0]
-    assert (known.costs.profile.draft_ns, known.costs.profile.cells[8]) == (200.0, 6.0)
+    assert [known.costs.profile.batch_ns[n] for n in (1, 2, 4)] == [2000.0, 3000.0, 8000.0]
+    assert (known.costs.profile.draft_ns, known.costs.profile.context_ns[8]) == (200.0, 6.0)
 
 
 def test_a_second_measurement_of_the_context_counts_in_terms_of_a_single_row() -> None:
     known = memory(HOPELESS)
 
-    known.remeasure(CostProfile({1: 500.0, 2: 900.0}, cells={1: 1.0, 8: 5.0, 64: 9.0}))
+    known.remeasure(CostProfile({1: 500.0, 2: 900.0}, context_ns={1: 1.0, 8: 5.0, 64: 9.0}))
 
-    assert known.costs.profile.cells == {1: 2.0, 8: 10.0, 64: 18.0}
+    assert known.costs.profile.context_ns == {1: 2.0, 8: 10.0, 64: 18.0}
 
 
 def test_other_costs_keep_what_was_learned_besides() -> None:
     known = memory(HOPELESS)
     known.model.observe([(0.9, 0, False)])
     again = known.with_costs(CostModel(CostProfile({1: 500.0, 2: 550.0})))
-    with_context = known.with_costs(CostModel(CostProfile({1: 500.0}, cells={1: 7.0, 8: 8.0, 64: 9.0})))
+    with_context = known.with_costs(CostModel(CostProfile({1: 500.0}, context_ns={1: 7.0, 8: 8.0, 64: 9.0})))
 
     assert again.model is known.model
-    assert again.costs.profile.cells == {1: 1.0, 8: 1.5, 64: 2.0}
-    assert with_context.costs.profile.cells[1] == 7.0
+    assert again.costs.profile.context_ns == {1: 1.0, 8: 1.5, 64: 2.0}
+    assert with_context.costs.profile.context_ns[1] == 7.0
 
 
 class TestAMeasurementThatWasHeldUp:
@@ -88,7 +89,7 @@ class TestAMeasurementThatWasHeldUp:
 
         known.remeasure(CostProfile({1: 40e6, 2: 70e6, 4: 120e6, 8: 300e6}))
 
-        assert known.costs.profile.rows == {1: 40e6, 2: 70e6, 4: 120e6, 8: 300e6}
+        assert known.costs.profile.batch_ns == {1: 40e6, 2: 70e6, 4: 120e6, 8: 300e6}
         assert known.model.counts is learned
         assert known.measured_ns == 40e6
         assert not known.wants_recalibration
@@ -160,7 +161,9 @@ def test_where_drafting_can_pay_nothing_is_checked_but_only_drafts_that_did_clea
 
 
 def test_what_cannot_pay_behind_a_long_context_is_checked_too() -> None:
-    profile = CostProfile({1: 10.0, 2: 11.0, 4: 13.0, 8: 17.0, 64: 73.0}, draft_ns=1.0, cells={1: 0.0, 8: 0.1, 64: 0.8})
+    profile = CostProfile(
+        {1: 10.0, 2: 11.0, 4: 13.0, 8: 17.0, 64: 73.0}, draft_ns=1.0, context_ns={1: 0.0, 8: 0.1, 64: 0.8}
+    )
     known, pair = PairStatistics(CostModel(profile)), new_pair()
     for length, idle in ((3, 0), (3000, 1)):
         start = AnswerStart([1] * length, 10)
@@ -170,7 +173,7 @@ def test_what_cannot_pay_behind_a_long_context_is_checked_too() -> None:
 
 
 def test_the_least_is_taken_only_from_rows_that_tell_it() -> None:
-    profile = CostProfile({1: 10.0, 2: 11.0}, cells={1: 0.01, 8: 0.01, 64: 0.01})
+    profile = CostProfile({1: 10.0, 2: 11.0}, context_ns={1: 0.01, 8: 0.01, 64: 0.01})
     known = PairStatistics(CostModel(profile))
     known.observe_batch(1, 10_000, 60.0)
     known.keep_least()
@@ -294,9 +297,9 @@ def test_a_check_moves_the_single_token_and_no_other_batch() -> None:
 
 
 def test_over_a_long_context_a_check_corrects_nothing() -> None:
-    statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0}, cells={1: 1.0, 8: 8.0, 64: 64.0})))
+    statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0}, context_ns={1: 1.0, 8: 8.0, 64: 64.0})))
     statistics.single_token_check.waited = SingleTokenCheck.EVERY
-    before = statistics.costs.profile.rows[1]
+    before = statistics.costs.profile.batch_ns[1]
     statistics.observe_batch(1, 1000, 1100.0)
 
-    assert statistics.costs.profile.rows[1] == pytest.approx(before, rel=0.05)
+    assert statistics.costs.profile.batch_ns[1] == pytest.approx(before, rel=0.05)

@@ -19,13 +19,13 @@ from app.engine.auto.guard import Ledger
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
+from app.engine.fixed import NoDrafting
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, Strategy
-from app.engine.no_draft import NoDrafting
 from app.engine.types import DraftParams
-from tests.bench.policies import automatic, memory_for
+from tests.bench.policies import automatic, calibrated
 from tests.fakes import N_VOCAB, FakeModel, mixing, script
-from tests.recordings import Curve, Trace, curves, oracle_cost, other_traces, plain_cost, texts, traces
-from tests.replay import PlayedDraft, best_fixed, fixed, replay
+from tests.recordings import Curve, Trace, baseline_cost, curves, lowest_cost, other_traces, texts, traces
+from tests.replay import RecordedDraft, best_fixed, fixed, replay
 
 PAYING = ["ada", "m1_ultra", "deepseek_v3", "cpu_q4_0", "cpu_bf16"]
 HOPELESS = ["hopeless", "nearly_hopeless"]
@@ -36,20 +36,20 @@ LINE = Curve("line", {1: 10.0, 65: 74.0}, draft=1.0)
 
 def auto_costs(curve: Curve, *, order: int = 0, model: bool = True) -> dict[str, float]:
     """Cost of every trace by one automatic strategy that starts cold and learns from one to the next."""
-    make = automatic(memory_for(curve), model=model)
+    make = automatic(calibrated(curve), model=model)
     ordered = [*traces()[order:], *traces()[:order]]
     return {trace.name: replay(trace, curve, make).cost for trace in ordered}
 
 
 class TestReplayer:
     def test_plain_decoding_costs_one_row_a_token(self) -> None:
-        assert replay(TINY, LINE, lambda drafter, clock: NoDrafting()).cost == plain_cost(TINY, LINE) == 40.0
+        assert replay(TINY, LINE, lambda drafter, clock: NoDrafting()).cost == baseline_cost(TINY, LINE) == 40.0
 
     def test_fixed_drafting_is_played_as_it_runs(self) -> None:
         played = replay(TINY, LINE, fixed(DraftParams(2, 0, 0.0)))
 
         # Two drafted and both right, then the last token alone: 2 + 12, 10.
-        assert [(r.draft.tokens, r.n_accepted) for r in played.rounds] == [((5, 6), 2), ((), 0)]
+        assert [(r.draft.tokens, r.n_accepted) for r in played.steps] == [((5, 6), 2), ((), 0)]
         assert played.cost == 24.0
 
     def test_a_prompt_is_read_once_and_so_is_what_was_not_drafted(self) -> None:
@@ -61,23 +61,23 @@ class TestReplayer:
 
     def test_the_oracle_knows_what_will_be_accepted(self) -> None:
         # Three drafted and right, one batch of four rows.
-        assert oracle_cost(TINY, LINE) == 3 * 1.0 + 13.0
+        assert lowest_cost(TINY, LINE) == 3 * 1.0 + 13.0
 
     def test_no_draft_is_longer_than_what_can_be_taken_back(self) -> None:
-        short = replace(LINE, widest=2)
+        short = replace(LINE, max_batch=2)
 
-        rounds = replay(TINY, short, fixed(DraftParams(4, 0, 0.0))).rounds
-        assert [len(result.draft) for result in rounds] == [1, 1]
+        steps = replay(TINY, short, fixed(DraftParams(4, 0, 0.0))).steps
+        assert [len(result.draft) for result in steps] == [1, 1]
         # One drafted and right in a batch of two, twice.
-        assert oracle_cost(TINY, short) == 2 * (1.0 + 11.0)
+        assert lowest_cost(TINY, short) == 2 * (1.0 + 11.0)
 
     @pytest.mark.parametrize("name", PAYING)
     def test_nothing_beats_the_oracle(self, name: str) -> None:
         curve = curves()[name]
         automatic = auto_costs(curve)
         for trace in traces():
-            assert automatic[trace.name] >= oracle_cost(trace, curve, lookup=True) - 1e-6
-            assert best_fixed([trace], curve)[1] >= oracle_cost(trace, curve) - 1e-6
+            assert automatic[trace.name] >= lowest_cost(trace, curve, ngram=True) - 1e-6
+            assert best_fixed([trace], curve)[1] >= lowest_cost(trace, curve) - 1e-6
 
 
 @pytest.mark.parametrize("name", PAYING)
@@ -91,7 +91,7 @@ class TestWherePays:
     @pytest.mark.parametrize("order", [0, 3, 6])
     def test_the_draft_model_alone_reaches_it_in_any_order(self, name: str, order: int) -> None:
         curve = curves()[name]
-        make = automatic(memory_for(curve), lookup=False)
+        make = automatic(calibrated(curve), ngram=False)
         ordered = [*traces()[order:], *traces()[:order]]
         best = sum(best_fixed([trace], curve)[1] for trace in traces())
 
@@ -99,23 +99,23 @@ class TestWherePays:
 
     def test_on_other_texts_it_beats_the_best_fixed_setting_over_all(self, name: str) -> None:
         curve = curves()[name]
-        costs = [replay(trace, curve, automatic(memory_for(curve))).cost for trace in other_traces()]
+        costs = [replay(trace, curve, automatic(calibrated(curve))).cost for trace in other_traces()]
         assert best_fixed(other_traces(), curve)[1] / sum(costs) >= 1.0
 
     def test_editing_needs_no_draft_model(self, name: str) -> None:
         (edit,) = [trace for trace in traces() if trace.kind == "edit"]
-        cost = replay(edit, curves()[name], automatic(memory_for(curves()[name]), model=False)).cost
+        cost = replay(edit, curves()[name], automatic(calibrated(curves()[name]), model=False)).cost
 
-        assert plain_cost(edit, curves()[name]) / cost >= 2.4
+        assert baseline_cost(edit, curves()[name]) / cost >= 2.4
 
 
 def test_a_draft_model_that_recovers_is_seen_to_be_right_before_anything_is_submitted() -> None:
     curve, trace = curves()["deepseek_v3"], next(trace for trace in other_traces() if trace.name == "edit 1")
     # Two drafts fail at the beginning, which costs more than a dozen steps bring; then 100 tokens are predicted.
-    played = replay(trace, curve, automatic(memory_for(curve), lookup=False))
+    played = replay(trace, curve, automatic(calibrated(curve), ngram=False))
 
-    assert [result.n_accepted < len(result.draft) for result in played.rounds[:2]] == [True, True]
-    assert plain_cost(trace, curve) / played.cost > 1.2
+    assert [result.n_accepted < len(result.draft) for result in played.steps[:2]] == [True, True]
+    assert baseline_cost(trace, curve) / played.cost > 1.2
 
 
 @pytest.mark.parametrize("name", HOPELESS)
@@ -125,7 +125,7 @@ def test_where_drafting_cannot_pay_it_costs_next_to_nothing(name: str, order: in
     costs = auto_costs(curve, order=order)
 
     for trace in traces():
-        assert plain_cost(trace, curve) / costs[trace.name] >= 0.99
+        assert baseline_cost(trace, curve) / costs[trace.name] >= 0.99
 
 
 @pytest.mark.parametrize("order", [0, 3, 6])
@@ -133,19 +133,19 @@ def test_where_only_look_up_pays_it_wins_and_no_text_loses(order: int) -> None:
     curve = curves()["cpu_q4_0_reading"]
     costs = auto_costs(curve, order=order)
 
-    assert all(plain_cost(trace, curve) / costs[trace.name] >= 0.98 for trace in traces())
-    assert sum(plain_cost(trace, curve) for trace in traces()) / sum(costs.values()) > 1.05
+    assert all(baseline_cost(trace, curve) / costs[trace.name] >= 0.98 for trace in traces())
+    assert sum(baseline_cost(trace, curve) for trace in traces()) / sum(costs.values()) > 1.05
 
 
 @pytest.mark.parametrize("name", [*PAYING, *HOPELESS, "cpu_q4_0_reading"])
 def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
     curve = curves()[name]
     plain = curve.costs()[1]
-    make = automatic(memory_for(curve))
+    make = automatic(calibrated(curve))
     for trace in traces():
         played = replay(trace, curve, make)
-        widest = max(result.total_ns for result in played.rounds)
-        assert played.cost <= plain_cost(trace, curve) * (1 + Ledger.INTEREST) + Ledger.CAP * plain + widest
+        widest = max(result.total_ns for result in played.steps)
+        assert played.cost <= baseline_cost(trace, curve) * (1 + Ledger.INTEREST) + Ledger.CAP * plain + widest
 
 
 class TestOff:
@@ -160,13 +160,13 @@ class TestOff:
                 raise AssertionError(f"the draft model was asked to {name}")
 
         curve = curves()["hopeless"]
-        memory = memory_for(curve)
+        memory = calibrated(curve)
 
         def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
             return AutomaticDrafting(memory, Forbidden(), None, clock)  # type: ignore[arg-type]
 
         for trace in traces():
-            assert replay(trace, curve, make).cost == pytest.approx(plain_cost(trace, curve))
+            assert replay(trace, curve, make).cost == pytest.approx(baseline_cost(trace, curve))
 
     def test_whether_drafts_could_win_is_weighed_as_an_answer_begins_and_once_in_many_rounds(
         self, monkeypatch: pytest.MonkeyPatch
@@ -180,14 +180,14 @@ class TestOff:
         monkeypatch.setattr("app.engine.auto.strategy.impossibility", weigh)
         trace = Trace("long", "prose", (1, 2, 3), tuple(range(4, 75)), (0,) * 70, ((),) * 70)
         curve = curves()["hopeless"]
-        rounds = replay(trace, curve, automatic(memory_for(curve), lookup=False)).rounds
+        steps = replay(trace, curve, automatic(calibrated(curve), ngram=False)).steps
 
-        assert len(rounds) == 70
+        assert len(steps) == 70
         assert weighed == [3, 3 + 32, 3 + 64]
 
     def test_it_says_why(self) -> None:
         curve = curves()["hopeless"]
-        strategy = AutomaticDrafting(memory_for(curve), PlayedDraft(TINY, 0.0, lambda cost: None), None)
+        strategy = AutomaticDrafting(calibrated(curve), RecordedDraft(TINY, 0.0, lambda cost: None), None)
         for _ in strategy.begin(AnswerStart(TINY.prompt, 256), lambda: False):
             pass
 
@@ -199,7 +199,7 @@ class TestStatus:
     def test_the_speedup_of_a_winning_text_is_an_estimate_where_every_step_drafted(self) -> None:
         curve = curves()["ada"]
         strategies: list[AutomaticDrafting] = []
-        memory = memory_for(curve)
+        memory = calibrated(curve)
 
         def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
             strategies.append(AutomaticDrafting(memory, drafter, None, clock))
@@ -210,10 +210,10 @@ class TestStatus:
         status = strategies[0].status
 
         assert (status.source, status.verdict, status.measured) == ("model", "", False)
-        assert status.speedup == pytest.approx(plain_cost(code, curve) / cost, rel=0.05)
+        assert status.speedup == pytest.approx(baseline_cost(code, curve) / cost, rel=0.05)
 
     def test_nothing_is_claimed_before_it_was_measured(self) -> None:
-        strategy = AutomaticDrafting(memory_for(curves()["ada"]), None, None)
+        strategy = AutomaticDrafting(calibrated(curves()["ada"]), None, None)
 
         assert (strategy.status.verdict, strategy.status.speedup) == ("", None)
 
@@ -221,13 +221,13 @@ class TestStatus:
 class TestLongPrompts:
     def test_a_prompt_that_costs_more_to_read_than_it_can_bring_is_not_read(self) -> None:
         curve = curves()["ada"]
-        memory = memory_for(curve)
+        memory = calibrated(curve)
         # Twenty milliseconds a prompt token: reading the edit prompt takes longer than a whole usual answer saves.
         memory.costs.profile.draft_prompt_ns = 2e7
         (edit,) = [trace for trace in traces() if trace.kind == "edit"]
         read: list[int] = []
 
-        class Reader(PlayedDraft):
+        class Reader(RecordedDraft):
             def unread(self, tokens: Sequence[int]) -> int:
                 return len(tokens) - 1
 
@@ -259,8 +259,8 @@ class TestReadingThatIsDear:
 
     def test_what_first_answers_lose_to_it_is_bounded_and_together_they_win(self) -> None:
         curve = self.machine()
-        costs = {t.name: replay(t, curve, automatic(memory_for(curve))).cost for t in (*traces(), *other_traces())}
-        plain = {trace.name: plain_cost(trace, curve) for trace in (*traces(), *other_traces())}
+        costs = {t.name: replay(t, curve, automatic(calibrated(curve))).cost for t in (*traces(), *other_traces())}
+        plain = {trace.name: baseline_cost(trace, curve) for trace in (*traces(), *other_traces())}
 
         assert min(plain[name] / costs[name] for name in costs) >= 0.9
         assert sum(plain.values()) / sum(costs.values()) >= 1.04
@@ -269,24 +269,24 @@ class TestReadingThatIsDear:
         # As two cores were measured in a fast moment, with a target of sixteen bits.
         rows = {1: 1.0, 2: 1.75, 4: 2.17, 8: 2.84, 16: 3.64, 32: 6.69}
         curve = Curve("steep", {n: share * 79e6 for n, share in rows.items()}, draft=0.15 * 79e6, reading=3.6e6)
-        cost = sum(replay(trace, curve, automatic(memory_for(curve))).cost for trace in traces())
+        cost = sum(replay(trace, curve, automatic(calibrated(curve))).cost for trace in traces())
 
-        assert sum(plain_cost(trace, curve) for trace in traces()) / cost >= 1.25
+        assert sum(baseline_cost(trace, curve) for trace in traces()) / cost >= 1.25
 
     def test_texts_that_drafts_lose_on_are_not_read_again_and_again(self) -> None:
         curve, hard = self.machine(), [t for t in (*traces(), *other_traces()) if t.kind in ("prose", "chat")]
-        make = automatic(memory_for(curve))
+        make = automatic(calibrated(curve))
         cost = sum(replay(trace, curve, make).cost for _ in range(6) for trace in hard)
 
-        assert 6 * sum(plain_cost(trace, curve) for trace in hard) / cost >= 0.99
+        assert 6 * sum(baseline_cost(trace, curve) for trace in hard) / cost >= 0.99
 
     @pytest.mark.parametrize("gain", [0.3, 0.0])
     def test_one_that_was_turned_off_in_another_run_reads_where_drafts_are_likely_to_pay(self, gain: float) -> None:
         curve = self.machine()
-        memory = memory_for(curve)
+        memory = calibrated(curve)
         memory.gain, memory.trial.on = gain, False
         code = next(trace for trace in traces() if trace.kind == "code")
-        drafted = [result.draft.n_model for result in replay(code, curve, automatic(memory)).rounds]
+        drafted = [result.draft.n_model for result in replay(code, curve, automatic(memory)).steps]
 
         assert any(drafted) == (gain > 0)
 
@@ -304,20 +304,20 @@ class TestDocuments:
             sum(
                 result.draft.n_model
                 for result in replay(
-                    replace(trace, prompt=(*document, *trace.prompt)), self.CURVE, automatic(memory, lookup=False)
-                ).rounds
+                    replace(trace, prompt=(*document, *trace.prompt)), self.CURVE, automatic(memory, ngram=False)
+                ).steps
             )
             for document in documents
         ]
 
     def test_it_is_read_once_so_much_was_answered_without(self) -> None:
-        drafted = self.answers(memory_for(self.CURVE), [self.DOCUMENT] * 4)
+        drafted = self.answers(calibrated(self.CURVE), [self.DOCUMENT] * 4)
 
         assert not drafted[0]
         assert any(drafted)
 
     def test_another_text_begins_anew(self) -> None:
-        memory = memory_for(self.CURVE)
+        memory = calibrated(self.CURVE)
 
         assert not any(self.answers(memory, [tuple(range(n, n + 3000)) for n in range(20_000, 50_000, 5000)]))
 
@@ -334,9 +334,9 @@ def test_after_a_copy_other_text_is_drafted_as_if_there_had_been_none() -> None:
         matches=(*(min(depth, len(page) - 1 - i) for i in range(len(page) - 1)), 0, *code.matches),
         confidences=(*((0.99,) * depth,) * len(page), *code.confidences),
     )
-    alone = replay(code, curve, automatic(memory_for(curve))).cost
-    rounds = replay(copied, curve, automatic(memory_for(curve))).rounds
-    behind = sum(r.total_ns for r in rounds if r.n_past >= len(copied.prompt) + len(page))
+    alone = replay(code, curve, automatic(calibrated(curve))).cost
+    steps = replay(copied, curve, automatic(calibrated(curve))).steps
+    behind = sum(r.total_ns for r in steps if r.n_past >= len(copied.prompt) + len(page))
 
     assert behind <= 1.1 * alone
 
@@ -354,9 +354,9 @@ class TestStretch:
         curve = Curve("flat", {1: 1000.0, 64: 1100.0}, 1.0)
 
         def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
-            return AutomaticDrafting(memory_for(curve), drafter, None, clock)
+            return AutomaticDrafting(calibrated(curve), drafter, None, clock)
 
-        return [len(result.draft) for result in replay(trace, curve, make).rounds]
+        return [len(result.draft) for result in replay(trace, curve, make).steps]
 
     def test_the_first_draft_is_short_where_it_is_wrong(self) -> None:
         assert max(self.drafted(3)) <= 12
@@ -370,7 +370,7 @@ def test_a_text_that_is_decoded_plainly_is_neither_winning_nor_losing_however_sl
     strategies: list[AutomaticDrafting] = []
 
     def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
-        strategies.append(AutomaticDrafting(memory_for(curve), drafter, None, clock))
+        strategies.append(AutomaticDrafting(calibrated(curve), drafter, None, clock))
         return strategies[-1]
 
     replay(traces()[0], curve, make, lambda: 4.0)
@@ -386,7 +386,7 @@ class TestStalls:
     def cost(self, trace: Trace, held_up: range) -> float:
         """What an answer takes where so many of its steps look twenty times as long."""
         step = count()
-        make = automatic(memory_for(self.CURVE))
+        make = automatic(calibrated(self.CURVE))
         return replay(trace, self.CURVE, make, lambda: 20.0 if next(step) in held_up else 1.0).cost
 
     @pytest.mark.parametrize("length", [1, 4, 16])
@@ -403,7 +403,7 @@ class TestStalls:
         step = count()
 
         def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
-            strategies.append(AutomaticDrafting(memory_for(self.CURVE), drafter, None, clock))
+            strategies.append(AutomaticDrafting(calibrated(self.CURVE), drafter, None, clock))
             return strategies[-1]
 
         replay(code, self.CURVE, make, lambda: 500.0 if next(step) == 30 else 1.0)
@@ -415,13 +415,13 @@ def test_a_draft_model_that_is_sure_and_wrong_costs_short_answers_little_in_the_
     curve, n = curves()["cpu_bf16"], 64
     plain = took = 0.0
     for seed in range(4):
-        random, memory = Random(seed), memory_for(curve)
+        random, memory = Random(seed), calibrated(curve)
         for _ in range(24):
             text = tuple(random.randrange(50_000) for _ in range(n))
             sure = tuple(tuple(random.choice((0.9, 0.95, 0.97, 0.99)) for _ in range(16)) for _ in text)
             wrong = Trace("wrong", "prose", (1,) * 40, text, (0,) * n, sure)
             took += replay(wrong, curve, automatic(memory)).cost
-            plain += plain_cost(wrong, curve)
+            plain += baseline_cost(wrong, curve)
 
     assert plain / took >= 0.945
 
@@ -433,8 +433,8 @@ def test_a_short_answer_loses_next_to_nothing_to_a_look_up_that_is_wrong() -> No
     for prompt, text in (*texts(), *spoken):
         said = text[:64]
         trace = Trace("said", "any", prompt, said, (0,) * len(said), ((),) * len(said))
-        cost = replay(trace, curve, automatic(memory_for(curve), model=False)).cost
-        ratios.append(plain_cost(trace, curve) / cost)
+        cost = replay(trace, curve, automatic(calibrated(curve), model=False)).cost
+        ratios.append(baseline_cost(trace, curve) / cost)
 
     assert min(ratios) >= 0.98
     assert len(ratios) / sum(1 / ratio for ratio in ratios) >= 1.09

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.rule import LOOK_AHEAD, Rule
 
 PLAIN = 10e6
@@ -63,4 +64,4 @@ def test_drafting_on_is_worth_the_best_of_what_it_may_come_to(
         cheapest = min(rule.costs.target_ns(n, 0) for n in range(k + more + 1, 66))
         worth.append(tokens - rule.rate * (cheapest + more * 0.1 * PLAIN))
 
-    assert rule.best_ahead(drafted, survival, limit) == pytest.approx(max(worth))
+    assert rule.best_lookahead(drafted, survival, limit) == pytest.approx(max(worth))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.engine.auto.stalls import Stalls
+from app.engine.auto.answer_speed import Stalls
 
 
 class TestStalls:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.engine.text.reasoning import THINK, Place, ReasoningMarkup
+from app.engine.text.reasoning import THINK, AnswerPart, ReasoningMarkup
 from app.engine.text.stream import TextStream
 from app.engine.types import Origin
 from app.llama.reasoning_markup import markup_of
@@ -48,10 +48,10 @@ class Vocabulary:
         return names[token].encode() if self._shown else b""
 
     def read(
-        self, markup: ReasoningMarkup, *parts: str, place: Place = Place.START, stops: tuple[str, ...] = ()
+        self, markup: ReasoningMarkup, *parts: str, part: AnswerPart = AnswerPart.START, stops: tuple[str, ...] = ()
     ) -> tuple[str, str]:
         """What was thought and what was answered."""
-        stream = TextStream(stops, markup=markup.with_tokens(self.ids), place=place)
+        stream = TextStream(stops, markup=markup.with_tokens(self.ids), part=part)
         segments = [s for token in self.tokens(*parts) for s in stream.push(self.piece(token), Origin.TARGET, token)]
         segments += stream.flush()
         thought, text = ("".join(s.text for s in segments if s.reasoning is which) for which in (True, False))
@@ -151,11 +151,11 @@ def test_marks_that_are_spelled_are_text_on_both_sides(
     assert said == (f"A {spelled_out}", f"B {spelled_out}")
 
 
-@pytest.mark.parametrize("place", [Place.START, Place.ANSWER])
+@pytest.mark.parametrize("part", [AnswerPart.START, AnswerPart.ANSWER])
 @pytest.mark.parametrize("behind", ["", "\n", " to me.", "\n" * 300])
-def test_a_spelled_end_counts_only_where_the_answer_ends(place: Place, behind: str) -> None:
-    begin = "<response>" if place is Place.START else ""
-    shown = SPELLED.read(GRANITE, f"{begin}{XML}{behind}", place=place)
+def test_a_spelled_end_counts_only_where_the_answer_ends(part: AnswerPart, behind: str) -> None:
+    begin = "<response>" if part is AnswerPart.START else ""
+    shown = SPELLED.read(GRANITE, f"{begin}{XML}{behind}", part=part)
     assert shown == ("", XML.removesuffix("</response>") if behind in ("", "\n") else XML + behind)
 
 
@@ -218,7 +218,7 @@ def test_a_mark_in_the_answer_shows_as_llama_cpp_shows_it() -> None:
 
 
 def test_a_mark_ends_a_character_that_never_gets_complete() -> None:
-    stream = TextStream(markup=BRACKETS.with_tokens(MISTRAL.ids), place=Place.THINKING)
+    stream = TextStream(markup=BRACKETS.with_tokens(MISTRAL.ids), part=AnswerPart.THINKING)
     shown = stream.push(b"a\xe2\x82", Origin.TARGET) + stream.push(b"", Origin.TARGET, MISTRAL.ids["[/THINK]"])
     shown += stream.push(b"b", Origin.TARGET)
     assert [(s.text, s.reasoning) for s in shown] == [("a", True), ("\ufffd", True), ("b", False)]
@@ -231,7 +231,7 @@ def test_a_stop_string_ends_the_answer_and_no_thought(stop: str) -> None:
 
 
 def test_markup_that_is_not_the_models_own_ends_a_thought_too() -> None:
-    stream = TextStream(ends=["<|im_end|>"], place=Place.THINKING)
+    stream = TextStream(ends=["<|im_end|>"], part=AnswerPart.THINKING)
     shown = stream.push(b"Hm.<|im_end|>", Origin.TARGET)
     assert [(s.text, s.reasoning) for s in shown] == [("Hm.", True)]
     assert stream.stopped

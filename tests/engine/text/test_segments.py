@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.engine.text.reasoning import Place
+from app.engine.text.reasoning import AnswerPart
 from app.engine.text.segments import Segment, held_back
 from app.engine.text.stream import TextStream
 from app.engine.types import Origin
@@ -108,7 +108,7 @@ class TestReasoning:
         assert text(segments) == "The answer <b>."
 
     def test_the_prompt_may_have_begun_the_thinking(self) -> None:
-        segments = shown(TextStream(place=Place.THINKING), "Hmm.</think>Yes.")
+        segments = shown(TextStream(part=AnswerPart.THINKING), "Hmm.</think>Yes.")
 
         assert (text(segments, reasoning=True), text(segments)) == ("Hmm.", "Yes.")
 
@@ -146,13 +146,13 @@ def test_held_back(tail: str, expected: int) -> None:
 
 
 def test_the_rest_of_a_text_keeps_its_space_and_has_no_markers() -> None:
-    stream = TextStream(place=Place.ANSWER)
+    stream = TextStream(part=AnswerPart.ANSWER)
     shown = stream.push(b"\n\n<think>x", Origin.TARGET) + stream.flush()
     assert [(segment.text, segment.reasoning) for segment in shown] == [("\n\n<think>x", False)]
 
 
 def test_the_rest_of_a_thought_keeps_its_space_and_ends() -> None:
-    stream = TextStream(place=Place.THINKING, begun=True)
+    stream = TextStream(part=AnswerPart.THINKING, begun=True)
     shown = stream.push(b" more</think>\n\nYes", Origin.TARGET) + stream.flush()
     assert [(segment.text, segment.reasoning) for segment in shown] == [(" more", True), ("Yes", False)]
 

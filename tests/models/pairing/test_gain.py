@@ -8,7 +8,8 @@ import pytest
 
 from app.cli.measured_pairs import of_memory, seen_of
 from app.core.units import GB
-from app.engine.auto.curve import CostModel, CostProfile
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Trial
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import RETRIED, Speedup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.engine.drafters.ngram import MAX_CANDIDATES, MAX_MATCH, NOTHING, NgramIndex
+from app.engine.ngram import MAX_CANDIDATES, MAX_MATCH, NOTHING, NgramIndex
 from app.engine.types import MIN_MATCH
 
 TOKENS = st.lists(st.integers(0, 3), max_size=60)

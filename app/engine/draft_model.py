@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.interfaces import Cancelled, IsEnd, Judge, Verdict
+from app.engine.interfaces import Cancelled, IsEnd, Judge, Verdict, never
 from app.engine.probability import most_probable
 from app.engine.types import NO_DRAFT, Draft
 
@@ -13,15 +13,14 @@ from app.engine.types import NO_DRAFT, Draft
 class ModelDrafter:
     """Draft greedily with a model that has its own cache.
 
-    The draft model never sees the verify batch: what it computed while drafting stays in its cache as far as it was
-    accepted. Let a step start with `n` tokens and draft `k`, of which the target accepts `a`. Unless a dropped
-    candidate ended the draft, its last token was not evaluated, so after `accept` the cache holds `n + min(a, k - 1)`
-    tokens (`n + a` after a dropped one), and the next step has one token to catch up with, or two when everything was
-    accepted.
+    The draft model does not evaluate the verify batch; its cache keeps the drafted tokens that were accepted. Let a
+    step start with `n` tokens and draft `k`, of which the target accepts `a`. The last drafted token is not evaluated,
+    unless the judge dropped a token after it. So after `accept` the cache holds `n + min(a, k - 1)` tokens (`n + a`
+    after a dropped token). The next draft evaluates one missing token, or two if all were accepted.
 
     Args:
         cache: The draft model's own cache.
-        n_vocab: Ids that draft and target share; rows are cut to it, because padded vocabularies differ in size.
+        n_vocab: Number of ids that draft and target share; padded vocabularies differ in size.
         is_end: Whether an id ends an answer; nothing is drafted after it.
     """
 
@@ -39,18 +38,18 @@ class ModelDrafter:
         return len(tokens) - 1 - self.cache.rollback(common_prefix(self.cache.tokens, tokens[:-1]))
 
     def read(self, tokens: Sequence[int], limit: int) -> None:
-        known = len(self.cache)
-        for _ in self.cache.process(tokens[known : min(known + limit, len(tokens) - 1)], cancelled=lambda: False):
+        n_read = len(self.cache)
+        for _ in self.cache.process(tokens[n_read : min(n_read + limit, len(tokens) - 1)], cancelled=never):
             pass
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Read all but the last token, which the first draft evaluates."""
-        known = len(tokens) - 1 - self.unread(tokens)
-        yield known
-        yield from self.cache.process(tokens[known:-1], cancelled)
+        n_read = len(tokens) - 1 - self.unread(tokens)
+        yield n_read
+        yield from self.cache.process(tokens[n_read:-1], cancelled)
 
     def catch_up(self, tokens: Sequence[int]) -> None:
-        """Evaluate all but the last token, if more than the usual one or two are missing."""
+        """Read the missing tokens except the last, if there are more than the one or two that `draft` evaluates."""
         missing = len(tokens) - 1 - len(self.cache)
         if missing > 1:
             self.read(tokens, missing)
@@ -58,7 +57,7 @@ class ModelDrafter:
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
         """Propose tokens one by one until the judge, the limit, an end token or the context ends the draft."""
         self._n_before_draft = len(tokens)
-        # The last drafted token is never evaluated here, so it needs no cell.
+        # The last drafted token is not evaluated, so it needs no cell of the KV cache.
         limit = min(limit, self.cache.n_ctx - len(tokens) + 1)
         if limit <= 0:
             return NO_DRAFT
@@ -79,5 +78,5 @@ class ModelDrafter:
         return Draft(tuple(drafted), tuple(probabilities), len(drafted))
 
     def accept(self, n_accepted: int) -> None:
-        """Keep what was evaluated and accepted, forget the rest."""
+        """Roll back to the accepted tokens of the last draft."""
         self.cache.rollback(min(len(self.cache), self._n_before_draft + n_accepted))

@@ -1,0 +1,229 @@
+"""N-gram drafting, also called prompt lookup: propose the tokens that followed the same n-gram before.
+
+The index works as in LZ77: hash chains over the last few tokens lead to earlier matches, and the longest match is
+continued. Each other match votes with its length: for each proposed token that also followed it, and against the first
+one that did not. Adding or removing a token changes one dictionary entry per chain.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+from app.engine.cache import common_prefix
+from app.engine.types import MIN_MATCH
+
+MAX_MATCH = 64
+"""Longest match that is counted, in tokens."""
+MAX_CANDIDATES = 16
+"""Matches tried in each chain, latest first."""
+_LONG_KEY = 6
+"""Key length of the second chain: two tokens lead to too many matches in a long text."""
+
+_NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """The tokens that followed an earlier occurrence of the text's end.
+
+    Attributes:
+        tokens: The tokens.
+        match_length: Length of the match before them, at most `MAX_MATCH`.
+        support: For each token, the length of the match up to it plus the votes of the other matches.
+    """
+
+    tokens: tuple[int, ...]
+    match_length: int
+    support: tuple[float, ...]
+
+
+NOTHING = Continuation((), 0, ())
+
+
+class _Chain:
+    """Index of the positions of a sequence by the `length` tokens before each."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self._latest: dict[tuple[int, ...], int] = {}
+        # For each position, the previous position after the same key.
+        self._earlier = array("q")
+
+    def positions(self, past: Sequence[int]) -> list[int]:
+        """Return positions after the last `length` tokens of `past`, latest first."""
+        position = self._latest.get(tuple(past[-self.length :]), _NONE) if len(past) >= self.length else _NONE
+        found: list[int] = []
+        while position != _NONE and len(found) < MAX_CANDIDATES:
+            found.append(position)
+            position = self._earlier[position - 1]
+        return found
+
+    def grow(self, tokens: Sequence[int]) -> None:
+        """Add the last token."""
+        earlier = _NONE
+        if len(tokens) >= self.length:
+            key = tuple(tokens[-self.length :])
+            earlier = self._latest.get(key, _NONE)
+            self._latest[key] = len(tokens)
+        self._earlier.append(earlier)
+
+    def shrink(self, tokens: Sequence[int]) -> None:
+        """Remove the last token."""
+        earlier = self._earlier.pop()
+        if len(tokens) >= self.length:
+            key = tuple(tokens[-self.length :])
+            if earlier == _NONE:
+                del self._latest[key]
+            else:
+                self._latest[key] = earlier
+
+
+class _Match(NamedTuple):
+    """An earlier occurrence of the text's end.
+
+    Attributes:
+        tokens: The text that contains it.
+        at: Index of the token that follows.
+        length: Tokens before it that agree.
+    """
+
+    tokens: Sequence[int]
+    at: int
+    length: int
+
+
+class _Text:
+    """A token sequence and its index."""
+
+    def __init__(self, min_match: int) -> None:
+        self.tokens: list[int] = []
+        self._chains = [_Chain(length) for length in sorted({max(min_match, _LONG_KEY), min_match}, reverse=True)]
+
+    def grow(self, tokens: Sequence[int]) -> None:
+        for token in tokens:
+            self.tokens.append(token)
+            for chain in self._chains:
+                chain.grow(self.tokens)
+
+    def cut(self, length: int) -> None:
+        while len(self.tokens) > length:
+            for chain in self._chains:
+                chain.shrink(self.tokens)
+            self.tokens.pop()
+
+    def matches(self, past: Sequence[int]) -> Iterator[_Match]:
+        """Yield matches of the end of `past`, up to the first of `MAX_MATCH` tokens."""
+        found: set[int] = set()
+        for chain in self._chains:
+            for at in chain.positions(past):
+                # No token follows the end of the text itself.
+                if at < len(self.tokens) and at not in found:
+                    found.add(at)
+                    length = self._match_length(at, past, chain.length)
+                    yield _Match(self.tokens, at, length)
+                    if length >= MAX_MATCH:
+                        return
+
+    def _match_length(self, at: int, past: Sequence[int], n: int) -> int:
+        """Return how many tokens before `at` agree with the end of `past`; at least `n` are known to."""
+        tokens = self.tokens
+        longest = min(at, len(past))
+        while n < longest and tokens[at - 1 - n] == past[-1 - n]:
+            n += 1
+        return n
+
+
+class NgramIndex:
+    """Index of a growing token sequence, and of other texts.
+
+    The next turn of a conversation indexes only its new tokens.
+
+    Args:
+        min_match: Shortest match, in tokens.
+    """
+
+    def __init__(self, min_match: int = MIN_MATCH) -> None:
+        self._min_match = min_match
+        self._text = _Text(min_match)
+        self._others: list[_Text] = []
+        self._to_index: Iterable[Sequence[int]] = ()
+
+    def __len__(self) -> int:
+        return len(self._text.tokens)
+
+    def require(self, min_match: int) -> None:
+        """Set the shortest match; a change empties the index."""
+        if min_match != self._min_match:
+            self._min_match, self._text, self._others = min_match, _Text(min_match), []
+
+    def set_other_texts(self, texts: Iterable[Sequence[int]]) -> None:
+        """Replace the other texts; the next `follow` indexes them."""
+        self._others, self._to_index = [], texts
+
+    def follow(self, tokens: Sequence[int]) -> None:
+        """Index exactly `tokens`, reusing the common prefix."""
+        indexed = self._text.tokens
+        n_same = len(indexed)
+        if n_same > len(tokens) or indexed != tokens[:n_same]:
+            n_same = common_prefix(indexed, tokens)
+            self._text.cut(n_same)
+        self.grow(tokens[n_same:])
+        for other in self._to_index:
+            self._others.append(_Text(self._min_match))
+            self._others[-1].grow(other)
+        self._to_index = ()
+
+    def grow(self, tokens: Sequence[int]) -> None:
+        """Append tokens."""
+        self._text.grow(tokens)
+
+    def continuation(self, draft: Sequence[int], limit: int) -> Continuation:
+        """Return a continuation of the sequence and a draft.
+
+        Args:
+            draft: Tokens assumed after the sequence; they are not added to it.
+            limit: Most tokens.
+        """
+        tokens = self._text.tokens
+        n_draft = min(len(draft), MAX_MATCH)
+        past = [*tokens[max(0, len(tokens) - MAX_MATCH + n_draft) :], *draft[len(draft) - n_draft :]]
+        matches = self._matches(past) if limit > 0 else []
+        if not matches:
+            return NOTHING
+        # Of equally long matches, the first one is the latest in the sequence itself.
+        best = matches.pop(max(range(len(matches)), key=lambda i: matches[i].length))
+        proposed = tuple(self._after(best, draft, limit))
+        return Continuation(proposed, best.length, _support(proposed, best.length, matches))
+
+    def _matches(self, past: Sequence[int]) -> list[_Match]:
+        """Return matches of the end of `past`, those in the sequence itself first."""
+        return [match for text in (self._text, *self._others) for match in text.matches(past)]
+
+    def _after(self, match: _Match, draft: Sequence[int], limit: int) -> Sequence[int]:
+        """Return the tokens after a match; continue periodically if the text repeats itself up to its end."""
+        after = match.tokens[match.at : match.at + limit]
+        if len(after) == limit or match.tokens is not self._text.tokens:
+            return after
+        period = [*after, *draft]
+        if match.length < len(period):
+            return after
+        return [period[i % len(period)] for i in range(limit)]
+
+
+def _support(proposed: Sequence[int], match_length: int, others: Iterable[_Match]) -> tuple[float, ...]:
+    """Return the votes for each token minus those against; a match stops voting at its first difference."""
+    n = len(proposed)
+    # Differences from token to token; each proposed token makes the match longer by one.
+    changes = [match_length, *[1] * (n - 1), 0, 0]
+    for tokens, at, length in others:
+        n_same = common_prefix(proposed, tuple(tokens[at : at + n])) if tokens[at] == proposed[0] else 0
+        changes[0] += length
+        changes[n_same] -= length
+        if at + n_same < len(tokens):
+            changes[n_same] -= length
+            changes[n_same + 1] += length
+    return tuple(accumulate(changes[:n]))
