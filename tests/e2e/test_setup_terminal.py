@@ -43,7 +43,7 @@ def test_a_stopped_set_up_goes_on_where_it_was(hub: LoopbackHub, tmp_path: Path)
     assert stall.reached.is_set()
     # The connection is still silent: a stop does not wait for it.
     terminal.press("C-c")
-    terminal.until(lambda screen: "What was downloaded is kept" in screen)
+    terminal.until(lambda screen: "Downloads are kept" in screen)
     assert terminal.exit_code() == 130
     stall.release()
     terminal.close()

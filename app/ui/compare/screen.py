@@ -254,7 +254,7 @@ class CompareScreen(SubScreen[None]):
 
     def _show_result(self, *, was_stopped: bool = False) -> None:
         result = self._rounds.result
-        ending = f"stopped after {counted(len(result.rounds), 'whole round')}" if result is not None else "stopped"
+        ending = f"stopped after {counted(len(result.rounds), 'whole round')}" if result is not None else "stopped before the first whole round"
         self.result.show_activity(ending if was_stopped else "")
         self.result.show_result(result)
         if result is not None:
