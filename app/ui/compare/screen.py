@@ -254,8 +254,9 @@ class CompareScreen(SubScreen[None]):
 
     def _show_result(self, *, was_stopped: bool = False) -> None:
         result = self._rounds.result
-        ending = f"stopped after {counted(len(result.rounds), 'whole round')}" if result is not None else "stopped before the first whole round"
-        self.result.show_activity(ending if was_stopped else "")
+        n_rounds = len(result.rounds) if result is not None else 0
+        ending = f"after {counted(n_rounds, 'whole round')}" if n_rounds else "before the first whole round"
+        self.result.show_activity(f"stopped {ending}" if was_stopped else "")
         self.result.show_result(result)
         if result is not None:
             for measured in result.measured:
