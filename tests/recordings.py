@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.compare.upper_bound import cost_without_drafts, least_cost, ngram_matches
 from app.engine.auto.cost_profile import MAX_BATCH, CostProfile, expand
+from tests.bench.upper_bound import cost_without_drafts, least_cost, ngram_matches
 
 DATA = Path(__file__).parent / "data"
 _FORMAT = 1

@@ -8,13 +8,23 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from app.cli.bench_task import CARD_SUFFIXES, BenchTask, read_task
-from app.cli.output import StatusLine, columns_of, for_reading, json_for
-from app.cli.race_session import RaceStatus, Session, compare_with_history, measured_on, with_pair
-from app.cli.result_file import write
+from app.cli.command import STDIN
+from app.cli.command_line import BENCH_TOKENS, QUICK_KINDS, QUICK_TOKENS, REPEAT
+from app.cli.options import Options, read_options
+from app.cli.output import columns_of, for_reading
+from app.cli.race_session import (
+    RaceStatus,
+    Session,
+    answer_request,
+    compare_with_history,
+    fixed_params,
+    measured_on,
+    with_pair,
+)
+from app.cli.result_file import LineFile, check_writable, exists_already, write
 from app.compare.benchmark import (
     Plan,
     PromptResult,
@@ -29,44 +39,86 @@ from app.compare.benchmark import (
 )
 from app.compare.card import Card, markdown, svg, table_lines
 from app.compare.history import Facts
-from app.compare.lossless import EVERYTHING, Checks, check
-from app.compare.measure import Measured, measure
-from app.compare.race import Round, Run, Steps, in_process
+from app.compare.race import Steps, in_process
 from app.compare.report import busy_programs, how, pair_title
-from app.compare.server import Server, contender
-from app.compare.sides import AUTOMATIC, PLAIN, Side, check_sides
-from app.compare.suite import refuse_overlong
-from app.core.errors import INTERRUPTED, AppError, Interrupted
+from app.compare.sides import AUTOMATIC, Side, check_sides, sides_of
+from app.compare.suite import Prompt, choose, load_suite, read_suite, refuse_overlong
+from app.core.errors import INTERRUPTED
 from app.core.printable import printable
+from app.core.regular_file import exists
 from app.engine.drafting_report import rate, times, why_undrafted
 from app.models.progress import duration
 from app.models.split_model import parts_here
+from app.worker.request import AnswerRequest
 
-SERVER = "server"
+CARD_SUFFIXES = (".md", ".svg")
+
+
+@dataclass(frozen=True, slots=True)
+class BenchTask:
+    """Options of a benchmark.
+
+    Attributes:
+        repeat: Most runs of each side that count.
+        is_quick: Stop when the overall result is clear, not that of every kind.
+        ends_early: Skip rounds that would not change the result.
+        save: File of the JSON lines.
+        card: Name of the share card's files without suffix, or None.
+    """
+
+    options: Options
+    prompts: tuple[Prompt, ...]
+    request: AnswerRequest
+    sides: tuple[Side, ...]
+    repeat: int
+    is_quick: bool
+    ends_early: bool
+    save: LineFile
+    card: str | None
+    as_json: bool
+
+
+def read_task(args: argparse.Namespace) -> BenchTask:
+    """Read and check the options before anything is loaded. Raises UsageError."""
+    options = read_options(args, modes=("auto", "fixed"), use_recommended=False)
+    quick = "quick" in args
+    kinds: Sequence[str] | None = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
+    if quick and kinds is None and "prompts" not in args:
+        kinds = QUICK_KINDS
+    card = str(args.card) if "card" in args else None
+    if card is not None:
+        for suffix in CARD_SUFFIXES:
+            check_writable(file := Path(card + suffix))
+            # --card README would overwrite README.md.
+            if exists(file) and "force" not in args:
+                raise exists_already(file)
+    return BenchTask(
+        options=options,
+        prompts=tuple(choose(_suite(getattr(args, "prompts", None)), kinds, 1 if quick else None)),
+        request=answer_request(args, options, QUICK_TOKENS if quick else BENCH_TOKENS),
+        sides=sides_of(options.automatic, fixed_params(args, options)),
+        repeat=getattr(args, "repeat", REPEAT),
+        is_quick=quick,
+        ends_early="repeat" not in args,
+        save=LineFile(getattr(args, "save", None)),
+        card=card,
+        as_json="json" in args,
+    )
+
+
+def _suite(file: Path | None) -> tuple[Prompt, ...]:
+    return read_suite(sys.stdin.buffer.read(), "Standard input") if file == STDIN else load_suite(file)
 
 
 def bench(args: argparse.Namespace) -> int:
     """Run the suite; returns the exit code."""
     task = read_task(args)
-    # Before the models are loaded: a server that cannot take part would waste that time.
-    server = _introduced(task.server) if task.server is not None else {}
 
     def job(session: Session) -> int:
-        if task.check_lossless:
-            return check_lossless(session, task)
-        facts = measured_on(session, task.request, task.options.automatic, map(asdict, task.prompts), server)
+        facts = measured_on(session, task.request, task.options.automatic, map(asdict, task.prompts))
         return _Benchmark(session, task, facts).run()
 
     return with_pair(task.options, job)
-
-
-def _introduced(server: Server) -> dict[str, str]:
-    status = StatusLine(sys.stderr)
-    status.show(f"Asking {server.url} for a token")
-    try:
-        return server.introduce()
-    finally:
-        status.clear()
 
 
 class _Benchmark:
@@ -85,23 +137,12 @@ class _Benchmark:
         pair, task = self._session.pair, self._task
         check_sides(pair, task.sides)
         contenders = [in_process(pair, side.name, side.drafting) for side in task.sides]
-        if task.server is not None:
-            contenders.append(contender(task.server, SERVER))
         refuse_overlong(pair, task.prompts, task.request, self._session.cancel)
         self._names = [contender.name for contender in contenders]
-        plan = Plan(
-            contenders,
-            task.prompts,
-            task.request,
-            task.repeat,
-            oracle=task.oracle,
-            sources={source for side in task.sides for source in pair.info.sources(side.drafting)},
-            min_match=task.options.automatic.min_match,
-            is_enough=self._is_enough,
-        )
+        plan = Plan(contenders, task.prompts, task.request, task.repeat, is_enough=self._is_enough)
         self._announce(plan)
         began, race_status = time.monotonic(), RaceStatus(task.repeat)
-        steps = Steps(benchmark(pair, plan, self._session.cancel))
+        steps = Steps(benchmark(plan, self._session.cancel))
         left, n_done = "", 0
         for event in steps:
             if isinstance(event, RoundEnded):
@@ -110,8 +151,7 @@ class _Benchmark:
             n_done = event.done
             if event.done:
                 left = f"{duration((plan.n_runs / event.done - 1) * (time.monotonic() - began))} left"
-            doing = race_status.line(event.event) if event.event is not None else "upper bound"
-            if doing:
+            if doing := race_status.line(event.event):
                 done = f"{event.done} of {plan.n_runs}  {event.prompt}: {doing}"
                 self._status.show(", ".join(filter(None, (left, done))))
         self._status.clear()
@@ -134,7 +174,7 @@ class _Benchmark:
         if not task.ends_early or not n_whole(results, len(task.prompts)):
             return False
         table = rows(results, self._names)
-        return is_settled(results, table[-1:] if task.is_quick else table)
+        return settled(table[-1:] if task.is_quick else table)
 
     def _announce(self, plan: Plan) -> None:
         """Print what will run, and how long it takes if the pair's costs are known."""
@@ -152,7 +192,7 @@ class _Benchmark:
             self._status.say(" ".join(ends))
 
     def _save_round(self, ended: RoundEnded) -> None:
-        lines = [json.dumps(line) for line in round_json(ended, steps=self._task.with_steps)]
+        lines = [json.dumps(line) for line in round_json(ended)]
         self._task.save.add(*lines)
         if self._task.as_json:
             self._status.clear()
@@ -206,39 +246,7 @@ def verdict_lines(results: Sequence[PromptResult], table: Sequence[Row]) -> list
         if len(ratios) > 1:
             (least, where_least), (most, where_most) = min(ratios), max(ratios)
             lines.append(f"  most on {where_most}, {times(most)}; least on {where_least}, {times(least)}")
-    if any(m.name == SERVER for m in others):
-        lines.append(f"{AUTOMATIC} against the server: {_against_server(results).verdict()}")
-        lines += _server_texts([one.rounds[0] for one in results])
     return lines
-
-
-def _server_texts(rounds: Sequence[Round]) -> list[str]:
-    """Return how many of the server's texts and prompts are the baseline's."""
-
-    def text(run: Run) -> tuple[str, str]:
-        # A text that was cut keeps its last space here, and not on the server.
-        return run.reasoning.strip(), run.text.strip()
-
-    n, same = len(rounds), sum(text(round_[PLAIN]) == text(round_[SERVER]) for round_ in rounds)
-    lines = [f"The server's text equals the baseline's on {same} of {n} prompts."]
-    read = [[round_[name].stats.cache_n + round_[name].stats.prompt_n for name in (SERVER, PLAIN)] for round_ in rounds]
-    if others := [pair for pair in read if pair[0] != pair[1]]:
-        lines.append(
-            f"The server read another prompt on {len(others)} of {n}, such as {others[0][0]:,} tokens for "
-            f"{others[0][1]:,}: its chat template differs. --thinking on or off gives both the same."
-        )
-    return lines
-
-
-def is_settled(results: Sequence[PromptResult], table: Sequence[Row]) -> bool:
-    """Return whether these rows, and the comparison with a server, are statistically settled."""
-    races_server = any(SERVER in one.rounds[0] for one in results)
-    return settled(table) and (not races_server or _against_server(results).is_clear)
-
-
-def _against_server(results: Sequence[PromptResult]) -> Measured:
-    """Return automatic drafting measured against the server."""
-    return replace(measure([one.rounds for one in results], AUTOMATIC, SERVER), is_idle=False)
 
 
 def _write_card(session: Session, name: str, card: Card) -> None:
@@ -267,43 +275,3 @@ def _hashes(what: str, file: Path) -> dict[str, str]:
             digest = hashlib.file_digest(source, "sha256").hexdigest()
         hashes[f"{what} sha256" + (f" of {part.name}" if len(parts) > 1 else "")] = digest
     return hashes
-
-
-def check_lossless(session: Session, task: BenchTask) -> int:
-    """Compare the texts and report; returns the exit code, 1 if drafting changes one, or none was drafted.
-
-    Raises:
-        AppError: A prompt does not fit, or the target failed; what was found before is reported and saved.
-    """
-    cancel, status, pair = session.cancel, session.status, session.pair
-    checks = Checks()
-    broken: AppError | None = None
-    _plain, *sides = task.sides
-    check_sides(pair, sides)
-    everything = [Side("drafting everything", EVERYTHING)] if pair.drafter is not None else []
-    refuse_overlong(pair, task.prompts, task.request, cancel)
-    try:
-        for doing in check(pair, checks, task.prompts, task.request, [*everything, *sides], task.samples, cancel):
-            status.show(doing)
-    except Interrupted:
-        pass
-    except AppError as error:
-        broken = error
-    status.clear()
-    if broken is not None and not checks.greedy:
-        raise broken
-    whole = {**checks.as_json(), "stopped": cancel() or broken is not None}
-    text = "\n".join([*checks.lines, "", checks.statement])
-    task.save.add(json.dumps(whole, ensure_ascii=False))
-    try:
-        print(json_for(sys.stdout, whole) if task.as_json else for_reading(text, sys.stdout), flush=True)
-    finally:
-        task.save.close()
-    if broken is not None:
-        done = len({found.prompt for found in checks.greedy})
-        status.say(f"Broken off after {done} of {len(task.prompts)} prompts.")
-        raise broken
-    if cancel():
-        status.say("Stopped early.")
-        return INTERRUPTED
-    return 0 if checks.hold else 1

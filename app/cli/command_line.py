@@ -16,8 +16,8 @@ from app.settings.table import MAX_CONTEXT
 if TYPE_CHECKING:
     from argparse import Namespace
 
-COMPARE_TOKENS, BENCH_TOKENS, QUICK_TOKENS, CHECK_TOKENS = 256, 128, 48, 64
-REPEAT, SAMPLES = 3, 200
+COMPARE_TOKENS, BENCH_TOKENS, QUICK_TOKENS = 256, 128, 48
+REPEAT = 3
 KINDS = ("code", "edit", "prose", "chat", "extraction", "structured", "reasoning", "translation")
 """Kinds of text of the built-in suite; not read from it, since --help must be fast."""
 QUICK_KINDS = ("code", "edit", "prose", "chat")
@@ -119,22 +119,15 @@ _BENCH = Command(
         Option("--kinds", metavar="KIND,...", help=f"use only these kinds of text: {', '.join(KINDS)}"),
         _count("--repeat", f"counted runs of each side (default: up to {REPEAT})"),
         _FIXED,
-        Option("--against", metavar="URL", help="also measure a running llama-server"),
-        Option("--api-key-env", metavar="NAME", help="environment variable with that server's API key"),
-        switch("--oracle", help="estimate the upper bound of these drafts"),
         Option("--save", type=FilePath(), metavar="FILE", help="write the JSON lines to a file"),
-        switch("--steps", help="with --json or --save: include every verify step"),
         Option("--card", type=FilePath(), metavar="NAME", help="write a share card to NAME.md and NAME.svg"),
         switch("--force", help="overwrite the card's files"),
-        switch("--check-lossless", help="compare the texts instead of the speed"),
-        _count("--samples", f"with --check-lossless: sampled answers of each side (default: {SAMPLES})"),
         _JSON,
         *_PAIR,
         *setting_options(
             ANSWER_TABLES,
             {
-                "answer.max_tokens": f"{BENCH_TOKENS}, with --quick {QUICK_TOKENS}, with --check-lossless "
-                f"{CHECK_TOKENS}; settings can only lower it",
+                "answer.max_tokens": f"{BENCH_TOKENS}, with --quick {QUICK_TOKENS}; settings can only lower it",
                 "sampling.seed": f"{SEED}",
             },
         ),
@@ -145,8 +138,6 @@ _BENCH = Command(
 tandem bench                                      every kind of text
 tandem bench --quick --fixed n_max=7,p_min=0.6    short, with fixed parameters
 tandem bench --card result --save result.jsonl    result.md and result.svg
-tandem bench --against http://127.0.0.1:8080      with a running llama-server
-tandem bench --check-lossless
 """,
 )
 _TUNE = Command(

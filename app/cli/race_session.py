@@ -202,7 +202,6 @@ def measured_on(
     request: AnswerRequest,
     automatic: AutoDraft,
     suite: Iterable[Any] = (),
-    server: Mapping[str, str] | None = None,
 ) -> Facts:
     """Return machine, build, files and settings of a measurement.
 
@@ -211,7 +210,6 @@ def measured_on(
         request: How it answers.
         automatic: Automatic drafting.
         suite: The prompts, besides the messages of the request.
-        server: Model and build of a server that takes part.
     """
     pair, params = session.pair, session.params
     machine, build, info = hardware.detect(), devices.build(), pair.info
@@ -239,7 +237,6 @@ def measured_on(
         "thinking": _values(request.thinking),
         # As JSON in ASCII, since control characters are removed where it is printed.
         "stops at": ", ".join(map(json.dumps, request.stops)),
-        "server": ", ".join((server or {}).values()),
     }
     return Facts(
         machine=", ".join([machine.cpu, *(gpu.name for gpu in machine.gpus)]),

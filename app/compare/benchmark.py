@@ -1,29 +1,26 @@
-"""A suite of prompts as races, kind by kind, with the upper bound that these drafts allow."""
+"""A suite of prompts as races, kind by kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.compare.measure import WHOLE, Measured, Spread, measure, speeds, spread
+from app.compare.measure import WHOLE, Measured, Spread, measure, speeds
 from app.compare.race import Contender, RaceEvent, Round, RunEnded, Steps, race
 from app.compare.report import run_json
 from app.compare.suite import Prompt
-from app.compare.upper_bound import upper_bound
 from app.core.errors import AppError
 from app.engine.interfaces import Cancelled
-from app.engine.types import MIN_MATCH
-from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.request import AnswerRequest
 
 
 @dataclass(frozen=True, slots=True)
 class PromptResult:
-    """The rounds of one prompt; `oracle` is the upper bound of its speedup, None if not estimated."""
+    """The rounds of one prompt."""
 
     prompt: Prompt
     rounds: tuple[Round, ...]
-    oracle: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +31,11 @@ class Row:
         kind: Kind of text, or "all".
         prompts: Number of its prompts.
         measured: Every side's figures, the baseline first.
-        oracle: Upper bound over the prompts; None if not estimated.
     """
 
     kind: str
     prompts: int
     measured: tuple[Measured, ...]
-    oracle: Spread | None
 
     def of(self, name: str) -> Measured:
         return next(m for m in self.measured if m.name == name)
@@ -56,17 +51,16 @@ class Row:
             "kind": self.kind,
             "prompts": self.prompts,
             "contenders": {m.name: m.as_json() for m in self.measured},
-            "oracle": self.oracle.as_json() if self.oracle is not None else None,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """An event of the current race; None while the upper bound is estimated. `done` counts all runs that ended."""
+    """An event of the current race; `done` counts all runs that ended."""
 
     prompt: Prompt
     done: int
-    event: RaceEvent | None
+    event: RaceEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +88,6 @@ class Plan:
         contenders: The sides, no draft first.
         request: How to answer; its messages stand before every prompt.
         repeat: Most rounds that count.
-        oracle: Whether to estimate the upper bound.
-        sources: Sources of drafts on any side.
-        min_match: Shortest n-gram match, in tokens.
         is_enough: Whether another round over the whole suite would not change the result.
     """
 
@@ -104,9 +95,6 @@ class Plan:
     prompts: Sequence[Prompt]
     request: AnswerRequest
     repeat: int
-    oracle: bool = False
-    sources: Collection[str] = ("model", "ngram")
-    min_match: int = MIN_MATCH
     is_enough: Callable[[Sequence[PromptResult]], bool] = lambda results: False
 
     @property
@@ -115,19 +103,16 @@ class Plan:
         return len(self.contenders) * (len(self.prompts) * self.repeat + 1)
 
 
-def benchmark(
-    pair: LoadedPair, plan: Plan, cancelled: Cancelled
-) -> Generator[Progress | RoundEnded, None, Benchmarked]:
+def benchmark(plan: Plan, cancelled: Cancelled) -> Generator[Progress | RoundEnded, None, Benchmarked]:
     """Race round by round over every prompt; the first prompt also warms up.
 
     Rounds go over the whole suite, so that one that is stopped early has all kinds of text.
     """
     rounds: dict[Prompt, list[Round]] = {}
-    oracles: dict[Prompt, float | None] = {}
     n_runs = 0
 
     def results() -> tuple[PromptResult, ...]:
-        return tuple(PromptResult(prompt, tuple(found), oracles.get(prompt)) for prompt, found in rounds.items())
+        return tuple(PromptResult(prompt, tuple(found)) for prompt, found in rounds.items())
 
     for number in range(1, plan.repeat + 1):
         for prompt in plan.prompts:
@@ -141,10 +126,6 @@ def benchmark(
             found = steps.result.rounds
             if found:
                 rounds.setdefault(prompt, []).extend(found)
-                if plan.oracle and number == 1 and not cancelled():
-                    yield Progress(prompt, n_runs, None)
-                    plain = next(iter(found[0].values()))
-                    oracles[prompt] = upper_bound(pair, plain, cancelled, plan.sources, plan.min_match)
                 yield RoundEnded(prompt, number, found[0])
             if steps.result.broken is not None:
                 return Benchmarked(results(), steps.result.broken)
@@ -165,7 +146,7 @@ def rows(results: Sequence[PromptResult], names: Sequence[str]) -> list[Row]:
 def _row(kind: str, results: Sequence[PromptResult], names: Sequence[str]) -> Row:
     races = [one.rounds for one in results]
     measured = tuple(measure(races, name, names[0]) for name in names)
-    return Row(kind, len(results), measured, spread(one.oracle for one in results))
+    return Row(kind, len(results), measured)
 
 
 def n_whole(results: Sequence[PromptResult], n_prompts: int) -> int:
@@ -183,8 +164,8 @@ def figures(table: Sequence[Row]) -> Mapping[str, Mapping[str, Spread]]:
     return {row.kind: speeds(row.measured) for row in table}
 
 
-def round_json(ended: RoundEnded, *, steps: bool) -> list[dict[str, Any]]:
-    """Return one object per run; with `steps`, each verify step."""
+def round_json(ended: RoundEnded) -> list[dict[str, Any]]:
+    """Return one object per run."""
     prompt = ended.prompt
     return [
         {
@@ -192,7 +173,7 @@ def round_json(ended: RoundEnded, *, steps: bool) -> list[dict[str, Any]]:
             "kind": prompt.kind,
             "prompt": prompt.name,
             "contender": run.contender,
-            **run_json(run, ended.number, steps=steps),
+            **run_json(run, ended.number),
         }
         for run in ended.round.values()
     ]

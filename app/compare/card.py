@@ -22,8 +22,7 @@ _WORDS = f"{UNCLEAR}: too few runs; a tie: within {NOISE:.0%}; {NO_DRAFT}: nothi
 _TITLE = 66
 _LONGEST = 110
 _MARKS = {"tie": " a tie", "unclear": UNCLEAR}
-_BOUND = "upper bound"
-_MORE = (NO_DRAFT, _BOUND, "acceptance", "tokens/step")
+_MORE = (NO_DRAFT, "acceptance", "tokens/step")
 """Columns after the ratios, most important first."""
 
 
@@ -43,10 +42,6 @@ class Card:
     facts: Mapping[str, str]
     notes: Sequence[str] = field(default_factory=tuple)
 
-    @property
-    def is_bounded(self) -> bool:
-        return any(row.oracle is not None for row in self.rows)
-
 
 def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
     """Return a benchmark as a table of speedups.
@@ -57,7 +52,7 @@ def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
     """
     if not rows:
         return []
-    more = [head for head in _MORE if head != _BOUND or any(row.oracle is not None for row in rows)]
+    more = list(_MORE)
     lines = _table(rows, more, spreads=True)
     if columns is not None and max(map(len, lines)) > columns:
         while max(map(len, lines := _table(rows, more, spreads=False))) > columns and more:
@@ -81,7 +76,6 @@ def _figures(row: Row) -> Mapping[str, str]:
     plain, drafted = row.measured[0].tokens_per_second, row.drafted
     cells = (
         f"{plain.median:.1f}" if plain is not None else "",
-        f"{factor(row.oracle.median)}×" if row.oracle is not None else "",
         drafted.acceptance_text if drafted is not None else "",
         drafted.step_text if drafted is not None else "",
     )
@@ -91,7 +85,7 @@ def _figures(row: Row) -> Mapping[str, str]:
 def markdown(card: Card) -> str:
     """Return the card for a forum or an issue."""
     names = [m.name for m in card.rows[0].measured] if card.rows else []
-    more = ["acceptance", "tokens/step", *[_BOUND] * card.is_bounded]
+    more = ["acceptance", "tokens/step"]
     cells = [["kind of text", *(f"{name} tok/s" for name in names), *(f"{name} ratio" for name in names[1:]), *more]]
     for row in card.rows:
         speeds = (f"{m.tokens_per_second.median:.1f}" if m.tokens_per_second is not None else "" for m in row.measured)
@@ -112,7 +106,6 @@ def svg(card: Card) -> str:
     title = textwrap.wrap(one_line(card.title), _TITLE)[:3]
     top = _MARGIN + 36 + 24 * max(1, len(title))
     longest = max((m.ratio.high for row in card.rows for m in row.measured if m.ratio), default=1.0)
-    longest = max([longest, *(row.oracle.median for row in card.rows if row.oracle is not None)])
     scale = (_WIDTH - 2 * _MARGIN - _LABEL - _FIGURES) / max(1.2, longest)
     body: list[str] = []
     y = top
@@ -123,7 +116,6 @@ def svg(card: Card) -> str:
     body.append(f'<line x1="{one:.1f}" y1="{top - 8}" x2="{one:.1f}" y2="{y - 8}" stroke="{_TARGET}"/>')
     body.append(_text(one, top - 14, "no draft", fill=_TARGET, size=11, anchor="middle"))
     legend = "bars: speedup against no draft, with its range"
-    legend += "; upright mark: upper bound of these drafts" if card.is_bounded else ""
     y += 12
     for fact in (legend, _WORDS, *(f"{name}: {value}" for name, value in card.facts.items()), *card.notes):
         body.append(_text(_MARGIN, y, fact, fill=_DIM, size=11))
@@ -155,9 +147,6 @@ def _bars(row: Row, y: int, scale: float) -> list[str]:
         if m.ratio.n > 1:
             low, high, middle = left + m.ratio.low * scale, left + m.ratio.high * scale, at + _BAR / 2
             out.append(f'<line x1="{low:.1f}" y1="{middle}" x2="{high:.1f}" y2="{middle}" stroke="{_TEXT}"/>')
-        if row.oracle is not None and m.name == "automatic":
-            bound = left + row.oracle.median * scale
-            out.append(f'<rect x="{bound:.1f}" y="{at - 1}" width="2" height="{_BAR + 2}" fill="{_DIM}"/>')
         ratio = NO_DRAFT if m.is_idle else f"{factor(m.ratio.median)}×{_MARKS.get(m.outcome, '')}"
         figures = ", ".join(filter(None, (ratio, m.speed_text)))
         out.append(_text(_WIDTH - _MARGIN, at + 10, figures, size=12, anchor="end"))

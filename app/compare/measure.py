@@ -228,8 +228,7 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measur
 
 
 def _is_idle(run: Run) -> bool:
-    # A server tells no tokens.
-    return bool(run.tokens) and not run.stats.draft_n and not run.stats.draft_prompt_ns
+    return not run.stats.draft_n and not run.stats.draft_prompt_ns
 
 
 def _ns_per_round(races: Sequence[Sequence[Round]], name: str, against: str) -> list[tuple[float, float]]:

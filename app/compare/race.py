@@ -51,9 +51,9 @@ class Run:
 
     Attributes:
         contender: Name of the side.
-        prompt: Token ids of the prompt; empty for a server.
-        tokens: Token ids of the answer with its end token; empty for a server.
-        steps: Its verify steps; empty for a server.
+        prompt: Token ids of the prompt.
+        tokens: Token ids of the answer with its end token.
+        steps: Its verify steps.
         notices: Notices of the responder, such as a lost draft model.
         drafter: "model", "ngram", "model+ngram" or "none".
         why: Why nothing was drafted, if known; "" otherwise.

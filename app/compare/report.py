@@ -153,13 +153,13 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
             "difference": difference.as_json() if difference is not None else None,
             "text": runs[0].text,
             "reasoning": runs[0].reasoning,
-            "runs": [run_json(run, number, steps=False) for number, run in enumerate(runs, start=1)],
+            "runs": [run_json(run, number) for number, run in enumerate(runs, start=1)],
         }
     return out
 
 
-def run_json(run: Run, number: int, *, steps: bool) -> dict[str, Any]:
-    """Return one run; with `steps`, each verify step."""
+def run_json(run: Run, number: int) -> dict[str, Any]:
+    """Return one run."""
     stats = run.stats
     out: dict[str, Any] = {
         "round": number,
@@ -178,11 +178,6 @@ def run_json(run: Run, number: int, *, steps: bool) -> dict[str, Any]:
         "threads": list(run.threads),
         "notices": list(run.notices),
     }
-    if steps:
-        out["steps"] = [
-            {"first": s.first, "tokens": s.tokens, "drafted": s.drafted, "accepted": s.accepted, "ms": s.ns * _MS}
-            for s in run.steps
-        ]
     return out
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from app.compare.recorder import Recorder
-from app.compare.upper_bound import teacher_forced
 from app.conversations.message import Message, Role
 from app.llama.pair import NativePair
 from app.worker.responder import answer
 from tests.bench.lanes import greedy, load
 from tests.bench.prompts import PROMPTS
+from tests.bench.upper_bound import teacher_forced
 from tests.recordings import Trace
 
 

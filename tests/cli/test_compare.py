@@ -15,15 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import bench, bench_task, compare, loading, race_session
-from app.cli.bench import is_settled, verdict_lines
-from app.cli.bench_task import read_task
+from app.cli import bench, compare, loading, race_session
+from app.cli.bench import read_task, verdict_lines
 from app.cli.command_line import KINDS, QUICK_KINDS, parse_args
 from app.cli.json_keys import JSON_KEYS
 from app.cli.options import Options
 from app.cli.race_session import parse_fixed
 from app.compare import report
-from app.compare.benchmark import PromptResult, Row, rows, settled
+from app.compare.benchmark import PromptResult, Row
 from app.compare.measure import Measured, Spread, measure, spread
 from app.compare.race import Round, Run
 from app.compare.suite import Prompt
@@ -37,7 +36,7 @@ from app.hardware.cpu import usable_processors
 from app.llama.cancel import CancelFlag
 from app.llama.pair_params import PairParams
 from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
-from tests.fakes import FakeModel, FakeSampler, mixing, script
+from tests.fakes import FakeModel, FakeSampler, mixing
 from tests.pairs import FakePair
 
 Tandem = Callable[..., int]
@@ -56,7 +55,7 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     params = PairParams(file, None, n_threads=1)
     monkeypatch.setattr(loading, "NativePair", lambda *_: pair)
     monkeypatch.setattr(race_session, "pair_params", lambda options: params)
-    for module in (compare, bench_task):
+    for module in (compare, bench):
         monkeypatch.setattr(module, "read_options", read_options)
     monkeypatch.setattr(race_session, "benchmarks_dir", lambda: tmp_path / "data" / "benchmarks")
     monkeypatch.setattr(race_session, "busy_cpus", lambda processors: 0.0)
@@ -133,42 +132,13 @@ def test_results_beside_busy_programs_are_marked_and_not_stored(
     assert len(list((tmp_path / "data" / "benchmarks").iterdir())) == 2
 
 
-@pytest.mark.parametrize("check", [(), ("--check-lossless",)])
-def test_a_prompt_that_does_not_fit_is_refused_first(
-    tandem: Tandem, tmp_path: Path, pair: FakePair, check: tuple[str, ...]
-) -> None:
+def test_a_prompt_that_does_not_fit_is_refused_first(tandem: Tandem, tmp_path: Path, pair: FakePair) -> None:
     prompts = tmp_path / "p.txt"
     prompts.write_text("\n".join(["abc", "b" * 600, "c" * 700, "bcd"]))
     with pytest.raises(ContextOverflowError, match=r"^yours, 3: The prompt has 700 tokens and the context") as error:
-        tandem("bench", "--prompts", str(prompts), *check)
+        tandem("bench", "--prompts", str(prompts))
     assert "Shorten it" in error.value.hint
     assert not pair.samplers
-
-
-@pytest.mark.parametrize(
-    ("drafting", "fixed", "sources"),
-    [
-        (AutoDraft(model=False, min_match=5), (), {"ngram"}),
-        (AutoDraft(model=False), ("--fixed", "n_max=3"), {"model", "ngram"}),
-        (AutoDraft(lookup=False), (), {"model"}),
-    ],
-)
-def test_the_upper_bound_has_the_drafts_of_all_sides(
-    tandem: Tandem,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    drafting: AutoDraft,
-    fixed: tuple[str, ...],
-    sources: set[str],
-) -> None:
-    seen: list[tuple[set[str], int]] = []
-    monkeypatch.setattr("app.compare.benchmark.upper_bound", lambda *given: seen.append(given[-2:]))
-    monkeypatch.setattr(
-        bench_task, "read_options", lambda *given, **more: replace(read_options(*given, **more), automatic=drafting)
-    )
-    (prompts := tmp_path / "p.txt").write_text("abc\n")
-    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--oracle", *fixed) == 0
-    assert seen == [(sources, drafting.min_match)]
 
 
 def test_prompts_come_from_standard_input(
@@ -191,9 +161,6 @@ def test_prompts_come_from_standard_input(
         ("compare", "x", "--fixed", "7"),
         ("compare", "x", "--no-draft"),
         ("bench", "--kinds", "verse"),
-        ("bench", "--samples", "0"),
-        ("bench", "--against", "nowhere"),
-        ("bench", "--against", "http://127.0.0.1:9", "--api-key-env", "TANDEM_NO_SUCH_KEY"),
         ("bench", "--prompts", "/missing"),
         ("compare", "x", "--save", "/missing/folder/file"),
         ("compare", "x", "--save", "/"),
@@ -215,7 +182,6 @@ def test_wrong_usage_is_found_before_anything_runs(tandem: Tandem, pair: FakePai
         ("", 4096, 128),
         ("", 20, 20),
         ("--quick", 4096, 48),
-        ("--check-lossless", 4096, 64),
         ("--max-tokens 4096", 4096, 4096),
         ("--max-tokens 300 --quick", 300, 300),
     ],
@@ -224,7 +190,7 @@ def test_settings_can_only_shorten_a_measurement(
     monkeypatch: pytest.MonkeyPatch, arguments: str, of_settings: int | None, most: int
 ) -> None:
     options = replace(read_options(argparse.Namespace(), ()), max_tokens=of_settings)
-    monkeypatch.setattr(bench_task, "read_options", lambda *_, **__: options)
+    monkeypatch.setattr(bench, "read_options", lambda *_, **__: options)
 
     assert read_task(parse_args(["bench", *arguments.split()])).request.max_tokens == most
 
@@ -235,7 +201,7 @@ def test_help_has_the_default_numbers(command: str, capsys: pytest.CaptureFixtur
         parse_args([command, "--help-all"])
     told = " ".join(capsys.readouterr().out.split()).replace("- ", "-")
 
-    assert f"default: {256 if command == 'compare' else '128, with --quick 48, with --check-lossless 64'};" in told
+    assert f"default: {256 if command == 'compare' else '128, with --quick 48'};" in told
     assert "(0 to 4,294,967,294; default: 1)" in told
 
 
@@ -287,7 +253,7 @@ class StopAfter:
 
 def test_a_benchmark_with_everything(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save, card = tmp_path / "runs.jsonl", tmp_path / "card"
-    arguments = ("bench", "--quick", "--kinds", "code, chat", "--steps", "--save", str(save), "--card", str(card))
+    arguments = ("bench", "--quick", "--kinds", "code, chat", "--save", str(save), "--card", str(card))
     prompts = tmp_path / "p.toml"
     prompts.write_text("".join(f'[[prompt]]\nkind="{k}"\nname="n"\ntext="abc"\n' for k in ("code", "chat")))
     assert tandem(*arguments, "--prompts", str(prompts)) == 0
@@ -300,7 +266,6 @@ def test_a_benchmark_with_everything(tandem: Tandem, tmp_path: Path, capsys: pyt
     assert [run["round"] for run in runs] == [n for n in range(1, rounds + 1) for _ in range(4)]
     assert last["type"] == "result"
     assert f", {rounds} alternating run" in last["facts"]["answers"]
-    assert all("steps" in run for run in runs)
     assert "target sha256" in (tmp_path / "card.md").read_text()
     assert (tmp_path / "card.svg").read_text().startswith("<svg")
     (kept,) = (tmp_path / "data" / "benchmarks").iterdir()
@@ -406,7 +371,7 @@ def test_it_ends_once_the_answer_is_clear_unless_rounds_were_given(
 
 
 def test_quick_is_a_prompt_each_of_a_few_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_task, "read_options", lambda *_, **__: read_options(argparse.Namespace(), ()))
+    monkeypatch.setattr(bench, "read_options", lambda *_, **__: read_options(argparse.Namespace(), ()))
 
     def kinds(arguments: str) -> list[str]:
         return [prompt.kind for prompt in read_task(parse_args(["bench", *arguments.split()])).prompts]
@@ -509,80 +474,6 @@ def test_the_plan_and_its_time_are_shown_first(
     assert capsys.readouterr().err == f"{plan}, about 48 s.\n"
 
 
-@pytest.mark.parametrize(("more", "compared"), [((), ["yours, 1", "yours, 2"]), (("--quick",), ["yours, 1"])])
-def test_the_lossless_check_reports_and_saves_what_it_compared(
-    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...], compared: list[str]
-) -> None:
-    prompts, save = tmp_path / "p.txt", tmp_path / "checks.json"
-    prompts.write_text("abc\nbcd\n")
-    arguments = ("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "5", "--save", str(save), *more)
-    assert tandem(*arguments) == 0
-    shown, saved = capsys.readouterr().out, json.loads(save.read_text())
-    assert f"{16 * len(compared)} greedy tokens compared, all identical" in shown
-    assert saved["statement"] in shown
-    assert list(dict.fromkeys(check["prompt"] for check in saved["greedy"])) == compared
-
-    assert tandem(*arguments, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(save.read_text())
-    assert saved["lossless"] is True
-
-
-@pytest.fixture
-def undrafted(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> Tandem:
-    """Runs a command on a target alone, in whose answers nothing comes twice."""
-    rule = script(range(10, 30), 3)
-    alone = FakePair(FakeModel(rule))
-    monkeypatch.setattr(loading, "NativePair", lambda *_: alone)
-    return tandem
-
-
-def test_without_drafts_nothing_is_called_lossless(
-    undrafted: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    prompts = tmp_path / "p.txt"
-    prompts.write_text("abc\n")
-    assert undrafted("bench", "--check-lossless", "--prompts", str(prompts), "--samples", "2", "--json") == 1
-    found = json.loads(capsys.readouterr().out)
-    assert (found["lossless"], found["statement"]) == (None, "Nothing was drafted, so nothing was tested.")
-
-
-def test_a_failure_keeps_the_checks_before_it(
-    tandem: Tandem,
-    monkeypatch: pytest.MonkeyPatch,
-    pair: FakePair,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    prompts, save = tmp_path / "p.txt", tmp_path / "checks.json"
-    prompts.write_text("abc\nbcd\n")
-    arguments = (
-        "bench",
-        "--check-lossless",
-        "--prompts",
-        str(prompts),
-        "--samples",
-        "5",
-        "--save",
-        str(save),
-        "--json",
-    )
-    # Without drafts and in two ways with drafts to the first prompt.
-    with monkeypatch.context() as patched:
-        breaks(pair, 4, patched)
-        with pytest.raises(DecodeError):
-            tandem(*arguments)
-    shown, kept = capsys.readouterr(), json.loads(save.read_text())
-    assert [check["prompt"] for check in kept["greedy"]] == ["yours, 1"] * 2
-    assert (kept["sampled"], kept["lossless"], kept["stopped"]) == ([], True, True)
-    assert shown.out == save.read_text()
-    assert shown.err.splitlines() == ["Broken off after 1 of 2 prompts."]
-
-    breaks(pair, 1, monkeypatch)
-    with pytest.raises(DecodeError):
-        tandem(*arguments)
-    assert capsys.readouterr() == ("", ""), "there is nothing to tell"
-
-
 def test_a_full_disk_still_shows_the_result(tandem: Tandem, tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no device that is always full")
@@ -593,55 +484,10 @@ def test_a_full_disk_still_shows_the_result(tandem: Tandem, tmp_path: Path) -> N
     assert "automatic: " in said.getvalue()
 
 
-def test_trailing_space_is_no_difference_from_the_server() -> None:
-    def run(name: str, text: str) -> Run:
-        return Run(name, (), (), text, FinishReason.LENGTH, GenerationStats(predicted_n=3, predicted_ns=1))
-
-    def raced(ours: str, theirs: str) -> PromptResult:
-        round_ = {one.contender: one for one in (run("plain", ours), run("automatic", ours), run("server", theirs))}
-        return PromptResult(Prompt("yours", "1", "abc"), (round_,))
-
-    both = [raced("Blue. ", "Blue."), raced("Blue", "Red")]
-    said = verdict_lines(both, rows(both, ["plain", "automatic", "server"]))
-    assert said[-1] == "The server's text equals the baseline's on 1 of 2 prompts."
-
-
-def against_server(**read: int) -> list[PromptResult]:
-    """Two prompts on which everybody has read so many tokens, and automatic drafting is as fast as its server."""
-
-    def run(name: str, ns: int) -> Run:
-        stats = GenerationStats(cache_n=1, prompt_n=read.get(name, 9) - 1, predicted_n=3, predicted_ns=ns)
-        # Drafts, for only what was drafted is a side's own work.
-        return Run(name, (), (), "x", FinishReason.LENGTH, replace(stats, draft_n=2))
-
-    def round_(server_ns: int) -> Round:
-        return {name: run(name, ns) for name, ns in (("plain", 9000), ("automatic", 1000), ("server", server_ns))}
-
-    rounds = tuple(round_(ns) for ns in (1000, 1020))
-    return [PromptResult(Prompt("yours", name, "abc"), rounds) for name in ("1", "2")]
-
-
-def test_another_prompt_on_the_server_is_reported() -> None:
-    names = ["plain", "automatic", "server"]
-    told = "The server read another prompt on 2 of 2, such as 5 tokens for 9: its chat template differs"
-    assert told in verdict_lines(raced := against_server(server=5), rows(raced, names))[-1]
-    assert "another prompt" not in "\n".join(verdict_lines(raced := against_server(), rows(raced, names)))
-
-
-def test_it_continues_until_the_comparison_with_the_server_is_clear() -> None:
-    raced = against_server()
-    table = rows(raced, ["plain", "automatic", "server"])
-    assert settled(table), "both are faster than decoding without drafts"
-    assert not is_settled(raced, table)
-    assert "too few runs to tell" in verdict_lines(raced, table)[-2]
-    clear = [replace(one, rounds=one.rounds[:1] * 3) for one in raced]
-    assert is_settled(clear, rows(clear, ["plain", "automatic", "server"]))
-
-
 def test_extremes_are_among_the_drafted_kinds() -> None:
     def row(kind: str, ratio: float, *, is_idle: bool = False) -> Row:
         plain = measure([], "plain", "plain")
-        return Row(kind, 1, (plain, replace(plain, name="automatic", ratio=spread([ratio]), is_idle=is_idle)), None)
+        return Row(kind, 1, (plain, replace(plain, name="automatic", ratio=spread([ratio]), is_idle=is_idle)))
 
     round_ = {name: Run(name, (), (), "", FinishReason.LENGTH, GenerationStats()) for name in ("plain", "automatic")}
     raced = [PromptResult(Prompt("code", "1", "abc"), (round_,))]
@@ -692,7 +538,7 @@ def wish(monkeypatch: pytest.MonkeyPatch) -> Callable[[Thinking], None]:
     """Has something asked of the thinking, by flags."""
 
     def ask(asked: Thinking) -> None:
-        for module in (compare, bench_task):
+        for module in (compare, bench):
             monkeypatch.setattr(
                 module,
                 "read_options",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.cli.bench_task import read_task
+from app.cli.bench import read_task
 from app.cli.command_line import parse_args
 from app.cli.options import Options, read_options
 from app.core.errors import UsageError

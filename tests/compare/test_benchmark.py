@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -17,7 +16,6 @@ from app.compare.benchmark import (
     benchmark,
     figures,
     n_whole,
-    round_json,
     rows,
     settled,
 )
@@ -49,7 +47,7 @@ def run_bench(
     repeat: int = 2,
     is_enough: Callable[[Sequence[PromptResult]], bool] = lambda results: False,
 ) -> tuple[list[Progress | RoundEnded], tuple[PromptResult, ...]]:
-    steps = Steps(benchmark(pair, Plan(contenders(pair), PROMPTS, REQUEST, repeat, is_enough=is_enough), cancelled))
+    steps = Steps(benchmark(Plan(contenders(pair), PROMPTS, REQUEST, repeat, is_enough=is_enough), cancelled))
     return list(steps), steps.result.results
 
 
@@ -96,7 +94,7 @@ def test_rounds_that_would_change_nothing_are_left_out() -> None:
 
 def row_with(*ratios: float) -> Row:
     side = measure([], "fixed", "plain")
-    return Row("code", 1, (side, replace(side, ratio=spread(ratios))), None)
+    return Row("code", 1, (side, replace(side, ratio=spread(ratios))))
 
 
 @pytest.mark.parametrize(
@@ -118,30 +116,6 @@ def test_where_nothing_was_drafted_one_round_is_enough() -> None:
     sides = [in_process(alone, "plain", None), in_process(alone, "automatic", AutoDraft())]
     names = ["plain", "automatic"]
     plan = Plan(sides, PROMPTS[:1], REQUEST, 3, is_enough=lambda results: settled(rows(results, names)))
-    steps = Steps(benchmark(alone, plan, lambda: False))
+    steps = Steps(benchmark(plan, lambda: False))
     list(steps)
     assert len(steps.result.results[0].rounds) == 1
-
-
-@pytest.mark.parametrize("is_asked", [True, False])
-def test_the_upper_bound_is_estimated_once_per_prompt_on_request(
-    monkeypatch: pytest.MonkeyPatch, is_asked: bool
-) -> None:
-    given: list[tuple[object, ...]] = []
-    monkeypatch.setattr("app.compare.benchmark.upper_bound", lambda *args: given.append(args[-2:]))
-    pair = make_pair()
-    plan = Plan(contenders(pair), PROMPTS, REQUEST, 2, oracle=is_asked, sources={"ngram"}, min_match=5)
-    for _ in benchmark(pair, plan, lambda: False):
-        pass
-    assert given == [({"ngram"}, 5)] * 3 * is_asked
-
-
-def test_steps_are_exported_on_request() -> None:
-    events, _ = run_bench(make_pair(), repeat=1)
-    ended = next(event for event in events if isinstance(event, RoundEnded))
-    with_steps = round_json(replace(ended, number=7), steps=True)
-    assert {line["round"] for line in with_steps} == {7}
-    assert [line["contender"] for line in with_steps] == NAMES
-    assert sum(step["tokens"] for step in with_steps[1]["steps"]) == with_steps[1]["predicted_n"] - 1
-    assert "steps" not in round_json(ended, steps=False)[0]
-    json.dumps(with_steps)

@@ -35,16 +35,6 @@ def test_a_narrow_table_loses_ranges_and_then_its_last_columns(table: list[Row])
     assert table_lines([]) == []
 
 
-def test_the_upper_bound_has_a_column_if_it_was_estimated() -> None:
-    _, done = run_bench(make_pair(), repeat=1)
-    plain, bounded = rows(done, NAMES), rows([replace(one, oracle=2.0) for one in done], NAMES)
-    for table, is_shown in ((plain, False), (bounded, True)):
-        card = Card("a", table, {})
-        assert ("upper bound" in table_lines(table)[0]) == is_shown
-        assert ("| upper bound |" in markdown(card)) == is_shown
-        assert ("upright mark" in svg(card)) == is_shown
-
-
 def test_a_side_that_drafted_nothing_has_no_ratio(table: list[Row]) -> None:
     def idle(row: Row) -> Row:
         sides = [replace(m, acceptance=None, is_idle=True) for m in row.measured]

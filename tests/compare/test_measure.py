@@ -101,11 +101,10 @@ def test_without_drafts_there_is_no_speedup_whatever_the_clock_says(ns: int) -> 
     [
         made("side", 1500, drafted=1),
         made("side", 1000, draft_prompt_ns=500),
-        replace(made("side", 1500), tokens=()),
     ],
-    ids=["drafted", "read a prompt", "a server"],
+    ids=["drafted", "read a prompt"],
 )
-def test_drafting_reading_and_servers_are_work_of_their_own(side: object) -> None:
+def test_drafting_and_reading_are_work_of_a_side(side: object) -> None:
     assert measure([[{"plain": made("plain", 1000), "side": side}] * 2], "side", "plain").outcome == "slower"  # type: ignore[dict-item]
 
 

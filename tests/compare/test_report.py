@@ -105,7 +105,7 @@ def test_a_changed_thread_count_is_reported() -> None:
 
 def test_the_prompt_time_is_that_of_both_models() -> None:
     stats = GenerationStats(prompt_ns=20_000_000, draft_prompt_ns=5_000_000)
-    found = run_json(replace(made("automatic", 10), stats=stats), 1, steps=False)
+    found = run_json(replace(made("automatic", 10), stats=stats), 1)
     assert (found["prompt_ms"], found["draft_prompt_ms"]) == (25.0, 5.0)
 
 

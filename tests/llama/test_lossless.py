@@ -10,11 +10,9 @@ import pytest
 
 from app.compare.difference import ROUNDING, explain
 from app.compare.job import CompareJob, Raced
-from app.compare.lossless import EVERYTHING, Checks, check
 from app.compare.race import Round, Run, Steps, in_process, race
 from app.compare.report import Comparison, comparison_lines
 from app.compare.sides import PLAIN, Side
-from app.compare.suite import Prompt
 from app.conversations.message import Message, Role
 from app.engine.types import AutoDraft, SamplingParams
 from app.llama.cancel import CancelFlag
@@ -23,6 +21,7 @@ from app.llama.pair_params import PairParams
 from app.worker.events import Finished, JobEnded
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
+from tests.sampled_distribution import EVERYTHING
 
 pytestmark = pytest.mark.native
 GREEDY = SamplingParams(temperature=0)
@@ -84,18 +83,6 @@ def test_a_forged_token_is_a_real_difference(pair: NativePair, rounds: tuple[Rou
     assert found.moved is not None
     # A batch moves real logits by no more than rounding does, on some processors not at all.
     assert found.moved < ROUNDING
-
-
-def test_the_check_finds_the_demo_lossless(pair: NativePair) -> None:
-    checks = Checks()
-    prompts = [Prompt("chat", "one", "Name a color.")]
-    for _ in check(pair, checks, prompts, REQUEST, [Side("everything", EVERYTHING)], 2, never):
-        pass
-    assert checks.greedy[0].drafted > 0
-    assert checks.hold
-    assert checks.statement.startswith("Lossless as far as was tested")
-    # How draws are told apart: `tests.llama.test_sampled`.
-    assert checks.statement.endswith("the sampled answers are too few or too much alike for a test.")
 
 
 def test_a_comparison_in_the_middle_of_a_conversation(pair: NativePair) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.lossless import EVERYTHING, SampledCheck, check_sampled
 from app.compare.race import Steps
 from app.conversations.message import Message, Role
 from app.engine import generator
@@ -23,13 +22,14 @@ from app.llama.pair_params import PairParams
 from app.worker.request import AnswerRequest
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS
+from tests.sampled_distribution import EVERYTHING, SampledCheck, check_sampled
 
 pytestmark = pytest.mark.native
 
 ANSWERS = 300
 LETTERS = "abcdefgh"
 DRAWS = SamplingParams(temperature=20, top_k=3, top_p=1, min_p=0)
-PENALISED = SamplingParams(temperature=5, top_k=3, frequency_penalty=8)
+PENALIZED = SamplingParams(temperature=5, top_k=3, frequency_penalty=8)
 """The past decides: where it is forgotten, or holds what was never said, other letters come."""
 
 
@@ -52,7 +52,7 @@ def _checked(pair: NativePair, sampling: SamplingParams) -> SampledCheck:
     return steps.result
 
 
-@pytest.mark.parametrize("sampling", [DRAWS, PENALISED], ids=["drawn", "penalised"])
+@pytest.mark.parametrize("sampling", [DRAWS, PENALIZED], ids=["drawn", "penalized"])
 def test_sampled_answers_have_one_distribution(pair: NativePair, sampling: SamplingParams) -> None:
     check = _checked(pair, sampling)
 
@@ -62,7 +62,7 @@ def test_sampled_answers_have_one_distribution(pair: NativePair, sampling: Sampl
 
 
 def _believed(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
-    """Takes the draft's word for it."""
+    """Accept every drafted token."""
 
     def choose(row: int) -> int:
         token = sample(row)
@@ -72,7 +72,7 @@ def _believed(draft: Draft, sample: Callable[[int], int], observe: Observe) -> V
 
 
 def _favored(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
-    """Gives a draft that was refused another chance."""
+    """Draw again for a rejected token."""
 
     def choose(row: int) -> int:
         token = sample(row)
@@ -81,7 +81,7 @@ def _favored(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Ve
     return verify(draft, choose, observe)
 
 
-@pytest.mark.parametrize(("fault", "sampling"), [(_believed, DRAWS), (_favored, PENALISED)], ids=["drawn", "penalized"])
+@pytest.mark.parametrize(("fault", "sampling"), [(_believed, DRAWS), (_favored, PENALIZED)], ids=["drawn", "penalized"])
 def test_a_verification_that_favors_drafts_is_found(
     pair: NativePair, monkeypatch: pytest.MonkeyPatch, fault: Callable[..., Verification], sampling: SamplingParams
 ) -> None:

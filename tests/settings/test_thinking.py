@@ -8,7 +8,6 @@ import pytest
 
 from app.cli.options import options_of
 from app.compare.recorder import conversation_prefix
-from app.compare.server import body_of
 from app.compare.suite import Prompt, refuse_overlong
 from app.conversations.message import Message, Role
 from app.engine.interfaces import Controls
@@ -69,21 +68,6 @@ def test_mistrals_take_it_as_a_part_of_the_message() -> None:
 def test_templates_are_asked_under_every_name_that_they_have(asked: Thinking, said: str) -> None:
     names = ["enable_thinking", "thinking", "thinking_mode", "thinking_budget", "reasoning_effort", "thinking_effort"]
     assert render(",".join(f"{{{{ {name} if {name} is defined else '-' }}}}" for name in names), asked) == said
-
-
-def test_a_server_is_told_the_same() -> None:
-    request = AnswerRequest(tuple(TALK))
-    assert "chat_template_kwargs" not in body_of(request)
-    assert body_of(request)["messages"][1] == {"role": "assistant", "content": "b", "reasoning_content": "hm"}
-    told = [
-        body_of(replace(request, thinking=asked))["chat_template_kwargs"]
-        for asked in (Thinking(wanted=False, effort="low"), Thinking(wanted=True, effort="low"), Thinking(effort="low"))
-    ]
-    assert told == [
-        {"enable_thinking": False},
-        {"enable_thinking": True, "reasoning_effort": "low"},
-        {"reasoning_effort": "low"},
-    ]
 
 
 # From the settings to the models

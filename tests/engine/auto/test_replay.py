@@ -13,7 +13,6 @@ from random import Random
 
 import pytest
 
-from app.compare.upper_bound import teacher_forced
 from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Ledger
 from app.engine.auto.pair_statistics import PairStatistics
@@ -23,6 +22,7 @@ from app.engine.fixed import NoDrafting
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, ModelDrafting, Strategy
 from app.engine.types import DraftParams
 from tests.bench.policies import automatic, calibrated
+from tests.bench.upper_bound import teacher_forced
 from tests.fakes import N_VOCAB, FakeModel, mixing, script
 from tests.recordings import Curve, Trace, baseline_cost, curves, lowest_cost, other_traces, texts, traces
 from tests.replay import RecordedDraft, best_fixed, fixed, replay

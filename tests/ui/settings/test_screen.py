@@ -386,15 +386,15 @@ async def test_a_broken_file_is_left_alone_until_the_user_moves_it(file: Path) -
         assert "temp = 0.9" in file.read_text()
 
 
-async def test_what_is_wrong_in_the_file_is_told_in_the_chat(file: Path) -> None:
+async def test_problems_of_the_settings_file_are_shown_in_the_chat(file: Path) -> None:
     file.write_text('[sampling]\ntemp = 200\n[keys]\n"chat.agian" = "f4"\n[appearance]\ntheme = "[red]"')
     async with open_panel(file, opened=False, size=(200, 40)) as panel:
-        await panel.chat.shows('"200"; it must be a number between 0 and 100.')
+        await panel.chat.shows("it must be a number between 0 and 100.")
         assert 'keys: there is no "chat.agian". Did you mean "chat.again"?' in panel.chat.text
         assert 'There is no theme "[red]".' in panel.chat.text
 
 
-async def test_a_disk_that_refuses_is_a_sentence(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_is_an_error_on_the_screen(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise SettingsError("settings.toml cannot be written: No space left on device.", "Check the disk.")
 

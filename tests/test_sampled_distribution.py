@@ -9,25 +9,13 @@ from typing import TypeVar
 
 import pytest
 
-from app.compare.lossless import (
-    EVERYTHING,
-    Checks,
-    GreedyCheck,
-    SampledCheck,
-    check,
-    check_greedy,
-    check_sampled,
-    chi_square_p,
-    homogeneity,
-)
 from app.compare.race import Steps
 from app.compare.sides import Side
-from app.compare.suite import Prompt
-from app.core.errors import Interrupted
 from app.engine.types import SamplingParams
-from tests.compare.test_difference import DRAFTS, PLACE, REQUEST, never, rounding_pair
+from tests.compare.test_difference import DRAFTS, REQUEST, never
 from tests.fakes import FakeModel, FakeSampler
 from tests.pairs import FakePair
+from tests.sampled_distribution import EVERYTHING, SampledCheck, check_sampled, chi_square_p, homogeneity
 
 T = TypeVar("T")
 FIXED = [Side("fixed", DRAFTS)]
@@ -54,28 +42,12 @@ def sampled(pair: FakePair) -> SampledCheck:
     return drain(check_sampled(pair, request, "all", EVERYTHING, 150, never))
 
 
-def test_greedy_answers_are_compared_token_by_token() -> None:
-    (done,) = drain(check_greedy(rounding_pair(0.05, 0.08), "chat, one", REQUEST, FIXED, never))
-
-    assert (done.compared, done.drafted, done.holds) == (PLACE + 1, 6, True)
-    assert "1 near-tie that rounding decided" in Checks([done]).statement
-    assert "rounding difference" in "\n".join(Checks([done]).lines)
-
-
-def test_a_real_difference_is_not_lossless() -> None:
-    (done,) = drain(check_greedy(rounding_pair(2.0, 4.0), "chat, one", REQUEST, FIXED, never))
-
-    assert not done.holds
-    assert Checks([done]).statement.startswith("Not lossless here: 1 greedy answer differs")
-
-
 def test_sampled_answers_have_one_distribution(pair: FakePair) -> None:
     found = sampled(pair)
 
     assert found.drafted > 100
     assert found.degrees_of_freedom > 5
     assert found.holds
-    assert "differ no more than chance allows" in Checks([], [found]).statement
     assert len({sampler.seed for sampler in pair.samplers}) == 300, "each answer has its own seed"
 
 
@@ -94,31 +66,6 @@ def test_a_bias_is_found(pair: FakePair, monkeypatch: pytest.MonkeyPatch) -> Non
     found = sampled(pair)
 
     assert not found.holds
-    assert "another distribution" in Checks([], [found]).statement
-
-
-def test_a_stop_keeps_the_checks_before_it(pair: FakePair) -> None:
-    prompts = [Prompt("chat", "one", "abc"), Prompt("prose", "two", "def")]
-    checks = Checks()
-    drain(check(pair, checks, prompts, REQUEST, ALL, 20, never))
-    assert [c.prompt for c in checks.greedy] == ["chat, one", "prose, two"]
-    assert len(checks.sampled) == 1
-
-    stopped = Checks()
-    with pytest.raises(Interrupted):
-        drain(check(pair, stopped, prompts, REQUEST, ALL, 20, lambda: bool(stopped.greedy)))
-    assert stopped.greedy
-    assert not stopped.sampled
-
-
-def test_without_drafts_or_enough_answers_nothing_is_claimed() -> None:
-    untested = GreedyCheck("chat, one", "automatic", 8, 0, None)
-    for checks in (Checks(), Checks([untested])):
-        assert checks.statement == "Nothing was drafted, so nothing was tested."
-        assert checks.hold is None
-    assert Checks([untested, replace(untested, drafted=1)]).hold is True
-    few = Checks([], [SampledCheck("everything", 8, 8, 0.0, 0, 1.0)])
-    assert "too few or too much alike for a test" in few.statement
 
 
 @pytest.mark.parametrize(

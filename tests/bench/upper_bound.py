@@ -1,61 +1,14 @@
-"""Upper bound of the speedup that the drafts of a pair allow, with acceptance known in advance."""
+"""Upper bound of the speedup that drafts allow, with acceptance known in advance."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from app.compare.race import Run
-from app.core.errors import DecodeError, Interrupted
 from app.engine.auto.cost_profile import MAX_BATCH, CostProfile, envelope, expand
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.interfaces import Cancelled
 from app.engine.ngram import NgramIndex
 from app.engine.probability import most_probable
 from app.engine.types import MIN_MATCH
-from app.worker.request import LoadedPair
-
-_DEPTH = 12
-"""Longest draft of the draft model."""
-_TRUST = 1.5
-"""Largest factor between the measured and the predicted time of a token; beyond it the cost curve is wrong."""
-
-
-def upper_bound(
-    pair: LoadedPair, plain: Run, cancelled: Cancelled, sources: Collection[str], min_match: int = MIN_MATCH
-) -> float | None:
-    """Return the speedup of an answer if the acceptance of its drafts were known in advance.
-
-    Args:
-        pair: The pair with its costs and draft model.
-        plain: The answer without drafts.
-        cancelled: Stops the draft model.
-        sources: Sources of drafts: "model", "ngram".
-        min_match: Shortest n-gram match, in tokens.
-
-    Returns:
-        None for an answer of one token, for unknown or wrong costs, and after a cancel.
-    """
-    if pair.memory is None or plain.ns_per_token is None or not plain.tokens:
-        return None
-    predicted = pair.memory.costs.target_ns(1, len(plain.prompt)) / plain.ns_per_token
-    if not 1 / _TRUST <= predicted <= _TRUST:
-        return None
-    matches = [0] * (len(plain.tokens) - 1)
-    if "model" in sources and pair.drafter is not None and pair.info.draft is not None:
-        n_vocab = min(pair.info.target.n_vocab, pair.info.draft.n_vocab)
-        matches = []
-        try:
-            for n_right, _ in teacher_forced(pair.drafter.cache, n_vocab, plain.prompt, plain.tokens, _DEPTH):
-                if cancelled():
-                    return None
-                matches.append(n_right)
-        except (Interrupted, DecodeError):
-            # A failing draft model must not end the race.
-            return None
-    profile = pair.memory.costs.snapshot()
-    looked_up = ngram_matches(plain.prompt, plain.tokens, min_match) if "ngram" in sources else None
-    best = least_cost(len(plain.prompt), matches, looked_up, profile)
-    return cost_without_drafts(len(plain.prompt), len(plain.tokens), profile) / best
 
 
 def cost_without_drafts(n_prompt: int, n_text: int, profile: CostProfile) -> float:
