@@ -15,8 +15,8 @@ from app.worker.request import LoadedPair
 if TYPE_CHECKING:
     from app.core.child import Ending
     from app.worker.commands import CancelSwitch, Loader, Progress
-    from app.worker.isolated.codec import Codec
     from app.worker.isolated.engine import IsolatedEngine
+    from app.worker.isolated.process import Codec
 
 Engine: TypeAlias = "EngineWorker | IsolatedEngine"
 

@@ -18,8 +18,8 @@ from app.llama import library
 from app.llama.child import ChildError, ask
 from app.llama.context import native_params
 from app.llama.library import native
+from app.llama.loading import place
 from app.llama.params import ContextParams, ModelParams
-from app.llama.placement import place
 from app.models.memory_estimate import N_SNAPSHOTS
 from app.settings.placement import CPU
 

@@ -14,9 +14,8 @@ from app.engine.vocab import VocabInfo
 from app.llama import library
 from app.llama.checks import ModelFile
 from app.llama.library import native
-from app.llama.loading import load
+from app.llama.loading import label, load
 from app.llama.params import CPU_LABEL, ModelParams
-from app.llama.placement import label
 from app.models.model_names import known_as
 
 # llama_token_attr and, in the file, llama_token_type of the tokens that only special texts may become.

@@ -29,11 +29,10 @@ from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.context import Context
 from app.llama.devices import add_servers
-from app.llama.loading import PairProgress
+from app.llama.loading import PairProgress, label
 from app.llama.model import Model
 from app.llama.pair_params import PairParams
 from app.llama.params import CPU_LABEL, ContextParams
-from app.llama.placement import label
 from app.llama.prompt import PromptBuilder
 from app.llama.sampler import SamplerChain
 from app.llama.stored_measurements import memory_file, processor_model, thread_file

@@ -102,10 +102,10 @@ def _sample(path: Path, size: int, _mtime_ns: int) -> str:
 
 
 def _label(model: ModelParams) -> str:
-    """Return `app.llama.placement.label`; load llama.cpp only if its list of devices matters."""
+    """Return `app.llama.loading.label`; load llama.cpp only if its list of devices matters."""
     if model.on_cpu or (not model.devices and computes_on_processors_only()):
         return CPU_LABEL
-    from app.llama.placement import label
+    from app.llama.loading import label
 
     return label(model)
 
@@ -114,7 +114,7 @@ def _placement(model: ModelParams, kv_type: str) -> tuple[str, ...]:
     label = _label(model)
     kinds: tuple[str, ...] = ()
     if label != CPU_LABEL:
-        from app.llama.placement import kinds_of
+        from app.llama.loading import kinds_of
 
         kinds = kinds_of(model)
     shares = ",".join(f"{share:g}" for share in model.tensor_split)

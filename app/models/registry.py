@@ -13,8 +13,8 @@ from typing import Any
 import tomli_w
 
 from app.core import atomic, regular_file
+from app.core.atomic import exclusive
 from app.core.errors import CatalogError, PairError
-from app.core.file_lock import exclusive
 from app.core.shell import quoted
 from app.core.toml import read_toml, reason
 from app.core.units import MAX_SIZE

@@ -12,9 +12,8 @@ from app.conversations.tree import Document, Node, State, Tree, said
 from app.core.errors import AppError
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
-from app.session.answer_numbers import answer_numbers
 from app.session.library import Library
-from app.session.turn import Outcome, Turn, counts
+from app.session.turn import Outcome, Turn, answer_numbers, counts
 from app.worker.events import Finished
 
 if TYPE_CHECKING:

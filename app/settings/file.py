@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from app.core import atomic, regular_file
+from app.core.atomic import exclusive
 from app.core.errors import SettingsError
-from app.core.file_lock import exclusive
 from app.core.printable import printable
 from app.core.toml import read_toml, reason
 from app.settings.checking import Problem, check, check_keys, check_presets

@@ -17,8 +17,8 @@ import pytest
 
 from app.cli import bench, compare, loading, race_session
 from app.cli.bench import read_task, verdict_lines
+from app.cli.command import JSON_KEYS
 from app.cli.command_line import KINDS, QUICK_KINDS, parse_args
-from app.cli.json_keys import JSON_KEYS
 from app.cli.options import Options
 from app.cli.race_session import parse_fixed
 from app.compare import report

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.cli.json_keys import JSON_KEYS, TIMINGS
+from app.cli.command import JSON_KEYS, TIMINGS
 from tests.cli.commands import every_command
 
 

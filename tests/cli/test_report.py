@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from app.cli.json_keys import TIMINGS
+from app.cli.command import TIMINGS
 from app.cli.report import as_json, pace, summary
 from app.engine.fixed import NEVER_MEASURED
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, DraftingStatus, DraftParams, FinishReason
-from app.session.answer_numbers import answer_numbers
+from app.session.turn import answer_numbers
 from app.worker.events import AnswerPlan, Finished
 from tests.ui.fakes import PAIR
 

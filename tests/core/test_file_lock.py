@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from app.core.atomic import exclusive
 from app.core.errors import CatalogError, SettingsError
-from app.core.file_lock import exclusive
 
 
 def test_it_makes_the_folder_and_lets_go(tmp_path: Path) -> None:

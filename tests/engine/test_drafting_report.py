@@ -19,7 +19,7 @@ from app.engine.drafting_report import (
 )
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, DraftingStatus, FinishReason
-from app.session.answer_numbers import answer_numbers
+from app.session.turn import answer_numbers
 from app.ui.sidebar.numbers import in_a_line, of_counters, of_document
 from app.ui.sidebar.readouts import Readouts
 from app.worker.events import AnswerPlan, Finished

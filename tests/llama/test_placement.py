@@ -10,22 +10,23 @@ from typing import Any
 
 import pytest
 
-from app.cli import loading, main
+from app.cli import loading as cli_loading
+from app.cli import main
 from app.core.errors import UsageError
 from app.hardware.fit import DeviceRoom
+from app.llama import loading, stored_measurements
 from app.llama import pair as pairs
-from app.llama import placement, stored_measurements
 from app.llama.canary import Survivors
 from app.llama.cancel import CancelFlag
 from app.llama.context import Context
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import DoesNotFitError, fitted
 from app.llama.library import native
+from app.llama.loading import find, label, place
 from app.llama.model import Model
 from app.llama.pair import NativePair, load_pair
 from app.llama.pair_params import PairParams
 from app.llama.params import ModelParams
-from app.llama.placement import find, label, place
 from app.llama.stored_measurements import memory_file, pair_identity, thread_file
 from app.models.catalog import Pair
 from app.models.source import LocalModel
@@ -38,8 +39,8 @@ CARDS = {"CUDA0": 0x1000, "CUDA1": 0x2000, "Vulkan0": 0x3000}
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices with addresses that nothing may follow."""
-    monkeypatch.setattr(placement, "graphics", lambda **_: CARDS)
-    monkeypatch.setattr(placement, "description", lambda handle: f"card at {handle}")
+    monkeypatch.setattr(loading, "graphics", lambda **_: CARDS)
+    monkeypatch.setattr(loading, "description", lambda handle: f"card at {handle}")
 
 
 def pointers(raw: Any) -> list[int | None]:
@@ -71,7 +72,7 @@ def test_a_card_that_the_processor_plays_is_taken_only_by_name(
     monkeypatch: pytest.MonkeyPatch, others: dict[str, int]
 ) -> None:
     played = {**others, "Vulkan0": 0x3000}
-    monkeypatch.setattr(placement, "graphics", lambda *, software=True: played if software else others)
+    monkeypatch.setattr(loading, "graphics", lambda *, software=True: played if software else others)
     raw = native.llama_model_default_params()
     kept = place(raw, ModelParams())
 
@@ -185,7 +186,7 @@ def test_what_was_learned_on_another_machine_says_nothing_here(
         return [*(memory_file(each) for each in (alone, with_card, both)), thread_file(alone, (1, 2))]
 
     here = names()
-    monkeypatch.setattr(placement, "description", lambda handle: "another card")
+    monkeypatch.setattr(loading, "description", lambda handle: "another card")
     new_card = names()
     monkeypatch.setattr(stored_measurements, "processor_kind", lambda: "another processor")
     elsewhere = names()
@@ -204,7 +205,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A function that gives this machine other devices."""
 
     def give(*devices: DeviceRoom) -> None:
-        for module in (fit_pair, loading):
+        for module in (fit_pair, cli_loading):
             monkeypatch.setattr(module, "memory_rooms", lambda: devices)
 
     return give

@@ -17,9 +17,8 @@ from app.engine.types import Origin
 from app.models.pair_info import ModelInfo
 from app.ui.event_dispatcher import Pace
 from app.ui.event_queue import Batch, EventQueue
-from app.ui.names import draft_name, draft_text, model_name, quantization
 from app.ui.terminal.stderr_guard import guarded_stderr
-from app.ui.text import sparkline, tokens
+from app.ui.text import draft_name, draft_text, model_name, quantization, sparkline, tokens
 from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
 from tests.ui.fakes import DRAFT, PAIR, STATS, TARGET
 

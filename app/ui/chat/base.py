@@ -11,7 +11,7 @@ from textual.widgets import Static
 from app.session.session import Session
 from app.ui.chat.inspector import Inspector
 from app.ui.chat.layout import Workspace
-from app.ui.composer.included_line import IncludedLine
+from app.ui.composer.included_files import IncludedLine
 from app.ui.composer.input import PromptInput
 from app.ui.composer.suggestions import Suggestions
 from app.ui.conversations.sidebar import Sidebar

@@ -22,8 +22,7 @@ from app.core.units import counted
 from app.session.comparison import Comparable
 from app.ui.base_screen import SubScreen
 from app.ui.chat.error_hints import in_comparison
-from app.ui.compare.result import PromptLines, Result
-from app.ui.compare.rounds import ComparisonRounds
+from app.ui.compare.result import ComparisonRounds, PromptLines, Result
 from app.ui.compare.side_pane import SidePane, median_figures
 from app.ui.event_dispatcher import EventHandler
 from app.ui.event_queue import Batch, SingleEvent

@@ -15,8 +15,7 @@ from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
 from app.session.library import Library
 from app.ui.composer.completion import Completer
-from app.ui.composer.editor import PromptEditor
-from app.ui.composer.pasted_text import LONGEST
+from app.ui.composer.editor import LONGEST, PromptEditor
 from app.ui.composer.prompt_history import PastPrompts, PromptHistory
 from app.ui.composer.suggestions import Suggestion, Suggestions
 from app.ui.key_names import key

@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from app.conversations.search import Excerpt
 from app.core.printable import printable
-from app.ui.reading.wrapping import wrapped
+from app.ui.reading.rows import wrapped
 from app.ui.text import MARK, age, cut
 from app.ui.widgets.choice_list import ChoiceList
 

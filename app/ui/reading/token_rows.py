@@ -12,8 +12,7 @@ from textual.content import Content, Span
 from app.core.printable import printable
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
-from app.ui.reading.rows import Row
-from app.ui.reading.wrapping import spaced_content
+from app.ui.reading.rows import Row, spaced_content
 
 STYLES = {Origin.DRAFT: "$draft", Origin.NGRAM: "underline $draft", Origin.TARGET: "$target"}
 COLORLESS = {Origin.DRAFT: "", Origin.NGRAM: "italic", Origin.TARGET: "bold underline"}

@@ -15,10 +15,9 @@ from app.engine.drafting_report import BRIEF, NO_DRAFT_USED, acceptance, rate_nu
 from app.models.pair_info import PairInfo
 from app.settings.placement import CPU
 from app.ui.key_names import key
-from app.ui.names import quantization
 from app.ui.sidebar.numbers import Numbers, of_document
 from app.ui.sidebar.readouts import Readouts
-from app.ui.text import cut, percent, tokens
+from app.ui.text import cut, percent, quantization, tokens
 
 Lines = Iterator[tuple[bool, Content]]
 """Lines that stand together, and whether each is shown without details."""

@@ -12,7 +12,7 @@ from app.core.printable import printable
 from app.core.units import GIB, gigabytes, memory_size
 from app.models.pair_info import PairInfo
 from app.settings.placement import CPU
-from app.ui.names import draft_name, draft_text, model_name, quantization
+from app.ui.text import draft_name, draft_text, model_name, quantization
 
 _BRAND = " Tandem   "
 _GAP = 2

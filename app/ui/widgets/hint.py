@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
-from app.ui.reading.wrapping import wrapped
+from app.ui.reading.rows import wrapped
 
 _SECONDS = 4.0
 

@@ -10,8 +10,7 @@ from typing import BinaryIO, NoReturn
 
 from app.worker.commands import Answer, CancelSwitch, Load, Loader, Progress, RunJob
 from app.worker.engine_worker import EngineWorker
-from app.worker.isolated.codec import Codec
-from app.worker.isolated.process import AbortMessage, Cancel, Drafts, Inspect
+from app.worker.isolated.process import AbortMessage, Cancel, Codec, Drafts, Inspect
 from app.worker.request import LoadedPair
 
 _CLOSE_S = 1.0

@@ -16,8 +16,7 @@ from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.commands import Answer, Command, CommandQueue, Load, Loader, RunJob
 from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, PairChanged, Step
-from app.worker.isolated.codec import Codec
-from app.worker.isolated.process import Cancel, Drafts, Inspect, Process
+from app.worker.isolated.process import Cancel, Codec, Drafts, Inspect, Process
 
 _CLOSE_S = 5.0
 _POLL_S = 0.05

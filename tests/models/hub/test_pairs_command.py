@@ -11,8 +11,8 @@ import pytest
 from huggingface_hub import scan_cache_dir, try_to_load_from_cache
 
 from app.cli import main
+from app.cli.command import JSON_KEYS
 from app.cli.doctor.files import hub_section
-from app.cli.json_keys import JSON_KEYS
 from app.cli.known_pairs import registry
 from app.core import shell
 from app.models.hub import cache

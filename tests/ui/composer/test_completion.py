@@ -11,8 +11,7 @@ import pytest
 from app.conversations.attached import Attachment, compose, split
 from app.ui.commands.command import Commands
 from app.ui.composer.completion import Completion
-from app.ui.composer.included_files import completed, include_files, references
-from app.ui.composer.included_line import included_text
+from app.ui.composer.included_files import completed, include_files, included_text, references
 from app.ui.composer.suggestions import Suggestion
 from tests.ui.chat_driver import open_chat
 

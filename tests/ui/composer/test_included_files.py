@@ -14,8 +14,7 @@ from app.conversations.textfile import MissingFile
 from app.core.errors import AppError
 from app.ui.commands.table import COMMANDS
 from app.ui.composer.completion import Completion
-from app.ui.composer.included_files import completed, include_files, reference_at, references
-from app.ui.composer.included_line import included_text
+from app.ui.composer.included_files import completed, include_files, included_text, reference_at, references
 from app.ui.widgets.path_completion import MOST, PathCompletion
 
 

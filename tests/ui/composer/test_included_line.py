@@ -11,7 +11,7 @@ from textual import events
 from app.conversations.attached import Attachment, compose
 from app.conversations.store import Store
 from app.engine.types import FinishReason
-from app.ui.composer.pasted_text import LONGEST, Pastes
+from app.ui.composer.editor import LONGEST, Pastes
 from app.ui.composer.suggestions import CHOSEN
 from app.ui.transcript.foldable import FoldedText
 from tests.ui.chat_driver import Chat, open_chat

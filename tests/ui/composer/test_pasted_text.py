@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.ui.composer.pasted_text import LONGEST, Pastes
+from app.ui.composer.editor import LONGEST, Pastes
 from tests.ui.chat_driver import open_chat
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.content import Content
 
-from app.ui.reading.wrapping import wrapped
+from app.ui.reading.rows import wrapped
 
 
 def lines(text: str, width: int) -> list[str]:

@@ -13,8 +13,7 @@ from app.models.pair_info import DeviceMemory
 from app.ui.event_queue import FrequentEvent
 from app.ui.sidebar.numbers import Numbers, in_a_line, of_document
 from app.ui.sidebar.panel import stored_groups
-from app.ui.sidebar.readouts import Readouts
-from app.ui.sidebar.recent_rates import RecentRates
+from app.ui.sidebar.readouts import Readouts, RecentRates
 from app.worker.events import LoadProgress, Measuring, PromptProgress, Step
 from tests.ui.fakes import PAIR, STATS
 from tests.ui.sidebar.driver import SECOND, brief, counted, shown

@@ -13,8 +13,7 @@ from app.engine.interfaces import Cancelled
 from app.worker.commands import CancelSwitch, Progress
 from app.worker.events import Event, JobEnded, JobProgressed
 from app.worker.isolated.child import serve
-from app.worker.isolated.codec import Codec
-from app.worker.isolated.process import codec_for
+from app.worker.isolated.process import Codec, codec_for
 from app.worker.request import LoadedPair
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair

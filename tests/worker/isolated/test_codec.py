@@ -43,8 +43,7 @@ from app.worker.events import (
     Step,
     StepDetails,
 )
-from app.worker.isolated.codec import Codec
-from app.worker.isolated.process import AbortMessage, Cancel, Drafts, Inspect
+from app.worker.isolated.process import AbortMessage, Cancel, Codec, Drafts, Inspect
 from app.worker.request import AnswerRequest
 
 MODEL = ModelInfo("A \x1b[31m name", "a.gguf", "Q4_K", 7, 9)
