@@ -19,9 +19,9 @@ from app.cli.race_session import (
     RaceStatus,
     Session,
     answer_request,
-    compare_with_history,
     fixed_params,
     measured_on,
+    save_result,
     with_pair,
 )
 from app.cli.result_file import LineFile, check_writable, exists_already, write
@@ -204,20 +204,20 @@ class _Benchmark:
         table = rows(results, self._names)
         notes = [early] if early else []
         busy = busy_programs(round_ for one in results for round_ in one.rounds)
-        notes += [busy] if busy else []
-        # Half a suite cannot be compared with a whole one.
-        slower = [] if early else compare_with_history(facts, figures(table), is_busy=bool(busy))
+        # The speed of half a suite is not that of a whole one.
+        notes += [busy] * bool(busy)
+        notes += [] if early else save_result(facts, figures(table), is_busy=bool(busy))
         n = max(1, n_whole(results, len(task.prompts)))
         runs = f"{task.request.max_tokens} tokens at most, {n} alternating run{'s' * (n != 1)}"
         about = {"machine": facts.machine, **facts.details, "answers": runs}
-        whole = {"type": "result", "pair": title, "facts": about, "notes": [*notes, *slower]}
+        whole = {"type": "result", "pair": title, "facts": about, "notes": notes}
         last = json.dumps({**whole, "rows": [row.as_json() for row in table]})
         task.save.add(last)
         try:
             if task.as_json:
                 text = last
             else:
-                answer = "\n".join(map(printable, [*verdict_lines(results, table), *notes, *slower]))
+                answer = "\n".join(map(printable, [*verdict_lines(results, table), *notes]))
                 parts = [for_reading(answer, sys.stdout), "\n".join(table_lines(table, columns_of(sys.stdout)))]
                 about_it = "\n".join([printable(title), how(task.request)])
                 text = "\n\n".join([*parts, for_reading(about_it, sys.stdout)])

@@ -15,9 +15,9 @@ from app.cli.race_session import (
     RaceStatus,
     Session,
     answer_request,
-    compare_with_history,
     fixed_params,
     measured_on,
+    save_result,
     with_pair,
 )
 from app.cli.result_file import check_writable, write
@@ -67,14 +67,14 @@ def _run(session: Session, job: CompareJob, options: Options, args: argparse.Nam
     busy = busy_programs(raced.rounds)
     is_whole = not raced.stopped and raced.broken is None
     figures = {"": speeds(comparison.measured)}
-    slower = compare_with_history(facts, figures, is_busy=bool(busy)) if is_whole else []
+    notes = save_result(facts, figures, is_busy=bool(busy)) if is_whole else []
     whole = {
         **_about(session, job, n),
         "facts": {"machine": facts.machine, **facts.details},
-        "notes": [busy, *slower] if busy else slower,
+        "notes": [busy, *notes] if busy else notes,
         "contenders": comparison_json(comparison),
     }
-    lines = [*_title(session, job.request, n), "", *comparison_lines(comparison), *map(printable, slower)]
+    lines = [*_title(session, job.request, n), "", *comparison_lines(comparison), *map(printable, notes)]
     try:
         print(json_for(sys.stdout, whole) if "json" in args else for_reading("\n".join(lines), sys.stdout), flush=True)
     finally:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,8 +18,7 @@ from app.cli.options import Options
 from app.cli.output import LOADING, StatusLine
 from app.cli.report import pace
 from app.cli.setting_flags import SEED, given_flag
-from app.compare.history import Facts, History, Result, regressions
-from app.compare.measure import Spread
+from app.compare.history import Facts, Speeds, save
 from app.compare.race import WARM_UP, RaceEvent, RunBegan
 from app.conversations.message import Message
 from app.core.errors import INTERRUPTED, Interrupted, UsageError
@@ -179,22 +178,18 @@ class RaceStatus:
         return f"{self._turn.side}, {'warming up' if number == WARM_UP else f'round {number} of {self._repeat}'}"
 
 
-def compare_with_history(
-    facts: Facts, speeds: Mapping[str, Mapping[str, Spread]], *, is_busy: bool = False
-) -> list[str]:
-    """Store speeds in this machine's history; return lines on what became slower.
+def save_result(facts: Facts, speeds: Speeds, *, is_busy: bool) -> list[str]:
+    """Store the speeds of a pair on this machine; return notes about the result.
 
     Args:
         facts: What was measured.
         speeds: By kind of text and side.
-        is_busy: Whether other programs took much CPU time; such speeds are not comparable.
+        is_busy: Other programs took much CPU time, so nothing is stored.
     """
     if is_busy:
-        return ["Not compared with earlier results and not saved."]
-    history = History(benchmarks_dir(), facts)
-    now = Result(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), facts.details, speeds)
-    lines = regressions(history.results(), now)
-    return lines if history.add(now) else [*lines, "This result could not be saved for later comparison."]
+        return ["The result is not saved."]
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return [] if save(benchmarks_dir(), facts, when, speeds) else ["The result could not be saved."]
 
 
 def measured_on(
