@@ -97,7 +97,7 @@ def _read(raw: Any, processor: str) -> list[tuple[tuple[str, str], str, float]]:
     found = []
     for result in raw["results"]:
         kinds, details = result["speeds"], result["details"]
-        speeds = kinds.get(WHOLE) or next(iter(kinds.values()), {})
+        speeds: Any = kinds.get(WHOLE) or next(iter(kinds.values()), {})
         if PLAIN in speeds and AUTOMATIC in speeds:
             # A detail ends with the quantization.
             target, draft = (str(details.get(name, "")).rpartition(", ")[0] for name in ("target", "draft"))
