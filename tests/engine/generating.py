@@ -1,4 +1,4 @@
-"""The loop over scripted models, for tests."""
+"""Run the generator on scripted models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVERYTHING = DraftParams(n_max=4, n_min=0, p_min=0.0)
 
 @dataclass
 class Bench:
-    """A target, a draft and everything needed to run one answer after the other."""
+    """A target and a draft model that generate one answer after the other."""
 
     target: FakeModel
     draft: FakeModel | None = None
@@ -70,5 +70,6 @@ class Bench:
         return [event for event in self.events if isinstance(event, Step)]
 
 
-def plain(rule: Rule, prompt: Sequence[int] = PROMPT, max_tokens: int = 20) -> list[int]:
+def undrafted(rule: Rule, prompt: Sequence[int] = PROMPT, max_tokens: int = 20) -> list[int]:
+    """Return an answer without drafts."""
     return Bench(FakeModel(rule)).run(prompt, max_tokens)

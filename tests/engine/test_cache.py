@@ -1,4 +1,4 @@
-"""What two token sequences share, and what a model reads that does not know all of them."""
+"""The token cache: common prefixes, unknown tokens, kept states, failures and prefill speed."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def test_common_prefix(a: Sequence[int], b: Sequence[int], shared: int) -> None:
     assert common_prefix(a, b) == common_prefix(b, a) == shared
 
 
-def test_a_model_reads_something_else_in_the_place_of_what_it_does_not_know() -> None:
+def test_unknown_tokens_are_replaced_for_the_model_only() -> None:
     model = FakeModel(mixing(1))
     cache = TokenCache(model, replace_unknown(10, 7))
 
     cache.evaluate((3, 10, 9, 12), 1)
 
     assert model.batches == [(3, 7, 9, 7)]
-    # What is kept is told apart by what was meant.
+    # The cache compares the original tokens.
     assert list(cache.tokens) == [3, 10, 9, 12]
     assert cache.reuse((3, 10, 9, 11, 1)) == 3
 
 
-def test_the_question_behind_a_long_document_is_edited_without_reading_that_again() -> None:
+def test_an_edited_question_does_not_read_the_document_again() -> None:
     model = FakeModel(mixing(1), n_ctx=8192, n_batch=512)
     model.can_truncate = False
     cache = TokenCache(model)
@@ -42,34 +42,33 @@ def test_the_question_behind_a_long_document_is_edited_without_reading_that_agai
 
     left = cache.reuse([*document, *[2] * 300])
     assert 4096 <= left <= 5000
-    # One whose document is another goes on from the state before that.
+    # A change within the document returns to an earlier state.
     assert 2048 <= cache.reuse([*document[:3000], *[3] * 300]) <= 3000
 
 
 @pytest.mark.parametrize(
-    ("why", "spent"), [(ComputeError("It failed."), True), (DecodeError("It is full."), False), (Interrupted(), False)]
+    ("error", "broken"),
+    [(ComputeError("It failed."), True), (DecodeError("It is full."), False), (Interrupted(), False)],
 )
-def test_only_what_failed_while_it_was_computed_leaves_a_model_that_may_compute_nothing_more(
-    why: Exception, spent: bool
-) -> None:
+def test_only_a_failed_computation_breaks_the_model(error: Exception, broken: bool) -> None:
     model = FakeModel(mixing(1))
-    model.fail_at, model.fail_with = 1, why
+    model.fail_at, model.fail_with = 1, error
     cache = TokenCache(model)
 
-    with pytest.raises(type(why)):
+    with pytest.raises(type(error)):
         cache.evaluate((3,), 1)
-    assert cache.is_broken is spent
-    # That another batch came through means little.
+    assert cache.is_broken is broken
+    # A later batch that succeeds does not change this.
     cache.evaluate((3,), 1)
-    assert cache.is_broken is spent
+    assert cache.is_broken is broken
 
 
-def test_the_speed_of_a_prompt_is_that_of_its_later_batches_and_outlives_it() -> None:
+def test_the_prefill_speed_is_that_of_later_batches_and_is_kept() -> None:
     model = FakeModel(always(5), n_batch=32)
     cache = TokenCache(model)
     assert cache.seconds_to_read(100) is None
     estimates = []
-    # A device takes the first batch without computing it.
+    # A GPU returns from the first batch before it is computed.
     model.decode_ns = 0
     for _ in cache.process([5] * 96, lambda: False):
         model.decode_ns = 64_000_000
@@ -79,10 +78,10 @@ def test_the_speed_of_a_prompt_is_that_of_its_later_batches_and_outlives_it() ->
     cache.rollback(0)
     model.decode_ns = 999
     list(cache.process([5], lambda: False))
-    assert cache.seconds_to_read(1000) == pytest.approx(2.0), "one token does not tell it"
+    assert cache.seconds_to_read(1000) == pytest.approx(2.0), "one token does not change it"
 
 
-def test_a_prompt_of_one_batch_tells_its_speed() -> None:
+def test_a_prompt_of_one_batch_gives_the_prefill_speed() -> None:
     model = FakeModel(always(5), n_batch=64)
     model.decode_ns = 64_000_000
     cache = TokenCache(model)

@@ -1,4 +1,4 @@
-"""Speedup, verdict, reason and rate in words: one table for every surface."""
+"""Texts about speedup, verdict, reason and rate, the same in every view."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def finished(stats: GenerationStats, status: DraftingStatus | None) -> Finished:
     return Finished(1, FinishReason.STOP, "Hi.", "", stats, AnswerPlan("auto", "model", None, None), status)
 
 
-def surfaces(stats: GenerationStats, status: DraftingStatus | None) -> dict[str, str]:
-    """Return the same answer as each place shows it."""
+def views(stats: GenerationStats, status: DraftingStatus | None) -> dict[str, str]:
+    """Return the numbers of an answer as each view shows them."""
     ended, live = finished(stats, status), Readouts()
     live.measured(stats, status, live=False)
     return {
         "side panel": shown(live),
         "one line": in_a_line(of_counters(stats, status)),
-        "kept line": in_a_line(of_document(answer_numbers(ended))),
+        "stored line": in_a_line(of_document(answer_numbers(ended))),
         "run": summary(ended, PAIR),
     }
 
@@ -60,23 +60,23 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_every_surface_shows_the_same_speedup(case: str) -> None:
+def test_every_view_shows_the_same_speedup(case: str) -> None:
     stats, status, text = CASES[case]
 
-    for name, said in surfaces(stats, status).items():
+    for name, shown_text in views(stats, status).items():
         if text:
-            assert text in said, name
+            assert text in shown_text, name
         else:
-            assert "×" not in said, name
-            assert "no speedup" not in said, name
+            assert "×" not in shown_text, name
+            assert "no speedup" not in shown_text, name
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_an_estimate_is_called_one_on_every_surface(case: str) -> None:
+def test_an_estimate_is_called_one_in_every_view(case: str) -> None:
     stats, status, text = CASES[case]
 
-    for name, said in surfaces(stats, status).items():
-        assert ("estimated" in said) == (bool(text) and not status.measured), name
+    for name, shown_text in views(stats, status).items():
+        assert ("estimated" in shown_text) == (bool(text) and not status.measured), name
 
 
 @pytest.mark.parametrize(
@@ -102,19 +102,19 @@ def test_scripts_get_a_verdict_only_with_a_measured_speedup(
 
 def test_scripts_get_whether_the_speedup_was_measured() -> None:
     for status in (WON, replace(WON, measured=False)):
-        told = as_json(finished(STATS, status), PAIR, [])["speculation"]
+        result = as_json(finished(STATS, status), PAIR, [])["speculation"]
 
-        assert (told["speedup"], told["speedup_measured"]) == (3.14, status.measured)
+        assert (result["speedup"], result["speedup_measured"]) == (3.14, status.measured)
 
 
-def test_an_answer_kept_by_an_earlier_version_has_an_estimated_speedup() -> None:
+def test_an_answer_stored_by_an_earlier_version_has_an_estimated_speedup() -> None:
     old = answer_numbers(finished(STATS, WON))
     del old["speedup_measured"]
 
     assert of_document(old).speedup == Speedup(3.14, measured=False)
 
 
-def test_the_speed_without_drafts_is_shown_only_where_it_was_measured() -> None:
+def test_the_speed_without_drafts_is_shown_only_if_measured() -> None:
     assert of_counters(STATS, replace(WON, speedup=2.0)).undrafted_speed == pytest.approx(53.35, abs=0.01)
     assert of_counters(STATS, replace(WON, measured=False)).undrafted_speed is None
 
@@ -135,11 +135,11 @@ def test_a_speedup_in_words(gain: Speedup, text: str, brief: str) -> None:
 @pytest.mark.parametrize(
     ("speed", "text"), [(0.42, "0.4 tok/s"), (9.94, "9.9 tok/s"), (9.96, "10 tok/s"), (106.7, "107 tok/s")]
 )
-def test_a_rate_has_the_digits_that_matter(speed: float, text: str) -> None:
+def test_a_rate_has_two_or_three_digits(speed: float, text: str) -> None:
     assert rate(speed) == text
 
 
-def test_a_share_of_few_drafted_tokens_is_a_count() -> None:
+def test_the_acceptance_of_few_drafted_tokens_is_a_count() -> None:
     assert accepted(3, 3) == "3 of 3 accepted"
     assert accepted(390, 500) == "78% accepted"
 
@@ -155,12 +155,12 @@ def test_a_share_of_few_drafted_tokens_is_a_count() -> None:
         (DraftingStatus("off", f"{MODEL_OFF}it is slow; n-gram still runs"), "draft model off"),
     ],
 )
-def test_the_side_panel_has_room_for_the_reason(status: DraftingStatus, text: str) -> None:
+def test_a_brief_reason_fits_the_side_panel(status: DraftingStatus, text: str) -> None:
     assert brief_reason(status) == text
     assert len(text) <= BRIEF
 
 
-def test_an_answer_without_drafts_says_why_once() -> None:
+def test_the_reason_of_an_answer_without_drafts_has_one_prefix() -> None:
     assert why_undrafted("n_max is 0") == "no draft used: n_max is 0"
     assert why_undrafted("") == "no draft used"
     assert why_undrafted(f"{MODEL_OFF}it lost") == f"{MODEL_OFF}it lost"
@@ -169,10 +169,10 @@ def test_an_answer_without_drafts_says_why_once() -> None:
 def test_an_answer_without_drafts_has_no_speedup() -> None:
     assert speedup_of(NONE, WON) is None
     for name in ("side panel", "run"):
-        assert "no draft used" in surfaces(NONE, LOST)[name]
+        assert "no draft used" in views(NONE, LOST)[name]
 
 
-def test_few_drafted_tokens_are_counted_on_every_surface() -> None:
-    for name, said in surfaces(FEW, LOST).items():
-        assert "15 of 15" in said, name
-        assert "100% accepted" not in said, name
+def test_few_drafted_tokens_are_counted_in_every_view() -> None:
+    for name, shown_text in views(FEW, LOST).items():
+        assert "15 of 15" in shown_text, name
+        assert "100% accepted" not in shown_text, name

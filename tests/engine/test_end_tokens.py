@@ -1,4 +1,4 @@
-"""What ends an answer is predicted like anything else, and never worth a row of a batch."""
+"""Drafted end tokens: they are learned like others, and submitted only to pad a batch."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.replay import RecordedDraft, replay
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
 TURN = [20, 21, 22, 23, 24, 25]
-SAID = [END, 13, 10, 11, 12, 13, 14, 15, 16, 17]
-"""The end of an answer, and the beginning of the turn behind it, word for word the same in every conversation."""
+NEXT_TURN = [END, 13, 10, 11, 12, 13, 14, 15, 16, 17]
+"""The end of an answer, and the beginning of the next turn, the same in every conversation."""
 ROOM = 32
 QUESTION = [7, 8, 9]
 
@@ -32,16 +32,16 @@ def is_end(token: int) -> bool:
     return token == END
 
 
-class Saying(RecordedDraft):
-    """A draft model that always says the same."""
+class ConstantDraft(RecordedDraft):
+    """A draft model that always proposes the same tokens."""
 
     def __init__(self, *tokens: int) -> None:
         super().__init__(Trace("none", "none", (), (), (), ()), 0.0, lambda cost: None)
         self.tokens = tokens
-        self.n_asked = 0
+        self.n_drafts = 0
 
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
-        self.n_asked += 1
+        self.n_drafts += 1
         drafted: list[int] = []
         for token in self.tokens[:limit]:
             verdict = judge(len(drafted), 0.99)
@@ -51,74 +51,78 @@ class Saying(RecordedDraft):
         return Draft(tuple(drafted), (0.99,) * len(drafted), len(drafted))
 
 
-def memory(rows: dict[int, float] = CHEAP) -> PairStatistics:
-    return PairStatistics(CostModel(CostProfile(dict(rows), draft_ns=10.0, draft_prompt_ns=1.0)))
+def statistics_of(batch_ns: dict[int, float] = CHEAP) -> PairStatistics:
+    return PairStatistics(CostModel(CostProfile(dict(batch_ns), draft_ns=10.0, draft_prompt_ns=1.0)))
 
 
 def begun(
-    sequence: Sequence[int], drafter: Saying | None = None, *, lookup: bool = True, known: PairStatistics | None = None
+    sequence: Sequence[int],
+    drafter: ConstantDraft | None = None,
+    *,
+    ngram: bool = True,
+    known: PairStatistics | None = None,
 ) -> AutomaticDrafting:
-    index = NgramIndex() if lookup else None
-    strategy = AutomaticDrafting(known or memory(), drafter, index, lambda: 0)
+    index = NgramIndex() if ngram else None
+    strategy = AutomaticDrafting(known or statistics_of(), drafter, index, lambda: 0)
     for _ in strategy.begin(AnswerStart(sequence, 256, is_end), lambda: False):
         pass
     return strategy
 
 
-def test_a_word_behind_which_every_turn_ended_is_a_plain_step() -> None:
-    conversation = [*TURN, *SAID] * 3 + TURN
+def test_an_n_gram_draft_of_an_end_token_alone_is_not_submitted() -> None:
+    conversation = [*TURN, *NEXT_TURN] * 3 + TURN
 
     assert begun(conversation).propose(conversation, ROOM).tokens == ()
 
 
-def test_a_look_up_goes_up_to_the_end_of_the_turn_and_no_further() -> None:
-    conversation = [*TURN, 30, 31, 32, *SAID] * 3 + TURN
+def test_an_n_gram_draft_stops_before_the_end_of_the_turn() -> None:
+    conversation = [*TURN, 30, 31, 32, *NEXT_TURN] * 3 + TURN
 
     assert begun(conversation).propose(conversation, ROOM).tokens == (30, 31, 32)
 
 
-def test_the_models_end_is_not_checked_and_nothing_is_looked_up_behind_it() -> None:
-    conversation = [*QUESTION, 30, 31, *SAID] * 3 + [40]
-    strategy = begun(conversation, Saying(30, 31, END))
+def test_a_model_draft_stops_before_its_end_token_and_gets_no_n_grams() -> None:
+    conversation = [*QUESTION, 30, 31, *NEXT_TURN] * 3 + [40]
+    strategy = begun(conversation, ConstantDraft(30, 31, END))
 
     assert strategy.propose(conversation, ROOM).tokens == (30, 31)
 
 
-def test_whether_the_end_was_foretold_rightly_is_learned_all_the_same() -> None:
-    known = memory()
-    strategy = begun([1, 2, 3], Saying(30, END), lookup=False, known=known)
+def test_the_acceptance_of_end_tokens_is_learned() -> None:
+    known = statistics_of()
+    strategy = begun([1, 2, 3], ConstantDraft(30, END), ngram=False, known=known)
     draft = strategy.propose([1, 2, 3], ROOM)
     strategy.observe(StepResult(2, draft, (30, END), 1, 1000, 20))
 
     assert draft.tokens == (30,)
-    assert [sum(seen for _, seen in place) for place in known.model.counts] == [1.0, 1.0]
+    assert [sum(seen for _, seen in position) for position in known.model.counts] == [1.0, 1.0]
 
 
-@pytest.mark.parametrize(("turns", "asked"), [(3, 0), (0, 1)])
-def test_where_the_end_is_all_but_sure_the_model_is_not_asked(turns: int, asked: int) -> None:
-    conversation = [*TURN, *SAID] * turns + TURN
-    drafter = Saying(30, 31)
+@pytest.mark.parametrize(("turns", "n_drafts"), [(3, 0), (0, 1)])
+def test_the_model_does_not_draft_if_the_end_is_nearly_certain(turns: int, n_drafts: int) -> None:
+    conversation = [*TURN, *NEXT_TURN] * turns + TURN
+    drafter = ConstantDraft(30, 31)
     strategy = begun(conversation, drafter)
     strategy.propose(conversation, ROOM)
 
-    assert drafter.n_asked == asked
+    assert drafter.n_drafts == n_drafts
 
 
-def test_an_end_fills_a_batch_up_to_a_width_that_costs_less() -> None:
-    conversation = [*TURN, 30, 31, *SAID] * 3 + TURN
+def test_an_end_token_pads_a_batch_to_a_cheaper_size() -> None:
+    conversation = [*TURN, 30, 31, *NEXT_TURN] * 3 + TURN
     staircase = {1: 1000.0, 2: 1500.0, 3: 1900.0, 4: 1100.0, 5: 2600.0, 64: 30_000.0}
-    strategy = begun(conversation, known=memory(staircase))
+    strategy = begun(conversation, known=statistics_of(staircase))
 
     assert strategy.propose(conversation, ROOM).tokens == (30, 31, END)
 
 
-def test_the_answer_tells_what_ends_it() -> None:
-    conversation = [*TURN, 30, 31, *SAID] * 3 + TURN[:-1]
+def test_the_request_defines_the_end_tokens() -> None:
+    conversation = [*TURN, 30, 31, *NEXT_TURN] * 3 + TURN[:-1]
     target = FakeModel(script([TURN[-1], 30, 31], len(conversation)), n_batch=64)
-    strategy = AutomaticDrafting(memory(), None, NgramIndex(), lambda: 0)
+    strategy = AutomaticDrafting(statistics_of(), None, NgramIndex(), lambda: 0)
     answer = Generator(TokenCache(target), strategy, FakeSampler(target), lambda: 0)
-    asked = Request(conversation, is_end, None, lambda *_: None)
-    steps = [event for event in answer.run(asked) if isinstance(event, Step)]
+    request = Request(conversation, is_end, None, lambda *_: None)
+    steps = [event for event in answer.run(request) if isinstance(event, Step)]
 
     assert [step.draft.tokens for step in steps] == [(), (30, 31)]
     assert steps[-1].tokens == (30, 31, END)
@@ -130,9 +134,9 @@ class TestReplays:
     ENDED = Trace("ended", "chat", (1, 2, 3), (4, 5, 6, 7, 8, END), (5, 4, 3, 2, 1), ((0.99,) * 8,) * 5, has_end=True)
     FLAT = Curve("flat", {1: 100.0, 64: 110.0}, draft=1.0)
 
-    def test_automatic_drafting_stops_in_front_of_the_end(self) -> None:
+    def test_automatic_drafting_stops_before_the_end_token(self) -> None:
         make = automatic(PairStatistics(CostModel(self.FLAT.profile())), ngram=False)
-        rounds = replay(self.ENDED, self.FLAT, make).steps
+        steps = replay(self.ENDED, self.FLAT, make).steps
 
-        assert [result.draft.tokens for result in rounds] == [(5, 6, 7, 8)]
-        assert rounds[0].tokens == (5, 6, 7, 8, END)
+        assert [result.draft.tokens for result in steps] == [(5, 6, 7, 8)]
+        assert steps[0].tokens == (5, 6, 7, 8, END)

@@ -1,4 +1,4 @@
-"""The loop: whatever is drafted, the answer is the target's own, and both caches hold what they should."""
+"""The loop: the answer does not depend on the drafts, and both caches stay consistent."""
 
 from __future__ import annotations
 
@@ -11,24 +11,20 @@ from hypothesis import strategies as st
 from app.core.errors import ContextOverflowError
 from app.engine.cache import TokenCache
 from app.engine.fixed import NoDrafting
-from app.engine.generator import Generator, Request
+from app.engine.generator import Generator, Request, verify
 from app.engine.interfaces import AnswerStart, Cancelled
-from app.engine.types import (
-    DraftParams,
-    FinishReason,
-    Step,
-)
-from tests.engine.generating import PROMPT, Bench, plain
+from app.engine.types import Draft, DraftParams, FinishReason, Origin, Step
+from tests.engine.generating import PROMPT, Bench, undrafted
 from tests.fakes import END, FakeModel, FakeSampler, always, mixing, script
 
 
 class TestLossless:
     @pytest.mark.parametrize("n_max", [0, 1, 2, 3, 7, 15])
     @pytest.mark.parametrize("draft_seed", [1, 2])
-    def test_the_answer_is_the_targets_own_whatever_the_draft_says(self, n_max: int, draft_seed: int) -> None:
+    def test_the_answer_does_not_depend_on_the_draft(self, n_max: int, draft_seed: int) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(draft_seed)), DraftParams(n_max, 0, 0.0))
 
-        assert bench.run(max_tokens=50) == plain(mixing(1), max_tokens=50)
+        assert bench.run(max_tokens=50) == undrafted(mixing(1), max_tokens=50)
 
     @given(
         agree=st.lists(st.booleans(), min_size=40, max_size=40),
@@ -37,7 +33,7 @@ class TestLossless:
         max_tokens=st.integers(1, 30),
     )
     @settings(max_examples=60, deadline=None)
-    def test_any_pattern_of_agreement(self, agree: list[bool], n_max: int, n_min: int, max_tokens: int) -> None:
+    def test_any_pattern_of_acceptance(self, agree: list[bool], n_max: int, n_min: int, max_tokens: int) -> None:
         target = mixing(3)
 
         def partly(sequence: Sequence[int]) -> dict[int, float]:
@@ -46,13 +42,13 @@ class TestLossless:
 
         bench = Bench(FakeModel(target), FakeModel(partly), DraftParams(n_max, min(n_min, n_max), 0.0))
 
-        assert bench.run(max_tokens=max_tokens) == plain(target, max_tokens=max_tokens)
+        assert bench.run(max_tokens=max_tokens) == undrafted(target, max_tokens=max_tokens)
         assert bench.target.cells == list(bench.cache.tokens)
         assert bench.draft is not None
         assert bench.draft_cache is not None
         assert bench.draft.cells == list(bench.draft_cache.tokens)
 
-    def test_a_seeded_draw_gives_the_same_text_with_and_without_a_draft(self) -> None:
+    def test_a_seed_gives_the_same_text_with_and_without_drafts(self) -> None:
         def spread(sequence: Sequence[int]) -> dict[int, float]:
             (token,) = mixing(4)(sequence)
             return {token: 0.6, token % 62 + 1: 0.4}
@@ -68,8 +64,8 @@ class TestLossless:
         assert bench.run() == bench.sampler.emitted
 
 
-class TestRounds:
-    def test_a_model_that_drafts_for_itself_has_everything_accepted(self) -> None:
+class TestSteps:
+    def test_a_model_accepts_all_of_its_own_drafts(self) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
         bench.run(max_tokens=9)
 
@@ -82,18 +78,18 @@ class TestRounds:
         assert bench.last.stats.mean_accepted_length == 4.0
         assert bench.last.stats.accepted_by_position == [2, 2, 2]
 
-    def test_the_draft_never_sees_the_verify_batch_again(self) -> None:
+    def test_the_draft_model_does_not_evaluate_the_verify_batch(self) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
         bench.run(max_tokens=9)
 
         assert bench.draft is not None
-        prompt, *rounds = bench.draft.batches
-        # First round: the token from the prompt, then two of three drafted. Second: the drafted one that was
-        # never evaluated together with the target's own, then two of three again.
-        assert [len(batch) for batch in [prompt, *rounds]] == [4, 1, 1, 1, 2, 1, 1]
+        prompt, *steps = bench.draft.batches
+        # First step: the token from the prompt, then two of three drafted. Second: the last drafted token together with
+        # the target's own, then two of three again.
+        assert [len(batch) for batch in [prompt, *steps]] == [4, 1, 1, 1, 2, 1, 1]
 
     @pytest.mark.parametrize("draft_seed", [1, 2, 3])
-    def test_the_caches_have_the_documented_lengths_after_every_round(self, draft_seed: int) -> None:
+    def test_the_caches_have_the_documented_lengths_after_every_step(self, draft_seed: int) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(draft_seed)), DraftParams(4, 0, 0.0))
         generator = bench.generator()
         n_before = len(PROMPT)
@@ -133,7 +129,7 @@ class TestRounds:
 
         bench = Bench(FakeModel(mixing(1)), FakeModel(sure_twice), DraftParams(8, 3, 0.6))
 
-        assert bench.run(max_tokens=12) == plain(mixing(1), max_tokens=12)
+        assert bench.run(max_tokens=12) == undrafted(mixing(1), max_tokens=12)
         assert bench.last.stats.draft_n == 0
 
 
@@ -145,7 +141,7 @@ class TestEnds:
         assert bench.last.finish is FinishReason.STOP
         assert bench.last.stats.predicted_n == 4
 
-    def test_nothing_is_drafted_or_kept_past_an_end_token(self) -> None:
+    def test_nothing_is_drafted_or_emitted_after_an_end_token(self) -> None:
         rule = script([9, 10, 11], len(PROMPT))
         bench = Bench(FakeModel(rule), FakeModel(rule), DraftParams(8, 0, 0.0))
 
@@ -154,15 +150,15 @@ class TestEnds:
         assert bench.steps[-1].tokens == (10, 11, END)
 
     @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
-    def test_exactly_as_many_tokens_as_asked(self, n: int) -> None:
+    def test_an_answer_has_at_most_max_tokens(self, n: int) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)))
 
         assert len(bench.run(max_tokens=n)) == n
         assert bench.last.finish is FinishReason.LENGTH
 
-    def test_the_observer_can_end_the_answer_in_the_middle_of_a_draft(self) -> None:
+    def test_the_observer_can_end_the_answer_within_a_draft(self) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(6, 0, 0.0))
-        whole = plain(mixing(1))
+        whole = undrafted(mixing(1))
         stop_at = whole[3]
 
         text = bench.run(ends=lambda token, _: FinishReason.STOP if token == stop_at else None)
@@ -174,30 +170,28 @@ class TestEnds:
     def test_a_draft_fits_into_one_batch_with_the_token_before_it(self) -> None:
         bench = Bench(FakeModel(mixing(1), n_batch=4), FakeModel(mixing(1)), DraftParams(9, 0, 0.0))
 
-        assert bench.run() == plain(mixing(1))
-        (_, *rounds) = bench.target.batches
-        assert max(map(len, rounds)) == 4
+        assert bench.run() == undrafted(mixing(1))
+        (_, *steps) = bench.target.batches
+        assert max(map(len, steps)) == 4
 
     @pytest.mark.parametrize(("max_tokens", "expected"), [(None, 12 - len(PROMPT)), (100, 12 - len(PROMPT)), (3, 2)])
-    def test_a_strategy_is_told_how_much_may_follow_the_first_token(
-        self, max_tokens: int | None, expected: int
-    ) -> None:
-        told: list[int] = []
+    def test_a_strategy_gets_the_number_of_tokens_that_may_follow(self, max_tokens: int | None, expected: int) -> None:
+        received: list[int] = []
 
-        class Told(NoDrafting):
+        class Recording(NoDrafting):
             def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
-                told.append(start.max_tokens)
+                received.append(start.max_tokens)
                 return super().begin(start, cancelled)
 
         model = FakeModel(mixing(1), n_ctx=12)
-        generator = Generator(TokenCache(model), Told(), FakeSampler(model))
+        generator = Generator(TokenCache(model), Recording(), FakeSampler(model))
         steps = [
             event
             for event in generator.run(Request(PROMPT, lambda _: False, max_tokens, lambda *_: None))
             if isinstance(event, Step)
         ]
 
-        assert told == [expected]
+        assert received == [expected]
         assert len(steps) == 1 + expected
 
     @pytest.mark.parametrize("with_draft", [True, False])
@@ -207,14 +201,14 @@ class TestEnds:
 
         text = bench.run(max_tokens=None)
 
-        # Twelve cells: the prompt, and every token but the last, which needs none.
+        # Twelve cells: the prompt, and every token but the last, which is not evaluated.
         assert len(text) == 12 - len(PROMPT) + 1
         assert bench.last.finish is FinishReason.CONTEXT
 
     def test_a_shorter_draft_context_only_ends_drafting(self) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1), n_ctx=10))
 
-        assert bench.run(max_tokens=30) == plain(mixing(1), max_tokens=30)
+        assert bench.run(max_tokens=30) == undrafted(mixing(1), max_tokens=30)
         assert all(len(step.draft) == 0 for step in bench.steps[4:])
 
     def test_a_prompt_longer_than_the_context_is_refused_before_any_work(self) -> None:
@@ -231,7 +225,7 @@ class TestStats:
         bench.run(max_tokens=9)
         stats = bench.last.stats
 
-        # Two rounds of three draft decodes and one verify, a microsecond each in the fakes.
+        # Two steps of three draft batches and one verify batch, a microsecond each in the fakes.
         assert stats.native_ns == 2 * 4 * 1000
         assert stats.overhead_ns == stats.predicted_ns - stats.native_ns > 0
 
@@ -242,7 +236,7 @@ class TestStats:
         assert [step.stats.predicted_n for step in bench.steps] == [1, 5, 9]
         assert [step.stats.accepted_by_position for step in bench.steps] == [[], [1, 1, 1], [2, 2, 2]]
 
-    def test_what_was_not_measured_is_none(self) -> None:
+    def test_rates_without_a_measurement_are_none(self) -> None:
         bench = Bench(FakeModel(always(3)))
         bench.run(max_tokens=1)
 
@@ -250,3 +244,15 @@ class TestStats:
         assert bench.last.stats.mean_accepted_length is None
         assert bench.last.stats.predicted_per_second is None
         assert bench.last.stats.tokens_per_second is None
+
+
+def test_every_accepted_token_names_the_source_that_drafted_it() -> None:
+    found: list[tuple[int, Origin]] = []
+
+    def observe(token: int, origin: Origin) -> FinishReason | None:
+        found.append((token, origin))
+        return None
+
+    draft = Draft((1, 2, 3), (0.9, 0.9, 0.9), n_model=1)
+    assert verify(draft, [1, 2, 9, 9].__getitem__, observe).n_accepted == 2
+    assert found == [(1, Origin.DRAFT), (2, Origin.NGRAM), (9, Origin.TARGET)]

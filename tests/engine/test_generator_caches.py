@@ -1,4 +1,4 @@
-"""What the caches hold after earlier prompts, cancels and failures."""
+"""Both caches after earlier prompts, cancels and failures."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from app.engine.types import (
     GenerationEvent,
     PromptProgress,
 )
-from tests.engine.generating import PROMPT, Bench, plain
+from tests.engine.generating import PROMPT, Bench, undrafted
 from tests.fakes import END, INTERRUPTED, FakeModel, mixing
 
 
 class TestPromptReuse:
-    def test_the_next_turn_evaluates_only_what_is_new_in_both_contexts(self) -> None:
+    def test_the_next_turn_evaluates_only_new_tokens(self) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)))
         text = bench.run(max_tokens=9)
         assert bench.draft is not None
@@ -29,7 +29,7 @@ class TestPromptReuse:
 
         bench.run(prompt=[*PROMPT, *text, 20, 21], max_tokens=1)
 
-        # The last token of the answer was never evaluated: nothing followed it.
+        # The last token of the answer was not evaluated, because nothing followed it.
         assert bench.last.stats.cache_n == len(PROMPT) + len(text) - 1
         assert bench.target.batches == [(text[-1], 20, 21)]
 
@@ -40,12 +40,12 @@ class TestPromptReuse:
         bench.draft.batches.clear()
 
         edited = [5, 6, 30, 31]
-        assert bench.run(prompt=edited, max_tokens=9) == plain(mixing(1), prompt=edited, max_tokens=9)
+        assert bench.run(prompt=edited, max_tokens=9) == undrafted(mixing(1), prompt=edited, max_tokens=9)
         assert bench.last.stats.cache_n == 2
         assert bench.draft.batches[0][:2] == (30, 31)
 
     @pytest.mark.parametrize("n_left_out", [1, 5, 16, 17, 60])
-    def test_of_a_model_that_cannot_be_cut_the_next_turn_leaves_out_what_was_thought(self, n_left_out: int) -> None:
+    def test_a_recurrent_target_reuses_the_state_before_the_reasoning(self, n_left_out: int) -> None:
         prompt = list(range(1, 61))
         target = FakeModel(mixing(1))
         target.can_truncate = False
@@ -54,25 +54,25 @@ class TestPromptReuse:
         kept = prompt[:-n_left_out]
         turn = [*kept, *text[-3:], 7, 8, 9]
 
-        assert bench.run(turn) == plain(mixing(1), prompt=turn)
+        assert bench.run(turn) == undrafted(mixing(1), prompt=turn)
         # The state was kept sixteen tokens before the end of the prompt.
         assert bench.last.stats.cache_n == (44 if n_left_out <= 16 else 0)
 
-        # And so it is again, as far as the second prompt has reached.
+        # The second prompt keeps its state, too.
         again = [*turn[:-1], 10]
-        assert bench.run(again) == plain(mixing(1), prompt=again)
+        assert bench.run(again) == undrafted(mixing(1), prompt=again)
         assert bench.last.stats.cache_n == (max(44, len(turn) - 16) if n_left_out <= 16 else max(0, len(turn) - 16))
 
     @pytest.mark.parametrize("seed", [1, 2])
-    def test_drafts_are_as_long_as_a_target_can_take_back(self, seed: int) -> None:
+    def test_drafts_are_as_long_as_a_target_can_roll_back(self, seed: int) -> None:
         target = FakeModel(mixing(1))
         target.can_truncate, target.n_snapshots = False, 3
         bench = Bench(target, FakeModel(mixing(seed)), DraftParams(8, 0, 0.0))
 
         text = bench.run()
-        assert text == plain(mixing(1))
+        assert text == undrafted(mixing(1))
         assert max(len(step.draft) for step in bench.steps) == 3
-        # No round began again: nothing but the prompt, the last tokens and the drafts was ever evaluated.
+        # Only the prompt, the last tokens and the drafts were evaluated, each once.
         assert sum(map(len, target.batches)) == 4 + sum(1 + len(step.draft) for step in bench.steps[1:])
 
         bench.run(prompt=[*PROMPT, *text, 20, 21], max_tokens=1)
@@ -99,14 +99,14 @@ class TestProgressAndCancel:
             (True, 40, 41),
         ]
 
-    def test_chunks_that_take_no_time_become_longer(self) -> None:
+    def test_fast_chunks_become_longer(self) -> None:
         target = FakeModel(mixing(1), n_batch=64)
         target.n_chunk = 16
         Bench(target).run(prompt=list(range(1, 201)), max_tokens=1)
 
         assert [len(batch) for batch in target.batches] == [16, 32, 64, 64, 24]
 
-    def test_cancel_between_chunks_keeps_what_was_evaluated(self) -> None:
+    def test_a_cancel_between_chunks_keeps_the_evaluated_tokens(self) -> None:
         bench = Bench(FakeModel(mixing(1), n_batch=16))
         answers = iter([False, False, True])
 
@@ -117,7 +117,7 @@ class TestProgressAndCancel:
         bench.run(prompt=list(range(1, 41)), max_tokens=1)
         assert bench.last.stats.cache_n == 32
 
-    def test_cancel_inside_a_chunk_trusts_the_library_about_what_is_left(self) -> None:
+    def test_after_a_cancel_inside_a_chunk_the_model_counts_the_tokens(self) -> None:
         target = FakeModel(mixing(1), n_batch=16)
         target.fail_at, target.fail_with = 2, INTERRUPTED
         bench = Bench(target)
@@ -127,13 +127,13 @@ class TestProgressAndCancel:
         assert bench.last.finish is FinishReason.CANCELLED
         assert list(bench.cache.tokens) == target.cells == list(range(1, 25))
 
-    def test_cancel_while_answering_keeps_the_text(self) -> None:
+    def test_a_cancel_keeps_the_text_so_far(self) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
         text: list[int] = []
 
         text = bench.run(cancelled=lambda: len(bench.emitted) >= 5)
 
-        assert text == plain(mixing(1))[:5]
+        assert text == undrafted(mixing(1))[:5]
         assert bench.last.finish is FinishReason.CANCELLED
 
     def test_an_abandoned_answer_leaves_both_caches_consistent(self) -> None:
@@ -149,17 +149,17 @@ class TestProgressAndCancel:
         assert bench.draft_cache is not None
         assert bench.target.cells == list(bench.cache.tokens)
         assert bench.draft.cells == list(bench.draft_cache.tokens)
-        assert bench.run() == plain(mixing(1))
+        assert bench.run() == undrafted(mixing(1))
 
 
 class TestFailures:
     @pytest.mark.parametrize("fail_at", [1, 2, 3, 6])
-    def test_a_failing_draft_costs_the_draft_not_the_answer(self, fail_at: int) -> None:
+    def test_a_failing_draft_model_does_not_end_the_answer(self, fail_at: int) -> None:
         draft = FakeModel(mixing(1))
         draft.fail_at = fail_at
         bench = Bench(FakeModel(mixing(1)), draft)
 
-        assert bench.run() == plain(mixing(1))
+        assert bench.run() == undrafted(mixing(1))
         assert [e.reason for e in bench.events if isinstance(e, DraftLost)] == ["The fake failed."]
         assert bench.draft_cache is not None
         assert draft.cells == list(bench.draft_cache.tokens)
@@ -176,5 +176,5 @@ class TestFailures:
     def test_a_draft_with_broken_weights_is_dropped(self) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(lambda _: {1: float("nan")}))
 
-        assert bench.run() == plain(mixing(1))
+        assert bench.run() == undrafted(mixing(1))
         assert any(isinstance(e, DraftLost) for e in bench.events)

@@ -1,4 +1,4 @@
-"""What the models thought in a round: computed for who looks, and for no one else."""
+"""Probabilities of a step, computed only if requested."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from tests.fakes import END, FakeModel, FakeSampler, Rule
 from tests.pairs import FakePair
 
 PROMPT = (5, 6, 7)
-ASKED = AnswerRequest((Message(Role.USER, "abc"),), drafting=DraftParams(4, 0, 0.0), max_tokens=15, with_details=True)
+REQUEST = AnswerRequest((Message(Role.USER, "abc"),), drafting=DraftParams(4, 0, 0.0), max_tokens=15, with_details=True)
 
 
 def counting(sequence: Sequence[int]) -> dict[int, float]:
-    """The target counts on, and has doubts."""
+    """Count up, with a probability of 0.75."""
     return {sequence[-1] + 1: 0.75, 40: 0.25}
 
 
 def mistaken(sequence: Sequence[int]) -> dict[int, float]:
-    """The draft counts too, and says 40 after every third token."""
+    """Count up, but propose 40 after every third token."""
     return {40 if len(sequence) % 3 == 0 else sequence[-1] + 1: 0.5, 41: 0.25, 42: 0.25}
 
 
 class Ticks:
-    """A clock that passes a microsecond with every look at it."""
+    """A clock that advances by a microsecond per call."""
 
     def __init__(self) -> None:
         self.ns = 0
@@ -64,14 +64,14 @@ def run(
     return [event for event in generator.run(request) if isinstance(event, engine.Step)]
 
 
-def test_the_probability_of_a_token_is_that_of_the_whole_vocabulary() -> None:
+def test_the_probability_of_a_token_is_over_the_whole_vocabulary() -> None:
     row = np.log(np.array([0.1, 0.6, 0.3], dtype=np.float32))
     assert [probability_of(row, token) for token in range(3)] == pytest.approx([0.1, 0.6, 0.3], rel=1e-5)
     assert probability_of(row, 1) == pytest.approx(most_probable(row)[1])
     assert probability_of(np.array([0.0, -np.inf], dtype=np.float32), 1) == 0.0
 
 
-def test_nothing_is_computed_while_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probabilities_are_computed_only_if_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
     def counted(row: Logits, token: int) -> float:
@@ -85,18 +85,18 @@ def test_nothing_is_computed_while_nobody_looks(monkeypatch: pytest.MonkeyPatch)
     assert calls
 
 
-def test_looking_changes_neither_the_answer_nor_its_times() -> None:
-    without, looked = run(lambda: False), run(lambda: True)
-    assert [step.tokens for step in looked] == [step.tokens for step in without]
-    # Every look costs two ticks of this clock, and one of them ends the measurement of the look itself.
-    spent = looked[-1].stats.predicted_ns - without[-1].stats.predicted_ns
-    assert spent == 1000 * (len(looked) - 1)
+def test_inspection_changes_neither_the_answer_nor_its_times() -> None:
+    without, inspected = run(lambda: False), run(lambda: True)
+    assert [step.tokens for step in inspected] == [step.tokens for step in without]
+    # Each inspection calls the clock twice; the second call ends the time that is subtracted.
+    spent = inspected[-1].stats.predicted_ns - without[-1].stats.predicted_ns
+    assert spent == 1000 * (len(inspected) - 1)
 
 
-def test_a_round_tells_what_both_models_thought() -> None:
-    first, *rounds = run(lambda: True)
+def test_a_step_has_the_probabilities_of_both_models() -> None:
+    first, *steps = run(lambda: True)
     assert first.inspection is None
-    for step in rounds:
+    for step in steps:
         seen = step.inspection
         assert seen is not None
         assert len(seen.chosen) == len(step.tokens)
@@ -107,39 +107,39 @@ def test_a_round_tells_what_both_models_thought() -> None:
         assert (seen.declined is not None) == mismatch
         if mismatch:
             assert seen.declined == pytest.approx(0.25, rel=1e-4)
-    assert any(step.inspection is not None and step.inspection.declined is not None for step in rounds)
+    assert any(step.inspection is not None and step.inspection.declined is not None for step in steps)
 
 
-def test_an_answer_that_ends_in_its_draft_declines_nothing() -> None:
+def test_an_answer_that_ends_within_its_draft_rejects_nothing() -> None:
     *_, last = run(lambda: True, draft=counting, stop_at=10)
     assert last.inspection is not None
     assert (last.n_accepted, len(last.tokens), len(last.draft)) == (2, 2, 4)
     assert last.inspection.declined is None
 
 
-def test_rounds_are_told_to_whoever_comes_later_without_what_nobody_looked_at() -> None:
+def test_step_details_without_inspection_have_no_target_probabilities() -> None:
     pair = FakePair(FakeModel(counting), FakeModel(mistaken))
-    events = [e for e in answer(pair, 1, ASKED) if isinstance(e, Step)]
+    events = [e for e in answer(pair, 1, REQUEST) if isinstance(e, Step)]
     assert events[0].details is None, "the first token comes from the prompt"
-    rounds = [e.details for e in events if e.details is not None]
-    assert [details.number for details in rounds] == list(range(1, rounds[-1].number + 1))
-    for details in rounds:
+    steps = [e.details for e in events if e.details is not None]
+    assert [details.number for details in steps] == list(range(1, steps[-1].number + 1))
+    for details in steps:
         assert details.confidences == pytest.approx([0.5] * len(details.drafted), rel=1e-4)
         assert (details.chosen, details.declined) == ((), None)
         assert details.total_ns > 0
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_the_worker_looks_into_rounds_only_when_told_to(*, told: bool) -> None:
+@pytest.mark.parametrize("on", [True, False])
+def test_the_worker_inspects_steps_only_if_requested(*, on: bool) -> None:
     events: list[Event] = []
     worker = EngineWorker(events.append)
     worker.load(lambda cancel, progress: FakePair(FakeModel(counting), FakeModel(mistaken)))
-    worker.inspect(told)
-    assert worker.answer(ASKED)
+    worker.inspect(on)
+    assert worker.answer(REQUEST)
     assert _until_closed(worker)
     seen = [event.details for event in events if isinstance(event, Step) and event.details is not None]
     assert seen
-    assert all(bool(details.chosen) is told for details in seen)
+    assert all(bool(details.chosen) is on for details in seen)
 
 
 def _until_closed(worker: EngineWorker) -> bool:

@@ -1,4 +1,4 @@
-"""The draft model's confidence: over the whole vocabulary, and never degenerate."""
+"""The draft model's confidence: a softmax over the whole vocabulary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.core.errors import DecodeError
 from app.engine.probability import most_probable, probability_of
 
 
-def test_it_is_the_softmax_over_the_whole_vocabulary() -> None:
+def test_the_confidence_is_the_softmax_over_the_whole_vocabulary() -> None:
     logits = np.log(np.array([0.1, 0.6, 0.2, 0.1], dtype=np.float32))
 
     token, probability = most_probable(logits)
@@ -19,14 +19,14 @@ def test_it_is_the_softmax_over_the_whole_vocabulary() -> None:
 
 
 def test_a_long_tail_counts() -> None:
-    # Over the ten best this would read 0.5; the other 99,990 candidates hold most of the mass.
+    # Over the ten best it would be 0.5; the other 99,990 tokens have most of the probability.
     logits = np.zeros(100_000, dtype=np.float32)
     logits[3] = np.log(9.0)
 
     assert most_probable(logits)[1] == pytest.approx(9 / 100_008, rel=1e-4)
 
 
-def test_it_does_not_degenerate_to_one() -> None:
+def test_a_tie_takes_the_lowest_id_and_its_share() -> None:
     two = np.array([5.0, 5.0], dtype=np.float32)
 
     token, probability = most_probable(two)
@@ -35,20 +35,20 @@ def test_it_does_not_degenerate_to_one() -> None:
     assert probability == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("row", [[np.nan, 1.0], [1.0, np.nan], [np.inf, 1.0], [-np.inf, -np.inf]])
-def test_broken_rows_are_refused(row: list[float]) -> None:
+@pytest.mark.parametrize("logits", [[np.nan, 1.0], [1.0, np.nan], [np.inf, 1.0], [-np.inf, -np.inf]])
+def test_invalid_logits_are_an_error(logits: list[float]) -> None:
     with pytest.raises(DecodeError, match="not numbers"):
-        most_probable(np.array(row, dtype=np.float32))
+        most_probable(np.array(logits, dtype=np.float32))
 
 
-def test_the_row_itself_is_left_as_it_is() -> None:
+def test_the_logits_are_not_changed() -> None:
     logits = np.array([1.0, 3.0, 2.0], dtype=np.float32)
     most_probable(logits)
 
     assert logits.tolist() == [1.0, 3.0, 2.0]
 
 
-def test_that_of_any_token_is_from_the_same_softmax() -> None:
+def test_the_probability_of_any_token_uses_the_same_softmax() -> None:
     logits = np.log(np.array([0.1, 0.6, 0.2, 0.1], dtype=np.float32))
 
     assert [probability_of(logits, token) for token in range(4)] == pytest.approx([0.1, 0.6, 0.2, 0.1], abs=1e-6)

@@ -1,4 +1,4 @@
-"""A loop is detected at its last needed token; text whose rows are merely alike is not."""
+"""A loop is detected as soon as it is long enough; similar lines are not a loop."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ SONG = "".join(
 
 
 @pytest.mark.parametrize("text", [TABLE, NUMBERS, BINARY, CODE, LIST, ZEROS, RULES, SONG])
-def test_text_that_is_merely_alike_is_no_loop(text: str) -> None:
+def test_similar_lines_are_no_loop(text: str) -> None:
     tokens = words(text)
     assert len(tokens) > 2 * LEAST_SHORT_TOKENS
     assert not any(repeats(tokens))

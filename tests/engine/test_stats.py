@@ -1,4 +1,4 @@
-"""Counters and what is derived from them."""
+"""Counters of an answer and their rates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from app.engine.stats import FEWEST_READ, GenerationStats
 
 
-def test_rates_are_tokens_a_second_and_the_first_token_is_the_prompts() -> None:
+def test_rates_are_tokens_per_second_and_the_first_token_is_prompt_time() -> None:
     stats = GenerationStats(prompt_n=32, prompt_ns=500_000_000, draft_prompt_ns=1_500_000_000)
     stats.predicted_n, stats.predicted_ns, stats.verify_steps, stats.native_ns = 11, 500_000_000, 5, 499_999_999
 
@@ -22,19 +22,19 @@ def test_rates_are_tokens_a_second_and_the_first_token_is_the_prompts() -> None:
     assert stats.overhead_ns == 0, "two clocks may differ"
 
 
-@pytest.mark.parametrize(("n", "ns", "told"), [(1, 1, 1e9), (0, 1, None), (1, 0, None)])
-def test_where_there_is_nothing_to_measure_there_is_no_rate(n: int, ns: int, told: float | None) -> None:
+@pytest.mark.parametrize(("n", "ns", "rate"), [(1, 1, 1e9), (0, 1, None), (1, 0, None)])
+def test_a_rate_needs_tokens_and_time(n: int, ns: int, rate: float | None) -> None:
     stats = GenerationStats(prompt_n=n, prompt_ns=ns, predicted_n=n + 1, predicted_ns=ns)
 
-    assert (stats.prompt_per_second, stats.predicted_per_second, stats.tokens_per_second) == (told, told, told)
+    assert (stats.prompt_per_second, stats.predicted_per_second, stats.tokens_per_second) == (rate, rate, rate)
 
 
-@pytest.mark.parametrize(("n", "told"), [(FEWEST_READ - 1, None), (FEWEST_READ, FEWEST_READ * 1e9)])
-def test_of_a_few_tokens_nobody_says_how_fast_they_were_read(n: int, told: float | None) -> None:
-    assert GenerationStats(prompt_n=n, prompt_ns=1).reading_per_second == told
+@pytest.mark.parametrize(("n", "rate"), [(FEWEST_READ - 1, None), (FEWEST_READ, FEWEST_READ * 1e9)])
+def test_a_few_prompt_tokens_give_no_prefill_speed(n: int, rate: float | None) -> None:
+    assert GenerationStats(prompt_n=n, prompt_ns=1).reading_per_second == rate
 
 
-def test_rounds_are_counted_and_their_drafted_tokens_by_place() -> None:
+def test_steps_are_counted_and_accepted_tokens_by_position() -> None:
     stats = GenerationStats()
     for n_drafted, n_accepted, n_model in ((0, 0, 0), (3, 1, 2), (4, 3, 0)):
         stats.observe_step(n_drafted, n_accepted, n_model)

@@ -1,4 +1,4 @@
-"""Which vocabularies are compatible, and the sentence when they do not."""
+"""Compatibility of two vocabularies, and the reason if they are not compatible."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ def changed(index: int, text: bytes) -> VocabInfo:
     return replace(BASE, tokens=(*TOKENS[:index], text, *TOKENS[index + 1 :]))
 
 
-def test_the_same_vocabulary_fits() -> None:
+def test_equal_vocabularies_are_compatible() -> None:
     assert incompatibility(BASE, replace(BASE)) is None
 
 
 @pytest.mark.parametrize("difference", [1, 128])
-def test_padding_up_to_128_tokens_fits_either_way(difference: int) -> None:
+def test_padding_up_to_128_tokens_is_compatible_either_way(difference: int) -> None:
     padded = replace(BASE, tokens=(*TOKENS, *(f"pad{i}".encode() for i in range(difference))))
 
     assert incompatibility(padded, BASE) is None
     assert incompatibility(BASE, padded) is None
 
 
-def test_more_padding_does_not_and_the_first_extra_token_is_named() -> None:
+def test_more_padding_is_incompatible_and_the_first_extra_token_is_named() -> None:
     padded = replace(BASE, tokens=(*TOKENS, *(f"pad{i}".encode() for i in range(129))))
 
     sentence = incompatibility(padded, BASE)
@@ -49,17 +49,17 @@ def test_the_first_five_ids_may_differ(index: int) -> None:
     assert incompatibility(BASE, changed(index, b"<special>")) is None
 
 
-def test_id_five_may_not() -> None:
+def test_id_five_must_not_differ() -> None:
     assert "token 5 " in (incompatibility(BASE, changed(5, b"x")) or "")
 
 
-def test_tokenizers_of_other_families_cannot_ride_together() -> None:
+def test_tokenizers_of_other_families_are_incompatible() -> None:
     assert incompatibility(BASE, replace(BASE, kind="llama")) == (
         'The tokenizers differ: the target uses "gpt2", the draft "llama".'
     )
 
 
-def test_bos_counts_only_where_the_models_add_it() -> None:
+def test_bos_counts_only_if_the_models_add_it() -> None:
     assert incompatibility(BASE, replace(BASE, bos=7)) is None
     adding = replace(BASE, add_bos=True)
     assert incompatibility(adding, replace(adding, bos=7)) == "The BOS tokens differ: 1 and 7."
@@ -77,5 +77,5 @@ def test_unprintable_texts_are_quoted_safely() -> None:
     ("tokens", "read"),
     [([9, 3, 0], [9, 3, 0]), ([9, 10], [9, 7]), ([10, 9, 12, 1], [7, 9, 7, 1]), ([], [])],
 )
-def test_another_token_stands_in_for_those_that_a_model_does_not_know(tokens: list[int], read: list[int]) -> None:
+def test_unknown_tokens_are_replaced(tokens: list[int], read: list[int]) -> None:
     assert replace_unknown(10, 7)(tokens) == read

@@ -1,4 +1,4 @@
-"""Calibration: from confidence to probability, monotone and forgetting."""
+"""Acceptance tables and the limit of draft lengths."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.bench.texts import right_by_support
 from tests.recordings import other_traces, texts, traces
 
 
-def test_it_begins_with_the_prior() -> None:
+def test_a_new_table_returns_the_prior() -> None:
     table = model_table()
 
     assert table.probability(0.99, 0) == pytest.approx(CONFIDENCE_PRIOR[-2])
     assert table.probability(0.1, 3) == pytest.approx(CONFIDENCE_PRIOR[0])
 
 
-def test_it_learns_what_is_seen_for_first_and_later_tokens_apart() -> None:
+def test_first_and_later_tokens_are_learned_separately() -> None:
     table = model_table()
     for _ in range(200):
         table.observe([(0.9, 1, False)])
@@ -35,21 +35,21 @@ def test_it_learns_what_is_seen_for_first_and_later_tokens_apart() -> None:
     assert table.probability(0.9, 0) == pytest.approx(0.93)
 
 
-@pytest.mark.parametrize("taught", [0, 1, 2])
+@pytest.mark.parametrize("learned_depth", [0, 1, 2])
 @pytest.mark.parametrize("depth", [0, 1, 2])
-def test_some_tokens_at_once_are_what_they_are_one_by_one(taught: int, depth: int) -> None:
+def test_probabilities_equal_probability_for_each_token(learned_depth: int, depth: int) -> None:
     table, confidences = model_table(), (0.1, 0.9, 0.65)
     for _ in range(50):
-        table.observe([(0.9, taught, False)])
+        table.observe([(0.9, learned_depth, False)])
 
     one_by_one = [table.probability(confidence, depth + n) for n, confidence in enumerate(confidences)]
     assert table.probabilities(confidences, depth) == one_by_one
     assert table.probabilities((), depth) == []
-    assert (table.probability(0.9, 1) < 0.5) is (taught > 0)
+    assert (table.probability(0.9, 1) < 0.5) is (learned_depth > 0)
     assert len(table.counts) == 2, "first tokens and later ones"
 
 
-def test_bins_that_contradict_each_other_are_one_that_has_seen_what_both_have() -> None:
+def test_bins_out_of_order_are_pooled_by_weight() -> None:
     table = AcceptanceTable((0.3, 0.6), (0.2, 0.5, 0.6))
     for _ in range(10):
         table.observe([(0.7, 0, False)])
@@ -60,7 +60,7 @@ def test_bins_that_contradict_each_other_are_one_that_has_seen_what_both_have() 
     assert AcceptanceTable(table.edges, table.prior, table.counts).probability(0.7, 0) == table.probability(0.7, 0)
 
 
-def test_it_forgets() -> None:
+def test_old_observations_are_forgotten() -> None:
     table = model_table()
     for accepted in (False, True):
         for _ in range(2000):
@@ -70,7 +70,7 @@ def test_it_forgets() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.booleans()), max_size=200))
-def test_more_confidence_never_means_less(labels: list[tuple[float, int, bool]]) -> None:
+def test_more_confidence_never_means_less_acceptance(labels: list[tuple[float, int, bool]]) -> None:
     table = model_table()
     for label in labels:
         table.observe([label])
@@ -80,41 +80,41 @@ def test_more_confidence_never_means_less(labels: list[tuple[float, int, bool]])
         assert all(0 < value < 1 for value in values)
 
 
-def test_a_look_up_with_more_votes_is_trusted_more() -> None:
+def test_more_support_means_more_acceptance() -> None:
     table = ngram_table()
 
     assert table.probability(-2, 0) < table.probability(3, 0) < table.probability(8, 0) < table.probability(40, 0)
 
 
-def test_a_look_up_is_as_likely_to_be_right_as_on_recorded_texts() -> None:
+def test_the_support_prior_matches_the_recorded_texts() -> None:
     recorded = [(trace.prompt, trace.text) for trace in (*traces(), *other_traces())]
 
     measured = right_by_support([*texts(), *recorded])
 
-    assert [right / said for right, said in measured] == pytest.approx(SUPPORT_PRIOR, abs=0.03)
+    assert [right / proposed for right, proposed in measured] == pytest.approx(SUPPORT_PRIOR, abs=0.03)
 
 
-def test_a_draft_that_held_lets_the_next_be_twice_as_long() -> None:
-    holding = RunLength()
-    first = holding.limit
-    holding.observe_draft(first, [True] * first)
+def test_a_fully_accepted_draft_doubles_the_limit() -> None:
+    run_length = RunLength()
+    first = run_length.limit
+    run_length.observe_draft(first, [True] * first)
 
-    assert holding.limit == 2 * first
-
-
-def test_one_that_broke_off_makes_it_shorter() -> None:
-    holding = RunLength()
-    holding.observe_draft(16, [True] * 16)
-    holding.observe_draft(20, [True, False])
-
-    assert 16 < holding.limit < 32
+    assert run_length.limit == 2 * first
 
 
-def test_what_was_not_judged_is_no_failure() -> None:
-    holding = RunLength()
-    holding.observe_draft(16, [True] * 16)
+def test_a_partly_rejected_draft_shortens_the_limit() -> None:
+    run_length = RunLength()
+    run_length.observe_draft(16, [True] * 16)
+    run_length.observe_draft(20, [True, False])
+
+    assert 16 < run_length.limit < 32
+
+
+def test_tokens_that_were_not_verified_do_not_shorten_the_limit() -> None:
+    run_length = RunLength()
+    run_length.observe_draft(16, [True] * 16)
     for _ in range(20):
-        # Two were drafted and none submitted: the target's own token has judged the first.
-        holding.observe_draft(2, [True])
+        # Two tokens were drafted and none submitted; the target's own token judges only the first.
+        run_length.observe_draft(2, [True])
 
-    assert holding.limit == 32
+    assert run_length.limit == 32

@@ -1,4 +1,4 @@
-"""When the draft model reads a long text."""
+"""The decision whether the draft model reads a long text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.replay import RecordedDraft
 
 
 def backlog_of(n_prompt: int, *, gain: float, n_undrafted: int = 0) -> Backlog:
-    """Return the backlog of a prompt of which one single token's time reads ten tokens."""
+    """Return the backlog of a prompt; the draft model reads ten tokens in the time of a single token."""
     curve = curves()["cpu_bf16"]
     statistics = calibrated(curve)
     prompt = [5] * n_prompt
@@ -31,11 +31,11 @@ def test_a_prompt_is_read_if_drafts_are_likely_to_save_more(n_prompt: int, gain:
     assert backlog_of(n_prompt, gain=gain).is_worth_reading is expected
 
 
-def test_a_text_that_is_asked_about_again_is_read_for_all_its_answers() -> None:
+def test_several_answers_about_one_text_make_it_worth_reading() -> None:
     assert backlog_of(1000, gain=0.5, n_undrafted=600).is_worth_reading
 
 
-def test_an_answer_that_went_on_undrafted_the_draft_model_must_be_read() -> None:
+def test_tokens_generated_without_the_draft_model_become_unread_text() -> None:
     backlog = backlog_of(20, gain=0.5)
     backlog.unread = 0
     for n in range(40):

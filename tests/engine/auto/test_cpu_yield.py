@@ -1,4 +1,4 @@
-"""Processors are left to other programs and taken back, without a clock or a load of its own."""
+"""Fewer threads under other load, and the work clock; without a real clock or load."""
 
 from __future__ import annotations
 
@@ -15,118 +15,124 @@ from tests.pairs import FakePair
 
 
 class Machine:
-    """Processors on which others want so much, and get what the threads leave them."""
+    """A machine with a scripted load of other programs.
 
-    def __init__(self, n_processors: int) -> None:
-        self.n_processors = n_processors
+    Attributes:
+        now: Seconds of wall time.
+        others: CPU seconds of other programs.
+        applied: Every thread count that was set.
+    """
+
+    def __init__(self, n_cpus: int) -> None:
+        self.n_cpus = n_cpus
         self.now = 0.0
-        self.ran = 0.0
-        self.told: list[int] = []
+        self.others = 0.0
+        self.applied: list[int] = []
 
     def cpu_yield(self, n_threads: int) -> CpuYield:
-        return CpuYield(self.told.append, n_threads, self.n_processors, lambda: self.ran, lambda: self.now)
+        return CpuYield(self.applied.append, n_threads, self.n_cpus, lambda: self.others, lambda: self.now)
 
     def spend(self, seconds: float, others: float) -> None:
         self.now += seconds
-        self.ran += seconds * others
+        self.others += seconds * others
 
 
-def looks(machine: Machine, chosen: CpuYield, n: int, others: float) -> int:
+def update_often(machine: Machine, chosen: CpuYield, n: int, others: float) -> int:
     for _ in range(n):
         machine.spend(SAMPLE_S, others)
         chosen.update()
     return chosen.n_threads
 
 
-def test_a_machine_to_itself_keeps_every_thread() -> None:
+def test_an_idle_machine_uses_all_threads() -> None:
     machine = Machine(8)
-    assert looks(machine, machine.cpu_yield(8), 20, others=0.3) == 8
-    assert machine.told == []
+    assert update_often(machine, machine.cpu_yield(8), 20, others=0.3) == 8
+    assert machine.applied == []
 
 
 @pytest.mark.parametrize(
     ("others", "left"),
-    # A program that wants a whole processor gets half of one, or two thirds, while the threads are on all of them.
+    # A program that could use a whole CPU gets half of one, or two thirds, while the threads use all of them.
     [(0.5, 7), (0.67, 7), (1.0, 7), (2.0, 6), (8.0, 1)],
 )
-def test_what_others_take_is_left_to_them_and_taken_back(others: float, left: int) -> None:
+def test_threads_yield_to_other_programs_and_return_when_they_end(others: float, left: int) -> None:
     machine = Machine(8)
     chosen = machine.cpu_yield(8)
-    assert looks(machine, chosen, 4, others) == left
-    assert looks(machine, chosen, 4, others=0.0) == 8
-    assert machine.told[-1] == 8
+    assert update_often(machine, chosen, 4, others) == left
+    assert update_often(machine, chosen, 4, others=0.0) == 8
+    assert machine.applied[-1] == 8
 
 
-def test_other_programs_are_noticed_within_the_step_that_they_slow_down() -> None:
+def test_other_programs_are_noticed_within_a_step() -> None:
     machine = Machine(2)
     chosen = machine.cpu_yield(2)
     assert not chosen.is_contended()
     machine.spend(SAMPLE_S, 1.0)
     assert chosen.is_contended()
-    assert chosen.n_threads == 2, "threads change between steps only"
+    assert chosen.n_threads == 2, "threads change only between steps"
     chosen.update()
     assert chosen.n_threads == 1
     machine.spend(SAMPLE_S, 0.0)
-    assert chosen.is_contended(), "one thread computes where two did"
+    assert chosen.is_contended(), "one thread computes instead of two"
 
 
 def test_threads_that_the_user_set_are_kept() -> None:
     machine = Machine(4)
-    kept = CpuYield(machine.told.append, 4, 4, lambda: machine.ran, lambda: machine.now, least=4)
-    assert looks(machine, kept, 4, others=4.0) == 4
-    assert kept.is_contended()
+    fixed = CpuYield(machine.applied.append, 4, 4, lambda: machine.others, lambda: machine.now, least=4)
+    assert update_often(machine, fixed, 4, others=4.0) == 4
+    assert fixed.is_contended()
 
 
-def test_half_the_way_is_gone_at_a_time() -> None:
+def test_each_update_moves_half_the_difference() -> None:
     machine = Machine(8)
-    looks(machine, machine.cpu_yield(8), 4, others=8.0)
-    assert machine.told == [4, 2, 1]
+    update_often(machine, machine.cpu_yield(8), 4, others=8.0)
+    assert machine.applied == [4, 2, 1]
 
 
-def test_hardware_threads_that_nobody_computes_on_serve_the_others_first() -> None:
+def test_other_programs_use_the_idle_cpus_first() -> None:
     machine = Machine(16)
-    assert looks(machine, machine.cpu_yield(8), 5, others=6.0) == 8
-    assert looks(machine, machine.cpu_yield(8), 5, others=10.0) == 6
+    assert update_often(machine, machine.cpu_yield(8), 5, others=6.0) == 8
+    assert update_often(machine, machine.cpu_yield(8), 5, others=10.0) == 6
 
 
-def test_two_that_give_way_to_each_other_come_to_rest() -> None:
+def test_two_programs_that_yield_to_each_other_do_not_oscillate() -> None:
     machines = Machine(8), Machine(8)
     both = [machine.cpu_yield(8) for machine in machines]
     for _ in range(10):
-        taken = [chosen.n_threads for chosen in both]
-        for machine, chosen, other in zip(machines, both, reversed(taken), strict=True):
+        in_use = [chosen.n_threads for chosen in both]
+        for machine, chosen, other in zip(machines, both, reversed(in_use), strict=True):
             machine.spend(SAMPLE_S, min(other, 8 - chosen.n_threads / 2))
             chosen.update()
-    settled = [len(machine.told) for machine in machines]
+    settled = [len(machine.applied) for machine in machines]
     assert sum(chosen.n_threads for chosen in both) == 8
     for _ in range(5):
         for machine, chosen in zip(machines, both, strict=True):
-            looks(machine, chosen, 1, others=4.0)
-    assert [len(machine.told) for machine in machines] == settled
+            update_often(machine, chosen, 1, others=4.0)
+    assert [len(machine.applied) for machine in machines] == settled
 
 
-def test_it_looks_twice_a_second_at_most_and_forgets_what_was_long_ago() -> None:
+def test_samples_are_limited_in_rate_and_old_ones_are_ignored() -> None:
     machine = Machine(4)
     chosen = machine.cpu_yield(4)
     machine.spend(SAMPLE_S / 2, 4.0)
     chosen.update()
-    assert machine.told == []
+    assert machine.applied == []
     machine.spend(600.0, 4.0)
     chosen.update()
-    assert machine.told == [], "ten minutes of a build that is over"
+    assert machine.applied == [], "the average of ten minutes says nothing about the present"
 
 
-def test_an_answer_gives_way_before_it_measures_and_in_every_round() -> None:
+def test_an_answer_yields_before_calibration_and_in_every_step() -> None:
     pair = FakePair(FakeModel(always(3)))
     request = AnswerRequest((Message(Role.USER, "hi"),), SamplingParams(), AutoDraft(), max_tokens=64)
     seen = [(type(event).__name__, pair.n_yields) for event in answer(pair, 1, request)]
     assert dict(seen)["Measuring"] == 1
-    rounds = [n_yields for name, n_yields in seen if name == "Step"]
-    assert len(rounds) > 3
-    assert dict(seen)["Finished"] >= len(rounds)
+    steps = [n_yields for name, n_yields in seen if name == "Step"]
+    assert len(steps) > 3
+    assert dict(seen)["Finished"] >= len(steps)
 
 
-def test_this_machine_can_be_asked() -> None:
+def test_cpu_seconds_of_other_programs_are_readable() -> None:
     before = others_seconds()
     sum(i * i for i in range(200_000))
     assert others_seconds() > before - 1.0
@@ -153,11 +159,11 @@ class FakeClocks:
         (False, 40, 100),
         # Two threads that computed for 20 of 100 each.
         (True, 40, 20),
-        # Other threads of this process compute, too; nothing takes longer than the wall time.
+        # With CPU time of other threads in this process, the wall time is the limit.
         (True, 300, 100),
     ],
 )
-def test_a_step_is_worth_the_cpu_time_of_a_thread_while_others_compete(contended: bool, cpu: int, worked: int) -> None:
+def test_a_step_counts_the_cpu_time_per_thread_while_others_compete(contended: bool, cpu: int, worked: int) -> None:
     machine = FakeClocks()
     clock = machine.clock(2)
     machine.contended = contended
@@ -165,7 +171,7 @@ def test_a_step_is_worth_the_cpu_time_of_a_thread_while_others_compete(contended
     assert clock() == worked
 
 
-def test_the_clock_goes_on_across_loads() -> None:
+def test_the_clock_is_continuous_when_the_load_changes() -> None:
     machine = FakeClocks()
     clock = machine.clock(1)
     machine.spend(100, 100)

@@ -1,4 +1,4 @@
-"""What is known about a pair, and when it is doubted."""
+"""Learned statistics of a pair, and when the costs are measured again."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from app.worker.responder import answer
 from tests.fakes import FakeModel, always
 from tests.pairs import FakePair
 
-HOPELESS = {n: n * 1000.0 for n in (1, 2, 4, 8, 16, 64)}
+LINEAR = {n: n * 1000.0 for n in (1, 2, 4, 8, 16, 64)}
 CONTEXT = {1: 2.0, 8: 3.0, 64: 4.0}
 GOOD = {1: 1000.0, 2: 1100.0, 4: 1200.0, 8: 1500.0}
 
 
-def memory(rows: dict[int, float]) -> PairStatistics:
-    return PairStatistics(CostModel(CostProfile(dict(rows), draft_ns=100.0, context_ns=CONTEXT)))
+def statistics_of(batch_ns: dict[int, float]) -> PairStatistics:
+    return PairStatistics(CostModel(CostProfile(dict(batch_ns), draft_ns=100.0, context_ns=CONTEXT)))
 
 
-def test_a_second_measurement_counts_where_it_is_lower() -> None:
-    known = memory(HOPELESS)
+def test_a_second_calibration_keeps_the_lower_costs() -> None:
+    known = statistics_of(LINEAR)
 
-    # The machine is twice as fast just now; what counts is a width in terms of a single row.
+    # The machine is now twice as fast; costs are compared in single tokens.
     known.remeasure(CostProfile({1: 500.0, 2: 550.0, 4: 4500.0}, draft_ns=35.0))
 
-    assert known.costs.profile.batch_ns == {**HOPELESS, 2: 1100.0}
+    assert known.costs.profile.batch_ns == {**LINEAR, 2: 1100.0}
     assert known.costs.profile.draft_ns == 70.0
 
 
-def test_a_second_measurement_is_held_against_what_the_first_became() -> None:
-    known = memory(HOPELESS)
+def test_a_second_calibration_is_compared_with_the_learned_costs() -> None:
+    known = statistics_of(LINEAR)
     known.costs.scale = 2.0
 
     known.remeasure(CostProfile({1: 2000.0, 2: 3000.0, 4: 9000.0}, draft_ns=500.0))
@@ -49,16 +49,16 @@ def test_a_second_measurement_is_held_against_what_the_first_became() -> None:
     assert (known.costs.profile.draft_ns, known.costs.profile.context_ns[8]) == (200.0, 6.0)
 
 
-def test_a_second_measurement_of_the_context_counts_in_terms_of_a_single_row() -> None:
-    known = memory(HOPELESS)
+def test_context_costs_of_a_second_calibration_are_scaled_to_the_known_single_token() -> None:
+    known = statistics_of(LINEAR)
 
     known.remeasure(CostProfile({1: 500.0, 2: 900.0}, context_ns={1: 1.0, 8: 5.0, 64: 9.0}))
 
     assert known.costs.profile.context_ns == {1: 2.0, 8: 10.0, 64: 18.0}
 
 
-def test_other_costs_keep_what_was_learned_besides() -> None:
-    known = memory(HOPELESS)
+def test_other_costs_keep_acceptance_and_context_costs() -> None:
+    known = statistics_of(LINEAR)
     known.model.observe([(0.9, 0, False)])
     again = known.with_costs(CostModel(CostProfile({1: 500.0, 2: 550.0})))
     with_context = known.with_costs(CostModel(CostProfile({1: 500.0}, context_ns={1: 7.0, 8: 8.0, 64: 9.0})))
@@ -68,21 +68,21 @@ def test_other_costs_keep_what_was_learned_besides() -> None:
     assert with_context.costs.profile.context_ns[1] == 7.0
 
 
-class TestAMeasurementThatWasHeldUp:
-    """Three seconds a row, because another program had the machine, and ratios of nothing."""
+class TestSlowedCalibration:
+    """Another program slowed down the calibration: three seconds per token, and meaningless ratios."""
 
-    ODD: ClassVar = {1: 3e9, 2: 8e9, 4: 3e9, 8: 30e9}
+    SLOWED: ClassVar = {1: 3e9, 2: 8e9, 4: 3e9, 8: 30e9}
 
     def slow(self) -> PairStatistics:
-        known = memory(self.ODD)
+        known = statistics_of(self.SLOWED)
         assert not known.wants_recalibration
         known.costs.scale = 0.01
         return known
 
-    def test_is_repeated_once_the_machine_turns_out_to_be_faster(self) -> None:
+    def test_is_repeated_once_the_machine_is_faster(self) -> None:
         assert self.slow().wants_recalibration
 
-    def test_is_forgotten_also_where_it_was_lower(self) -> None:
+    def test_is_replaced_also_where_it_was_lower(self) -> None:
         known = self.slow()
         known.model.observe([(0.9, 0, False)])
         learned = known.model.counts
@@ -94,23 +94,23 @@ class TestAMeasurementThatWasHeldUp:
         assert known.measured_ns == 40e6
         assert not known.wants_recalibration
 
-    def test_is_not_repeated_for_ever(self) -> None:
+    def test_is_not_repeated_forever(self) -> None:
         known = self.slow()
         for _ in range(PairStatistics.MOST_RECALIBRATED):
             assert known.wants_recalibration
-            known.remeasure(CostProfile(dict(self.ODD)))
+            known.remeasure(CostProfile(dict(self.SLOWED)))
             known.costs.scale = 0.01
 
         assert not known.wants_recalibration
 
-    def test_it_is_told_by_a_plain_step_and_no_other(self) -> None:
-        known = memory({1: 3e9, 2: 30e9})
+    def test_only_single_tokens_show_it(self) -> None:
+        known = statistics_of({1: 3e9, 2: 30e9})
         known.costs.scale = 0.4
 
         assert known.wants_recalibration
 
-    def test_a_machine_that_only_changes_its_clock_is_not_measured_anew(self) -> None:
-        known = memory(HOPELESS)
+    def test_a_change_of_clock_speed_is_not_a_slowed_calibration(self) -> None:
+        known = statistics_of(LINEAR)
         for scale in (0.6, 1.0, 5.0):
             known.costs.scale = scale
             assert not known.wants_recalibration
@@ -128,17 +128,17 @@ def new_pair(known: PairStatistics | None = None) -> FakePair:
     return pair
 
 
-def measures(pair: FakePair) -> bool:
-    """Whether an automatic answer begins with a measurement."""
+def calibrates(pair: FakePair) -> bool:
+    """Return whether an automatic answer begins with a calibration."""
     request = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(), AutoDraft(lookup=False), max_tokens=2)
     return any(isinstance(event, Measuring) for event in answer(pair, 0, request))
 
 
-def test_a_verdict_that_drafting_cannot_pay_is_checked_more_and_more_seldom() -> None:
-    known, pair = memory(HOPELESS), new_pair()
+def test_rechecks_of_impossible_drafting_become_rarer() -> None:
+    known, pair = statistics_of(LINEAR), new_pair()
     checked = []
     for number in range(1, 90):
-        # A conversation that would have to be read again puts it off.
+        # A long conversation, which would have to be read again, delays the check.
         if known.wants_recalibration and number not in (2, 17):
             checked.append(number)
             known.remeasure(known.costs.profile)
@@ -147,20 +147,17 @@ def test_a_verdict_that_drafting_cannot_pay_is_checked_more_and_more_seldom() ->
     assert checked == [3, 5, 18, 65]
 
 
-@pytest.mark.parametrize(("gain", "looks"), [(0.2, 0), (0.0, 1), (None, 1)])
-def test_where_drafting_can_pay_nothing_is_checked_but_only_drafts_that_did_clear_what_was(
-    gain: float | None, looks: int
-) -> None:
-    """On the border of what can pay one look says yes and the answer behind it no."""
-    known, pair = memory(GOOD), new_pair()
+@pytest.mark.parametrize(("gain", "n_rechecks"), [(0.2, 0), (0.0, 1), (None, 1)])
+def test_possible_drafting_ends_the_rechecks_and_a_gain_resets_their_count(gain: float | None, n_rechecks: int) -> None:
+    known, pair = statistics_of(GOOD), new_pair()
     known.idle_answers, known.n_rechecks, known.gain = 3, 1, gain
 
     begin_answer(known, pair)
 
-    assert (known.idle_answers, known.n_rechecks, known.wants_recalibration) == (0, looks, False)
+    assert (known.idle_answers, known.n_rechecks, known.wants_recalibration) == (0, n_rechecks, False)
 
 
-def test_what_cannot_pay_behind_a_long_context_is_checked_too() -> None:
+def test_answers_with_a_long_context_can_be_idle_too() -> None:
     profile = CostProfile(
         {1: 10.0, 2: 11.0, 4: 13.0, 8: 17.0, 64: 73.0}, draft_ns=1.0, context_ns={1: 0.0, 8: 0.1, 64: 0.8}
     )
@@ -172,7 +169,7 @@ def test_what_cannot_pay_behind_a_long_context_is_checked_too() -> None:
         assert known.idle_answers == idle
 
 
-def test_the_least_is_taken_only_from_rows_that_tell_it() -> None:
+def test_the_shortest_time_counts_only_steps_over_a_short_context() -> None:
     profile = CostProfile({1: 10.0, 2: 11.0}, context_ns={1: 0.01, 8: 0.01, 64: 0.01})
     known = PairStatistics(CostModel(profile))
     known.observe_batch(1, 10_000, 60.0)
@@ -187,23 +184,23 @@ def test_the_least_is_taken_only_from_rows_that_tell_it() -> None:
     assert known.least_ns > 2.0
 
 
-def test_a_row_that_nobody_asked_for_tells_of_the_machines_speed() -> None:
-    known = memory(GOOD)
+def test_a_single_token_that_is_not_a_check_changes_the_scale() -> None:
+    known = statistics_of(GOOD)
     known.observe_batch(1, 10, 1.08 * known.costs.target_ns(1, 10))
 
     assert known.costs.scale > 1.0
 
 
-@pytest.mark.parametrize(("idle", "looks", "expected"), [(0, 0, False), (1, 0, True), (2, 1, False), (5, 1, True)])
-def test_an_answer_begins_with_the_check_that_is_due(idle: int, looks: int, expected: bool) -> None:
-    known = memory(HOPELESS)
-    known.idle_answers, known.n_rechecks = idle, looks
+@pytest.mark.parametrize(("idle", "n_rechecks", "expected"), [(0, 0, False), (1, 0, True), (2, 1, False), (5, 1, True)])
+def test_an_answer_begins_with_a_recheck_that_is_due(idle: int, n_rechecks: int, expected: bool) -> None:
+    known = statistics_of(LINEAR)
+    known.idle_answers, known.n_rechecks = idle, n_rechecks
 
-    assert measures(new_pair(known)) is expected
+    assert calibrates(new_pair(known)) is expected
 
 
-def test_a_check_is_told_apart_from_the_first_measurement() -> None:
-    known = memory(HOPELESS)
+def test_a_recheck_is_announced_as_one() -> None:
+    known = statistics_of(LINEAR)
     known.idle_answers = 1
     request = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(), AutoDraft(lookup=False), max_tokens=2)
 
@@ -211,21 +208,21 @@ def test_a_check_is_told_apart_from_the_first_measurement() -> None:
         (new_pair(), "measuring this pair"),
         (new_pair(known), "measuring this pair once more"),
     ):
-        told = {e.what for e in answer(pair, 0, request) if isinstance(e, Measuring)}
-        assert told == {words}
+        shown = {e.what for e in answer(pair, 0, request) if isinstance(e, Measuring)}
+        assert shown == {words}
 
 
-def test_a_long_conversation_is_not_read_again_for_a_check() -> None:
-    known = memory(HOPELESS)
+def test_a_long_conversation_delays_a_recheck() -> None:
+    known = statistics_of(LINEAR)
     known.idle_answers = 1
     pair = new_pair(known)
     pair.target.evaluate([1] * 2000, 1)
 
-    assert not measures(pair)
+    assert not calibrates(pair)
 
 
-def test_losses_on_one_text_do_not_keep_the_draft_model_from_the_next() -> None:
-    known, pair = memory(GOOD), new_pair()
+def test_losses_in_one_text_do_not_disable_the_draft_model_in_the_next() -> None:
+    known, pair = statistics_of(GOOD), new_pair()
     known.gain = -0.1
     strategy = AutomaticDrafting(known, pair.drafter, None, lambda: 0)
 
@@ -236,21 +233,20 @@ def test_losses_on_one_text_do_not_keep_the_draft_model_from_the_next() -> None:
     assert strategy.status.source == "model"
 
 
-class TestWhatDraftsMaySave:
-    def test_before_any_did_the_costs_say_what_usual_ones_would(self) -> None:
-        def saved(right: float, n: int, rows_ns: float) -> float:
-            return 1 - (rows_ns + n * 100.0) / 1000.0 / sum(right**i for i in range(n + 1))
+class TestLikelyGain:
+    def test_before_any_draft_the_costs_give_the_gain_at_usual_acceptance(self) -> None:
+        def saved(acceptance: float, n: int, batch_ns: float) -> float:
+            return 1 - (batch_ns + n * 100.0) / 1000.0 / sum(acceptance**i for i in range(n + 1))
 
-        # Two tokens in hard texts, four and more in others: the line goes on beyond eight rows.
         hard, usual, easy = (
-            max(saved(right, n, ns) for n, ns in enumerate((1100, 1150, 1200, 1275, 1350, 1425, 1500), start=1))
-            for right in (0.6, 0.75, 0.9)
+            max(saved(acceptance, n, ns) for n, ns in enumerate((1100, 1150, 1200, 1275, 1350, 1425, 1500), start=1))
+            for acceptance in (0.6, 0.75, 0.9)
         )
-        assert memory(GOOD).likely_gain == pytest.approx((hard + usual + easy) / 3, abs=0.02)
-        assert memory(HOPELESS).likely_gain == 0
+        assert statistics_of(GOOD).likely_gain == pytest.approx((hard + usual + easy) / 3, abs=0.02)
+        assert statistics_of(LINEAR).likely_gain == 0
 
-    def test_rounds_say_it_better(self) -> None:
-        known = memory(GOOD)
+    def test_measured_gains_replace_the_estimate(self) -> None:
+        known = statistics_of(GOOD)
         expected = known.likely_gain
 
         known.observe_gain(-0.1, 0.5)
@@ -274,20 +270,20 @@ def test_the_first_check_comes_soon_and_later_ones_rarely() -> None:
     assert steps_until_due(check) == SingleTokenCheck.EVERY
 
 
-def test_half_of_a_surprise_corrects_the_cost() -> None:
+def test_a_check_corrects_by_half_of_the_difference() -> None:
     check = SingleTokenCheck(waited=SingleTokenCheck.EVERY)
 
     assert check.observe(4.0, 1.0) == pytest.approx(2.0)
 
 
-def test_a_single_token_that_was_not_a_check_corrects_nothing_but_postpones_the_next() -> None:
+def test_another_single_token_corrects_nothing_and_delays_the_next_check() -> None:
     check = SingleTokenCheck(waited=SingleTokenCheck.EVERY - 1)
 
     assert check.observe(4.0, 1.0) == 1.0
     assert steps_until_due(check) == SingleTokenCheck.EVERY
 
 
-def test_a_check_moves_the_single_token_and_no_other_batch() -> None:
+def test_a_check_changes_only_the_cost_of_a_single_token() -> None:
     statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0})))
     statistics.single_token_check.waited = SingleTokenCheck.EVERY
     statistics.observe_batch(1, 0, 144.0)

@@ -1,4 +1,4 @@
-"""The number of threads: which are tried, how the best is found, and what is kept of it."""
+"""Measure, store and show the fastest number of threads."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.fakes import FakeModel, always
 
 
 class Machine(FakeModel):
-    """A model whose batches take what they take with the number of threads in force; some moments are slow."""
+    """A model with scripted times per number of threads; some batches are slow."""
 
-    def __init__(self, answer: Mapping[int, int], prompt: Mapping[int, int], slow: Sequence[int] = ()) -> None:
+    def __init__(self, single: Mapping[int, int], prompt: Mapping[int, int], slow: Sequence[int] = ()) -> None:
         super().__init__(always(3), n_ctx=4096, n_batch=512)
         self.now, self.threads = 0, 0
         self.used: list[int] = []
         self.longest = 0
-        self._answer, self._prompt, self._slow = answer, prompt, slow
+        self._single, self._prompt, self._slow = single, prompt, slow
 
     def use(self, n: int) -> None:
         self.threads = n
@@ -33,7 +33,7 @@ class Machine(FakeModel):
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
         super().decode(tokens, n_outputs)
         self.longest = max(self.longest, self.n_past)
-        costs = self._answer if len(tokens) == 1 else self._prompt
+        costs = self._single if len(tokens) == 1 else self._prompt
         self.now += len(tokens) * costs[self.threads] * (10 if len(self.batches) in self._slow else 1)
 
 
@@ -51,7 +51,7 @@ def measured(machine: Machine, candidates: Sequence[int]) -> tuple[ThreadTimes, 
 # Measuring
 
 
-def test_answers_and_prompts_have_their_own_best_number() -> None:
+def test_single_tokens_and_prompts_have_separate_best_numbers() -> None:
     machine = Machine({4: 120, 8: 100, 16: 150}, {4: 40, 8: 22, 16: 12})
 
     times, shares = measured(machine, (4, 8, 16))
@@ -62,7 +62,7 @@ def test_answers_and_prompts_have_their_own_best_number() -> None:
     assert shares == sorted(shares)
 
 
-def test_single_tokens_follow_each_other_and_prompts_begin_anew() -> None:
+def test_single_tokens_follow_each_other_and_prompts_start_empty() -> None:
     machine, text = Machine({2: 100}, {2: 10}), list(range(40))
 
     for _ in measure_threads(TokenCache(machine), text, machine.use, (2,), lambda: machine.now):
@@ -74,13 +74,13 @@ def test_single_tokens_follow_each_other_and_prompts_begin_anew() -> None:
 
 
 def test_one_slow_moment_does_not_decide() -> None:
-    # All that is done with 8 threads in the first round.
+    # All batches with 8 threads in the first round are slow.
     times, _ = measured(Machine({4: 120, 8: 100}, {4: 40, 8: 22}, slow=range(6, 11)), (4, 8))
 
     assert times.best == Threads(8, 8)
 
 
-def test_fewer_threads_are_taken_where_more_gain_nothing() -> None:
+def test_fewer_threads_are_chosen_if_more_gain_nothing() -> None:
     times, _ = measured(Machine({2: 102, 8: 100}, {2: 110, 8: 100}), (2, 8))
 
     assert times.best == Threads(generation=2, prompt=8)
@@ -100,7 +100,7 @@ def test_a_slow_machine_reads_a_shorter_prompt() -> None:
     assert {len(batch) for batch in machine.batches} == {1, 32}
 
 
-def test_it_can_be_stopped() -> None:
+def test_the_measurement_can_be_cancelled() -> None:
     machine = Machine({1: 1}, {1: 1})
     work = measure_threads(TokenCache(machine), [5] * 64, machine.use, (1,), lambda: 0, cancelled=lambda: True)
 
@@ -108,10 +108,10 @@ def test_it_can_be_stopped() -> None:
         next(work)
 
 
-# What is kept
+# Storage
 
 
-def test_it_is_kept_and_read_again(tmp_path: Path) -> None:
+def test_measured_threads_are_stored_and_loaded(tmp_path: Path) -> None:
     file = tmp_path / "threads" / "a.json"
     stored_measurements.save_threads(file, ThreadTimes({4: 120.0, 8: 100.0}, {4: 40.0, 8: 60.0}))
 
@@ -132,14 +132,14 @@ def test_it_is_kept_and_read_again(tmp_path: Path) -> None:
         '{"format": 2, "threads": {"generation": 4, "prompt": 4}}',
     ],
 )
-def test_what_cannot_be_read_is_not_used(tmp_path: Path, content: str) -> None:
+def test_an_invalid_file_is_not_used(tmp_path: Path, content: str) -> None:
     (tmp_path / "a.json").write_text(content)
 
     assert stored_measurements.load_threads(tmp_path / "a.json") is None
     assert stored_measurements.load_threads(tmp_path / "none.json") is None
 
 
-def test_it_is_shown_with_marks() -> None:
+def test_the_table_marks_the_best() -> None:
     assert thread_lines(ThreadTimes({1: 12.2e6, 2: 15.4e6}, {1: 6.1e6, 2: 3e6})) == [
         "threads     answer          prompt",
         "      1    12.2 ms ←     6.10 ms",

@@ -1,4 +1,4 @@
-"""Thinking and answers of every family of reasoning models are told apart, whatever is a token and whatever is text."""
+"""Reasoning and answers of every family of reasoning models, with marks as tokens or as text."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ RECIPIENTS = markup_of("<|start|>assistant to=self<|message|><|eom|>")
 
 
 class Vocabulary:
-    """Letters are tokens, and so are some marks.
+    """A vocabulary in which letters and some marks are tokens.
 
     Args:
-        specials: The marks.
-        shown: Whether llama.cpp shows them as their text, as it does those of GPT-OSS; it shows no control token.
+        specials: Marks that are tokens.
+        shown: Whether llama.cpp returns their text, as for GPT-OSS; it returns no text for control tokens.
     """
 
     def __init__(self, *specials: str, shown: bool = False) -> None:
@@ -33,7 +33,7 @@ class Vocabulary:
         self._shown = shown
 
     def tokens(self, *parts: str) -> list[int]:
-        """Tokens of parts, each of which is a mark or a text that is spelled."""
+        """Return the tokens of parts; each part is a mark or text."""
         letters = len(self.ids)
         return [
             token
@@ -50,12 +50,12 @@ class Vocabulary:
     def read(
         self, markup: ReasoningMarkup, *parts: str, part: AnswerPart = AnswerPart.START, stops: tuple[str, ...] = ()
     ) -> tuple[str, str]:
-        """What was thought and what was answered."""
+        """Return the reasoning and the answer."""
         stream = TextStream(stops, markup=markup.with_tokens(self.ids), part=part)
         segments = [s for token in self.tokens(*parts) for s in stream.push(self.piece(token), Origin.TARGET, token)]
         segments += stream.flush()
-        thought, text = ("".join(s.text for s in segments if s.reasoning is which) for which in (True, False))
-        return thought, text
+        reasoning, text = ("".join(s.text for s in segments if s.reasoning is which) for which in (True, False))
+        return reasoning, text
 
 
 HARMONY = Vocabulary("<|channel|>", "<|message|>", "<|start|>", "<|end|>", shown=True)
@@ -72,11 +72,11 @@ XML = "Send <response>yes</response>"
 
 
 @pytest.mark.parametrize(
-    ("vocabulary", "markup", "parts", "thought", "text"),
+    ("vocabulary", "markup", "parts", "reasoning", "text"),
     [
         (HARMONY, CHANNELS, (*ANALYSIS, "Hm.", "<|end|>", *FINAL, "Hi"), "Hm.", "Hi"),
         (HARMONY, CHANNELS, ("<|channel|>", "final", "<|message|>", "Hi"), "", "Hi"),
-        # Several messages, and a header with more in it.
+        # Several messages, and a header with another recipient.
         (
             HARMONY,
             CHANNELS,
@@ -98,10 +98,10 @@ XML = "Send <response>yes</response>"
             "A",
             "B",
         ),
-        # Stopped in the middle of a header, or before it.
+        # Stopped within a header, or before it.
         (HARMONY, CHANNELS, (*ANALYSIS, "Hm.", "<|end|>", "<|start|>", "assistant"), "Hm.", ""),
         (HARMONY, CHANNELS, ("<|channel|>",), "", ""),
-        # One that writes no header at all, and one whose header never ends.
+        # No header, and a header that never ends.
         (HARMONY, CHANNELS, ("Hi there",), "", "Hi there"),
         (HARMONY, CHANNELS, ("<|channel|>", "x" * 300), "", "<|channel|>" + "x" * 300),
         (MISTRAL, BRACKETS, ("[THINK]", "Hm.", "[/THINK]", "Hi"), "Hm.", "Hi"),
@@ -113,12 +113,12 @@ XML = "Send <response>yes</response>"
             "Hm.",
             "Hi",
         ),
-        # Without the end of the thinking.
+        # Without the end of the reasoning.
         (COHERE, COMMAND, ("<|START_THINKING|>", "Hm.", "<|START_RESPONSE|>", "Hi"), "Hm.", "Hi"),
         (SPELLED, HUNYUAN, ("<think>\nHm.\n</think>\n<answer>\nHi\n</answer>",), "Hm.\n", "Hi\n"),
         (SPELLED, HUNYUAN, ("<think>\n\n</think>\n<answer>\nHi\n</answer>",), "", "Hi\n"),
         (SPELLED, HUNYUAN, ("Hi",), "", "Hi"),
-        # An end alone, as some models write it that need not think.
+        # An end mark alone, as some models write it without reasoning.
         (QWEN, THINK, ("</think>", "\n\nHi"), "", "Hi"),
         (
             Vocabulary(),
@@ -129,10 +129,10 @@ XML = "Send <response>yes</response>"
         ),
     ],
 )
-def test_what_is_thought_is_told_from_what_is_said(
-    vocabulary: Vocabulary, markup: ReasoningMarkup, parts: tuple[str, ...], thought: str, text: str
+def test_reasoning_and_answer_are_separated(
+    vocabulary: Vocabulary, markup: ReasoningMarkup, parts: tuple[str, ...], reasoning: str, text: str
 ) -> None:
-    assert vocabulary.read(markup, *parts) == (thought, text)
+    assert vocabulary.read(markup, *parts) == (reasoning, text)
 
 
 @pytest.mark.parametrize(
@@ -143,20 +143,20 @@ def test_what_is_thought_is_told_from_what_is_said(
         (QWEN, THINK, ("<think>",), ("</think>",)),
     ],
 )
-def test_marks_that_are_spelled_are_text_on_both_sides(
+def test_marks_in_text_form_are_text(
     vocabulary: Vocabulary, markup: ReasoningMarkup, before: tuple[str, ...], after: tuple[str, ...]
 ) -> None:
     spelled_out = " ".join(vocabulary.ids) + "."
-    said = vocabulary.read(markup, *before, f"A {spelled_out}", *after, f"B {spelled_out}")
-    assert said == (f"A {spelled_out}", f"B {spelled_out}")
+    shown = vocabulary.read(markup, *before, f"A {spelled_out}", *after, f"B {spelled_out}")
+    assert shown == (f"A {spelled_out}", f"B {spelled_out}")
 
 
 @pytest.mark.parametrize("part", [AnswerPart.START, AnswerPart.ANSWER])
-@pytest.mark.parametrize("behind", ["", "\n", " to me.", "\n" * 300])
-def test_a_spelled_end_counts_only_where_the_answer_ends(part: AnswerPart, behind: str) -> None:
+@pytest.mark.parametrize("after", ["", "\n", " to me.", "\n" * 300])
+def test_an_end_mark_in_text_form_counts_only_at_the_end(part: AnswerPart, after: str) -> None:
     begin = "<response>" if part is AnswerPart.START else ""
-    shown = SPELLED.read(GRANITE, f"{begin}{XML}{behind}", part=part)
-    assert shown == ("", XML.removesuffix("</response>") if behind in ("", "\n") else XML + behind)
+    shown = SPELLED.read(GRANITE, f"{begin}{XML}{after}", part=part)
+    assert shown == ("", XML.removesuffix("</response>") if after in ("", "\n") else XML + after)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_spelled_end_counts_only_where_the_answer_ends(part: AnswerPart, behin
         (HARMONY, CHANNELS, ("<|channel|>", "commentary to=a.tool in json", "<|message|>", "{}"), "{}"),
         (COHERE, COMMAND, ("<|END_RESPONSE|>", "\n", "<|START_RESPONSE|>", "Hi"), "Hi"),
         (COHERE, COMMAND, ("<|END_RESPONSE|>", "Hi", "<|START_RESPONSE|>", "there"), "Hi\n\nthere"),
-        # A header and nothing else.
+        # A header alone.
         (HARMONY, CHANNELS, ("<|channel|>", "final"), ""),
         (MUSE, RECIPIENTS, (" to=user",), ""),
         (GEMMA, CHANNEL_TAGS, ("<|channel>",), ""),
@@ -189,35 +189,33 @@ def test_a_spelled_end_counts_only_where_the_answer_ends(part: AnswerPart, behin
         ),
     ],
 )
-def test_an_answer_whose_mark_is_missing_is_shown(
+def test_an_answer_without_its_mark_is_shown(
     vocabulary: Vocabulary, markup: ReasoningMarkup, parts: tuple[str, ...], text: str
 ) -> None:
     assert vocabulary.read(markup, *parts) == ("", text)
 
 
 @pytest.mark.parametrize(
-    ("parts", "thought", "text"),
+    ("parts", "reasoning", "text"),
     [
         (FINAL, "Hm.", "Hi"),
         (("<|channel|>", "final", "<|message|>"), "Hm.", "Hi"),
         (("<|start|>", "assistant", *ANALYSIS, "So.", "<|end|>", *FINAL), "Hm.\n\nSo.", "Hi"),
-        # No header, but thought of.
+        # A mark within the reasoning is not a header.
         (("<|start|>", " is what begins one.", "<|end|>", *FINAL), "Hm.<|start|> is what begins one.", "Hi"),
     ],
 )
-def test_a_header_behind_a_thought_without_an_end_is_no_thought(
-    parts: tuple[str, ...], thought: str, text: str
-) -> None:
-    assert HARMONY.read(CHANNELS, *ANALYSIS, "Hm.", *parts, text) == (thought, text)
+def test_a_header_ends_reasoning_without_an_end_mark(parts: tuple[str, ...], reasoning: str, text: str) -> None:
+    assert HARMONY.read(CHANNELS, *ANALYSIS, "Hm.", *parts, text) == (reasoning, text)
     assert HARMONY.read(CHANNELS, *ANALYSIS, "Hm.", *FINAL[:-1]) == ("Hm.", "")
 
 
-def test_a_mark_in_the_answer_shows_as_llama_cpp_shows_it() -> None:
+def test_a_mark_in_the_answer_has_the_text_of_llama_cpp() -> None:
     assert QWEN.read(THINK, "Use ", "<think>", " and ", "</think>", ".") == ("", "Use <think> and </think>.")
     assert MISTRAL.read(BRACKETS, "Use ", "[THINK]", ".") == ("", "Use .")
 
 
-def test_a_mark_ends_a_character_that_never_gets_complete() -> None:
+def test_a_mark_ends_an_incomplete_character() -> None:
     stream = TextStream(markup=BRACKETS.with_tokens(MISTRAL.ids), part=AnswerPart.THINKING)
     shown = stream.push(b"a\xe2\x82", Origin.TARGET) + stream.push(b"", Origin.TARGET, MISTRAL.ids["[/THINK]"])
     shown += stream.push(b"b", Origin.TARGET)
@@ -225,19 +223,19 @@ def test_a_mark_ends_a_character_that_never_gets_complete() -> None:
 
 
 @pytest.mark.parametrize("stop", ["\n", "END", "Hm."])
-def test_a_stop_string_ends_the_answer_and_no_thought(stop: str) -> None:
+def test_a_stop_string_ends_the_answer_but_not_the_reasoning(stop: str) -> None:
     parts = ("<think>", f"\nHm. END\n{stop}", "</think>", f"\n\nYes{stop}No")
     assert QWEN.read(THINK, *parts, stops=(stop,)) == (f"Hm. END\n{stop}", "Yes")
 
 
-def test_markup_that_is_not_the_models_own_ends_a_thought_too() -> None:
+def test_an_end_of_turn_mark_in_text_form_ends_the_reasoning() -> None:
     stream = TextStream(ends=["<|im_end|>"], part=AnswerPart.THINKING)
     shown = stream.push(b"Hm.<|im_end|>", Origin.TARGET)
     assert [(s.text, s.reasoning) for s in shown] == [("Hm.", True)]
     assert stream.stopped
 
 
-# Which family
+# Model families
 
 
 @pytest.mark.parametrize(
@@ -256,5 +254,5 @@ def test_markup_that_is_not_the_models_own_ends_a_thought_too() -> None:
         ("{% set content = content.split('<answer>')[-1].split('</answer>')[0] %}", "<think>"),
     ],
 )
-def test_the_family_is_known_by_the_marks_of_its_template(template: str | None, opens: str) -> None:
+def test_the_family_is_found_by_the_marks_in_the_template(template: str | None, opens: str) -> None:
     assert markup_of(template).open == opens

@@ -1,164 +1,24 @@
-"""Characters, stop strings and reasoning that span tokens."""
+"""Runs of segments, and the text held back for stop strings."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from app.engine.text.reasoning import AnswerPart
-from app.engine.text.segments import Segment, held_back
-from app.engine.text.stream import TextStream
+from app.engine.text.segments import Segment, cut, held_back, text_of
 from app.engine.types import Origin
-
-
-def shown(stream: TextStream, *pieces: bytes | str) -> list[Segment]:
-    out: list[Segment] = []
-    for piece in pieces:
-        out += stream.push(piece.encode() if isinstance(piece, str) else piece, Origin.TARGET)
-    return out + stream.flush()
-
-
-def text(segments: list[Segment], *, reasoning: bool = False) -> str:
-    return "".join(s.text for s in segments if s.reasoning is reasoning)
-
-
-class TestCharacters:
-    def test_a_character_split_over_tokens_appears_once_it_is_complete(self) -> None:
-        stream = TextStream()
-        euro = "€".encode()
-
-        assert stream.push(euro[:1], Origin.TARGET) == []
-        assert stream.push(euro[1:2], Origin.TARGET) == []
-        assert stream.push(euro[2:] + b"5", Origin.TARGET) == [Segment("€5", Origin.TARGET)]
-
-    def test_the_token_that_completes_a_character_owns_it(self) -> None:
-        stream = TextStream()
-        stream.push("é".encode()[:1], Origin.DRAFT)
-
-        assert stream.push("é".encode()[1:], Origin.TARGET) == [Segment("é", Origin.TARGET)]
-
-    def test_bytes_that_are_no_utf8_show_as_a_mark(self) -> None:
-        assert text(shown(TextStream(), b"a\xff", b"b")) == "a\ufffdb"
-
-    def test_an_answer_cut_inside_a_character_shows_a_mark(self) -> None:
-        assert text(shown(TextStream(), "ab", "€".encode()[:2])) == "ab\ufffd"
-
-    @given(st.text(), st.integers(1, 5))
-    def test_any_text_in_any_pieces_comes_out_as_it_went_in(self, source: str, size: int) -> None:
-        data = source.encode("utf-8", errors="ignore")
-        pieces = [data[i : i + size] for i in range(0, len(data), size)]
-        # Blank text before a marker is held, not lost; this is about text without thinking.
-        expected = data.decode()
-
-        assert text(shown(TextStream(), *pieces)) == expected or "think>" in expected
-
-
-class TestStops:
-    def test_a_stop_string_over_several_tokens_is_not_shown(self) -> None:
-        stream = TextStream(["\nUser:"])
-
-        assert text(shown(stream, "Hello", "\n", "Us", "er", ":", " more")) == "Hello"
-        assert stream.stopped
-
-    def test_what_only_looked_like_a_stop_string_is_shown_later(self) -> None:
-        stream = TextStream(["\nUser:"])
-
-        assert text(stream.push(b"Hello\nUs", Origin.TARGET)) == "Hello"
-        assert text(stream.push(b"ing", Origin.TARGET)) == "\nUsing"
-        assert not stream.stopped
-
-    def test_the_first_of_several_stop_strings_wins(self) -> None:
-        assert text(shown(TextStream(["END", "STOP"]), "one STOP two END")) == "one "
-
-    def test_an_empty_stop_string_stops_nothing(self) -> None:
-        assert text(shown(TextStream([""]), "text")) == "text"
-
-    def test_held_segments_keep_their_origin(self) -> None:
-        stream = TextStream(["abc"])
-        stream.push(b"xa", Origin.DRAFT)
-        out = stream.push(b"by", Origin.TARGET)
-
-        assert out == [Segment("a", Origin.DRAFT), Segment("by", Origin.TARGET)]
-
-    @given(st.text("ab", max_size=20), st.lists(st.text("ab", min_size=1, max_size=4), max_size=3), st.integers(1, 3))
-    def test_streaming_cuts_where_a_search_in_the_whole_text_cuts(
-        self, source: str, stops: list[str], size: int
-    ) -> None:
-        pieces = [source[i : i + size] for i in range(0, len(source), size)]
-        ends = {i + len(s): i for s in stops for i in range(len(source)) if source.startswith(s, i)}
-        # Pieces are searched as they come: the stop that completes in the earliest piece wins.
-        streamed = text(shown(TextStream(stops), *pieces))
-
-        if ends:
-            first_piece_end = min(-(-end // size) * size for end in ends)
-            visible = source[:first_piece_end]
-            assert streamed == source[: min(visible.find(s) for s in stops if s in visible)]
-        else:
-            assert streamed == source
-
-
-class TestReasoning:
-    @pytest.mark.parametrize("size", [1, 2, 3, 100])
-    def test_thinking_is_told_apart_wherever_tokens_fall(self, size: int) -> None:
-        source = "<think>\nLet me see < 5.\n</think>\n\nThe answer <b>."
-        segments = shown(TextStream(), *[source[i : i + size] for i in range(0, len(source), size)])
-
-        assert text(segments, reasoning=True) == "Let me see < 5.\n"
-        assert text(segments) == "The answer <b>."
-
-    def test_the_prompt_may_have_begun_the_thinking(self) -> None:
-        segments = shown(TextStream(part=AnswerPart.THINKING), "Hmm.</think>Yes.")
-
-        assert (text(segments, reasoning=True), text(segments)) == ("Hmm.", "Yes.")
-
-    def test_a_marker_inside_the_answer_is_the_answers_own_text(self) -> None:
-        assert text(shown(TextStream(), "Write <think> tags.")) == "Write <think> tags."
-
-    def test_leading_blanks_before_thinking_are_dropped_with_it(self) -> None:
-        segments = shown(TextStream(), "\n", "<think>", "x", "</think>", "y")
-
-        assert (text(segments, reasoning=True), text(segments)) == ("x", "y")
-
-    @pytest.mark.parametrize("size", [1, 7, 1000])
-    @pytest.mark.parametrize("blanks", [199, 200, 201, 300])
-    def test_blanks_without_end_are_shown_and_not_waited_for(self, blanks: int, size: int) -> None:
-        source = "\n" * blanks + "<think>a</think>b"
-        pieces = [source[i : i + size] for i in range(0, len(source), size)]
-
-        out = shown(TextStream(), *pieces)
-        assert text(out, reasoning=True) == ("a" if blanks <= 200 else "")
-        assert text(out) == ("b" if blanks <= 200 else source)
-        held = TextStream()
-        assert bool(held.push(b"\n" * blanks, Origin.TARGET)) is (blanks > 200)
-
-    def test_thinking_again_after_thinking_is_the_answers_own_text(self) -> None:
-        segments = shown(TextStream(), "<think>a</think>b<think>c")
-
-        assert (text(segments, reasoning=True), text(segments)) == ("a", "b<think>c")
 
 
 @pytest.mark.parametrize(
     ("tail", "expected"), [("abc", 0), ("ab<", 1), ("ab</thin", 6), ("</think>", 0), ("", 0), ("<<", 1)]
 )
-def test_held_back(tail: str, expected: int) -> None:
+def test_the_beginning_of_a_marker_is_held_back(tail: str, expected: int) -> None:
     assert held_back(tail, ["</think>"]) == expected
 
 
-def test_the_rest_of_a_text_keeps_its_space_and_has_no_markers() -> None:
-    stream = TextStream(part=AnswerPart.ANSWER)
-    shown = stream.push(b"\n\n<think>x", Origin.TARGET) + stream.flush()
-    assert [(segment.text, segment.reasoning) for segment in shown] == [("\n\n<think>x", False)]
+@pytest.mark.parametrize("length", range(8))
+def test_a_run_of_segments_is_cut_anywhere(length: int) -> None:
+    run = [Segment("abc", Origin.DRAFT), Segment("de", Origin.TARGET)]
+    head, rest = cut(run, length)
 
-
-def test_the_rest_of_a_thought_keeps_its_space_and_ends() -> None:
-    stream = TextStream(part=AnswerPart.THINKING, begun=True)
-    shown = stream.push(b" more</think>\n\nYes", Origin.TARGET) + stream.flush()
-    assert [(segment.text, segment.reasoning) for segment in shown] == [(" more", True), ("Yes", False)]
-
-
-@pytest.mark.parametrize(("ended", "text"), [(True, "ab\ufffd"), (False, "ab")])
-def test_half_a_character_is_shown_only_at_the_end(ended: bool, text: str) -> None:
-    stream = TextStream()
-    shown = stream.push(b"ab\xe2\x82", Origin.TARGET) + stream.flush(ended=ended)
-    assert "".join(segment.text for segment in shown) == text
+    assert (text_of(head), text_of(rest)) == ("abcde"[:length], "abcde"[length:])
+    assert {s.origin for s in head if s.text in ("a", "ab", "abc")} <= {Origin.DRAFT}

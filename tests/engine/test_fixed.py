@@ -1,0 +1,124 @@
+"""Fixed drafting, and the speedup that it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from app.cli.report import summary
+from app.conversations.message import Message, Role
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
+from app.engine.fixed import NEVER_MEASURED, FixedDrafting
+from app.engine.interfaces import AnswerStart, Clock, Judge, StepResult
+from app.engine.types import Draft, DraftParams, SamplingParams
+from app.worker.events import Finished
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
+from tests.fakes import FakeModel, mixing
+from tests.pairs import FakePair
+from tests.recordings import Trace
+from tests.replay import RecordedDraft
+
+FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
+DRAFTED = Draft((1, 2, 3), (0.9, 0.9, 0.9), 3)
+
+
+class ConstantDraft(RecordedDraft):
+    """A draft model that proposes the same in every step."""
+
+    def __init__(self) -> None:
+        super().__init__(Trace("none", "none", (), (), (), ()), 0.0, lambda cost: None)
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        return DRAFTED
+
+
+def fixed(params: DraftParams = FIXED, clock: Clock = lambda: 0) -> FixedDrafting:
+    """Return fixed drafting on a machine on which a batch of four takes as long as 1.6 single tokens."""
+    return FixedDrafting(ConstantDraft(), params, CostModel(CostProfile({1: 1000.0, 4: 1600.0, 64: 20_000.0})), clock)
+
+
+def observed(strategy: FixedDrafting, *steps: StepResult) -> tuple[str, float]:
+    """Return verdict and speedup, 0 for none."""
+    for result in steps:
+        strategy.propose([1, 2, 3], 8)
+        strategy.observe(result)
+    assert strategy.status is not None
+    return strategy.status.verdict, round(strategy.status.speedup or 0.0, 3)
+
+
+def test_accepted_drafts_give_the_measured_speedup() -> None:
+    accepted = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
+
+    assert observed(fixed(), *[accepted] * 8) == ("", 2.0)
+
+
+def test_rejected_drafts_give_the_measured_loss() -> None:
+    rejected = StepResult(0, DRAFTED, (9,), 0, total_ns=2000, draft_ns=400)
+
+    assert observed(fixed(), *[rejected] * 8) == ("", 0.5)
+
+
+def test_the_prompt_time_of_the_draft_model_counts() -> None:
+    now = iter((0, 16_000))
+    strategy = fixed(clock=lambda: next(now))
+    assert list(strategy.begin(AnswerStart([1, 2, 3], 60), lambda: False)) == [3]
+    accepted = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
+
+    assert observed(strategy, *[accepted] * 8) == ("", 1.0)
+
+
+@pytest.mark.parametrize("slower", [0.5, 1.5, 3.0])
+def test_a_machine_that_slows_down_at_everything_has_the_same_speedup(slower: float) -> None:
+    accepted = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=round(slower * 2000), draft_ns=round(slower * 400))
+    assert observed(fixed(), *[accepted] * 8) == ("", 2.0)
+
+
+def test_n_max_0_has_no_status() -> None:
+    assert fixed(DraftParams(n_max=0)).status is None
+
+
+def ended(pair: FakePair) -> Finished:
+    clock = iter(range(0, 10**9, 1000))
+    request = AnswerRequest((Message(Role.USER, "hello"),), SamplingParams(temperature=0), FIXED, max_tokens=60)
+    *_, last = answer(pair, 1, request, clock=lambda: next(clock))
+    assert isinstance(last, Finished)
+    return last
+
+
+def test_a_calibrated_pair_reports_the_speedup_of_fixed_drafts_and_learns_nothing() -> None:
+    pair = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
+    list(pair.calibrate(lambda: False))
+    assert pair.memory is not None
+    before = pair.memory.costs.snapshot()
+    finished = ended(pair)
+
+    assert finished.drafting is not None
+    assert finished.drafting.speedup is not None
+    assert finished.drafting.reason == ""
+    assert " (100% accepted, " in summary(finished, pair.info)
+    assert pair.memory.costs.snapshot() == before
+
+
+def test_without_a_calibration_the_speedup_is_unknown() -> None:
+    pair = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
+    finished = ended(pair)
+
+    assert pair.memory is None
+    assert finished.drafting is not None
+    assert (finished.drafting.speedup, finished.drafting.reason) == (None, NEVER_MEASURED)
+    line = summary(finished, pair.info)
+    assert " tok/s (100% accepted, " in line
+    assert "; speedup unknown; measure this pair with tandem tune" in line
+
+
+def test_no_draft_is_made_if_there_is_no_room_for_n_min() -> None:
+    drafter = ConstantDraft()
+    limits: list[int] = []
+    drafter.draft = lambda tokens, limit, judge: limits.append(limit) or DRAFTED  # type: ignore[method-assign, func-returns-value]
+    strategy = FixedDrafting(drafter, DraftParams(8, 3, 0.0))
+
+    assert [len(strategy.propose([1, 2, 3], room)) for room in (2, 3)] == [0, 3]
+    assert limits == [3]
