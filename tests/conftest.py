@@ -1,4 +1,4 @@
-"""Fixtures for every test: folders of their own, the small real model, the real pair where it is at hand."""
+"""Fixtures for all tests: separate folders, the demo models, and the real pair if it is present."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
-# No assertion is timed, and an example that a busy machine holds up is no failure. The same code, the same verdict;
-# `pytest --hypothesis-profile hunt` looks further.
+# Hypothesis has no deadline, because the machine may be busy, and repeats the same examples in every run.
+# `pytest --hypothesis-profile hunt` tries more of them.
 _PATIENT = settings(deadline=None, suppress_health_check=(HealthCheck.too_slow,))
 settings.register_profile("repeatable", _PATIENT, derandomize=True)
 settings.register_profile("hunt", _PATIENT, max_examples=3000)
 settings.load_profile("repeatable")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # As a script starts what runs in its background; the programs that are tested would be deaf to it as well.
+    # A script starts background jobs with SIGINT ignored, and the tested programs would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if "PYTEST_XDIST_WORKER" in os.environ:
-    # Threads that wait for each other by spinning, in several processes at once, are many times slower than one each.
+    # Threads of several processes that spin while they wait for each other are many times slower than one thread each.
     os.environ.setdefault("OMP_THREAD_LIMIT", "1")
 
-# The clipboard, the multiplexer and the hub's account and cache of the person who runs the tests are not theirs; before
-# anything is imported that looks there.
+# Tests must not use the developer's clipboard, terminal multiplexer, Hugging Face account or cache. The variables are
+# removed before any module reads them.
 for _name in (
     *("DISPLAY", "WAYLAND_DISPLAY", "TMUX", "TMUX_PANE"),
     *("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT"),
@@ -37,9 +37,9 @@ REAL_MODELS = Path(os.environ.get("TANDEM_TEST_MODELS", Path.home() / ".cache" /
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests stay until the end: whatever looks for garbage need not go through them every time.
+    """Exclude the collected tests from garbage collection, and collect less often.
 
-    Every screen is garbage in cycles, which is expensive to look for and cheap to keep for a while.
+    Every screen is garbage with reference cycles, which is expensive to find and cheap to keep for a while.
     """
     gc.collect()
     gc.freeze()
@@ -48,9 +48,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Nothing is read from or written to the folders of the person who runs the tests."""
+    """Replace the developer's home and XDG folders."""
     home = tmp_path_factory.mktemp("home")
-    # Of those who share the work each has a folder in one. What a cache holds is the same for all of them.
+    # Workers of one run share the cache; each has its own home within the folder of the run.
     run = home.parents[1] if "PYTEST_XDIST_WORKER" in os.environ else home.parent
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
@@ -63,7 +63,7 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def demo_target() -> Path:
-    """SmolLM2-135M-Instruct, a real chat model of 98 MB."""
+    """Return the file of SmolLM2-135M-Instruct, a real chat model of 98 MB."""
     from app.llama import demo
 
     return demo.target_file()
@@ -71,7 +71,7 @@ def demo_target() -> Path:
 
 @pytest.fixture(scope="session")
 def demo_draft(own_folders: Path) -> Path:
-    """The demo's draft, made once per test run."""
+    """Return the file of the demo's draft model, made once per test run."""
     from app.core.paths import cache_dir
     from app.llama import demo
 
@@ -82,7 +82,7 @@ def demo_draft(own_folders: Path) -> Path:
 
 @pytest.fixture
 def real_model() -> Callable[[str], Path]:
-    """A function from a file name to its path among the real pair's files; skips where it is absent."""
+    """Return a function that finds a file of the real pair; the test is skipped if it is absent."""
 
     def find(name: str) -> Path:
         path = REAL_MODELS / name
@@ -95,7 +95,7 @@ def real_model() -> Callable[[str], Path]:
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where everything of one test is, Tandem's own folders included."""
+    """Return a folder of the test that contains Tandem's configuration and data."""
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
     return tmp_path

@@ -1,4 +1,4 @@
-"""Scripted stand-ins for models and samplers: real interfaces, no weights, microseconds."""
+"""Scripted models and samplers: the real interfaces without weights."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from app.core.errors import DecodeError, Interrupted
 from app.engine.interfaces import Logits, SavedState
 
 Rule = Callable[[Sequence[int]], Mapping[int, float]]
-"""From all tokens so far to the distribution of the next one."""
+"""Returns the distribution of the next token after all tokens so far."""
 
 END = 0
 N_VOCAB = 64
 
 
 def always(token: int) -> Rule:
+    """Return the same token every time."""
     return lambda _: {token: 1.0}
 
 
 def script(tokens: Sequence[int], start: int) -> Rule:
-    """Writes `tokens` after a prompt of `start` tokens, then END; knows nothing of what was written instead."""
+    """Return `tokens` after a prompt of `start` tokens, then END, whatever the sequence contains."""
 
     def rule(sequence: Sequence[int]) -> Mapping[int, float]:
         at = len(sequence) - start
@@ -31,7 +32,7 @@ def script(tokens: Sequence[int], start: int) -> Rule:
 
 
 def mixing(seed: int, n_vocab: int = N_VOCAB) -> Rule:
-    """A next token that depends on everything before it, so that one wrong cell in a cache changes the text."""
+    """Return a token that depends on all tokens before, so that one wrong cell in a cache changes the text."""
 
     def rule(sequence: Sequence[int]) -> Mapping[int, float]:
         state = seed
@@ -46,12 +47,13 @@ class FakeModel:
     """A `TokenModel` whose logits follow a rule.
 
     Attributes:
-        batches: Every decoded batch, for tests that count work.
-        fail_at: Number of the decode call that raises, from 1.
-        fail_with: What it raises; half of the batch is left behind.
-        can_truncate: False plays a recurrent model.
-        n_snapshots: Earlier states that a recurrent one keeps.
-        decode_ns: What every batch takes.
+        batches: Every decoded batch.
+        cells: Tokens in the KV cache.
+        fail_at: Number of the decode call that raises, counted from 1; 0 for none.
+        fail_with: The exception; half of the batch stays in the cache.
+        can_truncate: Whether the cache can be cut anywhere; False for a recurrent model.
+        n_snapshots: Earlier states that a recurrent model keeps.
+        decode_ns: Native time of a batch.
     """
 
     def __init__(self, rule: Rule, n_ctx: int = 512, n_batch: int = 16, n_vocab: int = N_VOCAB) -> None:
@@ -66,7 +68,7 @@ class FakeModel:
         self.fail_at = 0
         self.fail_with: Exception = DecodeError("The fake failed.")
         self.can_truncate = True
-        self.n_snapshots = self._revocable = 0
+        self.n_snapshots = self._n_revocable = 0
         self._kept: list[int] = []
         self._rows: list[Logits] = []
 
@@ -81,32 +83,32 @@ class FakeModel:
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
         assert 0 < len(tokens) <= self.n_batch
         assert 0 <= n_outputs <= len(tokens)
-        assert len(self.cells) + len(tokens) <= self.n_ctx, "the engine must not decode past the context"
+        assert len(self.cells) + len(tokens) <= self.n_ctx, "the engine must not decode beyond the context"
         self.batches.append(tuple(tokens))
         self.native_ns += self.decode_ns
         if len(self.batches) == self.fail_at:
             self.cells.extend(tokens[: len(tokens) // 2])
             raise self.fail_with
-        self._rows, self._revocable = [], min(len(tokens) - 1, self.n_snapshots)
+        self._rows, self._n_revocable = [], min(len(tokens) - 1, self.n_snapshots)
         for index, token in enumerate(tokens):
             self.cells.append(token)
             if index >= len(tokens) - n_outputs:
                 self._rows.append(self._row())
 
     def _row(self) -> Logits:
-        row = np.full(self.n_vocab, -50.0, dtype=np.float32)
+        logits = np.full(self.n_vocab, -50.0, dtype=np.float32)
         for token, probability in self.rule(self.cells).items():
-            row[token] = np.log(probability)
-        return row
+            logits[token] = np.log(probability)
+        return logits
 
-    def logits(self, row: int) -> Logits:
-        return self._rows[row]
+    def logits(self, i: int) -> Logits:
+        return self._rows[i]
 
     def truncate(self, n_past: int) -> bool:
         assert 0 <= n_past <= len(self.cells)
-        done = self.can_truncate or len(self.cells) - n_past <= self._revocable
+        done = self.can_truncate or len(self.cells) - n_past <= self._n_revocable
         if done and n_past < len(self.cells):
-            self._revocable = 0
+            self._n_revocable = 0
             self._shrink(n_past)
         return done
 
@@ -120,7 +122,7 @@ class FakeModel:
     def restore_state(self, n_past: int) -> bool:
         best = max((n for n in self._kept if n <= n_past), default=0)
         if best:
-            self._revocable = 0
+            self._n_revocable = 0
             self._shrink(best)
         return best > 0
 
@@ -128,7 +130,7 @@ class FakeModel:
         return SavedState(len(self.cells), bytearray(self.cells), tuple((n, None) for n in self._kept))
 
     def restore_sequence(self, state: SavedState) -> bool:
-        self.cells, self._kept, self._revocable = list(state.data), [n for n, _ in state.snapshots], 0
+        self.cells, self._kept, self._n_revocable = list(state.data), [n for n, _ in state.snapshots], 0
         return True
 
     def _shrink(self, n_past: int) -> None:
@@ -137,7 +139,7 @@ class FakeModel:
 
 
 class FakeSampler:
-    """Greedy over a fake target, or the draws of a seeded generator."""
+    """Sample from a fake target: greedy, or with a seed."""
 
     def __init__(self, model: FakeModel, seed: int | None = None) -> None:
         self._model = model
@@ -154,8 +156,8 @@ class FakeSampler:
         self.emitted = []
         self._random = np.random.default_rng(self._seed)
 
-    def sample(self, row: int) -> int:
-        logits = self._model.logits(row)
+    def sample(self, i: int) -> int:
+        logits = self._model.logits(i)
         if self._seed is None:
             token = int(logits.argmax())
         else:

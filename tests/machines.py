@@ -1,4 +1,4 @@
-"""Other machines, as files and tools behind `app.hardware.system.System`."""
+"""Scripted machines: files and tools behind `app.hardware.system.System`."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class FakeSystem(System):
         name: As in `System`.
         arch: As in `System`.
         files: Texts by path.
-        tools: Answers by command line; None is a tool that fails.
+        tools: Output by command line; None for a tool that fails.
         memory: Total and available bytes.
         cores: Cores and threads.
-        windows_cpu: Name in the registry.
+        windows_cpu: CPU name in the Windows registry.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class FakeSystem(System):
         return tuple(sorted(inside))
 
     def run(self, *argv: str) -> str:
-        answer = self._tools.get(" ".join(argv), "")
-        if answer is None:
+        output = self._tools.get(" ".join(argv), "")
+        if output is None:
             self.troubles.append(f"{argv[0]} failed with code 1.")
-        return answer or ""
+        return output or ""
 
     def memory(self) -> tuple[int, int]:
         return self._memory
@@ -89,7 +89,7 @@ class FakeSystem(System):
 
 
 def pci(address: str, vendor: str, device: str, module: str = "", kind: str = "0x030000") -> dict[str, str]:
-    """Return the files of a display controller on the bus."""
+    """Return the files of a display controller on the PCI bus."""
     folder = f"/sys/bus/pci/devices/{address}"
     return {
         f"{folder}/vendor": f"0x{vendor}\n",

@@ -1,4 +1,4 @@
-"""A loaded pair without models: letters are tokens."""
+"""A loaded pair of scripted models, whose tokens are letters."""
 
 from __future__ import annotations
 

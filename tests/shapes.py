@@ -1,4 +1,4 @@
-"""The shapes that makers publish of the catalogue's models, as the headers of their files would tell them."""
+"""Published dimensions of the catalog's models, as GGUF metadata."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SAME = {
 
 
 def shape_of(source: ModelSource) -> str:
-    """The name of a model's shape."""
+    """Return the name of the entry in shapes.toml for a model."""
     if isinstance(source, DemoModel):
         return "SmolLM2-135M"
     assert isinstance(source, HubModel)
@@ -33,7 +33,7 @@ def shape_of(source: ModelSource) -> str:
 
 
 def facts_of_shape(name: str, size: int) -> ModelFacts:
-    """What a header of that shape would tell."""
+    """Return the facts of a GGUF file with these dimensions."""
     shape = SHAPES[name]
     values = {
         "block_count": shape["layers"],

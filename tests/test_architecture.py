@@ -1,4 +1,4 @@
-"""What the contracts on imports cannot see: which libraries a command really loads, and where names come from."""
+"""Libraries that a command loads, and modules that define names; import-linter cannot check these."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ HEAVY = {"llama_cpp", "textual", "numpy", "jinja2", "rich", "asyncio", "platform
 
 
 def loaded_by(code: str) -> set[str]:
+    """Return the top-level modules that are loaded after some code has run."""
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport sys; print(*{{m.split('.')[0] for m in sys.modules}})"],
         capture_output=True,
@@ -34,7 +35,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "foreign"),
+    ("module", "forbidden"),
     [
         ("app.engine.generator", HEAVY - {"numpy"}),
         ("app.worker.responder", HEAVY - {"numpy"}),
@@ -47,15 +48,14 @@ def test_help_loads_nothing_heavy() -> None:
         ("app.llama", {"llama_cpp"}),
     ],
 )
-def test_a_module_loads_only_its_own_libraries(module: str, foreign: set[str]) -> None:
-    assert not loaded_by(f"import {module}") & foreign
+def test_a_module_loads_only_its_own_libraries(module: str, forbidden: set[str]) -> None:
+    assert not loaded_by(f"import {module}") & forbidden
 
 
-def test_names_come_from_where_they_are_defined() -> None:
-    """Only a package, or the one module that knows the bindings, hands on what others define."""
-    handing_on = {path for path in Path(app.__path__[0]).rglob("*.py") if "__all__ = " in path.read_text("utf-8")}
+def test_only_packages_and_the_bindings_reexport_names() -> None:
+    reexporting = {path for path in Path(app.__path__[0]).rglob("*.py") if "__all__ = " in path.read_text("utf-8")}
 
-    assert {path.name for path in handing_on} <= {"__init__.py", "library.py"}
+    assert {path.name for path in reexporting} <= {"__init__.py", "library.py"}
 
 
 def test_every_command_of_the_parser_has_a_function() -> None:

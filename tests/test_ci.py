@@ -1,4 +1,4 @@
-"""What a change is checked with says the same tomorrow, and does not say green of what it left out."""
+"""Pinned versions of the checks, and the CI script without tmux."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _project() -> dict[str, list[Requirement]]:
     }
 
 
-def test_what_checks_and_what_draws_is_one_version() -> None:
+def test_tools_and_rendering_libraries_are_pinned() -> None:
     pinned = {one.name: [*one.specifier] for one in _project()["dev"]}
 
     assert pinned.keys() >= {"mypy", "numpy", "pytest", "ruff", "rich", "pygments", "markdown-it-py"}
@@ -34,14 +34,14 @@ def test_what_checks_and_what_draws_is_one_version() -> None:
         assert only.operator == "==", name
 
 
-def test_what_the_checks_are_run_with_suits_the_program() -> None:
+def test_pinned_versions_meet_the_requirements_of_the_program() -> None:
     pinned = {one.name: one.specifier for one in _project()["dev"]}
     for one in _project()["run"]:
         for tested in pinned.get(one.name, ()):
             assert one.specifier.contains(tested.version), one.name
 
 
-def test_the_hubs_client_is_one_whose_private_parts_were_tested() -> None:
+def test_the_hub_client_is_limited_to_the_tested_minor_version() -> None:
     (client,) = [one for one in _project()["run"] if one.name == "huggingface-hub"]
     tested = version("huggingface-hub")
     major, minor, *_ = map(int, tested.split("."))
@@ -52,14 +52,14 @@ def test_the_hubs_client_is_one_whose_private_parts_were_tested() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32" or not _SCRIPT.exists(), reason="a script for shells, of the repository")
 class TestWithoutTmux:
-    """The script as it runs where there is none, with stand-ins for what would take minutes."""
+    """The CI script on a machine without tmux, with fake commands in the place of slow ones."""
 
     def _runs(self, folder: Path, *, root: bool = False, **environment: str) -> subprocess.CompletedProcess[str]:
         for name in ("bash", "dirname", "sed", "touch"):
             (folder / name).symlink_to(shutil.which(name) or name)
         commands = {
             "id": f"echo {0 if root else 1000}",
-            # The lists of a fresh image are empty: nothing is found before they are fetched.
+            # The package lists of a fresh image are empty until `apt-get update`.
             "apt-get": f"""[ "$1" != update ] || touch {folder}/lists
                 [ "$1" != install ] || [ -e {folder}/lists ] || exit 100
                 [ "$1" != install ] || touch {folder}/installed""",
@@ -84,9 +84,9 @@ class TestWithoutTmux:
         assert "tmux is missing" in done.stderr
         assert "the tests run" not in done.stderr
 
-    def test_it_can_be_told_to_go_on(self, tmp_path: Path) -> None:
+    def test_a_variable_allows_to_go_on_without_tmux(self, tmp_path: Path) -> None:
         assert "the tests run" in self._runs(tmp_path, TANDEM_CI_WITHOUT_TMUX="1").stderr
 
-    def test_as_root_it_is_fetched_also_where_the_lists_are_empty(self, tmp_path: Path) -> None:
+    def test_as_root_tmux_is_installed_also_with_empty_package_lists(self, tmp_path: Path) -> None:
         self._runs(tmp_path, root=True)
         assert (tmp_path / "installed").exists()

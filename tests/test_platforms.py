@@ -1,4 +1,4 @@
-"""Every module is there on Windows and macOS too: nothing that only Linux has is asked for by importing it."""
+"""Every module can be imported on Windows and macOS, without anything that only Linux has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# What the libraries below choose by the system they have chosen before; what follows is this program's own.
+# Libraries are imported first, because they choose their implementation by the real system.
 _CODE = """
 import importlib, os, pkgutil, signal, subprocess, sys, types
 import asyncio, ctypes, mmap, multiprocessing, platform, selectors, shutil, socket, sqlite3, sysconfig, tempfile
@@ -17,14 +17,14 @@ import textual.app, textual.command, textual.drivers.linux_driver, textual.scree
 import app
 
 system = sys.platform = sys.argv[1]
-gone = {os: ["sched_getaffinity"], signal: []}
+missing = {os: ["sched_getaffinity"], signal: []}
 if system == "win32":
     for name in ("fcntl", "termios", "resource", "pwd", "grp", "tty", "pty", "readline"):
         sys.modules[name] = None
     sys.modules["msvcrt"], sys.modules["winreg"] = types.ModuleType("msvcrt"), types.ModuleType("winreg")
-    gone[os] += ["fork", "getloadavg", "getpriority", "getuid", "killpg", "mkfifo", "O_NONBLOCK", "preadv", "uname"]
-    gone[signal] += ["SIGKILL", "SIGHUP", "SIGWINCH", "SIGTSTP", "SIGCONT", "SIGUSR1", "SIGALRM", "SIGQUIT"]
-for module, names in gone.items():
+    missing[os] += ["fork", "getloadavg", "getpriority", "getuid", "killpg", "mkfifo", "O_NONBLOCK", "preadv", "uname"]
+    missing[signal] += ["SIGKILL", "SIGHUP", "SIGWINCH", "SIGTSTP", "SIGCONT", "SIGUSR1", "SIGALRM", "SIGQUIT"]
+for module, names in missing.items():
     for name in names:
         if hasattr(module, name):
             delattr(module, name)

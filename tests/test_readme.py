@@ -1,4 +1,4 @@
-"""What the README and the help tell people to type is taken, and does what they say."""
+"""Commands, flags, pairs and keys in the README and the help exist and do what the text says."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _in_readme() -> list[str]:
 
 
 def _words(line: str) -> list[str]:
-    """What the program gets: behind its name, up to a remark, a pipe or a file that takes the output."""
+    """Return the arguments of the program, up to a comment, a pipe or a redirection."""
     command = re.split(r"\s{2,}|#", line.strip())[0]
     command = next(part for part in command.split(" | ") if re.search(r"\btandem\b", part))
     words = shlex.split(command.split(" > ")[0].split(" 2>")[0])
@@ -37,27 +37,27 @@ def _words(line: str) -> list[str]:
 
 
 @pytest.mark.parametrize("line", [*_in_readme(), *_in_help()])
-def test_every_command_that_is_told_of_is_taken(line: str) -> None:
+def test_every_command_is_accepted(line: str) -> None:
     words = _words(line)
     if any(word.isupper() for word in words):
-        pytest.skip("it stands for other words")
+        pytest.skip("it contains a placeholder")
     parse_args(words)
 
 
-def test_there_are_commands_to_look_at() -> None:
+def test_commands_are_found() -> None:
     assert ["setup", "coder-32b"] in [_words(line) for line in _in_readme()]
     assert ["run", "--system", "Write a commit message.", "-"] in [_words(line) for line in _in_help()]
 
 
-def test_every_flag_of_the_readme_is_one() -> None:
+def test_every_flag_of_the_readme_exists() -> None:
     flags = {flag for command in every_command() for param in command.params for flag in param.opts}
-    told = set(re.findall(r"`(--[a-z-]+)", _README))
+    named = set(re.findall(r"`(--[a-z-]+)", _README))
 
-    assert {"--json", "--isolate", "--draft-n-max"} <= told
-    assert told <= flags
+    assert {"--json", "--isolate", "--draft-n-max"} <= named
+    assert named <= flags
 
 
-def test_every_pair_that_is_named_is_in_the_catalogue() -> None:
+def test_every_named_pair_is_in_the_catalog() -> None:
     named = {word for line in [*_in_readme(), *_in_help()] for word in re.findall(r"\bcoder-\w+\b", line)}
     assert named
     assert named <= {*Catalog([shipped_file()]).pairs}
@@ -68,8 +68,8 @@ def test_every_key_of_the_readme_does_what_it_says() -> None:
     does = {
         key: f"{one.description}: {one.tooltip}".lower() for one in reversed(bindings) for key in one.key.split(",")
     }
-    told = dict(re.findall(r"^\| ((?:`?[@/a-z0-9+]+`?(?:, )?)+) \| (.+?) \|$", _README, re.MULTILINE))
-    keys = {key: text for row, text in told.items() for key in row.split(", ") if re.fullmatch(r"f\d|ctrl\+\w+", key)}
+    rows = dict(re.findall(r"^\| ((?:`?[@/a-z0-9+]+`?(?:, )?)+) \| (.+?) \|$", _README, re.MULTILINE))
+    keys = {key: text for row, text in rows.items() for key in row.split(", ") if re.fullmatch(r"f\d|ctrl\+\w+", key)}
 
     assert keys.keys() == {"ctrl+s", "ctrl+o", "ctrl+up", "f2", "f3", "f4", "f6", "ctrl+d"}
     for key, word in {

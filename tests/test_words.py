@@ -1,4 +1,4 @@
-"""Text that people read has no archaic words, and no private ones where the field has a term."""
+"""Texts contain no archaic words, and the field's terms instead of our own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program in a real terminal, for tests: keys in, what is on the screen out."""
+"""Run the program in a real terminal: send keys and read the screen."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ MARKS = [
     pytest.mark.terminal,
     pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is absent"),
 ]
-"""Of every module whose tests open one."""
+"""Marks for every module whose tests open a terminal."""
 _ROOT = Path(__file__).parents[2]
 _HANGS_S = 120.0
-"""What has not come by then never comes, on the busiest machine; how fast anything is, no test says."""
+"""Seconds after which a wait fails, long enough for a busy machine; no test measures time."""
 
 
 class Terminal:
-    """`tandem` in a tmux window of its own server.
+    """`tandem` in a window of a separate tmux server.
 
     Args:
-        folder: For what is told of the program.
-        flags: It is given.
-        output: A file that takes its standard output in the terminal's place.
+        folder: Folder for the exit code and the process id.
+        flags: Arguments of the program.
+        output: File for its standard output, instead of the terminal.
     """
 
     def __init__(self, folder: Path, *flags: str, output: Path | None = None) -> None:
@@ -39,13 +39,13 @@ class Terminal:
         self._status = folder / "status"
         self._process = folder / "process"
         into = f"> {shlex.quote(str(output))}" if output is not None else ""
-        # The shell that becomes the program tells its number, to kill exactly this one.
+        # The shell writes its process id before it becomes the program.
         program = shlex.quote(f'echo $$ > "$0"; exec "$@" {into}')
-        # Readline, which a test runner loads, tells children a size that would hold whatever the window's becomes.
-        # Ctrl+c is for the program; some shells would end with it before they have told its status.
+        # Readline, which a test runner loads, sets COLUMNS and LINES, which would override the size of the window.
+        # Ctrl+c is for the program; without the trap, some shells would end before they write its exit code.
         run = f'unset COLUMNS LINES; trap : INT; status=$0; sh -c {program} "$@"; echo $? > "$status"; sleep 60'
         words = [str(self._status), str(self._process), sys.executable, "-m", "app", *flags]
-        # Word by word: a single one is for the shell of the person, whose language may be another.
+        # Separate arguments: tmux would run a single one with the login shell of the user.
         shell = ["sh", "-c", run, *words]
         self._tmux("-f", os.devnull, "new-session", "-d", "-x", "80", "-y", "24", "-c", str(_ROOT), *shell)
 
@@ -59,7 +59,7 @@ class Terminal:
 
     @property
     def printed(self) -> str:
-        """All that was printed, also what has left the screen at its top."""
+        """Return the output, including the scrollback."""
         return self._tmux("capture-pane", "-p", "-S", "-")
 
     def type(self, text: str) -> None:
@@ -71,22 +71,22 @@ class Terminal:
     def resize(self, width: int, height: int) -> None:
         self._tmux("resize-window", "-x", str(width), "-y", str(height))
 
-    def until(self, what: Callable[[str], object]) -> str:
-        """Look until the screen is as wanted; returns it."""
+    def until(self, is_reached: Callable[[str], object]) -> str:
+        """Wait until the screen meets a condition; return the screen."""
         deadline = time.monotonic() + _HANGS_S
         while time.monotonic() < deadline:
-            if what(screen := self.screen):
+            if is_reached(screen := self.screen):
                 return screen
             time.sleep(0.05)
-        pytest.fail(f"never came true; the screen shows:\n{self.screen}")
+        pytest.fail(f"condition not met; the screen shows:\n{self.screen}")
 
     def exit_code(self) -> int:
-        """Wait for the program to end."""
+        """Wait for the program to end; return its exit code."""
         self.until(lambda _: self._status.exists() and self._status.read_text())
         return int(self._status.read_text())
 
     def kill(self) -> None:
-        """End the program as a power cut would."""
+        """Kill the program with SIGKILL."""
         os.kill(int(self._process.read_text()), signal.SIGKILL)
         self.until(lambda _: self._status.exists() and self._status.read_text())
         self._status.unlink()

@@ -1,4 +1,4 @@
-"""Snapshots are SVG files, and are called so; no one waits for a pace made for eyes."""
+"""Fixtures for the screens: SVG snapshots, fast redraws, and no real clipboard."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -25,14 +25,14 @@ _PASSES = 20
 
 @pytest.fixture(scope="session", autouse=True)
 def parsed_once() -> Iterator[None]:
-    """Every program in these tests has the same styles; Textual parses all of them again in each, several times."""
-    parse, known = Stylesheet._parse_rules, dict[Any, list[RuleSet]]()
+    """Parse each style sheet once; Textual parses all of them several times in every app."""
+    parse, parsed = Stylesheet._parse_rules, dict[Any, list[RuleSet]]()
 
     def parse_rules(self: Stylesheet, *source: Any, **more: Any) -> list[RuleSet]:
-        what = (source, tuple(more.items()), frozenset(self._variables.items()))
-        if what not in known:
-            known[what] = parse(self, *source, **more)
-        return known[what]
+        key = (source, tuple(more.items()), frozenset(self._variables.items()))
+        if key not in parsed:
+            parsed[key] = parse(self, *source, **more)
+        return parsed[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", parse_rules)
@@ -41,13 +41,13 @@ def parsed_once() -> Iterator[None]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Where conversations are kept."""
+    """Return the file of the conversation store."""
     return tmp_path / "conversations.db"
 
 
 @pytest.fixture(autouse=True)
 def clipboard_programs(monkeypatch: pytest.MonkeyPatch) -> Programs:
-    """What would hold the clipboard here, for tests that ask; no test hands anything to the person's own."""
+    """Return the function that finds clipboard programs; tests never use the developer's clipboard."""
     found = copying.clipboard_commands
     monkeypatch.setattr(copying, "clipboard_commands", lambda: ())
     return found
@@ -55,6 +55,7 @@ def clipboard_programs(monkeypatch: pytest.MonkeyPatch) -> Programs:
 
 @pytest.fixture(autouse=True)
 def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Update the screen without the usual delays."""
     monkeypatch.setattr("app.ui.event_dispatcher.FASTEST_S", 0.05)
     monkeypatch.setattr("app.ui.event_dispatcher.SLOWEST_S", 0.05)
     monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.0)
@@ -62,16 +63,16 @@ def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def near(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few messages are a long conversation where less of it is near."""
+    """Keep few messages on the screen, so that a short conversation already has a window."""
     monkeypatch.setattr(window, "CHUNK", 8)
     monkeypatch.setattr(window, "MOST", 16)
 
 
 @pytest.fixture(autouse=True)
 def patient_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pause lasts until messages that other messages sent are handled as well.
+    """Make a pause last until all messages are handled, including those that other messages sent.
 
-    Textual's own ends once the process took little processor time, which is also so where it merely got none.
+    Textual's own pause ends once the process uses little CPU time, which also happens if it gets none.
     """
     pause = Pilot.pause
 
@@ -87,23 +88,23 @@ def patient_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def snap_compare(snap_compare: SnapCompare) -> SnapCompare:
-    """Takes a picture once the screen stands still, however busy the machine is."""
+    """Take a snapshot once the screen no longer changes."""
 
     def compare(
         app: App[None], *, terminal_size: tuple[int, int], run_before: Callable[[Pilot[None]], Awaitable[None]]
     ) -> bool:
-        async def and_stands_still(pilot: Pilot[None]) -> None:
+        async def run_until_still(pilot: Pilot[None]) -> None:
             await run_before(pilot)
             await Driver(pilot).stands_still()
 
-        return snap_compare(app, terminal_size=terminal_size, run_before=and_stands_still)
+        return snap_compare(app, terminal_size=terminal_size, run_before=run_until_still)
 
     return compare
 
 
 @pytest.fixture
 def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """For pictures: what compares them wants a loop of its own."""
+    """Prepare for snapshots: the comparison needs an event loop of its own."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     yield
     asyncio.set_event_loop(None)
@@ -111,5 +112,5 @@ def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def even_clock(own_loop: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For pictures with ages, which depend on the clock."""
+    """Fix the clock for snapshots that show ages."""
     monkeypatch.setattr("app.ui.conversations.list.time", lambda: NOW)

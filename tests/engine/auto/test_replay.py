@@ -257,10 +257,10 @@ class TestExpensiveReading:
     def test_first_answers_lose_little_and_win_together(self) -> None:
         curve = self.machine()
         costs = {t.name: replay(t, curve, automatic(calibrated(curve))).cost for t in (*traces(), *other_traces())}
-        plain = {trace.name: baseline_cost(trace, curve) for trace in (*traces(), *other_traces())}
+        baseline = {trace.name: baseline_cost(trace, curve) for trace in (*traces(), *other_traces())}
 
-        assert min(plain[name] / costs[name] for name in costs) >= 0.9
-        assert sum(plain.values()) / sum(costs.values()) >= 1.04
+        assert min(baseline[name] / costs[name] for name in costs) >= 0.9
+        assert sum(baseline.values()) / sum(costs.values()) >= 1.04
 
     def test_easy_texts_are_read_also_if_single_tokens_are_fast(self) -> None:
         # Measured on two cores at a high clock speed, with a 16-bit target.
