@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from app.conversations.message import Begun, Message
+from app.conversations.message import Message, Prefill
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
@@ -71,9 +71,9 @@ class FakePair:
         return self.n_threads
 
     def build_prompt(
-        self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
+        self, messages: Sequence[Message], prefill: Prefill | None = None, thinking: Thinking = AS_TRAINED
     ) -> RenderedPrompt:
-        text = "".join(m.content for m in messages) + (begun.text if begun is not None else "")
+        text = "".join(m.content for m in messages) + (prefill.text if prefill is not None else "")
         return RenderedPrompt(self.tokenize(text))
 
     def tokenize(self, text: str) -> tuple[int, ...]:

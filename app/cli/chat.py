@@ -111,9 +111,9 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
     from app.ui.models.service import PairService
 
     def machine() -> tuple[str, Room]:
-        from app.llama.fitting.machine_room import held, machine_room
+        from app.llama.fitting.machine_room import loaded_bytes, machine_room
 
-        return machine_room(held(session().pair))
+        return machine_room(loaded_bytes(session().pair))
 
     def known() -> tuple[Sequence[Pair], AppError | None]:
         found = catalog()

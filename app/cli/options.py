@@ -181,7 +181,7 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None, model: Recom
 def _typed_thinking(settings: Resolved) -> Thinking:
     asked, flag = thinking(settings), Origin.FLAG
     return Thinking(
-        asked.wanted if settings.origin("answer.thinking") is flag else None,
+        asked.enabled if settings.origin("answer.thinking") is flag else None,
         asked.effort if settings.origin("answer.reasoning_effort") is flag else None,
     )
 

@@ -12,7 +12,7 @@ from app.core.errors import PairError, UsageError
 from app.core.regular_file import is_file
 from app.core.units import gigabytes
 from app.models.hub.cache import any_downloading
-from app.models.remove import Origin, Removal, plan_begun, plan_removal, plan_unused, remove_files
+from app.models.remove import Origin, Removal, plan_partial, plan_removal, plan_unused, remove_files
 
 _NOTES: dict[Origin, str] = {
     "made": "  (Tandem made it, and makes it again when needed)",
@@ -37,7 +37,7 @@ def remove_pair(args: argparse.Namespace) -> int:
         return 0
     set_up = here.pairs.get(args.pair)
     pair = set_up.pair if set_up is not None else named_pair(args.pair)[0]
-    plan = plan_begun(pair) if not keep else []
+    plan = plan_partial(pair) if not keep else []
     if set_up is None and not plan:
         raise UsageError(
             f"{pair.name} is not set up here, so there is nothing to remove.",

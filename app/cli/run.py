@@ -16,7 +16,7 @@ from app.cli.output import LOADING, AnswerPrinter, StatusLine, json_for
 from app.cli.report import as_json, summary
 from app.cli.streams import has_unread_input, read_input
 from app.conversations.attached import Attachment, compose
-from app.conversations.message import Begun, Message, Role
+from app.conversations.message import Message, Prefill, Role
 from app.conversations.textfile import read_text
 from app.core.errors import INTERRUPTED, StoppedError, UsageError
 from app.engine.text.segments import Segment
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
             drafting=options.drafting,
             max_tokens=options.max_tokens,
             stops=options.stops,
-            begun=Begun(prefill) if prefill.strip() else None,
+            prefill=Prefill(prefill) if prefill.strip() else None,
             thinking=options.thinking,
             stop_on_repeat=options.stop_on_repeat,
         )

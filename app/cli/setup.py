@@ -29,7 +29,7 @@ from app.models.pair_size import UNKNOWN, has_room, size_text
 from app.models.progress import Progress
 from app.models.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.models.registry import Registered, SetUp
-from app.models.resolve import to_come
+from app.models.resolve import bytes_to_download
 from app.models.setup import Prepared, Ready, Setup, Trying
 from app.models.source import parse_source
 from app.worker.events import Finished, Notice
@@ -117,7 +117,7 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     status.show(LOOKING)
     (machine, room), known, free = machine_room(), catalog(), cache.free_bytes()
     room = replace(room, n_ctx=context_for_all(), measured=seen_here())
-    proposals = propose(list(known.pairs.values()), room, lambda pair: has_room(to_come(pair), free))
+    proposals = propose(list(known.pairs.values()), room, lambda pair: has_room(bytes_to_download(pair), free))
     if not proposals:
         raise AppError("No pair of the catalog fits into this machine.", "Name models with --target and --draft.")
     status.say(f"This machine: {printable(machine)} · {gigabytes(free)} of disk free\n")
@@ -184,7 +184,7 @@ def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status:
     default = "no_default" not in args
     try:
         with cancel_on_interrupt(steps.cancel):
-            for event in steps.bring(prepared, default=default, first=default or "first" in args):
+            for event in steps.install(prepared, default=default, first=default or "first" in args):
                 match event:
                     case Progress():
                         status.show(progress_line(event))

@@ -199,7 +199,7 @@ def _replay(
         for step in steps:
             if cancelled():
                 raise Interrupted
-            n_held = _evaluate(pair, run, step)
+            n_cached = _evaluate(pair, run, step)
             if index < step.first + step.tokens:
                 row = index - step.first
                 for before in range(row):
@@ -208,7 +208,7 @@ def _replay(
                 return np.array(pair.target.logits(row)), sampler.sample(row)
             for emitted in range(step.tokens):
                 sampler.sample(emitted)
-            pair.target.rollback(n_held + step.tokens)
+            pair.target.rollback(n_cached + step.tokens)
         raise AssertionError("the token was in none of the steps")
     finally:
         sampler.close()

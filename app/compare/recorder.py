@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
-from app.conversations.message import Begun, Message
+from app.conversations.message import Message, Prefill
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled
 from app.engine.text.reasoning import RenderedPrompt
@@ -69,9 +69,9 @@ class Recorder:
         self.threads.add(self._pair.threads_in_use)
 
     def build_prompt(
-        self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
+        self, messages: Sequence[Message], prefill: Prefill | None = None, thinking: Thinking = AS_TRAINED
     ) -> RenderedPrompt:
-        prompt = self._pair.build_prompt(messages, begun, thinking)
+        prompt = self._pair.build_prompt(messages, prefill, thinking)
         self.prompt = tuple(prompt.tokens)
         return prompt
 
@@ -127,8 +127,8 @@ def read_prefix(
 
 def hold(cache: TokenCache, prefix: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
     """Make one cache hold exactly these tokens; yields how many new ones are done."""
-    held = cache.rollback(common_prefix(cache.tokens, prefix))
-    yield from cache.process(prefix[held:], cancelled)
+    n_cached = cache.rollback(common_prefix(cache.tokens, prefix))
+    yield from cache.process(prefix[n_cached:], cancelled)
 
 
 def _caches(pair: LoadedPair) -> list[TokenCache]:

@@ -36,9 +36,9 @@ def find_duplicates(database: Database, transcripts: Sequence[Transcript], now: 
     def find(transcript: Transcript) -> int | None:
         nodes = transcript.conversation.tree.nodes.values()
         digests = _digests((node.id, node.parent, node.role.value, node.text) for node in nodes)
-        begun = transcript.conversation.summary.created
+        created_at = transcript.conversation.summary.created
         for number, created, known in stored:
-            is_same_time = begun == created or (digests and begun == now)
+            is_same_time = created_at == created or (digests and created_at == now)
             if (digests == known and (digests or is_same_time)) or (digests and digests < known and is_same_time):
                 return int(number)
         return None

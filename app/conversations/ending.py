@@ -60,7 +60,7 @@ def ending_in(numbers: Mapping[str, Any]) -> Ending:
 def numbers_of(reason: FinishReason, repeats: int = 0, *, at_limit: bool = False) -> dict[str, Any]:
     """Return the numbers of an answer that ended, for `ending_in`."""
     more = {_REPEATS: repeats, _AT_LIMIT: at_limit}
-    return {_REASON: reason.value, **{name: said for name, said in more.items() if said}}
+    return {_REASON: reason.value, **{name: value for name, value in more.items() if value}}
 
 
 def repeated(times: int) -> str:

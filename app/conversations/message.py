@@ -24,7 +24,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class Prefill:
     """An answer that ended early and is continued; without text, its reasoning is."""
 
     text: str

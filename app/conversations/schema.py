@@ -58,7 +58,7 @@ MIGRATIONS: Sequence[Sequence[str]] = (
 """The statements that lead to each schema version."""
 
 # Older versions of Tandem ignore these tables, so they need no schema version.
-_UNSENT = """
+_PENDING_INPUT = """
     CREATE TABLE IF NOT EXISTS unsent (
         writer TEXT PRIMARY KEY,
         text TEXT NOT NULL,
@@ -102,7 +102,7 @@ def prepare(db: sqlite3.Connection) -> None:
                     db.execute(statement)
             db.execute(f"PRAGMA application_id = {APPLICATION}")
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-    db.execute(_UNSENT)
+    db.execute(_PENDING_INPUT)
     db.execute(_SET_ASIDE)
     names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'found%'")}
     if not names >= {"found", *_TRIGGERS}:

@@ -202,11 +202,11 @@ class Store:
 
     # Unsent text
 
-    def set_draft(self, conversation: int, text: str, *, bring_back: bool = False) -> None:
-        """Store the unsent prompt of a conversation; `bring_back` restores one that another Tandem has deleted."""
-        self._change(conversation, "draft = ?" + ", deleted = NULL" * bring_back, storable(text))
+    def set_draft(self, conversation: int, text: str, *, undelete: bool = False) -> None:
+        """Store the unsent prompt of a conversation; `undelete` restores one that another Tandem has deleted."""
+        self._change(conversation, "draft = ?" + ", deleted = NULL" * undelete, storable(text))
 
-    def keep_unsent(self, text: str) -> None:
+    def save_pending_input(self, text: str) -> None:
         """Store the unsent prompt of an empty conversation; "" removes it."""
         with self.database.write() as db:
             if text:
@@ -215,7 +215,7 @@ class Store:
             else:
                 db.execute("DELETE FROM unsent WHERE writer = ?", (self._writer,))
 
-    def take_unsent(self) -> str:
+    def take_pending_input(self) -> str:
         """Return the last unsent prompt of an earlier run, from now on this one's; "" without any.
 
         While another Tandem runs the prompt may be in its input line, so it stays there.
@@ -224,7 +224,7 @@ class Store:
         for writer, text in rows:
             with self.database.write() as db:
                 db.execute("DELETE FROM unsent WHERE writer = ?", (writer,))
-            self.keep_unsent(to_text(text))
+            self.save_pending_input(to_text(text))
             return to_text(text)
         return ""
 

@@ -72,7 +72,7 @@ class Node:
         """The state in a file, where no one is writing it."""
         return State.CUT if self.state is State.WRITING else self.state
 
-    def says_as(self, other: Node) -> bool:
+    def has_same_text(self, other: Node) -> bool:
         """Return whether another node has the same id, state and text."""
         return (self.id, self.state, self.text) == (other.id, other.state, other.text)
 
@@ -165,10 +165,10 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A prompt of the history; `said` if it was sent, not discarded."""
+    """A prompt of the history; `was_sent` if it was sent, not discarded."""
 
     text: str
-    said: bool = True
+    was_sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +209,6 @@ class Transcript:
     stats: Mapping[int, Document] = field(default_factory=dict)
 
 
-def said(nodes: Iterable[Node]) -> tuple[Message, ...]:
+def as_messages(nodes: Iterable[Node]) -> tuple[Message, ...]:
     """Return the messages with text as a model reads them, without spaces at the end."""
     return tuple(Message(node.role, node.text.rstrip(), node.reasoning.strip()) for node in nodes if node.text.strip())

@@ -54,8 +54,8 @@ def ask(function: str, *arguments: Any, seconds: float = 60.0, cancelled: Callab
         crashed = is_crash(done.returncode) and not ending.was_killed
         raise ChildError(f"ended {ending.how}", crashed=crashed)
     try:
-        said = json.loads(_last_line(done.stdout))
-        result, message, hint = said["result"], said["message"], said["hint"]
+        reply = json.loads(_last_line(done.stdout))
+        result, message, hint = reply["result"], reply["message"], reply["hint"]
     except (ValueError, TypeError, KeyError) as error:
         raise ChildError("gave an answer that cannot be read") from error
     if message:
@@ -72,12 +72,12 @@ def answer() -> None:
     """Answer `ask`, in the child."""
     function, *arguments = json.load(sys.stdin)
     module, _, name = function.rpartition(".")
-    said = {"result": None, "message": "", "hint": ""}
+    reply = {"result": None, "message": "", "hint": ""}
     try:
-        said["result"] = getattr(importlib.import_module(f"app.llama.{module}"), name)(*arguments)
+        reply["result"] = getattr(importlib.import_module(f"app.llama.{module}"), name)(*arguments)
     except AppError as error:
-        said["message"], said["hint"] = one_line(error.message), error.hint
-    sys.stdout.write(f"\n{json.dumps(said)}\n")
+        reply["message"], reply["hint"] = one_line(error.message), error.hint
+    sys.stdout.write(f"\n{json.dumps(reply)}\n")
     sys.stdout.flush()
     # A driver that crashes on exit has answered already.
     os._exit(0)

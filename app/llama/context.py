@@ -446,15 +446,15 @@ class Context:
         if code == _NO_SLOT:
             raise DecodeError(f"The context of {self._n_ctx:,} tokens is full.", "Start a new conversation, or --ctx.")
         # Metal logs first that a batch failed, then why.
-        said = library.last_errors(2 if code == _FAILED else 1)
+        log_text = library.last_errors(2 if code == _FAILED else 1)
         kind = ComputeError if code == _FAILED else DecodeError
-        if code == _NO_MEMORY or scarce_device(f"{said} {library.last_errors(_REASONS)}") is not None:
+        if code == _NO_MEMORY or scarce_device(f"{log_text} {library.last_errors(_REASONS)}") is not None:
             raise kind(
                 f"Memory ran out while {self._model.name} computed a batch.",
                 "Close other programs, or use a shorter context (--ctx) or a smaller KV cache (--kv-type q8_0).",
             )
         raise kind(
-            f"llama.cpp could not evaluate a batch: {one_line(said) or f'code {code}'}.",
+            f"llama.cpp could not evaluate a batch: {one_line(log_text) or f'code {code}'}.",
             "Try again; if it happens again, report it.",
         )
 

@@ -263,8 +263,8 @@ class PairProgress:
         models: File of each model, by its name; None where there is none.
     """
 
-    def __init__(self, told: Callable[[str, float], bool], **models: Path | None) -> None:
-        self._told = told
+    def __init__(self, on_progress: Callable[[str, float], bool], **models: Path | None) -> None:
+        self._on_progress = on_progress
         self._n_bytes = {name: _n_bytes_of(path) for name, path in models.items() if path is not None}
         self._shares: dict[str, float] = {}
 
@@ -273,7 +273,7 @@ class PairProgress:
         # Both files are checked, which reports 0, before the first one is loaded.
         self._shares[what] = max(share, self._shares.get(what, 0.0))
         done = sum(self._shares.get(name, 0.0) * size for name, size in self._n_bytes.items())
-        return self._told(what, done / max(1, sum(self._n_bytes.values())))
+        return self._on_progress(what, done / max(1, sum(self._n_bytes.values())))
 
 
 def _n_bytes_of(path: Path) -> int:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-from app.conversations.message import Begun, Message
+from app.conversations.message import Message, Prefill
 from app.core.errors import DamagedFileError, Interrupted, ModelLoadError
 from app.engine.auto.calibrate import calibrate
 from app.engine.auto.cost_profile import MAX_BATCH
@@ -333,9 +333,9 @@ class NativePair:
             self.unkept = stored_measurements.save_statistics(file, self.memory) or self.unkept
 
     def build_prompt(
-        self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
+        self, messages: Sequence[Message], prefill: Prefill | None = None, thinking: Thinking = AS_TRAINED
     ) -> RenderedPrompt:
-        return self._prompts.build(messages, begun, thinking)
+        return self._prompts.build(messages, prefill, thinking)
 
     def new_sampler(self, params: SamplingParams) -> SamplerChain:
         return SamplerChain(self._context, params)

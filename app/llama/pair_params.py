@@ -71,9 +71,9 @@ class PairParams:
 
     def target_context(self, n_ctx_train: int) -> ContextParams:
         """Return the target's context parameters for its trained context length."""
-        wanted = self.n_ctx if self.n_ctx is not None else DEFAULT_CONTEXT
+        asked = self.n_ctx if self.n_ctx is not None else DEFAULT_CONTEXT
         # llama.cpp rounds up too; batches may then be as wide.
-        n_ctx = min(round_up(wanted), longest_trained(n_ctx_train))
+        n_ctx = min(round_up(asked), longest_trained(n_ctx_train))
         # Snapshots cost every token a little, which n-gram drafting alone seldom gains.
         n_snapshots = self.n_snapshots if self.draft is not None else 0
         return self._context(n_ctx, MAX_BATCH, self.kv_type, n_snapshots)

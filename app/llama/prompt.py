@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 
-from app.conversations.message import Begun, Message, Role
+from app.conversations.message import Message, Prefill, Role
 from app.core.errors import TemplateError
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.llama.model import Model
@@ -53,68 +53,68 @@ class PromptBuilder:
     def build(
         self,
         messages: Sequence[Message],
-        begun: Begun | None = None,
+        prefill: Prefill | None = None,
         thinking: Thinking = AS_TRAINED,
     ) -> RenderedPrompt:
         """Return the prompt for the next answer, or for the rest of one.
 
-        The text of a begun answer follows the beginning of its turn, as in llama-server: as a complete message,
+        The text of a prefilled answer follows the beginning of its turn, as in llama-server: as a complete message,
         the template would trim it, drop its reasoning and end its turn.
 
         Args:
             messages: The conversation, ending with the user.
-            begun: The answer to continue; None for a new one.
-            thinking: Reasoning settings; ignored if the begun answer has reasoning.
+            prefill: The answer to continue; None for a new one.
+            thinking: Reasoning settings; ignored if the prefilled answer has reasoning.
 
         Raises:
             TemplateError: The model's template cannot render the conversation.
             UsageError: It is longer than any context.
         """
         self._template.renew_budget()
-        return self._build(messages, begun, thinking)
+        return self._build(messages, prefill, thinking)
 
     def _build(
         self,
         messages: Sequence[Message],
-        begun: Begun | None = None,
+        prefill: Prefill | None = None,
         thinking: Thinking = AS_TRAINED,
     ) -> RenderedPrompt:
-        if begun is not None and begun.reasoning.strip() and thinking.wanted is False:
-            thinking = replace(thinking, wanted=None)
+        if prefill is not None and prefill.reasoning.strip() and thinking.enabled is False:
+            thinking = replace(thinking, enabled=None)
         prompt = self._render(messages, thinking)
-        if thinking.wanted is False:
+        if thinking.enabled is False:
             # The template may ignore the setting, or leave the choice to the model.
             prompt = self._spoken(prompt)
-        return prompt if begun is None else self._go_on(prompt, begun)
+        return prompt if prefill is None else self._go_on(prompt, prefill)
 
     def _thinking_support(self) -> ThinkingSupport:
-        def asked(wanted: bool | None = None, effort: str | None = None) -> tuple[int, ...] | None:
+        def asked(enabled: bool | None = None, effort: str | None = None) -> tuple[int, ...] | None:
             try:
-                return self._build([Message(Role.USER, "a")], thinking=Thinking(wanted, effort)).tokens
+                return self._build([Message(Role.USER, "a")], thinking=Thinking(enabled, effort)).tokens
             except TemplateBudgetError:
                 raise
             except TemplateError:
                 return None
 
-        def weighs(wanted: bool | None = None) -> bool:
-            return len({asked(wanted, effort) for effort in EFFORTS}) > 1
+        def weighs(enabled: bool | None = None) -> bool:
+            return len({asked(enabled, effort) for effort in EFFORTS}) > 1
 
         if asked() is None:
             # The error is reported when a prompt is built.
             return ThinkingSupport()
         # Some templates use the effort only if reasoning is requested.
         effort = weighs()
-        return ThinkingSupport(asked(wanted=True) != asked(wanted=False), effort, effort or weighs(wanted=True))
+        return ThinkingSupport(asked(enabled=True) != asked(enabled=False), effort, effort or weighs(enabled=True))
 
     def _render(self, messages: Sequence[Message], thinking: Thinking) -> RenderedPrompt:
-        taken: list[str] = []
+        literal: list[str] = []
 
         def hide(text: str) -> str:
             out: list[str] = []
             end = 0
             for start, stop in self._forgeries.find(text):
-                out += text[end:start], f"{_OPEN}{len(taken)}{_CLOSE}"
-                taken.append(text[start:stop])
+                out += text[end:start], f"{_OPEN}{len(literal)}{_CLOSE}"
+                literal.append(text[start:stop])
                 end = stop
             return "".join([*out, text[end:]])
 
@@ -123,8 +123,8 @@ class PromptBuilder:
         tokens: list[int] = []
         for index, part in enumerate(_MARK.split(text)):
             # Marks of the template itself are dropped.
-            if index % 2 == 1 and int(part) < len(taken):
-                tokens += self._literally(taken[int(part)])
+            if index % 2 == 1 and int(part) < len(literal):
+                tokens += self._literally(literal[int(part)])
             elif index % 2 == 0 and part:
                 tokens += self._model.tokenize(part, parse_special=True)
         if self._model.add_bos and self._model.bos is not None and tokens[:1] != [self._model.bos]:
@@ -143,23 +143,24 @@ class PromptBuilder:
             return AnswerPart.THINKING
         return AnswerPart.ANSWER if marks.answer and behind.endswith(marks.answer) else AnswerPart.START
 
-    def _go_on(self, prompt: RenderedPrompt, begun: Begun) -> RenderedPrompt:
-        if begun.reasoning:
+    def _go_on(self, prompt: RenderedPrompt, prefill: Prefill) -> RenderedPrompt:
+        if prefill.reasoning:
             if prompt.part is not AnswerPart.THINKING:
                 think = self._model.tokenize(self._written.think, parse_special=True)
                 prompt = replace(prompt, tokens=(*prompt.tokens, *think), part=AnswerPart.THINKING)
-            prompt = self._with(prompt, begun.reasoning)
-        if text := begun.text.lstrip():
+            prompt = self._with(prompt, prefill.reasoning)
+        if text := prefill.text.lstrip():
             prompt = replace(self._with(self._spoken(prompt), text), part=AnswerPart.ANSWER)
         return prompt
 
     def _spoken(self, prompt: RenderedPrompt) -> RenderedPrompt:
         """Return the prompt with the markup that leads the model to its answer."""
         marks = self._written
-        said = {AnswerPart.START: marks.speak, AnswerPart.THINKING: marks.conclude, AnswerPart.ANSWER: ""}[prompt.part]
-        if not said:
+        markers = {AnswerPart.START: marks.speak, AnswerPart.THINKING: marks.conclude, AnswerPart.ANSWER: ""}
+        marker = markers[prompt.part]
+        if not marker:
             return prompt
-        tokens = (*prompt.tokens, *self._model.tokenize(said, parse_special=True))
+        tokens = (*prompt.tokens, *self._model.tokenize(marker, parse_special=True))
         # Some models think even after an empty thought.
         return replace(prompt, tokens=tokens, part=AnswerPart.ANSWER if marks.answer else AnswerPart.START)
 

@@ -92,14 +92,14 @@ class ChatTemplate:
         asked = Message(Role.USER, _USER)
         self._has_system = True
         for self._in_parts, self._no_tools in product((False, True), (_NO_TOOLS, {})):
-            said = self._tried([asked])
-            if said is not None and _USER in said:
+            rendered = self._tried([asked])
+            if rendered is not None and _USER in rendered:
                 both = self._tried([Message(Role.SYSTEM, _SYSTEM), asked])
                 self._has_system = both is None or _SYSTEM in both
                 self.leaves_out = False
                 return
             # A template that fails in any case reports the reason when it is used.
-            self.leaves_out = self.leaves_out or said is not None
+            self.leaves_out = self.leaves_out or rendered is not None
         self._in_parts, self._no_tools = False, _NO_TOOLS
 
     def renew_budget(self) -> None:
@@ -139,9 +139,9 @@ class ChatTemplate:
             return None
 
     def _render(self, messages: Sequence[Message], thinking: Thinking, *, with_system: bool) -> str:
-        said = messages if with_system else _without_system(messages)
+        shown = messages if with_system else _without_system(messages)
         values = {
-            "messages": [_told(message, in_blocks=self._in_blocks, in_parts=self._in_parts) for message in said],
+            "messages": [_as_value(message, in_blocks=self._in_blocks, in_parts=self._in_parts) for message in shown],
             "add_generation_prompt": True,
             **self._no_tools,
             **self._specials,
@@ -193,7 +193,7 @@ def _to_json(
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
-def _told(message: Message, *, in_blocks: bool, in_parts: bool) -> dict[str, Any]:
+def _as_value(message: Message, *, in_blocks: bool, in_parts: bool) -> dict[str, Any]:
     """Return a message as a template reads it.
 
     Args:
@@ -213,6 +213,6 @@ def _told(message: Message, *, in_blocks: bool, in_parts: bool) -> dict[str, Any
 
 def _switches(thinking: Thinking) -> dict[str, Any]:
     """Return the variables that request reasoning, under every name that templates use."""
-    wanted: dict[str, Any] = {} if thinking.wanted is None else _ON if thinking.wanted else _OFF
+    enabled: dict[str, Any] = {} if thinking.enabled is None else _ON if thinking.enabled else _OFF
     effort = thinking.effort
-    return wanted if effort is None or thinking.wanted is False else {**wanted, **dict.fromkeys(_EFFORTS, effort)}
+    return enabled if effort is None or thinking.enabled is False else {**enabled, **dict.fromkeys(_EFFORTS, effort)}

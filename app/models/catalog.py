@@ -314,10 +314,10 @@ def params(default: T, table: Any, keys: Sequence[str], where: str) -> T:
         raise CatalogError(f"{where} must be a table.", "Write it as { name = value, ... }.")
     refuse_unknown(table, keys, where)
     for key, value in table.items():
-        wanted = type(getattr(default, key)) if getattr(default, key) is not None else int
-        broken = wanted is int and isinstance(value, float) and not value.is_integer()
+        expected = type(getattr(default, key)) if getattr(default, key) is not None else int
+        broken = expected is int and isinstance(value, float) and not value.is_integer()
         if isinstance(value, bool) or not isinstance(value, int | float) or broken:
-            raise CatalogError(f"{where}.{key} must be {'a whole' if wanted is int else 'a'} number.")
+            raise CatalogError(f"{where}.{key} must be {'a whole' if expected is int else 'a'} number.")
     try:
         return replace(default, **table)
     except UsageError as error:

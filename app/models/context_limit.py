@@ -49,10 +49,10 @@ def meant(pair: PairInfo, n_ctx: int | None) -> int:
 def enough_for(pair: PairInfo, n_tokens: int) -> int:
     """Return a context for so many tokens and an answer; 0 if the limit is too short."""
     limit = context_limit(pair).n_ctx
-    return min(limit, roomy(n_tokens)) if n_tokens < limit else 0
+    return min(limit, rounded_up(n_tokens)) if n_tokens < limit else 0
 
 
-def roomy(n_tokens: int) -> int:
+def rounded_up(n_tokens: int) -> int:
     """Return a round context length for so many tokens and an answer."""
     return -(-(n_tokens + max(_LEAST_ROOM, n_tokens // _SHARE_OF_ROOM)) // _STEP) * _STEP
 

@@ -45,7 +45,7 @@ class Candidate:
 
 
 def find_drafts(
-    target: ModelFacts, pairs: Sequence[Pair], retry: RetryPolicy, tell: Callable[[str], None] = lambda _: None
+    target: ModelFacts, pairs: Sequence[Pair], retry: RetryPolicy, on_status: Callable[[str], None] = lambda _: None
 ) -> Iterator[Candidate]:
     """Read the headers of likely drafts, the catalog's first; each costs a few megabytes.
 
@@ -53,7 +53,7 @@ def find_drafts(
         target: The model that they draft for.
         pairs: The catalog.
         retry: How to wait if Hugging Face does not answer, and whether to stop.
-        tell: Receives the status text.
+        on_status: Receives the status text.
 
     Raises:
         HubError: Nothing was found before Hugging Face stopped answering.
@@ -62,16 +62,16 @@ def find_drafts(
     failures: list[HubError] = []
     found: set[str] = set()
     headers_read = 0
-    for source, origin in _likely(target, pairs, failures, retry, tell):
+    for source, origin in _likely(target, pairs, failures, retry, on_status):
         name = str(source)
         if name in found or headers_read >= _MAX_HEADERS:
             continue
         headers_read += 1
         try:
-            resolved = resolve(source, _no_demo, retry, HeaderWatcher(name, tell), draft=True)
+            resolved = resolve(source, _no_demo, retry, HeaderWatcher(name, on_status), draft=True)
             if resolved.size * 2 > target.weight_bytes:
                 continue
-            facts = facts_of(resolved, retry, HeaderWatcher(resolved.name, tell))
+            facts = facts_of(resolved, retry, HeaderWatcher(resolved.name, on_status))
         except HubError as error:
             failures.append(error)
             if isinstance(error, HubTimeoutError):
@@ -91,7 +91,7 @@ def _likely(
     pairs: Sequence[Pair],
     failures: list[HubError],
     retry: RetryPolicy,
-    tell: Callable[[str], None],
+    on_status: Callable[[str], None],
 ) -> Iterator[tuple[HubModel, str]]:
     """Yield drafts of the catalog's pairs of the same family, then small models that a search finds.
 
@@ -102,7 +102,7 @@ def _likely(
         if isinstance(pair.draft, HubModel) and family in (_family(str(pair.target)), _family(pair.family)):
             yield pair.draft, "catalogue"
     try:
-        searching = HeaderWatcher(f"models named {family}", tell)
+        searching = HeaderWatcher(f"models named {family}", on_status)
         searched = look_up(lambda: search(family, limit=_MAX_FOUND), retry, searching, LOOKUP_S)
     except HubError as error:
         failures.append(error)

@@ -8,7 +8,7 @@ from pathlib import PurePath
 _QUANTISATION = re.compile(
     r"[-._](?:ud-)?(?:i?q\d+(?:_\w+)?|tq\d_\d|b?f16|f32|fp16|mxfp4)(?![a-z0-9]).*$", re.IGNORECASE
 )
-_TOLD = re.compile(
+_QUANTIZATION = re.compile(
     r"(?<![A-Za-z0-9])((?:UD-)?(?:I?Q[1-8]_(?:K_(?:XXL|XL|[SML])|K|[01]|XXS|XS|NL|S|M|L)|Q[1-8]_K|TQ[12]_0|MXFP4(?:_MOE)?"
     r"|NVFP4|BF16|F16|FP16|F32|FP32))(?![A-Za-z0-9]|_\d+_\d+)",
     re.IGNORECASE,
@@ -51,7 +51,7 @@ def file_type(name: str) -> str:
 
 def quantization(name: str) -> str:
     """Return the quantization in a file name, in upper case; "" without one."""
-    found = _TOLD.findall(name.rsplit("/", 1)[-1]) or _TOLD.findall(name)
+    found = _QUANTIZATION.findall(name.rsplit("/", 1)[-1]) or _QUANTIZATION.findall(name)
     return found[-1].upper() if found else ""
 
 

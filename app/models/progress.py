@@ -27,23 +27,23 @@ class HeaderWatcher(Watcher):
 
     Args:
         name: The file or repository.
-        tell: Receives each line.
+        on_status: Receives each line.
     """
 
-    def __init__(self, name: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, name: str, on_status: Callable[[str], None]) -> None:
         self._name = name
-        self._tell = tell
+        self._on_status = on_status
         self._n_bytes = 0
-        tell(f"Looking at {name}")
+        on_status(f"Looking at {name}")
 
     def received(self, n_bytes: int) -> None:
         self._n_bytes += n_bytes
-        self._tell(f"Looking at {self._name}: {self._n_bytes / 1e6:.1f} MB of its header")
+        self._on_status(f"Looking at {self._name}: {self._n_bytes / 1e6:.1f} MB of its header")
 
     def waiting(self, reason: str, seconds: float) -> None:
         if reason:
             again = f", again in {seconds:.0f} s" if seconds else ""
-            self._tell(f"{reason.rstrip('.')}{again}: {self._name}")
+            self._on_status(f"{reason.rstrip('.')}{again}: {self._name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class FileProgress:
         total: Bytes in all.
         waiting: Why nothing happens at the moment; "" while it does.
         wait_s: Remaining seconds of the wait.
-        came: Bytes of this run among those on disk.
+        n_received: Bytes of this run among those on disk.
     """
 
     role: str
@@ -66,7 +66,7 @@ class FileProgress:
     total: int
     waiting: str = ""
     wait_s: float = 0.0
-    came: int = 0
+    n_received: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ class DownloadWatcher(Watcher):
 
     def received(self, n_bytes: int) -> None:
         if n_bytes:
-            done, came = self.now.done + n_bytes, self.now.came + n_bytes
-            self.now = replace(self.now, done=done, came=came, waiting="", wait_s=0.0)
+            done, n_received = self.now.done + n_bytes, self.now.n_received + n_bytes
+            self.now = replace(self.now, done=done, n_received=n_received, waiting="", wait_s=0.0)
 
     def found(self, n_bytes: int) -> None:
         self.now = replace(self.now, done=self.now.done + n_bytes)
@@ -112,12 +112,12 @@ class Meter:
     def read(self, downloads: Sequence[DownloadWatcher]) -> Progress:
         files = tuple(one.now for one in downloads)
         left = sum(one.total - one.done for one in files)
-        at, came = self._clock(), sum(one.came for one in files)
-        self._seen.append((at, came))
+        at, n_received = self._clock(), sum(one.n_received for one in files)
+        self._seen.append((at, n_received))
         while len(self._seen) > 2 and at - self._seen[0][0] > _SPEED_S:
             self._seen.popleft()
         started, had = self._seen[0]
-        speed = (came - had) / (at - started) if at > started else 0.0
+        speed = (n_received - had) / (at - started) if at > started else 0.0
         return Progress(files, speed, left / speed if speed > 0 else None)
 
 

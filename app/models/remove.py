@@ -65,7 +65,7 @@ def plan_unused(unused: Mapping[Path, int]) -> list[Removal]:
     return [Removal("hub", path, size, ours=True) for path, size in unused.items()]
 
 
-def plan_begun(pair: Pair) -> list[Removal]:
+def plan_partial(pair: Pair) -> list[Removal]:
     """Return what cut downloads of a pair's models have left.
 
     A model without a known checksum may be any incomplete download of its repository.

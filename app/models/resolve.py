@@ -145,17 +145,17 @@ def cached_file(source: HubModel) -> Path | None:
     return cache.with_content(source.repo, source.file, source.sha256)
 
 
-def came_before(source: HubModel) -> int:
+def downloaded_before(source: HubModel) -> int:
     """Return the bytes that a cut download has left of a source; 0 if only Hugging Face knows their name."""
     if source.file is None or source.size is None or source.sha256 is None:
         return 0
     return cache.partial_bytes(source.repo, choose.RemoteFile(source.file, source.size, source.sha256))
 
 
-def to_come(pair: Pair) -> int:
+def bytes_to_download(pair: Pair) -> int:
     """Return the bytes of a pair that would be downloaded, as far as the catalog knows their sizes."""
     missing = [s for s in pair.sources if isinstance(s, HubModel) and s.size is not None and cached_file(s) is None]
-    return sum((source.size or 0) - came_before(source) for source in missing)
+    return sum((source.size or 0) - downloaded_before(source) for source in missing)
 
 
 def _cached(source: HubModel) -> Resolved | None:

@@ -155,32 +155,32 @@ class Setup:
     def cancelled(self) -> bool:
         return self._stop.is_set()
 
-    def prepare(self, pair: Pair, tell: Callable[[str], None] = lambda _: None) -> Prepared:
+    def prepare(self, pair: Pair, on_status: Callable[[str], None] = lambda _: None) -> Prepared:
         """Find both models and read their headers; a few megabytes are downloaded.
 
         Files that are here are hashed; damaged ones are deleted, to be downloaded again.
 
         Args:
             pair: What is asked for.
-            tell: Receives the status text.
+            on_status: Receives the status text.
 
         Raises:
             AppError: A model is not available or invalid.
             Interrupted: Canceled.
         """
         self.current_role = TARGET
-        models = [self._found(pair.target, tell)]
+        models = [self._found(pair.target, on_status)]
         warnings: tuple[str, ...] = ()
         try:
             if pair.draft is not None:
                 self.current_role = DRAFT
-                models.append(self._found(pair.draft, tell, draft=True))
+                models.append(self._found(pair.draft, on_status, draft=True))
         except ModelLoadError as error:
             warnings = (without_draft(error),)
         facts = []
         for self.current_role, model in zip((TARGET, DRAFT), models, strict=False):
             self.retry.stop_if_cancelled()
-            facts.append(facts_of(model, self.retry, HeaderWatcher(model.name, tell)))
+            facts.append(facts_of(model, self.retry, HeaderWatcher(model.name, on_status)))
         self.current_role = ""
         check = check_pair(*facts)
         return Prepared(
@@ -193,9 +193,9 @@ class Setup:
             notes=tuple(self._notes),
         )
 
-    def _found(self, source: ModelSource, tell: Callable[[str], None], *, draft: bool = False) -> Resolved:
+    def _found(self, source: ModelSource, on_status: Callable[[str], None], *, draft: bool = False) -> Resolved:
         """Resolve a source, and delete damaged files of it."""
-        watcher = HeaderWatcher(str(source), tell)
+        watcher = HeaderWatcher(str(source), on_status)
         model = resolve(source, self._demo_file, self.retry, watcher, draft=draft)
         for file in model.files:
             if delete_if_damaged(DownloadRequest(model.repo, model.commit, file, watcher, self.retry)):
@@ -205,7 +205,7 @@ class Setup:
                 model = replace(model, path=None)
         return model
 
-    def bring(self, prepared: Prepared, *, default: bool = True, first: bool = True) -> Iterator[SetupEvent]:
+    def install(self, prepared: Prepared, *, default: bool = True, first: bool = True) -> Iterator[SetupEvent]:
         """Download what is missing, register the pair and try it.
 
         It is registered before the trial, so that its files are found again if it does not fit. Only a pair that works
@@ -301,9 +301,9 @@ class Setup:
     def _fetch(self, model: Resolved, watcher: DownloadWatcher, retry: RetryPolicy) -> Path:
         paths = []
         for file in model.files:
-            came = watcher.now.came
+            n_received = watcher.now.n_received
             paths.append(fetch(DownloadRequest(model.repo, model.commit, file, watcher, retry)))
-            if watcher.now.came > came:
+            if watcher.now.n_received > n_received:
                 # Stored at once: the other download may fail.
                 self._downloaded.add(paths[-1])
                 with suppress(CatalogError):

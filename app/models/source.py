@@ -54,9 +54,9 @@ class HubModel:
         return self.repo, plain(self.quant) if self.quant is not None else None, self.file, self.revision
 
     def __str__(self) -> str:
-        wanted = self.file or self.quant
+        name = self.file or self.quant
         where = self.repo if self.revision == DEFAULT_REVISION else f"{self.repo}@{self.revision}"
-        return f"{where}:{wanted}" if wanted else where
+        return f"{where}:{name}" if name else where
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +100,10 @@ def parse_source(text: str) -> ModelSource:
     if "://" in text or text.split("/")[0].lower() in _HOSTS:
         return _from_address(text)
     if found := _HUB.fullmatch(text):
-        return _wanted(found["repo"], found["want"], found["revision"])
+        return _hub_model(found["repo"], found["want"], found["revision"])
     parts = text.split("/")
     if len(parts) > 2 and text.lower().endswith(_GGUF) and (found := _HUB.fullmatch("/".join(parts[:2]))):
-        return _wanted(found["repo"], "/".join(parts[2:]), found["revision"])
+        return _hub_model(found["repo"], "/".join(parts[2:]), found["revision"])
     if text.lower().endswith(_GGUF) or "\\" in text:
         return LocalModel(path.absolute())
     if text and is_folder(path):
@@ -127,7 +127,7 @@ def home_expanded(text: str) -> Path:
         return Path(text)
 
 
-def _wanted(repo: str, want: str | None, revision: str | None) -> HubModel:
+def _hub_model(repo: str, want: str | None, revision: str | None) -> HubModel:
     revision = revision or DEFAULT_REVISION
     if want is not None and want.lower().endswith(_GGUF):
         return HubModel(repo, file=want, revision=revision)
@@ -153,4 +153,4 @@ def _from_address(text: str) -> HubModel:
     found = _HUB.fullmatch(repo_and_want)
     if found is None:
         raise UsageError(f"{text} names no repository.", "An address looks like https://huggingface.co/owner/repo.")
-    return _wanted(found["repo"], file or found["want"], revision or found["revision"])
+    return _hub_model(found["repo"], file or found["want"], revision or found["revision"])

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from app.conversations.ending import Ending, ending_in, numbers_of, numbers_of_failure
-from app.conversations.message import Begun, Message, Role
-from app.conversations.tree import Document, Node, State, Tree, said
+from app.conversations.message import Message, Prefill, Role
+from app.conversations.tree import Document, Node, State, Tree, as_messages
 from app.core.errors import AppError
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
@@ -84,7 +84,7 @@ class Conversation:
 
     def messages_before(self, prompt: Node | None) -> tuple[Message, ...]:
         """Return what the model reads before a prompt; for None, the whole branch."""
-        return said(self.tree.path_to(self.turn.parent if prompt is None else prompt.parent))
+        return as_messages(self.tree.path_to(self.turn.parent if prompt is None else prompt.parent))
 
     @property
     def similar_answers(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ class Conversation:
     def _create(self, store: Store, parent: int | None) -> int:
         """Create the conversation; what the store has lost of it, down to a message, is added again."""
         if self._new_draft:
-            store.keep_unsent("")
+            store.save_pending_input("")
             self._new_draft = ""
         number, tree = store.create(self.settings), Tree()
         for node in self.tree.path_to(parent):
@@ -156,7 +156,7 @@ class Conversation:
         self._running, self._save_failed = _Running(journal, fallback), False
         return journal.node
 
-    def resume(self, answer: int) -> Begun | None:
+    def resume(self, answer: int) -> Prefill | None:
         """Continue an answer that ended early; return what it holds, None if it cannot."""
         node = self.tree.nodes.get(answer)
         if node is None or not node.state.can_continue or node.parent is None:
@@ -166,7 +166,7 @@ class Conversation:
             return None
         self._running, self._save_failed = _Running(journal, answer), False
         self.tree = replace(self.tree.with_node(journal.node), leaf=answer)
-        return Begun(node.text, node.reasoning)
+        return Prefill(node.text, node.reasoning)
 
     def add(self, segments: Iterable[Segment]) -> None:
         """Append shown text to the running answer."""
@@ -321,11 +321,11 @@ class Conversation:
         # The store may have lost the conversation just now.
         if library.conversation is None and text != self._new_draft:
             self._new_draft = self.draft = text
-            library.with_store(lambda store: store.keep_unsent(text))
+            library.with_store(lambda store: store.save_pending_input(text))
 
     def take_draft(self) -> str:
         """Return what an earlier run left in the input line of an empty conversation."""
-        self._new_draft = self.draft = self._library.with_store(lambda store: store.take_unsent()) or ""
+        self._new_draft = self.draft = self._library.with_store(lambda store: store.take_pending_input()) or ""
         return self._new_draft
 
     def set_settings(self, settings: Mapping[str, Any]) -> None:

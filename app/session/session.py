@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.conversations.disk import StoreOpener
-from app.conversations.message import Begun, Role
+from app.conversations.message import Prefill, Role
 from app.conversations.tree import Node, State
 from app.engine.text.segments import Segment
 from app.models.model_names import file_type, known_as
@@ -170,8 +170,8 @@ class Session:
         """Continue an answer that ended early."""
         if not self._can_answer or not self.conversation.switch(answer):
             return False
-        begun = self.conversation.resume(answer)
-        return begun is not None and self._start(begun)
+        prefill = self.conversation.resume(answer)
+        return prefill is not None and self._start(prefill)
 
     def stop(self) -> bool:
         """Stop the running answer, whose text stays; return whether there is one."""
@@ -184,12 +184,12 @@ class Session:
     def _can_answer(self) -> bool:
         return self.phase is Phase.READY and self.blocked is None
 
-    def _start(self, begun: Begun | None = None) -> bool:
+    def _start(self, prefill: Prefill | None = None) -> bool:
         prompt = self.conversation.turn.prompt
         assert prompt is not None
         before, beside = self.conversation.messages_before(prompt), self.conversation.similar_answers
         request = replace(
-            answer_request(self.settings, prompt.text, before), begun=begun, beside=beside, with_details=True
+            answer_request(self.settings, prompt.text, before), prefill=prefill, beside=beside, with_details=True
         )
         self._can_switch = request.drafting is not None
         self._request = self.engine.answer(request)

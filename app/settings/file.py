@@ -131,8 +131,8 @@ class SettingsFile:
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, RecursionError, ValueError) as error:
-            said = printable(reason(error)).rstrip(".")
-            raise SettingsError(f"{self.path} cannot be read: {said}.", _FIX) from error
+            why = printable(reason(error)).rstrip(".")
+            raise SettingsError(f"{self.path} cannot be read: {why}.", _FIX) from error
 
     @contextmanager
     def _changed_table(self) -> Iterator[Table]:

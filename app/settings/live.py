@@ -246,9 +246,9 @@ class LiveSettings:
 
     def move_file_away(self) -> str:
         """Rename a file that cannot be read, and return its new name."""
-        away = self.file.move_away()
+        backup = self.file.move_away()
         self._changed()
-        return str(away)
+        return str(backup)
 
     def _changed(self) -> None:
         self.content, self._placement_error = self.file.read(), ""

@@ -15,11 +15,11 @@ class Thinking:
     """The requested reasoning; models without it ignore it.
 
     Attributes:
-        wanted: Think or not; None follows the template.
+        enabled: Think or not; None follows the template.
         effort: One of `EFFORTS`; None follows the template.
     """
 
-    wanted: bool | None = None
+    enabled: bool | None = None
     effort: str | None = None
 
 
@@ -32,12 +32,12 @@ class ThinkingSupport:
     """Reasoning settings that a model supports.
 
     Attributes:
-        wanted: Thinking can be turned on or off.
+        switchable: Thinking can be turned on or off.
         effort: The effort can be set without turning thinking on.
         effort_on: The effort can be set with thinking on.
     """
 
-    wanted: bool = True
+    switchable: bool = True
     effort: bool = True
     effort_on: bool = True
 
@@ -48,17 +48,17 @@ class ThinkingSupport:
             typed: Requests by flags.
             now: Requests by flags and settings.
         """
-        told = []
-        if typed.wanted is not None and not self.wanted:
-            told.append(f"This model {NO_SWITCH}: --thinking changes nothing.")
-        if typed.effort is not None and now.wanted is False:
-            told.append("Thinking is off: --reasoning-effort changes nothing.")
-        elif typed.effort is not None and (reason := self.no_effort(now.wanted)):
-            told.append(f"This model {reason}: --reasoning-effort changes nothing.")
-        return tuple(told)
+        notices = []
+        if typed.enabled is not None and not self.switchable:
+            notices.append(f"This model {NO_SWITCH}: --thinking changes nothing.")
+        if typed.effort is not None and now.enabled is False:
+            notices.append("Thinking is off: --reasoning-effort changes nothing.")
+        elif typed.effort is not None and (reason := self.no_effort(now.enabled)):
+            notices.append(f"This model {reason}: --reasoning-effort changes nothing.")
+        return tuple(notices)
 
-    def no_effort(self, wanted: bool | None) -> str:
+    def no_effort(self, enabled: bool | None) -> str:
         """Return why a model ignores the effort with this request to think; "" if it does not."""
-        if self.effort_on if wanted else self.effort:
+        if self.effort_on if enabled else self.effort:
             return ""
         return _EFFORT_IF_ON if self.effort_on else _NO_EFFORT

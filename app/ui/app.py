@@ -90,7 +90,7 @@ class TandemApp(App[None]):
         self.register_theme(LIGHT)
         self.theme = DARK.name
         if tuning is not None:
-            self._told = apply_appearance(self, tuning.live)
+            self._notices = apply_appearance(self, tuning.live)
 
     def get_default_screen(self) -> ChatScreen:
         self._chat = ChatScreen(self.session, self._events, self._pairs, self._tuning)
@@ -128,7 +128,7 @@ class TandemApp(App[None]):
         if not self.is_headless:
             exclude_existing_objects()
         if self._tuning is not None:
-            for sentence in [*self._told, *self._take_keys(self._tuning.live.content.keys)]:
+            for sentence in [*self._notices, *self._take_keys(self._tuning.live.content.keys)]:
                 library.say(sentence)
 
     async def _fill(self) -> None:
@@ -161,9 +161,9 @@ class TandemApp(App[None]):
     def watch_theme(self, theme: str) -> None:
         """Store a theme that was chosen in the palette."""
         if self._tuning is not None and self.is_running:
-            told = save_theme(theme, self._tuning.live)
-            if told:
-                self.session.library.say(told)
+            problem = save_theme(theme, self._tuning.live)
+            if problem:
+                self.session.library.say(problem)
 
     def action_command_palette(self) -> None:
         """Open the command palette."""

@@ -61,11 +61,11 @@ class EventDispatcher:
 
     Args:
         queue: Holds the events.
-        handler: Gets all events but those of `guest`.
+        handler: Gets all events but those of `overlay`.
         set_timer: Calls something after so many seconds.
 
     Attributes:
-        guest: Handler of a screen on top of the chat; gets the events of its own requests.
+        overlay: Handler of a screen on top of the chat; gets the events of its own requests.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class EventDispatcher:
         self._set_timer = set_timer
         self._pace = Pace()
         self._looks = False
-        self.guest: EventHandler | None = None
+        self.overlay: EventHandler | None = None
 
     def start(self) -> None:
         """Look at the queue from now on; something was asked for."""
@@ -100,7 +100,7 @@ class EventDispatcher:
                 raise
 
     def _handler_of(self, event: Event) -> EventHandler:
-        return self.guest if self.guest is not None and self.guest.expects(event) else self._handler
+        return self.overlay if self.overlay is not None and self.overlay.expects(event) else self._handler
 
     async def _look(self) -> None:
         self._looks = False
@@ -108,7 +108,7 @@ class EventDispatcher:
         self._look_soon()
 
     def _look_soon(self) -> None:
-        handlers = [self._handler, *([self.guest] if self.guest is not None else [])]
+        handlers = [self._handler, *([self.overlay] if self.overlay is not None else [])]
         if not self._looks and any(handler.expects_events for handler in handlers):
             self._looks = True
             delay = self._pace.next_delay()

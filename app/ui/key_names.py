@@ -30,8 +30,8 @@ def key(identity: str, shipped: str) -> str:
 
 def shown(name: str) -> str:
     """Return a key as people read it: "ctrl+]" for Textual's "ctrl+right_square_bracket"."""
-    *held, last = name.split("+")
+    *modifiers, last = name.split("+")
     character = "esc" if last == "escape" else key_to_character(REPLACED_KEYS.get(last, last))
     if character is None or not character.isprintable() or character.isspace():
         character = last
-    return "+".join([*held, character])
+    return "+".join([*modifiers, character])

@@ -10,7 +10,7 @@ from app.models.context_limit import context_limit, enough_for
 from app.models.pair_info import PairInfo
 from app.worker.request import AnswerRequest, LoadedPair
 
-_TOLD = {
+_SUBJECTS = {
     "prompt": ("The prompt has", "Shorten it"),
     "system": ("The system prompt and this prompt have", "Shorten the system prompt (--system)"),
     "answer": ("With the answer so far there are", "Shorten what comes before"),
@@ -40,14 +40,14 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
         return len(pair.build_prompt(messages, None, request.thinking).tokens)
 
     n_alone = count(*system, last)
-    if request.begun is not None:
+    if request.prefill is not None:
         whose = "answer"
     elif n_alone <= n_ctx:
         whose = "conversation"
     else:
         n_tokens = n_alone
         whose = "system" if 2 * count(last) < n_alone else "prompt"
-    subject, shorter = _TOLD[whose]
+    subject, shorter = _SUBJECTS[whose]
     longer = or_longer(pair.info, n_tokens, lambda enough: f"ask for a longer context: --ctx {enough}")
     message = f"{subject} {n_tokens:,} tokens and the context holds {n_ctx:,}."
     raise ContextOverflowError(message, f"{shorter}{longer}.", whose=whose, n_tokens=n_tokens)

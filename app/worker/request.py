@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
-from app.conversations.message import Begun, Message
+from app.conversations.message import Message, Prefill
 from app.engine.interfaces import Cancelled, Clock, Sampler
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import Drafting, SamplingParams
@@ -30,7 +30,7 @@ class AnswerRequest:
         messages: The conversation, ending with the user.
         drafting: Automatic, fixed parameters, or None for no draft.
         max_tokens: Most tokens to generate; None for as many as fit.
-        begun: An answer to continue; None for a new one.
+        prefill: An answer to continue; None for a new one.
         beside: Earlier answers to the same prompt, newest first, for n-gram drafting.
         with_details: Whether every step carries `StepDetails`, which takes time.
         stop_on_repeat: Whether a loop ends the answer; see `app.engine.repetition`.
@@ -41,7 +41,7 @@ class AnswerRequest:
     drafting: Drafting = None
     max_tokens: int | None = None
     stops: tuple[str, ...] = ()
-    begun: Begun | None = None
+    prefill: Prefill | None = None
     beside: tuple[str, ...] = ()
     thinking: Thinking = AS_TRAINED
     with_details: bool = False
@@ -111,7 +111,7 @@ class LoadedPair(Protocol):
         """Current CPU threads for single tokens; 0 if the CPU computes no layers."""
 
     def build_prompt(
-        self, messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
+        self, messages: Sequence[Message], prefill: Prefill | None = None, thinking: Thinking = AS_TRAINED
     ) -> RenderedPrompt:
         """Return the prompt for the next answer, or for the rest of one."""
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
-from app.conversations.message import Begun
+from app.conversations.message import Prefill
 from app.core.errors import Interrupted
 from app.core.waking_clock import WakingClock
 from app.engine import types as engine
@@ -70,7 +70,7 @@ def answer(
         with WakingClock() as waking:
             yield from answer(pair, request_id, request, controls, waking, cpu_clock)
         return
-    prompt = pair.build_prompt(request.messages, request.begun, request.thinking)
+    prompt = pair.build_prompt(request.messages, request.prefill, request.thinking)
     refuse_overflow(pair, request, len(prompt.tokens))
     sampler = pair.new_sampler(request.sampling)
     try:
@@ -126,7 +126,7 @@ class _Answering:
             ends=prompt.stops,
             markup=prompt.markup,
             part=prompt.part,
-            begun=request.begun is not None,
+            begun=request.prefill is not None,
         )
         self._pair = pair
         self._id = request_id
@@ -134,7 +134,7 @@ class _Answering:
         self._prompt = prompt
         self._sampler = sampler
         self._controls = controls
-        self._collector = _Collector(pair.piece, stream, request.begun, stop_on_repeat=request.stop_on_repeat)
+        self._collector = _Collector(pair.piece, stream, request.prefill, stop_on_repeat=request.stop_on_repeat)
         self._lost = ""
         self._gain = pair.memory.gain if pair.memory is not None else None
         self._strategy = _strategy(pair, request.drafting, request.beside, work_clock)
@@ -264,11 +264,11 @@ class _Collector:
     """Collect the text of emitted tokens."""
 
     def __init__(
-        self, piece: Callable[[int], bytes], stream: TextStream, begun: Begun | None, *, stop_on_repeat: bool
+        self, piece: Callable[[int], bytes], stream: TextStream, prefill: Prefill | None, *, stop_on_repeat: bool
     ) -> None:
         self._piece = piece
         self._stream = stream
-        self._begun = begun or Begun("")
+        self._prefill = prefill or Prefill("")
         self._detector = RepetitionDetector() if stop_on_repeat else None
         self.repeats = 0
         self._fresh: list[Segment] = []
@@ -293,8 +293,8 @@ class _Collector:
 
     @property
     def text(self) -> str:
-        return self._begun.text + "".join(s.text for s in self._shown if not s.reasoning)
+        return self._prefill.text + "".join(s.text for s in self._shown if not s.reasoning)
 
     @property
     def reasoning(self) -> str:
-        return self._begun.reasoning + "".join(s.text for s in self._shown if s.reasoning)
+        return self._prefill.reasoning + "".join(s.text for s in self._shown if s.reasoning)

@@ -521,7 +521,7 @@ def wish(monkeypatch: pytest.MonkeyPatch) -> Callable[[Thinking], None]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "fact"), [(Thinking(wanted=True, effort="low"), "wanted True, effort low"), (AS_TRAINED, None)]
+    ("asked", "fact"), [(Thinking(enabled=True, effort="low"), "wanted True, effort low"), (AS_TRAINED, None)]
 )
 def test_thinking_options_are_among_the_facts(
     tandem: Tandem,
@@ -538,8 +538,8 @@ def test_thinking_options_are_among_the_facts(
 def test_a_thinking_option_that_the_model_ignores_is_reported(
     tandem: Tandem, pair: FakePair, wish: Callable[[Thinking], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    off = Thinking(wanted=False)
-    pair.info = replace(pair.info, thinking_support=ThinkingSupport(wanted=False))
+    off = Thinking(enabled=False)
+    pair.info = replace(pair.info, thinking_support=ThinkingSupport(switchable=False))
     wish(off)
     assert tandem("compare", "hello", "--repeat", "1", "--json") == 0
     shown = capsys.readouterr()

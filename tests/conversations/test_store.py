@@ -144,7 +144,7 @@ def test_using_a_conversation_that_another_tandem_deleted_restores_it(store: Sto
         case "add":
             store.add(conversation, Role.USER, "more", parent=asked.id)
         case "draft":
-            store.set_draft(conversation, "typed", bring_back=True)
+            store.set_draft(conversation, "typed", undelete=True)
         case "answer":
             store.answer(conversation, asked.id)
         case "resume":
@@ -154,14 +154,14 @@ def test_using_a_conversation_that_another_tandem_deleted_restores_it(store: Sto
 
 def test_an_unsent_prompt_is_restored_at_the_next_start(file: Path) -> None:
     with closing(Store.open(file)) as store:
-        store.keep_unsent("half a thought")
+        store.save_pending_input("half a thought")
         with closing(Store.open(file)) as other:
-            assert other.take_unsent() == "", "it is in the line of one that runs"
+            assert other.take_pending_input() == "", "it is in the line of one that runs"
     for _ in range(2):
         with closing(Store.open(file)) as store:
-            assert store.take_unsent() == "half a thought"
+            assert store.take_pending_input() == "half a thought"
     with closing(Store.open(file)) as store:
-        store.take_unsent()
-        store.keep_unsent("")
+        store.take_pending_input()
+        store.save_pending_input("")
     with closing(Store.open(file)) as store:
-        assert store.take_unsent() == ""
+        assert store.take_pending_input() == ""

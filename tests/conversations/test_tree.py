@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.conversations.message import Message, Role
 from app.conversations.titles import MAX_COLUMNS, fit, make_title, width
-from app.conversations.tree import Node, State, Tree, said
+from app.conversations.tree import Node, State, Tree, as_messages
 
 
 def tree_of(*links: tuple[int, int | None], leaf: int) -> Tree:
@@ -52,9 +52,9 @@ def test_a_new_message_is_active_and_a_replaced_one_keeps_its_place() -> None:
 def test_a_model_reads_the_path_without_empty_messages() -> None:
     tree = Tree().with_node(Node(1, None, Role.USER, "Hi")).with_node(Node(2, 1, Role.ASSISTANT, "", "thinking"))
 
-    assert said(tree.path) == (Message(Role.USER, "Hi"),)
+    assert as_messages(tree.path) == (Message(Role.USER, "Hi"),)
     cut = tree.with_node(Node(3, 1, Role.ASSISTANT, "Hello, \n", state=State.CUT))
-    assert said(cut.path)[-1] == Message(Role.ASSISTANT, "Hello,")
+    assert as_messages(cut.path)[-1] == Message(Role.ASSISTANT, "Hello,")
 
 
 def test_what_ended_early_can_be_continued() -> None:

@@ -1,4 +1,4 @@
-"""Prompts of reasoning models: where thinking is begun, ended and left out, in the tokens of their families."""
+"""Prompts of reasoning models: where thinking is prefill, ended and left out, in the tokens of their families."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.conversations.message import Begun, Message, Role
+from app.conversations.message import Message, Prefill, Role
 from app.engine.text.reasoning import AnswerPart
 from app.llama.prompt import PromptBuilder
 from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
@@ -17,7 +17,7 @@ from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS, byte_letters
 
 pytestmark = pytest.mark.native
 ASKED = [Message(Role.USER, "a")]
-OFF, ON = Thinking(wanted=False), Thinking(wanted=True)
+OFF, ON = Thinking(enabled=False), Thinking(enabled=True)
 CHANNELS = (
     "{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'assistant' %}<|channel|>final{% endif %}<|message|>"
     "{{ m.content }}<|end|>{% endfor %}<|start|>assistant"
@@ -40,26 +40,26 @@ def model(path: Path, template: str) -> PromptBuilder:
 
 
 @pytest.mark.parametrize(
-    ("template", "thinking", "begun", "text", "part"),
+    ("template", "thinking", "prefill", "text", "part"),
     [
         (CHANNELS, AS_TRAINED, None, "", AnswerPart.START),
         (CHANNELS, OFF, None, "<|channel|>final<|message|>", AnswerPart.ANSWER),
-        (CHANNELS, AS_TRAINED, Begun("b"), "<|channel|>final<|message|>b", AnswerPart.ANSWER),
-        (CHANNELS, OFF, Begun("b"), "<|channel|>final<|message|>b", AnswerPart.ANSWER),
-        (CHANNELS, AS_TRAINED, Begun("", "hm"), "<|channel|>analysis<|message|>hm", AnswerPart.THINKING),
+        (CHANNELS, AS_TRAINED, Prefill("b"), "<|channel|>final<|message|>b", AnswerPart.ANSWER),
+        (CHANNELS, OFF, Prefill("b"), "<|channel|>final<|message|>b", AnswerPart.ANSWER),
+        (CHANNELS, AS_TRAINED, Prefill("", "hm"), "<|channel|>analysis<|message|>hm", AnswerPart.THINKING),
         # What was thought already is gone on with, whatever is wished now.
-        (CHANNELS, OFF, Begun("", "hm"), "<|channel|>analysis<|message|>hm", AnswerPart.THINKING),
+        (CHANNELS, OFF, Prefill("", "hm"), "<|channel|>analysis<|message|>hm", AnswerPart.THINKING),
         (
             CHANNELS,
             AS_TRAINED,
-            Begun("b", "hm"),
+            Prefill("b", "hm"),
             "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>b",
             AnswerPart.ANSWER,
         ),
         # A template with a switch does it by itself; one that opens the thinking in any case is helped.
         (SWITCHED, ON, None, "<think>\n", AnswerPart.THINKING),
         (SWITCHED, OFF, None, "<think>\n\n</think>\n\n", AnswerPart.START),
-        (SWITCHED, OFF, Begun("", "hm"), "<think>\nhm", AnswerPart.THINKING),
+        (SWITCHED, OFF, Prefill("", "hm"), "<think>\nhm", AnswerPart.THINKING),
         ("{{ messages[0].content }}><think>\n", OFF, None, "<think>\n\n</think>\n\n", AnswerPart.START),
         # Others are left alone: no one knows whether they think.
         ("{{ messages[0].content }}>", OFF, None, "", AnswerPart.START),
@@ -67,10 +67,10 @@ def model(path: Path, template: str) -> PromptBuilder:
     ],
 )
 def test_the_prompt_ends_where_it_was_asked_to(
-    tmp_path: Path, template: str, thinking: Thinking, begun: Begun | None, text: str, part: AnswerPart
+    tmp_path: Path, template: str, thinking: Thinking, prefill: Prefill | None, text: str, part: AnswerPart
 ) -> None:
     builder = model(tmp_path, template)
-    prompt = builder.build(ASKED, begun, thinking=thinking)
+    prompt = builder.build(ASKED, prefill, thinking=thinking)
     shown = text_of(builder, prompt.tokens)
     begins = "<|start|>user<|message|>a<|end|><|start|>assistant" if template == CHANNELS else "a>"
     assert (shown, prompt.part) == (begins + text, part)
@@ -79,20 +79,20 @@ def test_the_prompt_ends_where_it_was_asked_to(
 @pytest.mark.parametrize(
     ("template", "heard"),
     [
-        ("{{ messages[0].content }}", ThinkingSupport(wanted=False, effort=False, effort_on=False)),
-        (SWITCHED, ThinkingSupport(wanted=True, effort=False, effort_on=False)),
-        ("{{ messages[0].content }}{{ reasoning_effort }}", ThinkingSupport(wanted=False, effort=True)),
-        # Its answers can be begun behind its thinking.
-        (CHANNELS, ThinkingSupport(wanted=True, effort=False, effort_on=False)),
+        ("{{ messages[0].content }}", ThinkingSupport(switchable=False, effort=False, effort_on=False)),
+        (SWITCHED, ThinkingSupport(switchable=True, effort=False, effort_on=False)),
+        ("{{ messages[0].content }}{{ reasoning_effort }}", ThinkingSupport(switchable=False, effort=True)),
+        # Its answers can be prefill behind its thinking.
+        (CHANNELS, ThinkingSupport(switchable=True, effort=False, effort_on=False)),
         # As Hunyuan 3, which takes two of them.
         (
             "{{ messages[0].content }}{{ raise_exception('no') if reasoning_effort == 'high' }}",
-            ThinkingSupport(wanted=False, effort=True),
+            ThinkingSupport(switchable=False, effort=True),
         ),
         # As DeepSeek V4.
         (
             "{{ messages[0].content }}{{ 'Much.' if thinking and reasoning_effort == 'max' }}",
-            ThinkingSupport(wanted=False, effort=False, effort_on=True),
+            ThinkingSupport(switchable=False, effort=False, effort_on=True),
         ),
         ("{{ messages[0].content }}{{ raise_exception('no') if messages[0].content == 'a' }}", ThinkingSupport()),
     ],
@@ -104,6 +104,6 @@ def test_which_wishes_are_heard_is_found_out(tmp_path: Path, template: str, hear
 def test_marks_are_single_tokens_and_nobody_forges_them(tmp_path: Path) -> None:
     builder = model(tmp_path, CHANNELS)
     ids = builder._model.control_tokens
-    prompt = builder.build(ASKED, Begun("<|channel|>", "<|end|>"))
+    prompt = builder.build(ASKED, Prefill("<|channel|>", "<|end|>"))
     assert [prompt.tokens.count(ids[mark]) for mark in ("<|channel|>", "<|message|>", "<|end|>")] == [2, 3, 2]
     assert set(prompt.markup.marks) == {ids[text] for text in ("<|channel|>", "<|message|>", "<|end|>", "<|start|>")}

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from app.conversations.ending import UNKNOWN, Ending, Failure
-from app.conversations.message import Begun, Role
+from app.conversations.message import Prefill, Role
 from app.conversations.tree import Node, State
 from app.engine.types import FinishReason
 from tests.session.scripted import BROKEN, ScriptedSession
@@ -158,7 +158,7 @@ def test_an_answer_is_continued_with_the_numbers_of_its_parts(chat: ScriptedSess
     chat.exchange("a", "b", FinishReason.LENGTH)
     for so_far, more, reason in (("b", "c", FinishReason.CANCELLED), ("bc", "d", FinishReason.STOP)):
         assert chat.session.resume(2)
-        assert (chat.read, chat.engine.requests[-1].begun) == (["a"], Begun(so_far))
+        assert (chat.read, chat.engine.requests[-1].prefill) == (["a"], Prefill(so_far))
         chat.says(more)
         assert chat.finishes(so_far + more, reason).counts
     assert chat.path() == [("a", "", State.COMPLETE), ("bcd", "", State.COMPLETE)]

@@ -57,12 +57,12 @@ def test_mistrals_take_it_as_a_part_of_the_message() -> None:
     ("asked", "said"),
     [
         (AS_TRAINED, "-,-,-,-,-,-"),
-        (Thinking(wanted=True), "True,True,enabled,-,-,-"),
-        (Thinking(wanted=False), "False,False,disabled,0,-,-"),
+        (Thinking(enabled=True), "True,True,enabled,-,-,-"),
+        (Thinking(enabled=False), "False,False,disabled,0,-,-"),
         (Thinking(effort="low"), "-,-,-,-,low,low"),
-        (Thinking(wanted=True, effort="high"), "True,True,enabled,-,high,high"),
+        (Thinking(enabled=True, effort="high"), "True,True,enabled,-,high,high"),
         # No one thinks hard who does not think.
-        (Thinking(wanted=False, effort="high"), "False,False,disabled,0,-,-"),
+        (Thinking(enabled=False, effort="high"), "False,False,disabled,0,-,-"),
     ],
 )
 def test_templates_are_asked_under_every_name_that_they_have(asked: Thinking, said: str) -> None:
@@ -78,18 +78,18 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
     assert thinking(live.resolved()) == AS_TRAINED
     live.set("answer.thinking", "on")
     live.set("answer.reasoning_effort", "medium")
-    assert thinking(live.resolved()) == Thinking(wanted=True, effort="medium")
+    assert thinking(live.resolved()) == Thinking(enabled=True, effort="medium")
     live.set("answer.thinking", "off", Scope.CONVERSATION)
     request = Session(ScriptedEngine(), ChatSettings("A pair"), live=live).comparison_request("c")
     assert request is not None
-    assert request.thinking == Thinking(wanted=False, effort="medium")
+    assert request.thinking == Thinking(enabled=False, effort="medium")
 
 
 def test_what_flags_ask_is_told_from_what_settings_have_for_every_model() -> None:
     live = LiveSettings(None, {"answer.thinking": "on"})
     live.set("answer.reasoning_effort", "high")
     options = options_of(live.resolved(), Pair("p", "P", HubModel("a/b"), None), None, Recommended())
-    assert (options.thinking, options.typed_thinking) == (Thinking(wanted=True, effort="high"), Thinking(wanted=True))
+    assert (options.thinking, options.typed_thinking) == (Thinking(enabled=True, effort="high"), Thinking(enabled=True))
 
 
 class ThinkingPair(FakePair):
@@ -107,7 +107,7 @@ class ThinkingPair(FakePair):
     def piece(self, token: int) -> bytes:
         return b"" if token in map(self._token, "oc") else super().piece(token)
 
-    def build_prompt(self, messages, begun=None, thinking: Thinking = AS_TRAINED) -> RenderedPrompt:  # type: ignore[no-untyped-def]
+    def build_prompt(self, messages, prefill=None, thinking: Thinking = AS_TRAINED) -> RenderedPrompt:  # type: ignore[no-untyped-def]
         self.asked.append(thinking)
         markup = THINK.with_tokens({"<think>": self._token("o"), "</think>": self._token("c")})
         return replace(super().build_prompt(messages), markup=markup, part=self._part)
@@ -115,7 +115,7 @@ class ThinkingPair(FakePair):
 
 def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
     pair = ThinkingPair()
-    request = AnswerRequest((TALK[0],), SamplingParams(temperature=0), thinking=Thinking(wanted=True), stops=("h",))
+    request = AnswerRequest((TALK[0],), SamplingParams(temperature=0), thinking=Thinking(enabled=True), stops=("h",))
     *steps, finished = answer(pair, 1, request, Controls(lambda: False))
     assert isinstance(finished, Finished)
     assert (finished.reasoning, finished.text) == ("hm", "yes")
@@ -127,11 +127,11 @@ def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
 @pytest.mark.parametrize(
     ("support", "typed", "said"),
     [
-        (ThinkingSupport(), Thinking(wanted=True, effort="low"), []),
-        (ThinkingSupport(wanted=False, effort=False), AS_TRAINED, []),
+        (ThinkingSupport(), Thinking(enabled=True, effort="low"), []),
+        (ThinkingSupport(switchable=False, effort=False), AS_TRAINED, []),
         (
-            ThinkingSupport(wanted=False),
-            Thinking(wanted=True, effort="low"),
+            ThinkingSupport(switchable=False),
+            Thinking(enabled=True, effort="low"),
             ["This model cannot turn thinking on or off: --thi"],
         ),
         (
@@ -145,10 +145,10 @@ def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
             Thinking(effort="low"),
             ["This model has a reasoning effort only with thinking on: "],
         ),
-        (ThinkingSupport(effort=False), Thinking(wanted=True, effort="low"), []),
+        (ThinkingSupport(effort=False), Thinking(enabled=True, effort="low"), []),
         (
             ThinkingSupport(),
-            Thinking(wanted=False, effort="low"),
+            Thinking(enabled=False, effort="low"),
             ["Thinking is off: --reasoning-effort changes nothing."],
         ),
     ],
@@ -162,12 +162,12 @@ def test_an_ignored_request_is_told(support: ThinkingSupport, typed: Thinking, s
 
 def test_settings_count_for_an_effort_but_are_not_reported() -> None:
     typed, support = Thinking(effort="max"), ThinkingSupport(effort=False)
-    assert support.ignored(typed, Thinking(wanted=True, effort="max")) == ()
-    assert support.ignored(AS_TRAINED, Thinking(wanted=False, effort="max")) == ()
+    assert support.ignored(typed, Thinking(enabled=True, effort="max")) == ()
+    assert support.ignored(AS_TRAINED, Thinking(enabled=False, effort="max")) == ()
 
 
 def test_what_is_counted_and_compared_is_the_prompt_with_the_same_wish() -> None:
-    pair, asked = ThinkingPair(), Thinking(wanted=False)
+    pair, asked = ThinkingPair(), Thinking(enabled=False)
     conversation_prefix(pair, TALK, asked)
     refuse_overlong(pair, [Prompt("k", "n", "a")], AnswerRequest((), thinking=asked), lambda: False)
     assert pair.asked == [asked, asked, asked]

@@ -59,8 +59,8 @@ class FakeEngine:
 
     def answer(self, request: AnswerRequest) -> int:
         self.requests.append(request)
-        self._text = request.begun.text if request.begun is not None else ""
-        self._thoughts = request.begun.reasoning if request.begun is not None else ""
+        self._text = request.prefill.text if request.prefill is not None else ""
+        self._thoughts = request.prefill.reasoning if request.prefill is not None else ""
         return len(self.requests)
 
     def run(self, job: Job) -> int:

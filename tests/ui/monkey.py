@@ -114,7 +114,7 @@ class MonkeyEngine:
 
     def answer(self, request: AnswerRequest) -> int:
         self.answers += 1
-        return self._ask(_Asked(0, text=[request.begun.text] if request.begun is not None else []))
+        return self._ask(_Asked(0, text=[request.prefill.text] if request.prefill is not None else []))
 
     def run(self, job: Job) -> int:
         return self._ask(_Asked(0, is_job=True))

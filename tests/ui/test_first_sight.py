@@ -18,7 +18,7 @@ from app.ui.reading.steps import step_lines, step_rows
 from app.ui.reading.token_rows import COLORLESS, TokenDocument
 from app.ui.widgets.words import Word, Words
 from tests.ui.chat_driver import open_chat, said
-from tests.ui.test_tokens import ROUND, says
+from tests.ui.transcript.test_text_views import ROUND, says
 
 _WHO = "The draft model guesses"
 

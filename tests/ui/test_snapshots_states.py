@@ -16,7 +16,7 @@ from tests.ui.fakes import fake_app
 from tests.ui.models.test_fit_options import refuse
 from tests.ui.pictures import SnapCompare
 from tests.ui.test_snapshots_layout import Scene, keys, looks_the_same, writing
-from tests.ui.test_tokens import ROUND, D, N, T, says
+from tests.ui.transcript.test_text_views import ROUND, D, N, T, says
 
 pytestmark = pytest.mark.usefixtures("even_clock")
 

@@ -11,7 +11,7 @@ import pytest
 
 from app.compare.job import CompareJob, Raced
 from app.compare.sides import Side
-from app.conversations.message import Begun, Message, Role
+from app.conversations.message import Message, Prefill, Role
 from app.core.errors import AppError, ComputeError, Interrupted, ModelFileError
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
@@ -122,7 +122,7 @@ def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
     pair = FakePair(FakeModel(mixing(1)))
 
     def fail(
-        messages: Sequence[Message], begun: Begun | None = None, thinking: Thinking = AS_TRAINED
+        messages: Sequence[Message], prefill: Prefill | None = None, thinking: Thinking = AS_TRAINED
     ) -> RenderedPrompt:
         raise ZeroDivisionError
 
@@ -225,12 +225,12 @@ class TestAnswers:
         assert (finished.text, finished.reason) == ("i", FinishReason.STOP)
 
     def test_an_answer_goes_on_where_it_ended(self, harness: Harness) -> None:
-        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, begun=Begun("hi, ", "hm"))
+        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, prefill=Prefill("hi, ", "hm"))
         pair = FakePair(FakeModel(script([9, 10], 7)))
 
         finished = self.finish(harness, request, pair)
 
-        assert pair.samplers[0].prompt == pair.build_prompt(request.messages, request.begun).tokens
+        assert pair.samplers[0].prompt == pair.build_prompt(request.messages, request.prefill).tokens
         assert (finished.text, finished.reasoning, finished.reason) == ("hi, ij", "hm", FinishReason.STOP)
 
     def test_a_lost_draft_is_a_notice_in_the_middle_of_the_answer(self, harness: Harness) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.conversations.message import Begun, Message, Role
+from app.conversations.message import Message, Prefill, Role
 from app.core.errors import ContextOverflowError
 from app.engine.types import FinishReason
 from app.worker.events import Event, Finished
@@ -51,7 +51,7 @@ def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
             "conversation",
         ),
         (
-            AnswerRequest(said("a" * 9), begun=Begun("b" * 8)),
+            AnswerRequest(said("a" * 9), prefill=Prefill("b" * 8)),
             "With the answer so far there are 17 tokens and the context holds 16.",
             "answer",
         ),

@@ -42,7 +42,7 @@ def machine_room(released: Mapping[str, int] | None = None, *, with_speed: bool 
     """Return the machine in one line, and the memory for models that the installed build can use.
 
     Args:
-        released: Bytes by device that are freed before other models are loaded; see `held`.
+        released: Bytes by device that are freed before other models are loaded; see `loaded_bytes`.
         with_speed: Measure the bandwidth of shared memory, which may take seconds the first time.
     """
     released = {name.lower(): n_bytes for name, n_bytes in (released or {}).items()}
@@ -95,12 +95,12 @@ def _line(machine: Machine, devices: Sequence[Device], gpus: Rooms, room: Room) 
     return " · ".join(filter(None, [room.device, *unused, cores, memory]))
 
 
-def held(pair: PairInfo | None) -> Mapping[str, int]:
+def loaded_bytes(pair: PairInfo | None) -> Mapping[str, int]:
     """Return the bytes that a loaded pair releases by device, as estimated before it was loaded.
 
     RAM counts only without mapped weights, which are available to the system already.
     """
-    by_device = {taken.device.lower(): taken.n_bytes for taken in pair.memory} if pair is not None else {}
+    by_device = {memory.device.lower(): memory.n_bytes for memory in pair.memory} if pair is not None else {}
     if MAIN in by_device:
         by_device[MAIN] = min(by_device[MAIN], own_bytes())
     return by_device

@@ -186,8 +186,8 @@ def is_downloading(unfinished: Path) -> bool:
     Raises:
         OSError: The disk refuses.
     """
-    with locked_content(_content_of(unfinished)) as ours:
-        return not ours
+    with locked_content(_content_of(unfinished)) as is_locked:
+        return not is_locked
 
 
 def any_downloading() -> bool:
@@ -264,8 +264,8 @@ def save_revision(repo: str, revision: str, commit: str) -> None:
 
 def delete_partial(path: Path) -> int:
     """Delete an incomplete download unless it is running; return the bytes freed."""
-    with disk_errors(), locked_content(_content_of(path)) as ours, suppress(FileNotFoundError):
-        if ours:
+    with disk_errors(), locked_content(_content_of(path)) as is_locked, suppress(FileNotFoundError):
+        if is_locked:
             size = path.lstat().st_size
             path.unlink()
             _remove_empty(path.parent)

@@ -112,8 +112,8 @@ def fetch(request: DownloadRequest) -> Path:
 def _turn(request: DownloadRequest) -> Iterator[None]:
     """Wait until no other program downloads the same content."""
     while True:
-        with cache.locked_content(cache.blob(request.repo, request.file)) as ours:
-            if ours:
+        with cache.locked_content(cache.blob(request.repo, request.file)) as is_locked:
+            if is_locked:
                 request.watcher.waiting("", 0)
                 yield
                 return

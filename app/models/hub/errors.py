@@ -88,18 +88,18 @@ def _status(response: httpx2.Response, repo: str, *, is_missing: bool) -> HubErr
 
 
 def _network(error: httpx2.HTTPError) -> HubError:
-    said = short(error)
-    if isinstance(error, httpx2.ProxyError) and said.startswith("4"):
+    text = short(error)
+    if isinstance(error, httpx2.ProxyError) and text.startswith("4"):
         proxies = named_by() or "HTTPS_PROXY"
-        return HubError(f"The proxy refused: {said}.", f"Check {proxies}: http://user:password@host:port.")
-    if isinstance(error, httpx2.ConnectError) and any(word in said.lower() for word in _TLS):
+        return HubError(f"The proxy refused: {text}.", f"Check {proxies}: http://user:password@host:port.")
+    if isinstance(error, httpx2.ConnectError) and any(word in text.lower() for word in _TLS):
         return HubError(
-            f"No secure connection to {host()}: {said}.",
+            f"No secure connection to {host()}: {text}.",
             f"Check this machine's clock. If a proxy inspects connections, set SSL_CERT_FILE.{check_named()}",
         )
     if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
-        return UnreachableError(f"{host()} cannot be reached: {said}.", f"This machine may be offline.{check_named()}")
-    return WaitError(f"The connection to {host()} broke: {said}.", _LATER + check_named())
+        return UnreachableError(f"{host()} cannot be reached: {text}.", f"This machine may be offline.{check_named()}")
+    return WaitError(f"The connection to {host()} broke: {text}.", _LATER + check_named())
 
 
 def host() -> str:

@@ -142,7 +142,7 @@ class ChatActions:
         node = self._session.conversation.tree.nodes.get(prompt) if prompt is not None else None
         if node is None or not self._session.regenerate(node.id):
             raise AppError("There is no prompt that it answers.")
-        await self._show_begun(node)
+        await self._show_started(node)
 
     async def resume(self) -> None:
         """Continue the last answer if it ended early."""
@@ -157,9 +157,9 @@ class ChatActions:
         self._sender.refuse_if_blocked(while_loading=True)
         if not self._session.resume(node.id):
             raise AppError("This answer cannot be continued.")
-        await self._show_begun(self._session.conversation.turn.prompt)
+        await self._show_started(self._session.conversation.turn.prompt)
 
-    async def _show_begun(self, prompt: Node | None) -> None:
+    async def _show_started(self, prompt: Node | None) -> None:
         self._input_mode.leave()
         if prompt is not None:
             self._input_mode.take_from_line(prompt.text)

@@ -145,4 +145,4 @@ class Workspace(Horizontal):
     def _apply_or_explain(self, name: str, columns: int) -> None:
         self._apply_widths()
         if self.app.size.width < columns:
-            self.post_message(Hint.Wanted(f"The {name} need a window of {columns} columns."))
+            self.post_message(Hint.Requested(f"The {name} need a window of {columns} columns."))

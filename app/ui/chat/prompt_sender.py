@@ -104,7 +104,7 @@ class PromptSender:
 
         # A terminal may paste half a character, which neither a model nor a disk takes.
         question, pastes = split(storable(text).strip())
-        question = COMMANDS.as_said(question)
+        question = COMMANDS.as_sent(question)
         if "@" not in question:
             return compose(question, pastes)
         is_confirmed = self._confirmed == text

@@ -122,20 +122,20 @@ class Commands:
         """Return a similar command; "" without one."""
         if (here := self._aliases.get(name)) is not None:
             return here
-        begun = (known for known in self.known if known.startswith(name))
-        return next(chain(begun, difflib.get_close_matches(name, self.known, n=1)), "")
+        matches = (known for known in self.known if known.startswith(name))
+        return next(chain(matches, difflib.get_close_matches(name, self.known, n=1)), "")
 
     def is_command(self, text: str) -> bool:
         """Return whether a text is a command: one line, or several if its first word is a command that takes text."""
         question, attachments = split(text)
         return self._parts(question) is not None and not any(each.is_file for each in attachments)
 
-    def as_said(self, question: str) -> str:
+    def as_sent(self, question: str) -> str:
         """Return the text of a prompt: two slashes in front mean one."""
         return question[1:] if question.startswith("//") and self._parts(question[1:]) else question
 
     def as_typed(self, message: str) -> str:
-        """Return what to type for a message; the inverse of `as_said`."""
+        """Return what to type for a message; the inverse of `as_sent`."""
         question, attachments = split(message)
         return compose("/" + question, attachments) if self._parts(question) else message
 

@@ -42,12 +42,12 @@ def _last_answer(chat: Chat) -> tuple[str, str]:
     newest = chat.messages.answer
     if newest is not None and (shown := newest.text.strip()):
         return shown, _NEWEST
-    said = (message.content for message in reversed(_said(chat)) if message.role is Role.ASSISTANT)
+    answers = (message.content for message in reversed(_messages(chat)) if message.role is Role.ASSISTANT)
     # A model that still thinks has not answered yet.
-    return next(said, ""), _NEWEST if newest is None else "the answer before this one"
+    return next(answers, ""), _NEWEST if newest is None else "the answer before this one"
 
 
-def _said(chat: Chat) -> Sequence[Message]:
+def _messages(chat: Chat) -> Sequence[Message]:
     return chat.session.conversation.messages_before(None)
 
 
@@ -143,7 +143,7 @@ def _system(chat: Chat, text: str) -> None:
 async def _help(chat: Chat, _: str) -> None:
     texts = [(command.usage, command.help) for command in COMMANDS.known.values()]
     texts += [("@file", "include a file"), (key("app.keys", "f1"), "every key")]
-    await chat.messages.tell(table([Content.styled(name, "$foreground"), Content(does)] for name, does in texts))
+    await chat.messages.show_text(table([Content.styled(name, "$foreground"), Content(does)] for name, does in texts))
 
 
 _ALIASES = {

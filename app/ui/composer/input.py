@@ -196,7 +196,7 @@ class PromptInput(PromptEditor):
         elif self._history.search():
             self.placeholder = f"search past prompts; {key('prompt.dismiss', 'esc')} leaves"
         else:
-            self.post_message(Hint.Wanted("No prompts yet."))
+            self.post_message(Hint.Requested("No prompts yet."))
 
     def _leave_search(self) -> str | None:
         """End the search, if any; return the saved text."""
@@ -237,4 +237,4 @@ class PromptInput(PromptEditor):
         was_written = bool(self.text)
         super().action_delete_to_start_of_line()
         if was_written and not self.text:
-            self.post_message(Hint.Wanted(f"{key('prompt.undo', 'ctrl+_')} brings back the text."))
+            self.post_message(Hint.Requested(f"{key('prompt.undo', 'ctrl+_')} brings back the text."))

@@ -52,7 +52,7 @@ class PastPrompts:
         if self._stored is None:
             typed = self._library.with_store(lambda store: store.typed(_MOST_STORED))
             if typed is not None:
-                self._stored = [COMMANDS.as_typed(one.text) if one.said else one.text for one in typed]
+                self._stored = [COMMANDS.as_typed(one.text) if one.was_sent else one.text for one in typed]
         once: dict[tuple[str, ...], PastPrompt] = {}
         for message in (*reversed(self._new), *(self._stored or ())):
             question, attachments = split(message)

@@ -69,7 +69,7 @@ class ConversationPicker(Vertical):
     Args:
         library: Has them.
         placeholder: Text of the empty search line.
-        take_at_once: Whether the first click opens a conversation.
+        select_at_once: Whether the first click opens a conversation.
     """
 
     BINDING_GROUP_TITLE = "Conversations"
@@ -103,11 +103,11 @@ class ConversationPicker(Vertical):
     class Changed(Message):
         """Conversations were deleted or restored."""
 
-    def __init__(self, library: Library, placeholder: str, *, take_at_once: bool = False) -> None:
+    def __init__(self, library: Library, placeholder: str, *, select_at_once: bool = False) -> None:
         super().__init__()
         self._library = library
         self._placeholder = placeholder
-        self._take_at_once = take_at_once
+        self._select_at_once = select_at_once
         self._renamed: int | None = None
 
     def compose(self) -> ComposeResult:
@@ -115,7 +115,7 @@ class ConversationPicker(Vertical):
             yield Static(MARK, classes="mark")
             yield SearchInput(self._placeholder)
         yield TitleInput()
-        yield ConversationList(take_at_once=self._take_at_once)
+        yield ConversationList(select_at_once=self._select_at_once)
 
     def on_mount(self) -> None:
         self.show(self._library.conversation)
@@ -139,7 +139,7 @@ class ConversationPicker(Vertical):
         else:
             self._take()
 
-    @on(ConversationList.Taken)
+    @on(ConversationList.Selected)
     def _take(self) -> None:
         row = self.conversations.row
         if row is not None:
@@ -184,13 +184,13 @@ class ConversationPicker(Vertical):
             self.show()
             title = f'"{printable(row.title)}"' if row.title else "it"
             back = key("found.undelete", "ctrl+_")
-            self.post_message(Hint.Wanted(f"Deleted {title}; {back} restores it."))
+            self.post_message(Hint.Requested(f"Deleted {title}; {back} restores it."))
             self.post_message(self.Changed())
 
     def action_undelete(self) -> None:
         conversation = self._library.undelete()
         if conversation is not None:
-            self.post_message(Hint.Wanted(""))
+            self.post_message(Hint.Requested(""))
             self.show(conversation)
             self.post_message(self.Changed())
 

@@ -61,8 +61,8 @@ class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
     def _take(self, event: ConversationPicker.Chosen) -> None:
         self.dismiss(event)
 
-    @on(Hint.Wanted)
-    def _hint(self, event: Hint.Wanted) -> None:
+    @on(Hint.Requested)
+    def _hint(self, event: Hint.Requested) -> None:
         self.hint.say(event.text)
 
     @property

@@ -44,7 +44,7 @@ class Sidebar(Vertical):
 
         self._fills = True
         self._words = Words()
-        self._picker = ConversationPicker(self._library, "search", take_at_once=True)
+        self._picker = ConversationPicker(self._library, "search", select_at_once=True)
         await self.mount(self._picker, self._words)
         self._filled = True
         self.screen.bindings_updated_signal.subscribe(self._words, self._on_bindings)

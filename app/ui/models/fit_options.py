@@ -72,7 +72,7 @@ class FitOptionList(VerticalGroup, can_focus=True):
     """All options. A digit takes one; other characters go to the prompt."""
 
     @dataclass
-    class Taken(Message):
+    class Selected(Message):
         option: FitOption
         request: LoadRequest
 
@@ -112,6 +112,6 @@ def _take(widget: Widget, option: FitOption) -> None:
     if option.take is None:
         return
     try:
-        widget.post_message(FitOptionList.Taken(option, option.take()))
+        widget.post_message(FitOptionList.Selected(option, option.take()))
     except AppError as error:
-        widget.post_message(Hint.Wanted(error.sentences))
+        widget.post_message(Hint.Requested(error.sentences))

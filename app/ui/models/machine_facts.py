@@ -86,7 +86,7 @@ class MachineFacts:
 
 def inspected(facts: MachineFacts, environment: PairEnvironment, sources: frozenset[HubModel]) -> MachineFacts:
     """Inspect the machine unless it is known, and look for these models on it; what fails stays as it was."""
-    from app.models.resolve import cached_file, came_before
+    from app.models.resolve import cached_file, downloaded_before
 
     if not facts.machine or facts.is_provisional:
         was_loading = environment.phase() is Phase.LOADING
@@ -100,7 +100,7 @@ def inspected(facts: MachineFacts, environment: PairEnvironment, sources: frozen
         facts = replace(facts, is_provisional=was_loading or environment.phase() is Phase.LOADING)
     try:
         cached = frozenset(source for source in sources if cached_file(source) is not None)
-        partial = {source: n for source in sources - cached if (n := came_before(source))}
+        partial = {source: n for source in sources - cached if (n := downloaded_before(source))}
         facts = replace(
             facts, cached=cached, partial=partial, seen=environment.seen(), free_disk=environment.free_disk()
         )

@@ -100,7 +100,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         else:
             self._take()
 
-    @on(PairList.Taken)
+    @on(PairList.Selected)
     def _take(self) -> None:
         card, setup = self.pairs.card, self._setup
         if card is None and self.filter_input.value and not self._state.machine:
@@ -129,7 +129,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     def action_leave(self) -> None:
         # Characters typed before come first.
-        self.filter_input.action_tell("escape")
+        self.filter_input.action_forward("escape")
 
     def _go_back(self) -> None:
         """Undo the last step: the question, the filter, or opening this screen."""

@@ -108,7 +108,7 @@ class SetupProgress:
 
     @property
     def has_downloaded(self) -> bool:
-        return any(file.came for file in self.transfer.files)
+        return any(file.n_received for file in self.transfer.files)
 
     @property
     def share(self) -> float:

@@ -120,7 +120,7 @@ class SetupTask(PairTask):
             self._report(replace(checked, stage=Stage.CHECKED))
             return
         self._report(replace(checked, stage=Stage.DOWNLOADING))
-        for event in setup.bring(prepared, default=False):
+        for event in setup.install(prepared, default=False):
             match event:
                 case Progress():
                     self._report(replace(self.progress, transfer=event))

@@ -264,8 +264,8 @@ class ChatScreen(BaseScreen[None], ChatBase):
 
             self.app.push_screen(CompareScreen(self.session.engine, what, self.route_events))
 
-    @on(FitOptionList.Taken)
-    async def _take_option(self, event: FitOptionList.Taken) -> None:
+    @on(FitOptionList.Selected)
+    async def _take_option(self, event: FitOptionList.Selected) -> None:
         self.prompt.focus()
         await self.messages.notice(f"Taken: {event.option.what}.")
         await self.load_pair(event.request)
@@ -322,8 +322,8 @@ class ChatScreen(BaseScreen[None], ChatBase):
     async def _follow(self) -> None:
         await self.action_follow()
 
-    @on(Hint.Wanted)
-    def _hint(self, event: Hint.Wanted) -> None:
+    @on(Hint.Requested)
+    def _hint(self, event: Hint.Requested) -> None:
         self.hint.say(event.text)
 
     @property
@@ -363,9 +363,9 @@ class ChatScreen(BaseScreen[None], ChatBase):
 
     # Events of the worker
 
-    def route_events(self, guest: EventHandler | None) -> None:
+    def route_events(self, overlay: EventHandler | None) -> None:
         """Give a screen on top of this one the events of its own requests; None ends it."""
-        self.dispatcher.guest = guest
+        self.dispatcher.overlay = overlay
         self.dispatcher.start()
 
     @on(EventsArrived)

@@ -51,12 +51,12 @@ def every_binding() -> list[Binding]:
     return [binding for binding in declared if isinstance(binding, Binding)]
 
 
-def valid_keys(wanted: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def valid_keys(requested: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the valid keys by the ids of bindings, and an error for each of the others."""
     known = {binding.id for binding in every_binding() if binding.id}
     valid: dict[str, str] = {}
     errors: list[str] = []
-    for identity, text in wanted.items():
+    for identity, text in requested.items():
         keys = [key.strip().lower() for key in text.split(",")]
         name = printable(identity)
         if identity not in known:

@@ -179,7 +179,7 @@ class SettingEdits:
         """Return why the loaded model ignores a setting; "" if it does not."""
         if self._pair is None:
             return ""
-        if setting.name == "answer.thinking" and not self._pair.thinking_support.wanted:
+        if setting.name == "answer.thinking" and not self._pair.thinking_support.switchable:
             return f"The loaded model {NO_SWITCH}."
         thinking = {"on": True, "off": False}.get(str(now["answer.thinking"]))
         if setting.name == "answer.reasoning_effort" and thinking is not False:

@@ -37,9 +37,9 @@ class SettingFilter(FilterInput):
 
     BINDING_GROUP_TITLE = "Settings"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "tell('enter')", "change", id="settings.change", tooltip="Change the setting"),
-        Binding("left", "tell('left')", "less", tooltip="Decrease, or previous choice", show=False),
-        Binding("right", "tell('right')", "more", tooltip="Increase, or next choice", show=False),
+        Binding("enter", "forward('enter')", "change", id="settings.change", tooltip="Change the setting"),
+        Binding("left", "forward('left')", "less", tooltip="Decrease, or previous choice", show=False),
+        Binding("right", "forward('right')", "more", tooltip="Increase, or next choice", show=False),
     ]
 
 
@@ -179,7 +179,7 @@ class SettingsScreen(SubScreen[bool]):
         else:
             await self._take()
 
-    @on(SettingList.Taken)
+    @on(SettingList.Selected)
     async def _take(self) -> None:
         view = self.settings.row
         if view is None or self.editor is not None:

@@ -21,13 +21,13 @@ class Attention:
     """Times answers, and notifies if one took long and the terminal reports that it lost the focus.
 
     Attributes:
-        wanted: False to never notify.
+        enabled: False to never notify.
     """
 
     def __init__(self, app: App[Any]) -> None:
         self._app = app
         self._began: float | None = None
-        self.wanted = True
+        self.enabled = True
 
     def begin(self) -> None:
         """Start the timer."""
@@ -36,7 +36,7 @@ class Attention:
     def end(self) -> None:
         """Stop the timer, and notify if the answer took long."""
         began, self._began = self._began, None
-        if began is not None and self.wanted and not self._app.app_focus and monotonic() - began >= LONG_S:
+        if began is not None and self.enabled and not self._app.app_focus and monotonic() - began >= LONG_S:
             # Without text of the answer: others may see the notification.
             self.call(f"Answer finished after {monotonic() - began:.0f} s")
 

@@ -68,8 +68,8 @@ def remark_on(node: Node) -> str:
         return ""
     if node.state is State.COMPLETE:
         return _empty_answer(thought=thought) if empty else ""
-    said = in_words(ending, empty=empty, thought=thought) if node.state is State.CUT else ""
-    return said or _STATES.get(node.state, "")
+    text = in_words(ending, empty=empty, thought=thought) if node.state is State.CUT else ""
+    return text or _STATES.get(node.state, "")
 
 
 def as_error(ending: Ending) -> AppError | None:

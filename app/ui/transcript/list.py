@@ -81,7 +81,7 @@ class MessageList(MessageWindow):
             self._put(fresh)
             await self._take_out(leaving)
             if follow:
-                self._held = None
+                self._anchor = None
             await self._settle()
             if n_same and n_same == len(items) and was_running != self._is_running:
                 await self._continue_or_end(shown[n_same - 1])
@@ -160,15 +160,17 @@ class MessageList(MessageWindow):
             notice = Passage(printable(text), "notice")
             self._pair_notice = await self._add(notice, before=self._unanswered) if text else None
 
-    async def tell(self, rows: Sequence[Row]) -> None:
+    async def show_text(self, rows: Sequence[Row]) -> None:
         """Show program text such as /help at the end, replacing the last one."""
-        told = Passage(classes="notice")
-        told.id = "told"
-        told.put(0, rows)
+        passage = Passage(classes="notice")
+        passage.id = "program"
+        passage.put(0, rows)
         async with self._changing():
-            await self._take_out({item for item in self.items if item.widget is not None and item.widget.id == "told"})
-            self._held = None
-            item = await self._add(told)
+            await self._take_out(
+                {item for item in self.items if item.widget is not None and item.widget.id == "program"}
+            )
+            self._anchor = None
+            item = await self._add(passage)
             if sum(row.height(self._text_width) for row in rows) > self._height:
                 # Too long for the window: show its beginning.
                 await self._show_at_top(item)
@@ -200,7 +202,7 @@ class MessageList(MessageWindow):
 
     @property
     def _text_width(self) -> int:
-        return max(1, min(100, self.said.size.width) - 1)
+        return max(1, min(100, self.column.size.width) - 1)
 
     @property
     def _offers(self) -> set[Item]:
@@ -323,7 +325,7 @@ def _is_same(old: Item, new: Item, *, is_live: bool) -> bool:
     before, now = old.node, new.node
     if before is None or now is None or before.id != now.id or old.is_answer is not new.is_answer:
         return False
-    return is_live or before is now or (before.says_as(now) and before.ending == now.ending)
+    return is_live or before is now or (before.has_same_text(now) and before.ending == now.ending)
 
 
 def _is_notice(widget: Widget | None) -> bool:

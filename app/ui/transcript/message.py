@@ -51,7 +51,7 @@ class UserMessage(MessageView):
     def compose(self) -> ComposeResult:
         yield self._label
         yield from self._attachments
-        yield Passage(self._text, "said")
+        yield Passage(self._text, "prompt")
 
 
 class Problem(VerticalGroup):

@@ -72,9 +72,9 @@ class MessageWindow(VerticalScroll, can_focus=False):
     def __init__(self, head: Widget) -> None:
         super().__init__()
         self.items: list[Item] = []
-        self.said = _Column(head, id="said")
+        self.column = _Column(head, id="column")
         self._first = self._end = 0
-        self._held: tuple[Item, int] | None = None
+        self._anchor: tuple[Item, int] | None = None
         """The first visible item and the rows of it above the view; None follows the end."""
         self._regions: dict[Widget | None, Region] = {}
         self._rows = self._height = 0
@@ -82,7 +82,7 @@ class MessageWindow(VerticalScroll, can_focus=False):
         self._is_extending = False
 
     def compose(self) -> ComposeResult:
-        yield self.said
+        yield self.column
 
     @asynccontextmanager
     async def _changing(self) -> AsyncIterator[None]:
@@ -108,22 +108,22 @@ class MessageWindow(VerticalScroll, can_focus=False):
             self._end += len(items)
 
     async def _take_out(self, leaving: Set[Item]) -> None:
-        """Remove items; the one that takes the place of the held item is held instead."""
+        """Remove items; the one that takes the place of the anchor is anchor instead."""
         if not leaving:
             return
-        held = self._held
-        at = self.items.index(held[0]) if held is not None else 0
+        anchor = self._anchor
+        at = self.items.index(anchor[0]) if anchor is not None else 0
         at, self._first, self._end = (
             edge - sum(item in leaving for item in self.items[:edge]) for edge in (at, self._first, self._end)
         )
         self.items = [item for item in self.items if item not in leaving]
-        if held is not None and held[0] in leaving:
-            self._held = (self.items[min(at, len(self.items) - 1)], held[1]) if self.items else None
+        if anchor is not None and anchor[0] in leaving:
+            self._anchor = (self.items[min(at, len(self.items) - 1)], anchor[1]) if self.items else None
         await self._unmount([item.widget for item in leaving if item.widget is not None])
 
     async def _unmount(self, widgets: Sequence[Widget]) -> None:
         if widgets and self.is_attached:
-            await self.said.remove_children(widgets)
+            await self.column.remove_children(widgets)
 
     async def _settle(self) -> None:
         """Mount the shown items and the last exchange, and unmount other messages."""
@@ -146,9 +146,9 @@ class MessageWindow(VerticalScroll, can_focus=False):
                 leaving.append(item.widget)
                 self._leave(item)
         if fresh:
-            mounting = self.said.mount(*fresh)
+            mounting = self.column.mount(*fresh)
             order = {item.widget: number for number, item in enumerate(self.items) if item.widget is not None}
-            self.said.sort_children(key=lambda widget: order.get(widget, -1))
+            self.column.sort_children(key=lambda widget: order.get(widget, -1))
             await mounting
         await self._unmount(leaving)
         self.refresh(layout=True)
@@ -158,11 +158,11 @@ class MessageWindow(VerticalScroll, can_focus=False):
         item.widget = None
 
     def _move_window(self) -> None:
-        """Show the end, or what is around the held item, if the window does not reach there."""
-        if self._held is None:
+        """Show the end, or what is around the anchor, if the window does not reach there."""
+        if self._anchor is None:
             if self._end < len(self.items):
                 self._first, self._end = self._chunk(len(self.items), -1), len(self.items)
-        elif not self._first <= (at := self.items.index(self._held[0])) < self._end:
+        elif not self._first <= (at := self.items.index(self._anchor[0])) < self._end:
             self._first, self._end = self._chunk(at, -1), self._chunk(at, 1)
 
     def _chunk(self, edge: int, step: int) -> int:
@@ -176,18 +176,18 @@ class MessageWindow(VerticalScroll, can_focus=False):
     def arrange(self, size: Size, optimal: bool = False) -> DockArrangeResult:
         arranged = super().arrange(size, optimal)
         for placement in arranged.placements:
-            if placement.widget is self.said:
-                children = self.said.arrange(placement.region.size).placements
+            if placement.widget is self.column:
+                children = self.column.arrange(placement.region.size).placements
                 self._regions = {child.widget: child.region for child in children}
                 self._rows, self._height = placement.region.height, size.height
                 self._keep_position()
         return arranged
 
     def _keep_position(self) -> None:
-        """Scroll to the end or to the held item, before anything is drawn elsewhere."""
+        """Scroll to the end or to the anchor, before anything is drawn elsewhere."""
         y = last = max(0, self._rows - self._height)
-        if self._held is not None:
-            item, above = self._held
+        if self._anchor is not None:
+            item, above = self._anchor
             region = self._regions.get(item.widget)
             y = max(0, min(region.y + above, last)) if region is not None else round(self.scroll_y)
         if y != round(self.scroll_y):
@@ -198,18 +198,18 @@ class MessageWindow(VerticalScroll, can_focus=False):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
-        self._hold()
+        self._set_anchor()
         self._extend_soon()
 
-    def _hold(self) -> None:
+    def _set_anchor(self) -> None:
         """Hold the first visible item, or follow the end if it is visible."""
         y = round(self.scroll_y)
-        self._held = None
+        self._anchor = None
         if y < self._rows - self._height or self._end < len(self.items):
             for item in self.items[self._first : self._end]:
                 region = self._regions.get(item.widget)
                 if region is not None and region.bottom > y:
-                    self._held = (item, y - region.y)
+                    self._anchor = (item, y - region.y)
                     break
 
     def _extend_soon(self) -> None:
@@ -242,12 +242,12 @@ class MessageWindow(VerticalScroll, can_focus=False):
     @property
     def following(self) -> bool:
         """Return True while the view follows the end."""
-        return self._held is None
+        return self._anchor is None
 
     def page(self, direction: int) -> None:
         """Scroll up (-1) or down (1) by the visible rows; at the end, follow again."""
         self.scroll_to(y=self.scroll_y + direction * self._height, animate=False, immediate=True)
-        self._hold()
+        self._set_anchor()
 
     async def go_to_beginning(self) -> None:
         """Show the first item at the top."""
@@ -258,11 +258,11 @@ class MessageWindow(VerticalScroll, can_focus=False):
     async def follow_end(self) -> None:
         """Show the end, and follow it."""
         async with self._changing():
-            self._held = None
+            self._anchor = None
             await self._settle()
 
     async def _show_at_top(self, item: Item) -> None:
-        self._held = (item, 0)
+        self._anchor = (item, 0)
         await self._settle()
 
     def _scroll_to_item(self, item: Item) -> None:
@@ -270,7 +270,7 @@ class MessageWindow(VerticalScroll, can_focus=False):
         top, region = round(self.scroll_y), self._regions.get(item.widget)
         if region is None:
             # It was just mounted.
-            self._held = (item, 0)
+            self._anchor = (item, 0)
             self.refresh(layout=True)
         elif region.y < top or region.height >= self._height:
             self.scroll_to(y=region.y, animate=False, immediate=True)

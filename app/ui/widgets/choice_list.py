@@ -23,7 +23,7 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
     """Rows of one or more lines; the chosen row stays in view. Another widget has the focus.
 
     Args:
-        take_at_once: Whether the first click takes a row; otherwise it chooses it, and a second one takes it.
+        select_at_once: Whether the first click takes a row; otherwise it chooses it, and a second one takes it.
     """
 
     ALLOW_SELECT = False
@@ -41,12 +41,12 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
     class Changed(Message):
         """Another row was chosen, or the rows changed."""
 
-    class Taken(Message):
+    class Selected(Message):
         """The chosen row was clicked."""
 
-    def __init__(self, *, take_at_once: bool = False) -> None:
+    def __init__(self, *, select_at_once: bool = False) -> None:
         super().__init__()
-        self._take_at_once = take_at_once
+        self._select_at_once = select_at_once
         self._rows: Sequence[RowT] = ()
         self._chosen = 0
         self._ends: list[int] = []
@@ -121,10 +121,10 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
         event.stop()
         at = bisect_right(self._ends, self.scroll_offset.y + event.y)
         if at < len(self._rows):
-            taken = self._take_at_once or at == self._chosen
+            taken = self._select_at_once or at == self._chosen
             self.choose(at)
             if taken:
-                self.post_message(self.Taken())
+                self.post_message(self.Selected())
 
     def render_line(self, y: int) -> Strip:
         width, y = self._width, y + self.scroll_offset.y

@@ -18,7 +18,7 @@ class Hint(Static):
     """Shows a message for a few seconds, else a lasting one, else that new text is below."""
 
     @dataclass
-    class Wanted(Message):
+    class Requested(Message):
         """A widget asks for a message."""
 
         text: str
@@ -28,7 +28,7 @@ class Hint(Static):
 
     def __init__(self) -> None:
         super().__init__()
-        self._said = self._kept = self._about = ""
+        self._message = self._persistent = self._about = ""
         self._unseen = False
         self._timer: Timer | None = None
 
@@ -47,11 +47,11 @@ class Hint(Static):
 
     def is_saying(self, text: str) -> bool:
         """Return True while this message is shown."""
-        return self._said == text
+        return self._message == text
 
     def keep(self, text: str) -> None:
         """Show a line whenever there is no message; "" ends that."""
-        self._kept = text
+        self._persistent = text
         self._draw()
 
     def about(self, text: str) -> None:
@@ -78,15 +78,15 @@ class Hint(Static):
     def _put(self, text: str, *, asks: bool = False) -> None:
         if self._timer is not None:
             self._timer.stop()
-        self._said = text
+        self._message = text
         self.set_class(asks, "-asks")
         self._draw()
 
     def _draw(self) -> None:
         unseen = "↓ new text below" if self._unseen else ""
-        said = Content(self._said or self._kept or "  ".join(filter(None, (unseen, self._about))))
-        self.set_class(not said, "-silent")
+        shown = Content(self._message or self._persistent or "  ".join(filter(None, (unseen, self._about))))
+        self.set_class(not shown, "-silent")
         # Before the first layout there is no width.
         width = self.size.width
-        lines = [part for line in said.split(allow_blank=True) for part in (wrapped(line, width) if width else [line])]
+        lines = [part for line in shown.split(allow_blank=True) for part in (wrapped(line, width) if width else [line])]
         self.update(Content("\n").join(lines))

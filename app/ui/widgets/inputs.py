@@ -114,7 +114,7 @@ class FilterInput(QuietInput):
     """Input that filters a list; the screen handles the keys that move in the list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key, f"tell('{key}')", show=False) for key in ("up", "down", "pageup", "pagedown")
+        Binding(key, f"forward('{key}')", show=False) for key in ("up", "down", "pageup", "pagedown")
     ]
 
     @dataclass
@@ -127,7 +127,7 @@ class FilterInput(QuietInput):
             """Return how many lines further down it moves, given those of a page; 0 for another key."""
             return {"up": -1, "down": 1, "pageup": -page, "pagedown": page}.get(self.key, 0)
 
-    def action_tell(self, key: str) -> None:
+    def action_forward(self, key: str) -> None:
         self.post_message(self.Pressed(key))
 
 
@@ -136,7 +136,7 @@ class PairFilter(FilterInput):
 
     BINDING_GROUP_TITLE = "Pairs"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "tell('enter')", "choose", id="pairs.choose", tooltip="Set the pair up, or chat with it"),
+        Binding("enter", "forward('enter')", "choose", id="pairs.choose", tooltip="Set the pair up, or chat with it"),
     ]
 
 
@@ -145,5 +145,5 @@ class SearchInput(FilterInput):
 
     BINDING_GROUP_TITLE = "Conversations"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "tell('enter')", "open", id="found.open", tooltip="Go on with this conversation"),
+        Binding("enter", "forward('enter')", "open", id="found.open", tooltip="Go on with this conversation"),
     ]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from app.conversations.message import Begun
+from app.conversations.message import Prefill
 from app.core.child import Ending
 from app.core.errors import AppError, EngineLostError, StoppedError, UsageError
 from app.engine.stats import GenerationStats
@@ -254,13 +254,13 @@ def _stopped(command: Command, steps: Sequence[Step] = ()) -> Event:
     if not isinstance(command, Answer):
         text = "Loading was stopped." if isinstance(command, Load) else "It was stopped."
         return _failed(command, StoppedError(text))
-    begun = command.request.begun or Begun("")
+    prefill = command.request.prefill or Prefill("")
     segments = [segment for step in steps for segment in step.segments]
     return Finished(
         request=command.number,
         reason=FinishReason.CANCELLED,
-        text=(begun.text + "".join(s.text for s in segments if not s.reasoning)).lstrip(),
-        reasoning=(begun.reasoning + "".join(s.text for s in segments if s.reasoning)).strip(),
+        text=(prefill.text + "".join(s.text for s in segments if not s.reasoning)).lstrip(),
+        reasoning=(prefill.reasoning + "".join(s.text for s in segments if s.reasoning)).strip(),
         stats=steps[-1].stats if steps else GenerationStats(),
         plan=AnswerPlan.of(command.request.drafting, (), None),
         drafting=steps[-1].drafting if steps else None,

@@ -29,7 +29,7 @@ MINE = Pair("mine", "Mine", HubModel(TARGET, file=FILE), None)
 
 def brought() -> SetUp:
     steps = Setup(registry(), no_demo)
-    *_, last = steps.bring(steps.prepare(MINE))
+    *_, last = steps.install(steps.prepare(MINE))
     assert isinstance(last, Ready)
     return last.pair
 

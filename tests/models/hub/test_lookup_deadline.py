@@ -108,7 +108,7 @@ def test_a_downloaded_file_is_used_when_the_hub_is_silent(
     pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo)
-    list(steps.bring(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, quant="Q4_K_M"), None))))
+    list(steps.install(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, quant="Q4_K_M"), None))))
     monkeypatch.setattr("app.models.resolve.CACHED_S", SHORT_S)
     stall(pair)
 

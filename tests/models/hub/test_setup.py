@@ -66,7 +66,7 @@ def test_what_was_set_up_is_found_by_its_branch_without_the_hub(
 ) -> None:
     source = HubModel(TARGET, file="big-Q4_K_M.gguf", size=size)
     steps = _steps(home)
-    *_, last = steps.bring(steps.prepare(Pair("mine", "Mine", source, None)))
+    *_, last = steps.install(steps.prepare(Pair("mine", "Mine", source, None)))
     pair.close()
 
     assert isinstance(last, Ready)
@@ -84,7 +84,7 @@ def test_another_file_than_the_known_one_is_not_taken_without_the_hub(
     source = HubModel(TARGET, file="big-Q4_K_M.gguf")
     steps = _steps(home)
     prepared = steps.prepare(Pair("mine", "Mine", source, None))
-    list(steps.bring(prepared))
+    list(steps.install(prepared))
     pair.close()
 
     known, other = replace(source, sha256=prepared.target.files[0].sha256), replace(source, sha256="0" * 64)
@@ -101,7 +101,7 @@ def test_the_known_file_that_is_here_is_taken_where_its_authors_have_put_another
     pair: LoopbackHub, home: Path, change: bytes | None
 ) -> None:
     first = _steps(home).prepare(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None))
-    *_, last = _steps(home).bring(first)
+    *_, last = _steps(home).install(first)
     assert isinstance(last, Ready)
     known = HubModel(TARGET, file="big-Q4_K_M.gguf", sha256=first.target.files[0].sha256)
     pair.replace(TARGET, "big-Q4_K_M.gguf", change)
@@ -110,7 +110,7 @@ def test_the_known_file_that_is_here_is_taken_where_its_authors_have_put_another
 
     prepared = _steps(home).prepare(Pair("mine", "Mine", known, None))
     assert (prepared.target.path, prepared.download_bytes) == (last.pair.target.path, 0)
-    *_, again = _steps(home).bring(prepared)
+    *_, again = _steps(home).install(prepared)
     assert isinstance(again, Ready)
     assert again.pair.target.path == last.pair.target.path
     assert Path(hf_hub_download(TARGET, "big-Q8_0.gguf", local_files_only=True)) == newest, "the branch is theirs"
@@ -128,7 +128,7 @@ def test_a_revision_leads_to_no_place_outside_of_the_repository(pair: LoopbackHu
     pair.repos[TARGET].branches["../outside"] = pair.repos[TARGET].commit
     steps = _steps(home)
     source = HubModel(TARGET, file="big-Q4_K_M.gguf", revision="../outside")
-    list(steps.bring(steps.prepare(Pair("mine", "Mine", source, None))))
+    list(steps.install(steps.prepare(Pair("mine", "Mine", source, None))))
 
     assert not list(cache.folder().rglob("outside"))
 
@@ -206,11 +206,11 @@ def test_one_failed_download_stops_the_other_and_both_go_on_later(pair: Loopback
     steps = _steps(home)
     prepared = steps.prepare(_pair())
     with pytest.raises(AppError, match="is denied"):
-        list(steps.bring(prepared))
+        list(steps.install(prepared))
     pair.faults.clear()
 
     again = _steps(home)
-    *_, last = again.bring(again.prepare(_pair()))
+    *_, last = again.install(again.prepare(_pair()))
 
     assert isinstance(last, Ready)
     assert last.pair.is_here

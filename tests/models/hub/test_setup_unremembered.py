@@ -38,7 +38,7 @@ def test_files_come_whole_where_nothing_can_be_remembered(
 
     for step in {broken, "claim", "add"}:
         monkeypatch.setattr(Registry, step, _refuse)
-    *_, last = steps.bring(prepared)
+    *_, last = steps.install(prepared)
 
     assert isinstance(last, Ready)
     assert last.pair.is_here
@@ -55,7 +55,7 @@ def test_a_file_that_could_not_be_claimed_is_ours_once_the_pair_is_remembered(
 
     monkeypatch.setattr(Registry, "claim", busy)
     steps = _steps(home)
-    *_, last = steps.bring(steps.prepare(_pair()))
+    *_, last = steps.install(steps.prepare(_pair()))
 
     assert isinstance(last, Ready)
     assert all(model.ours for model in registry().read().pairs["mine"].models)

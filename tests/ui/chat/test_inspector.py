@@ -12,7 +12,7 @@ from app.ui.reading.steps import step_rows
 from app.ui.text import MARK
 from app.worker.events import StepDetails
 from tests.ui.chat_driver import Chat, open_chat
-from tests.ui.test_tokens import ROUND, D, says
+from tests.ui.transcript.test_text_views import ROUND, D, says
 
 
 def wheel(kind: type[events.MouseEvent]) -> events.MouseEvent:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.geometry import Offset
 
-from app.conversations.message import Begun, Message, Role
+from app.conversations.message import Message, Prefill, Role
 from app.conversations.store import Store
 from app.conversations.tree import State
 from app.engine.types import FinishReason
@@ -251,7 +251,7 @@ async def test_an_answer_that_ended_early_goes_on_in_place(file: Path, reason: F
         await next_request(chat, "ctrl+g")
         request = chat.engine.requests[-1]
         assert request.messages == (Message(Role.USER, "count"),)
-        assert request.begun == Begun("one, two, ")
+        assert request.prefill == Prefill("one, two, ")
         await chat.until(lambda: "ctrl+g" not in chat.text)
         chat.engine.goes_on("three")
         await chat.ready()
@@ -280,7 +280,7 @@ async def test_an_answer_that_a_kill_cut_goes_on(file: Path) -> None:
         await press(chat, "ctrl+up")
         assert "c continue" in chat.rows[-1]
         await next_request(chat, "c")
-        assert chat.engine.requests[-1].begun == Begun("one, two, ", "let me see")
+        assert chat.engine.requests[-1].prefill == Prefill("one, two, ", "let me see")
         chat.engine.says("three")
         await chat.until(lambda: "one, two, three" in texts(file))
         assert everything(file)[-1] == ("one, two, three", State.WRITING)

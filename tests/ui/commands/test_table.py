@@ -47,8 +47,8 @@ def test_a_system_prompt_may_have_several_lines(text: str, argument: str) -> Non
     assert COMMANDS.is_command(text)
     command, given = COMMANDS.read(text)
     assert (command.name, given) == ("system", argument)
-    assert COMMANDS.as_said(f"/{text}") == text or text is PASTED
-    assert COMMANDS.as_said(COMMANDS.as_typed("/system a\nb")) == "/system a\nb"
+    assert COMMANDS.as_sent(f"/{text}") == text or text is PASTED
+    assert COMMANDS.as_sent(COMMANDS.as_typed("/system a\nb")) == "/system a\nb"
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_what_only_begins_like_a_command_is_said(text: str) -> None:
 
 
 def test_two_slashes_say_one() -> None:
-    assert COMMANDS.as_said("//new chat") == "/new chat"
-    assert COMMANDS.as_said("// a comment") == "// a comment"
+    assert COMMANDS.as_sent("//new chat") == "/new chat"
+    assert COMMANDS.as_sent("// a comment") == "// a comment"
 
 
 @given(st.text(st.sampled_from("/newdraft on\n5-"), max_size=12))
@@ -318,4 +318,4 @@ async def test_what_is_copied_while_the_next_answer_is_thought_about_is_called_b
 @given(st.text(st.sampled_from("/newdraft on\n5-"), max_size=12))
 def test_what_is_typed_for_a_message_says_it(text: str) -> None:
     assert not COMMANDS.is_command(COMMANDS.as_typed(text))
-    assert COMMANDS.as_said(COMMANDS.as_typed(text)) == text or text.startswith("//")
+    assert COMMANDS.as_sent(COMMANDS.as_typed(text)) == text or text.startswith("//")

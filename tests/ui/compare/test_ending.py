@@ -25,7 +25,7 @@ from tests.ui.compare.driver import (
     made,
     open_comparison,
 )
-from tests.ui.test_tokens import ROUND, says
+from tests.ui.transcript.test_text_views import ROUND, says
 
 
 async def test_esc_stops_and_esc_again_leaves() -> None:

@@ -321,7 +321,7 @@ async def test_what_does_not_count_in_this_mode_of_drafting_is_dimmed(file: Path
 
 
 async def test_wishes_that_the_loaded_model_does_not_hear_are_dimmed(file: Path) -> None:
-    deaf = replace(PAIR, thinking_support=ThinkingSupport(wanted=False, effort=False, effort_on=False))
+    deaf = replace(PAIR, thinking_support=ThinkingSupport(switchable=False, effort=False, effort_on=False))
     async with open_panel(file, opened=False) as panel:
         panel.chat.engine.loaded(deaf)
         await panel.chat.until(lambda: panel.chat.screen.session.pair == deaf)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.conversations.message import Begun
+from app.conversations.message import Prefill
 from app.core.errors import EngineLostError, StoppedError
 from app.engine.types import FinishReason
 from app.worker.events import Failed, Finished, Loaded, LoadProgress, Step
@@ -30,7 +30,7 @@ def hang(engine: Harness, mark: Path) -> int:
     """Bring it into an answer whose fifth call does not return, once; return the number of the request."""
     engine.engine.load(FakeLoader(waits_at=5, mark=str(mark)))
     engine.until(Loaded)
-    number = engine.engine.answer(replace(ENDLESS, begun=Begun(" Well,")))
+    number = engine.engine.answer(replace(ENDLESS, prefill=Prefill(" Well,")))
     for _ in range(4):
         engine.until(Step)
     deadline = time.monotonic() + 60
