@@ -258,7 +258,7 @@ class Store:
             "ON c.id = a.conversation WHERE c.deleted IS NULL ORDER BY at DESC, id DESC LIMIT ?",
             (limit,),
         )
-        return tuple(Typed(to_text(text), said=bool(said)) for text, said, *_ in rows)
+        return tuple(Typed(to_text(text), was_sent=bool(sent)) for text, sent, *_ in rows)
 
     # Messages
 

@@ -12,7 +12,7 @@ from app.hardware.devices import BuildInfo, Device
 from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
 from app.llama.fitting import machine_room as module
-from app.llama.fitting.machine_room import bandwidth, held, machine_room
+from app.llama.fitting.machine_room import bandwidth, loaded_bytes, machine_room
 from app.llama.probe import Throughput
 from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
 
@@ -97,11 +97,11 @@ def test_a_pair_holds_what_was_counted_of_cards_and_of_main_memory_what_is_this_
     model = ModelInfo("Big", "big.gguf", "Q4_K_M", 1, 1)
     pair = PairInfo(model, None, 8192, "CUDA0", (DeviceMemory("CUDA0", 5 * GB), DeviceMemory("cpu", 3 * GB)))
 
-    assert held(None) == {}
+    assert loaded_bytes(None) == {}
     monkeypatch.setattr(module, "own_bytes", lambda: 1 * GB)
-    assert held(pair) == {"cuda0": 5 * GB, "cpu": 1 * GB}
+    assert loaded_bytes(pair) == {"cuda0": 5 * GB, "cpu": 1 * GB}
     monkeypatch.setattr(module, "own_bytes", lambda: 9 * GB)
-    assert held(pair)["cpu"] == 3 * GB
+    assert loaded_bytes(pair)["cpu"] == 3 * GB
 
 
 def test_memory_that_no_file_stands_behind_is_counted() -> None:
