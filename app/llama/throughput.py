@@ -118,13 +118,13 @@ def _rounds(compute: Callable[[], bool]) -> _Rounds | None:
     for _ in range(_WARM_UP):
         if not compute():
             return None
-    started, processor = time.perf_counter(), time.process_time()
-    while len(times) < _FEWEST or (len(times) < _MOST and time.perf_counter() - started < _LONG_ENOUGH_S):
+    began, processor = time.perf_counter(), time.process_time()
+    while len(times) < _FEWEST or (len(times) < _MOST and time.perf_counter() - began < _LONG_ENOUGH_S):
         started = time.perf_counter()
         if not compute():
             return None
         times.append(time.perf_counter() - started)
-    return _Rounds(min(times), time.perf_counter() - started, time.process_time() - processor)
+    return _Rounds(min(times), time.perf_counter() - began, time.process_time() - processor)
 
 
 def _checked(pointer: int | None) -> int:

@@ -521,7 +521,7 @@ def wish(monkeypatch: pytest.MonkeyPatch) -> Callable[[Thinking], None]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "fact"), [(Thinking(enabled=True, effort="low"), "wanted True, effort low"), (AS_TRAINED, None)]
+    ("asked", "fact"), [(Thinking(enabled=True, effort="low"), "enabled True, effort low"), (AS_TRAINED, None)]
 )
 def test_thinking_options_are_among_the_facts(
     tandem: Tandem,

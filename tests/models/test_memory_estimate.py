@@ -13,7 +13,7 @@ from app.models.memory_estimate import compute_bytes, round_up, rounding
 from app.models.model_facts import GraphWidths
 from app.settings.placement import KV_TYPES
 
-RECORDED = Path(__file__).parents[2] / "data" / "footprints.toml"
+RECORDED = Path(__file__).parents[1] / "data" / "footprints.toml"
 SMOL = GraphWidths(embedding=576, feed_forward=1536, query=576, key_value=384, heads=9, vocabulary=49152)
 
 

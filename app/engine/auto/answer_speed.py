@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -18,6 +19,10 @@ _TIE = 0.03
 _RECENT_SINGLES, _RECENTLY = 16, 160
 """Single-token steps that measure the time without drafts, and the most steps since the last one. One comes after 128
 drafts."""
+_STEP_NOISE = 0.06
+"""Standard deviation of a step's time, as a share, before any was seen; see `app.engine.auto.attribution`."""
+_SURE = 2.0
+"""Standard errors by which a speedup must differ from 1 for a verdict."""
 _SAME_LOAD = 1.25
 """Largest ratio between the stretches of single-token steps and of drafted ones under the same load."""
 
@@ -185,9 +190,21 @@ class AnswerSpeed:
         return (self._single_ns + self._correction * self._predicted_ns) / self._spent_ns
 
     @property
+    def _error(self) -> float:
+        """Standard error of the speedup, from the spread of the single-token steps behind it."""
+        ratios = [ns / predicted for _, ns, predicted, _ in self._singles]
+        n, mean = len(ratios), sum(ratios) / len(ratios)
+        variance = (_STEP_NOISE**2 + sum((ratio / mean - 1.0) ** 2 for ratio in ratios)) / n
+        return math.sqrt(variance / n) * self._correction * self._predicted_ns / self._spent_ns
+
+    @property
     def verdict(self) -> str:
-        """Return "winning", "losing" or "break-even"; "" if the time without drafts was not measured."""
+        """Return "winning", "losing" or "break-even"; "" if the time without drafts was not measured well enough."""
         speedup = self.speedup
         if speedup is None or not self.measured:
             return ""
-        return "winning" if speedup > 1 + _TIE else "losing" if speedup < 1 - _TIE else "break-even"
+        if abs(speedup - 1.0) <= _TIE:
+            return "break-even"
+        if abs(speedup - 1.0) <= _SURE * self._error:
+            return ""
+        return "winning" if speedup > 1.0 else "losing"

@@ -70,6 +70,19 @@ def test_a_speedup_under_a_steady_load_is_measured() -> None:
     assert (speed.measured, speed.verdict) == (True, "winning")
 
 
+@pytest.mark.parametrize(("singles", "verdict"), [((1.0, 1.0), "winning"), ((0.6, 1.4), "")], ids=["steady", "noisy"])
+def test_a_speedup_within_the_noise_of_the_single_token_steps_has_no_verdict(
+    singles: tuple[float, float], verdict: str
+) -> None:
+    speed = AnswerSpeed()
+    for took in singles * 2:
+        single(speed, took)
+    for _ in range(8):
+        drafted(speed, 4, 3.5)
+    assert speed.speedup == pytest.approx(1.125, abs=0.01)
+    assert (speed.measured, speed.verdict) == (True, verdict)
+
+
 class TestStalls:
     def test_a_usual_step_counts_as_measured(self) -> None:
         stalls = Stalls()
