@@ -125,7 +125,7 @@ def test_a_draft_that_is_rejected() -> None:
 
 
 def test_a_draft_model_that_is_off_at_these_costs() -> None:
-    cause = only(costing(rows={1: 10e6, 2: 20e6, 4: 27e6, 8: 55e6, 16: 77e6}, draft_ns=2.9e6))
+    cause = only(costing(batch_ns={1: 10e6, 2: 20e6, 4: 27e6, 8: 55e6, 16: 77e6}, draft_ns=2.9e6))
 
     assert cause.label == "draft off"
     assert cause.text == (

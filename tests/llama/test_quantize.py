@@ -9,8 +9,8 @@ import pytest
 from app.core.errors import ModelFileError, ModelLoadError, UsageError
 from app.llama import demo
 from app.llama.checks import open_model_file
-from app.llama.demo import quantize
 from app.llama.model import Model
+from app.llama.quantize import quantize
 from tests.llama.tiny_model import write_model
 
 pytestmark = pytest.mark.native
