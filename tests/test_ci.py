@@ -84,7 +84,7 @@ class TestWithoutTmux:
         assert "tmux is missing" in done.stderr
         assert "the tests run" not in done.stderr
 
-    def test_a_variable_allows_to_go_on_without_tmux(self, tmp_path: Path) -> None:
+    def test_a_variable_allows_to_continue_without_tmux(self, tmp_path: Path) -> None:
         assert "the tests run" in self._runs(tmp_path, TANDEM_CI_WITHOUT_TMUX="1").stderr
 
     def test_as_root_tmux_is_installed_also_with_empty_package_lists(self, tmp_path: Path) -> None:

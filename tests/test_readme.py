@@ -63,7 +63,7 @@ def test_every_named_pair_is_in_the_catalog() -> None:
     assert named <= {*Catalog([shipped_file()]).pairs}
 
 
-def test_every_key_of_the_readme_does_what_it_says() -> None:
+def test_every_key_of_the_readme_does_what_it_shows() -> None:
     bindings = [one for one in [*PROGRAM_KEYS, *CHAT_KEYS, *PromptInput.BINDINGS] if isinstance(one, Binding)]
     does = {
         key: f"{one.description}: {one.tooltip}".lower() for one in reversed(bindings) for key in one.key.split(",")

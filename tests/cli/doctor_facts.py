@@ -1,4 +1,4 @@
-"""What `tandem doctor` detects on other machines, for tests."""
+"""Scripted facts about other machines for `tandem doctor`."""
 
 from __future__ import annotations
 

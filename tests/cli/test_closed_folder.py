@@ -1,4 +1,4 @@
-"""A folder that no one but another user may enter: what is in it is unknown, and that is told in a sentence."""
+"""Check that an unreadable folder gives one clear error."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_what_may_not_be_looked_at_is_not_gone(closed: Path) -> None:
     assert not regular_file.is_gone(link, follow_links=False)
 
 
-def test_the_users_catalogue_is_unread(closed: Path) -> None:
+def test_the_users_catalog_is_unread(closed: Path) -> None:
     known = Catalog([shipped_file(), config_dir() / "models.toml"])
     assert known.pairs
     assert known.unread is not None
     assert f"{closed / 'tandem' / 'models.toml'} cannot be read: Permission denied." in known.unread.message
 
 
-def test_the_doctor_tells_each_file(closed: Path) -> None:
+def test_the_doctor_shows_each_file(closed: Path) -> None:
     lines = {line.label: line for line in own_files().lines}
     assert {label: line.state for label, line in lines.items()} == dict.fromkeys(
         ("models.toml", "pairs.toml", "chats"), "problem"
@@ -70,7 +70,7 @@ def test_the_doctor_tells_each_file(closed: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["--list", "--all", "Trieste"])
-def test_conversations_are_not_said_to_be_none(closed: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conversations_are_not_shown_to_be_none(closed: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", what]) == 1
     assert "cannot be saved in" in (said := capsys.readouterr().err)
     assert str(closed) in said

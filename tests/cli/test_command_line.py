@@ -1,4 +1,4 @@
-"""The command line: what is read, help, and the sentence for wrong usage."""
+"""Check parsing, help and usage errors of the command line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from tests.cli.commands import every_command
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_a_sentence_and_a_fix(
+def test_wrong_usage_is_an_error_and_a_fix(
     given: list[str], said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(given) == 2

@@ -57,7 +57,7 @@ def test_the_last_conversation_goes_to_standard_output(filled: Path, capsys: pyt
     assert "Trieste" not in out
 
 
-def test_what_markdown_leaves_out_is_said(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_markdown_leaves_out_is_shown(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with closing(Store.open(filled)) as store:
         (asked, _) = store.transcript(3).conversation.tree.path
         store.add(3, Role.ASSISTANT, "Another answer.", parent=asked.id)
@@ -81,7 +81,7 @@ def test_one_is_chosen_by_number_or_title(
 @pytest.mark.parametrize(
     ("which", "reason"), [("trip", "2 conversations"), ("xyz", "No conversation"), ("9", "No conv")]
 )
-def test_a_name_that_means_none_or_several_is_a_sentence(filled: Path, which: str, reason: str) -> None:
+def test_a_name_that_means_none_or_several_is_an_error(filled: Path, which: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason) as caught:
         run(which)
     assert caught.value.hint
@@ -109,7 +109,7 @@ def test_a_file_is_written_once_and_over_another_only_by_force(filled: Path, tmp
         (["--list"], "the list of 3 conversations"),
     ],
 )
-def test_what_was_written_where_is_said_beside_it(
+def test_what_was_written_where_is_shown_beside_it(
     filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], what: str
 ) -> None:
     out = tmp_path / "out.md"
@@ -128,7 +128,7 @@ def test_the_list_is_for_people_and_for_scripts(filled: Path, capsys: pytest.Cap
     assert (tuple(first), first["title"]) == (JSON_KEYS["export"], "Quicksort")
 
 
-def test_two_wishes_at_once_are_wrong_usage(filled: Path) -> None:
+def test_two_requests_at_once_are_wrong_usage(filled: Path) -> None:
     for given in (("1", "--all"), ("--all", "--list"), ("1", "--list")):
         with pytest.raises(UsageError):
             run(*given)
@@ -150,7 +150,7 @@ def test_no_export_has_control_characters(filled: Path, capsys: pytest.CaptureFi
     assert ("\\u001b]52" in text) == (name == "one.json")
 
 
-def test_nothing_to_export_is_a_sentence(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_export_is_an_error(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(AppError, match="no conversations yet"):
         run("--all")
     assert run("--list") == 0
@@ -240,7 +240,7 @@ def test_a_full_disk_leaves_no_file_and_an_old_one_as_it_was(
     assert old.read_text() == "old"
 
 
-def test_a_damaged_store_that_made_way_is_said(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_store_that_made_way_is_shown(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     filled.write_bytes(b"no database at all, and longer than a header" * 20)
     assert run("--list") == 0
     assert "The conversations were damaged and have no backup" in capsys.readouterr().err

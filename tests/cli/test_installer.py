@@ -1,4 +1,4 @@
-"""How something is installed into this Python."""
+"""Check the command that installs a package into this Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pair is meant, and what is said where its files are gone."""
+"""Check which pair flags name, and the error for missing files."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_chat_lets_the_user_choose_where_the_default_is_gone_but_not_what_wa
         first_pair(argparse.Namespace(pair="mine"))
 
 
-def test_the_demo_is_found_anew_where_its_files_are_gone(registry: Registry, tmp_path: Path) -> None:
+def test_the_demo_is_found_again_where_its_files_are_gone(registry: Registry, tmp_path: Path) -> None:
     demo = Pair("demo", "Demo", DemoModel("target"), DemoModel("draft"))
     registry.add(
         SetUp(demo, ModelOnDisk(tmp_path / "gone.gguf", 1), ModelOnDisk(tmp_path / "gone2.gguf", 1)), default=True

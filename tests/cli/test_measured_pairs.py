@@ -1,4 +1,4 @@
-"""Earlier measurements of pairs, as the list of pairs and `tandem doctor` tell them."""
+"""Check earlier measurements as the list of pairs and `tandem doctor` show them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MINE = Pair("mine", "Mine", HubModel("a/big-GGUF", size=GB), HubModel("a/small-G
         (PairSpeed(5.0), ""),
     ],
 )
-def test_a_room_tells_what_was_measured_of_a_pair(known: PairSpeed, said: str) -> None:
+def test_a_room_shows_what_was_measured_of_a_pair(known: PairSpeed, said: str) -> None:
     room = Room(16 * GB, measured={"mine": known})
 
     assert room.drafting(MINE) == said
@@ -51,7 +51,7 @@ def seen(found: PairStatistics, benchmarked: float | None = None) -> PairSpeed:
     return seen_of(of_memory(found, with_draft=True, benchmarked=benchmarked))
 
 
-def test_a_memory_tells_what_drafting_brought_when_enough_was_drafted() -> None:
+def test_a_memory_shows_what_drafting_downloaded_when_enough_was_drafted() -> None:
     assert seen(memory()) == PairSpeed(1e8)
     assert seen(memory(judged=500, gain=0.375)).speedup == Speedup(1.6)
     certain = seen(memory(judged=500, gain=1.0)).speedup
@@ -59,13 +59,13 @@ def test_a_memory_tells_what_drafting_brought_when_enough_was_drafted() -> None:
     assert certain.ratio == pytest.approx(100)
 
 
-def test_a_memory_tells_that_drafting_is_off() -> None:
+def test_a_memory_shows_that_drafting_is_off() -> None:
     assert seen(memory(on=False)).off == RETRIED
     assert seen(memory(dear=True)).off.startswith("draft model off: even at 97% acceptance")
 
 
 @pytest.mark.parametrize("lost", [memory(on=False), memory(dear=True)])
-def test_a_draft_model_that_benchmarks_found_faster_is_not_said_to_cost_more(lost: PairStatistics) -> None:
+def test_a_draft_model_that_benchmarks_found_faster_is_not_shown_to_cost_more(lost: PairStatistics) -> None:
     assert seen(lost, benchmarked=1.5).drafting == "Measured here: speedup 1.5×."
     assert seen(lost, benchmarked=0.9).drafting.startswith("Measured here: draft model off: ")
 

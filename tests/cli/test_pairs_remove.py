@@ -1,4 +1,4 @@
-"""What `tandem pairs remove` says of each file, and which it deletes."""
+"""Check what `tandem pairs remove` reports and deletes."""
 
 from __future__ import annotations
 

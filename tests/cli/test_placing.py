@@ -1,4 +1,4 @@
-"""How a pair would be loaded: the chat, doctor and the list of pairs give one answer, whatever there was before."""
+"""Check that chat, doctor and the list of pairs plan the same placement."""
 
 from __future__ import annotations
 

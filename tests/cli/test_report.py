@@ -67,11 +67,11 @@ DRAFTED = "(45% accepted, 1.2 tokens per step)"
         (replace(ended(GenerationStats(), None, "off"), reason=FinishReason.CANCELLED), "0 tokens; stopped"),
     ],
 )
-def test_the_line_tells_speed_drafting_and_wait(event: Finished, line: str) -> None:
+def test_the_line_shows_speed_drafting_and_wait(event: Finished, line: str) -> None:
     assert summary(event, PAIR) == line
 
 
-def test_scripts_find_both_speeds_and_what_tells_them_apart() -> None:
+def test_scripts_find_both_speeds_and_what_shows_them_apart() -> None:
     stats = replace(STATS, prompt_ns=1_000_000_000, draft_prompt_ns=500_000_000)
     timings = as_json(ended(stats, STATUS), PAIR, [])["timings"]
 

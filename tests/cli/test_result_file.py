@@ -12,7 +12,7 @@ from app.cli.result_file import LineFile, check_writable, write
 from app.core.errors import AppError, UsageError
 
 
-def test_a_place_that_cannot_be_written_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_that_cannot_be_written_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in (tmp_path, tmp_path / "gone" / "file"):
         with pytest.raises(UsageError, match="cannot be written"):
             LineFile(wrong)
@@ -35,7 +35,7 @@ def test_the_first_line_replaces_the_old_content(tmp_path: Path) -> None:
     assert file.read_text() == "a\nb\nc\n"
 
 
-def test_a_failed_write_is_told_at_the_end(tmp_path: Path) -> None:
+def test_a_failed_write_is_reported_at_the_end(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     lines = LineFile(folder / "runs.jsonl")

@@ -137,7 +137,7 @@ def test_set_show_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert lines[-1] == "presets: precise, creative, coder"
 
 
-def test_what_a_pair_says_itself_is_shown_with_its_name(
+def test_what_a_pair_shows_itself_is_shown_with_its_name(
     tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "models.toml").write_text(
@@ -237,7 +237,7 @@ def test_what_has_its_own_value_already_is_taken_out_without_a_word(
     assert capsys.readouterr().err == ""
 
 
-def test_a_wrong_file_is_mended_by_the_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_file_is_fixed_by_the_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text('odd = 1\n[sampling]\ntemp = "hot"\n[keys]\nchat.again = "f8"\n')
     assert main(["settings"]) == 0
     assert "odd is no setting." in capsys.readouterr().err
@@ -260,7 +260,7 @@ def model(tmp_path: Path) -> Path:
     return write(tmp_path / "m.gguf", header(tiny(**{f"general__sampling__{key}": keys[key] for key in keys})))
 
 
-def test_an_answer_takes_it_where_nobody_says_otherwise(file: Path, model: Path) -> None:
+def test_an_answer_takes_it_where_no_one_shows_otherwise(file: Path, model: Path) -> None:
     target = f"--target {model} "
     found = options(target)
     assert found.pair.sampling == SamplingParams(0.6, 20, repeat_penalty=1.2)
@@ -303,7 +303,7 @@ def test_the_settings_name_the_model_file_as_the_origin(
     assert any("sampling.top_p" in problem for problem in found["problems"])
 
 
-def test_a_changed_draft_setting_says_what_it_means_for_the_mode(
+def test_a_changed_draft_setting_shows_what_it_means_for_the_mode(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def told(*command: str) -> str:

@@ -202,7 +202,7 @@ def test_a_pair_that_lacks_what_a_side_needs() -> None:
         run(job(), stateful)
 
 
-def test_a_prompt_that_does_not_fit_says_so() -> None:
+def test_a_prompt_that_does_not_fit_shows_so() -> None:
     with pytest.raises(ContextOverflowError):
         run(job(), FakePair(FakeModel(mixing(4), n_ctx=8)))
 

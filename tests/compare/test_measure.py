@@ -79,7 +79,7 @@ def test_acceptance_is_over_all_rounds() -> None:
         ((), "unknown", "not measured: the answers are too short"),
     ],
 )
-def test_the_verdict_says_no_more_than_the_runs_allow(
+def test_the_verdict_shows_no_more_than_the_runs_allow(
     ratios: tuple[float, ...], outcome: Outcome, verdict: str
 ) -> None:
     m = with_ratios(*ratios)
@@ -88,7 +88,7 @@ def test_the_verdict_says_no_more_than_the_runs_allow(
 
 
 @pytest.mark.parametrize("ns", [670, 1500])
-def test_without_drafts_there_is_no_speedup_whatever_the_clock_says(ns: int) -> None:
+def test_without_drafts_there_is_no_speedup_whatever_the_clock_shows(ns: int) -> None:
     m = measure([[{"plain": made("plain", 1000), "automatic": made("automatic", ns)}]], "automatic", "plain")
 
     assert m.as_json()["verdict"] == "same"
@@ -129,7 +129,7 @@ def test_equal_sides_are_seldom_called_different(n_runs: int, sd: float) -> None
     assert sum(one in ("faster", "slower") for one in outcomes) < 0.06 * len(outcomes)
 
 
-def test_each_advised_number_of_runs_tells_more() -> None:
+def test_each_advised_number_of_runs_shows_more() -> None:
     rng = random.Random(1)
     shares = []
     for n_runs in (3, 10, 30, 100):

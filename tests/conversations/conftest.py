@@ -1,4 +1,4 @@
-"""What several files of tests keep conversations and pairs in."""
+"""Conversations and pairs shared by several test modules."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from app.conversations.tree import Node
 
 
 class Clock:
-    """Time that passes when a test says so, in seconds."""
+    """Seconds that advance only when a test says so."""
 
     def __init__(self, now: float = 1000.0) -> None:
         self.now = now

@@ -177,7 +177,7 @@ def test_after_a_kill_a_continued_answer_is_cut_where_it_was(talk: Talk) -> None
     assert (last.text, last.state) == ("half", State.CUT)
 
 
-def test_after_a_kill_a_prompt_without_answer_says_why(talk: Talk) -> None:
+def test_after_a_kill_a_prompt_without_answer_shows_why(talk: Talk) -> None:
     talk.answer()
     (asked,) = talk.after_kill().path
     assert asked.ending.failure is not None

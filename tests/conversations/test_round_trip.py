@@ -42,7 +42,7 @@ def fill(store: Store, said: list[tuple[int, str, str, State, dict[str, object]]
 
 
 def without_ids(transcript: Transcript) -> tuple[object, ...]:
-    """What is not a matter of the store that it is in; no one is writing it in a file."""
+    """Return an export without ids and states that belong to one store."""
     conversation: Conversation = transcript.conversation
     places: dict[int | None, int | None] = {None: None}
     places |= {old: new for new, old in enumerate(transcript.conversation.tree.nodes)}

@@ -21,7 +21,7 @@ _TIMEOUT_S = 60
         (1, "with code 1", False),
     ],
 )
-def test_an_end_is_told_as_the_system_tells_it(code: int, how: str, crash: bool) -> None:
+def test_an_end_is_reported_as_the_system_shows_it(code: int, how: str, crash: bool) -> None:
     assert (Ending(code).how, is_crash(code)) == (how, crash)
 
 

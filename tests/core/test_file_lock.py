@@ -1,4 +1,4 @@
-"""One program after another at a file, and what is said where that cannot be."""
+"""Check that programs take turns at a file, and the error if they cannot."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def test_it_makes_the_folder_and_lets_go(tmp_path: Path) -> None:
     assert file.read_text() == "b"
 
 
-def test_another_program_is_a_sentence(tmp_path: Path) -> None:
+def test_another_program_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "pairs.toml"
     held = FileLock(file.with_suffix(".lock"), thread_local=False)
     with held, pytest.raises(CatalogError, match=r"pairs\.toml is locked by another program"):
         _enter(file)
 
 
-def test_a_wait_is_told_and_ends_with_the_other_program(tmp_path: Path) -> None:
+def test_a_wait_is_reported_and_ends_with_the_other_program(tmp_path: Path) -> None:
     file = tmp_path / "pairs.toml"
     held = FileLock(file.with_suffix(".lock"), thread_local=False)
     held.acquire()
@@ -38,7 +38,7 @@ def test_a_wait_is_told_and_ends_with_the_other_program(tmp_path: Path) -> None:
         pass
 
 
-def test_a_disk_that_refuses_is_a_sentence(tmp_path: Path) -> None:
+def test_a_disk_that_refuses_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CatalogError, match=f"cannot be written: {os.strerror(17)}|{os.strerror(20)}"):
         _enter(tmp_path / "file" / "pairs.toml")

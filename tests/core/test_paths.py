@@ -1,4 +1,4 @@
-"""Where things live, where no one knows."""
+"""Check the folders of Tandem without a home folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.cli import main
 @pytest.mark.parametrize(
     "command", [["settings", "path"], ["pairs", "list"], ["export"], ["run", "Hi"], ["doctor"], []], ids=" ".join
 )
-def test_a_user_without_a_home_is_told_so(
+def test_a_user_without_a_home_is_reported_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     import pwd

@@ -17,7 +17,7 @@ class Time:
         return self.now
 
 
-def test_what_nobody_saw_pass_is_not_counted() -> None:
+def test_what_no_one_saw_pass_is_not_counted() -> None:
     time = Time()
     clock = WakingClock(time)
     started = clock()

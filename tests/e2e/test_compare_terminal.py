@@ -1,4 +1,4 @@
-"""With and without the draft in a real terminal: both sides answer, the verdict comes, the conversation is unhurt."""
+"""Compare in a real terminal: both sides answer, a verdict follows, the conversation does not change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _asks(terminal: Terminal) -> str:
     return next(line for line in screen.splitlines() if "Paris" in line).strip()
 
 
-def test_both_sides_answer_and_the_conversation_is_unhurt(start: Callable[..., Terminal]) -> None:
+def test_both_sides_answer_and_the_conversation_is_unchanged(start: Callable[..., Terminal]) -> None:
     terminal = start("--temp", "0", "--max-tokens", "16")
     answer = _asks(terminal)
     terminal.type("half a prom")

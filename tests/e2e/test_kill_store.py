@@ -1,4 +1,4 @@
-"""A process that is killed in the middle of an answer loses nothing that it had committed."""
+"""Kill a process in the middle of an answer: everything committed is there."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def kill_a_writer(file: Path, after: int, script: str = _WRITER) -> int:
     return max([after, *(int(line) for line in rest[:-1])])
 
 
-def test_after_a_kill_the_answer_is_there_marked_and_goes_on(tmp_path: Path) -> None:
+def test_after_a_kill_the_answer_is_there_marked_and_continues(tmp_path: Path) -> None:
     file = tmp_path / "conversations.db"
     for round_ in range(1, 4):
         committed = kill_a_writer(file, after=round_ * 7)
@@ -88,7 +88,7 @@ def test_after_a_kill_the_answer_is_there_marked_and_goes_on(tmp_path: Path) -> 
         assert [path.name for path in tmp_path.iterdir()] == ["conversations.db"]
 
 
-def test_a_kill_while_an_answer_goes_on_loses_neither_part(tmp_path: Path) -> None:
+def test_a_kill_while_an_answer_continues_loses_neither_part(tmp_path: Path) -> None:
     file = tmp_path / "conversations.db"
     committed = kill_a_writer(file, after=5)
     for _ in range(3):

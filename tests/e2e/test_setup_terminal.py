@@ -1,4 +1,4 @@
-"""`tandem setup` in a real terminal: proposals, a question, a download that is stopped and goes on."""
+"""Run `tandem setup` in a real terminal: proposals, a question, a stopped download that resumes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = MARKS
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub]:
-    """A hub that the program in the terminal asks, and folders of its own."""
+    """Serve a loopback hub for the program in the terminal, with private folders."""
     with LoopbackHub() as running:
         point_at(running.endpoint, tmp_path / "hf", monkeypatch)
         for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
@@ -31,7 +31,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub
         running.faults.release()
 
 
-def test_a_stopped_set_up_goes_on_where_it_was(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_a_stopped_set_up_continues_where_it_was(hub: LoopbackHub, tmp_path: Path) -> None:
     command = ("setup", "--no-trial", "--name", "mine", "--target", TARGET, "--draft", DRAFT)
     stall = hub.faults.add(
         Stall(after=1 << 20), "big-Q4_K_M.gguf", origin="cdn", method="GET", when=lambda r: "range" not in r.headers
@@ -97,7 +97,7 @@ def test_on_a_fresh_machine_one_key_opens_what_is_here(hub: LoopbackHub, tmp_pat
     assert not hub.asked("*", origin="cdn")
 
 
-def test_in_the_list_a_download_says_its_size_and_waits_for_a_yes(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_in_the_list_a_download_shows_its_size_and_waits_for_a_yes(hub: LoopbackHub, tmp_path: Path) -> None:
     config = tmp_path / "xdg_config_home" / "tandem" / "models.toml"
     config.parent.mkdir(parents=True)
     config.write_text(f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", quant = "Q4_K_M" }}\n', encoding="utf-8")

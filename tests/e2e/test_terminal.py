@@ -157,7 +157,7 @@ def test_a_refused_prompt_that_is_asked_again_stands_once_also_after_a_kill(star
         return [row for row in rows[max(0, asked - 1) : ends] if row]
 
     def settled(n_messages: int) -> bool:
-        """Whether so many messages were begun, and none is on its way."""
+        """Return whether so many messages were started and all have ended."""
         with closing(sqlite3.connect(conversations_file())) as db:
             [(begun,)] = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'")
             [(writing,)] = db.execute("SELECT count(*) FROM messages WHERE state = 'writing'")

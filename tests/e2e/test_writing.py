@@ -60,7 +60,7 @@ def test_a_paste_with_colors_presses_no_keys(start: Callable[..., Terminal], tmp
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)])
-def test_ended_from_outside_it_restores_the_terminal_and_keeps_what_was_said(
+def test_ended_from_outside_it_restores_the_terminal_and_keeps_what_was_shown(
     start: Callable[..., Terminal],
     tmp_path: Path,
     number: signal.Signals,

@@ -178,7 +178,7 @@ def test_integrated_gpus_are_not_urgent_and_discrete_ones_come_first() -> None:
 # Where nothing is to be done, and where the build is broken
 
 
-def test_a_card_is_missed_beside_graphics_inside_the_processor_that_are_used() -> None:
+def test_a_card_is_missed_beside_graphics_inside_the_cpu_that_are_used() -> None:
     inside, processor = device("igpu", "Vulkan", "Intel(R) Iris(R) Xe"), device("cpu", "CPU", "cpu")
 
     assert missed((IRIS, ARC, RTX), (processor,)) == [ARC, RTX, IRIS]
@@ -219,25 +219,25 @@ def test_another_device_does_not_stand_for_the_card(listed: Device) -> None:
     assert advised(machine(RTX, IRIS), BUILD, listed).backend == "CUDA"
 
 
-def test_the_reason_tells_a_missing_backend_from_a_missing_device() -> None:
+def test_the_reason_shows_a_missing_backend_from_a_missing_device() -> None:
     assert "without CUDA" in advised(machine(RTX)).reason
     assert "CUDA finds no RTX 4090" in advised(machine(RTX), fake_build(("CUDA", "CPU"))).reason
 
 
-def test_a_library_that_does_not_load_is_installed_anew() -> None:
+def test_a_library_that_does_not_load_is_installed_again() -> None:
     assert advised(machine(RTX), None).command == ready_made("cu124")
     given = advised(machine(), None)
     assert (given.command, given.other) == (ready_made("cpu"), source("-DGGML_NATIVE=on"))
     assert advised(machine(IRIS), None).urgent
 
 
-def test_a_build_for_any_processor_is_replaced_by_one_for_this() -> None:
+def test_a_build_for_any_cpu_is_replaced_by_one_for_this() -> None:
     assert advised(machine(), fake_build(features=("SSE3",))).command == ready_made("cpu")
     assert advice(machine(), BUILD, (), "3.11") is None
     assert advice(machine(), fake_build(features=()), (), "3.11") is None
 
 
-def test_a_processor_without_what_a_wheel_is_built_with_gets_none() -> None:
+def test_a_cpu_without_what_a_wheel_is_built_with_gets_none() -> None:
     old = replace(machine(), features=("SSE3",))
 
     # ggml's own choice for any processor has AVX2; the wheels for CUDA are built without it.

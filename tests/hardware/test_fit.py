@@ -1,4 +1,4 @@
-"""Placement and fit: all layers of both models, or the ways out with what each gains."""
+"""Check placement: all layers of both models, or offers with their gain."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def loaded(found: Plan) -> dict[str, int]:
 # Where it goes
 
 
-def test_a_card_that_the_processor_plays_is_taken_only_by_name() -> None:
+def test_a_card_that_the_cpu_plays_is_taken_only_by_name() -> None:
     played = DeviceRoom("Vulkan0", "software", "Vulkan", 2 * GB)
 
     assert fast_devices((played, main())) == ()
@@ -217,7 +217,7 @@ def test_one_card_under_two_backends_is_counted_once() -> None:
     assert where(plan(need(5), None, rooms))[0] == ("CUDA0",)
 
 
-def test_wishes_are_kept() -> None:
+def test_requests_are_kept() -> None:
     rooms = (card("CUDA0"), card("CUDA1"), main())
 
     assert where(plan(need(5), SMALL, rooms, Wishes(devices=("cuda1",)))) == (("CUDA1",), ("CUDA0",))
@@ -244,7 +244,7 @@ def test_a_card_that_has_gone_is_named_with_those_that_are_there() -> None:
         plan(need(5), None, (card(), card("CUDA1"), main()), Wishes(tensor_split=(1,)))
 
 
-def test_what_does_not_fit_anywhere_says_how_much_is_lacking() -> None:
+def test_what_does_not_fit_anywhere_shows_how_much_is_lacking() -> None:
     found = plan(need(40), SMALL, (card(), main()))
 
     assert not found.fits
@@ -301,7 +301,7 @@ def test_an_offer_that_suffices_does_and_the_smallest_step_is_offered() -> None:
     assert not plan(big, SMALL, rooms, Wishes(gpu_layers=63)).fits
 
 
-def test_an_offer_that_helps_but_does_not_suffice_says_so() -> None:
+def test_an_offer_that_helps_but_does_not_suffice_shows_so() -> None:
     found = by_flag(offers(need(30, 4), SMALL, (card(), main(64))))
 
     assert not found["--ctx"].suffices
@@ -311,7 +311,7 @@ def test_an_offer_that_helps_but_does_not_suffice_says_so() -> None:
     assert found["--gpu-layers"].suffices
 
 
-def test_a_draft_goes_to_another_card_before_the_processor() -> None:
+def test_a_draft_goes_to_another_card_before_the_cpu() -> None:
     rooms = (card("CUDA0"), card("CUDA1", 4), main())
     wishes = Wishes(devices=("CUDA0",), draft_device="CUDA0")
 

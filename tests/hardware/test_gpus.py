@@ -21,7 +21,7 @@ def gpus(system: FakeSystem) -> tuple[Gpu, ...]:
 # NVIDIA
 
 
-def test_nvidia_smi_tells_nearly_all() -> None:
+def test_nvidia_smi_shows_nearly_all() -> None:
     files = pci("0000:01:00.0", "10de", "2684", "nvidia") | {"/usr/local/cuda-12.4/bin/nvcc": ""}
     libraries = CUDA_12 + CUDA_12.replace(".so.12", ".so.13") + "\tlibcudart.so.10.2 (libc6) => /x\n"
 
@@ -52,7 +52,7 @@ def test_only_the_gpus_that_a_container_may_use_count_and_one_shares_memory() ->
 
 
 @pytest.mark.parametrize("module", ["nvidia", "nouveau", ""])
-def test_without_nvidia_smi_the_bus_tells(module: str) -> None:
+def test_without_nvidia_smi_the_bus_shows(module: str) -> None:
     files = pci("0000:01:00.0", "10de", "2684", module) | {"/usr/share/misc/pci.ids": PCI_IDS}
 
     assert [(gpu.name, gpu.driver) for gpu in gpus(FakeSystem(files=files))] == [

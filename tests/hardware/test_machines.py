@@ -1,4 +1,4 @@
-"""Whole machines in tests/data/machines: what doctor says of each, and the build that it advises."""
+"""Check doctor's output and the advised build on recorded machines in tests/data/machines."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Behavior = Callable[[socket.socket], Any]
 
 
 def answering(version: tuple[int, int, int] = (7, 0, 3), devices: int = 2) -> Behavior:
-    """A server as ggml's: greets, counts its devices, tells their memory."""
+    """Serve like ggml: greet, count the devices, report their memory."""
 
     def serve(connection: socket.socket) -> None:
         while head := connection.recv(9, socket.MSG_WAITALL):
@@ -81,11 +81,11 @@ def listen() -> Iterator[Callable[[Behavior], Endpoint]]:
 
 
 def silent(connection: socket.socket) -> None:
-    """Says nothing; the fixture keeps it open."""
+    """Send nothing; the fixture keeps the connection open."""
 
 
 def says(*parts: bytes) -> Behavior:
-    """Reads the greeting, says this, and closes."""
+    """Read the greeting, send these bytes, and close."""
 
     def serve(connection: socket.socket) -> None:
         connection.recv(33, socket.MSG_WAITALL)
@@ -94,7 +94,7 @@ def says(*parts: bytes) -> Behavior:
     return serve
 
 
-def test_a_server_tells_its_devices_and_its_name_becomes_an_address(listen: Callable[[Behavior], Endpoint]) -> None:
+def test_a_server_shows_its_devices_and_its_name_becomes_an_address(listen: Callable[[Behavior], Endpoint]) -> None:
     endpoint = replace(listen(answering()), host="localhost")
 
     server = ask(endpoint)
@@ -117,7 +117,7 @@ def test_a_server_tells_its_devices_and_its_name_becomes_an_address(listen: Call
         (says(HELLO, b"\xff" * 64), "does not answer like a ggml-rpc-server"),
     ],
 )
-def test_what_is_no_such_server_is_a_sentence(
+def test_what_is_no_such_server_is_an_error(
     listen: Callable[[Behavior], Endpoint], behavior: Behavior, told: str
 ) -> None:
     endpoint = listen(behavior)
@@ -129,7 +129,7 @@ def test_what_is_no_such_server_is_a_sentence(
     assert caught.value.hint.endswith("Without --rpc the models are loaded on this machine alone.")
 
 
-def test_a_silent_server_is_a_sentence(listen: Callable[[Behavior], Endpoint]) -> None:
+def test_a_silent_server_is_an_error(listen: Callable[[Behavior], Endpoint]) -> None:
     with pytest.raises(RemoteError, match=r"does not answer within 0\.2 seconds") as caught:
         ask(listen(silent), 0.2)
     assert "one program at a time" in caught.value.hint
@@ -150,7 +150,7 @@ def test_one_that_answers_a_byte_at_a_time_has_no_more_time(listen: Callable[[Be
     assert len(sent) < len(HELLO)
 
 
-def test_an_endpoint_that_nobody_listens_on_is_a_sentence(listen: Callable[[Behavior], Endpoint]) -> None:
+def test_an_endpoint_that_no_one_listens_on_is_an_error(listen: Callable[[Behavior], Endpoint]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(RemoteError, match="cannot be reached: Connection refused"):
@@ -233,7 +233,7 @@ def test_commands_that_run_in_this_process_do_not_take_it(command: list[str]) ->
         parse_args([*command, "--rpc", "a:5"])
 
 
-def test_a_build_without_rpc_is_told_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_without_rpc_is_reported_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
     import app.llama.devices
 
     monkeypatch.setattr(app.llama.devices, "can_use_rpc", lambda: False)

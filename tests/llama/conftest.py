@@ -34,7 +34,7 @@ def draft_model(demo_draft: Path) -> Iterator[Model]:
 
 @pytest.fixture
 def new_context(model: Model) -> Iterator[NewContext]:
-    """A function that makes contexts, of the target if not told otherwise; they are closed after the test."""
+    """Return a function that makes contexts, of the target by default, and closes them after the test."""
     made: list[Context] = []
 
     def make(
@@ -63,7 +63,7 @@ def context(new_context: NewContext) -> Context:
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Callable[..., Path]:
-    """A function that writes models of a few kilobytes, each with changes of its own."""
+    """Return a function that writes models of a few kilobytes with given changes."""
     numbers = iter(range(100))
     template = "<|start|>{{ messages[-1].content }}<|end|>"
     return lambda **changes: write_model(

@@ -1,4 +1,4 @@
-"""Runs the engine on real contexts, and tells a rounding from a mistake."""
+"""Run the engine on real contexts, and tell rounding from a fault."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def header(
 
 
 def tiny(**changes: Any) -> dict[str, Any]:
-    """What every file of a language model says; `changes` with `__` for the dots, None to leave a key out."""
+    """Return the metadata of a language model; `changes` write `__` for dots, None leaves a key out."""
     values: dict[str, Any] = {
         "general.architecture": "llama",
         "general.name": "tiny",

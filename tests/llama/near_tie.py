@@ -36,7 +36,7 @@ def greedy(path: Path, device: str, forced: list[int], n: int) -> tuple[list[int
 
 
 def main(path: Path, device: str, n: int) -> dict[str, object]:
-    """What the device chose, what the processor would have chosen there and by how much, and how far logits differ."""
+    """Print the device's choice, the CPU's choice and its margin, and the largest difference of logits."""
     there, rows_there = greedy(path, device, [], n)
     here, rows_here = greedy(path, CPU, there, n)
     pairs = list(zip(here, there, rows_here, rows_there, strict=True))

@@ -31,7 +31,7 @@ def params(target: Path, folder: Path | None, draft: Path | None = None) -> Pair
 
 
 def load(target: Path, folder: Path | None, draft: Path | None = None) -> list[str]:
-    """What anyone who loads it is told."""
+    """Load a file and return the error."""
     pair = NativePair(params(target, folder, draft), CancelFlag(), lambda what, share: True)
     pair.close()
     return pair.notices
@@ -47,7 +47,7 @@ def test_a_deadly_draft_costs_no_answer(tmp_path: Path) -> None:
     assert notice.startswith(f"Running without a draft. {deadly} cannot be run: llama.cpp ")
 
 
-def test_a_deadly_file_is_a_sentence(tmp_path: Path) -> None:
+def test_a_deadly_file_is_an_error(tmp_path: Path) -> None:
     deadly = write_deadly_model(tmp_path / "m.gguf")
 
     with pytest.raises(ModelFileError) as caught:
@@ -76,7 +76,7 @@ def test_it_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(("crashed", "refused"), [(True, True), (False, False)])
-def test_only_a_child_that_crashed_says_something_about_the_file(
+def test_only_a_child_that_crashed_shows_something_about_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crashed: bool, refused: bool
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -117,7 +117,7 @@ def test_a_changed_file_is_a_new_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", '{"format": 9, "files": {}}', '{"format": 2, "files": 3}'])
-def test_a_damaged_memory_is_begun_anew(tmp_path: Path, content: str) -> None:
+def test_a_damaged_memory_is_begun_again(tmp_path: Path, content: str) -> None:
     path = write_model(tmp_path / "m.gguf")
     (tmp_path / KEPT).write_text(content)
     assert path not in Survivors(tmp_path / KEPT)

@@ -81,7 +81,7 @@ def test_a_file_that_llama_cpp_takes_or_refuses_by_itself_passes(tmp_path: Path,
     open_model_file(write(tmp_path / "m.gguf", header(tiny(**changes))))
 
 
-def test_a_token_in_a_sentence_cannot_paint_the_terminal(tmp_path: Path) -> None:
+def test_a_token_in_an_error_cannot_paint_the_terminal(tmp_path: Path) -> None:
     token = "\x1b[2J" * 100
     error = refused(
         write(tmp_path / "m.gguf", header(tiny(tokenizer__ggml__tokens=Array(STRING, [token, token])))), "twice"

@@ -1,4 +1,4 @@
-"""Questions to llama.cpp in a child process: whatever becomes of the child, the program goes on."""
+"""Ask llama.cpp in a child process: the program survives whatever happens to the child."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_an_error_of_the_child_is_raised_here(monkeypatch: pytest.MonkeyPatch) -
         probe()
 
 
-def test_the_probe_says_the_same_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_probe_shows_the_same_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A folder of the user's with our names in it must not be imported instead of us.
     for name in ("app", "llama_cpp"):
         (tmp_path / name).mkdir()

@@ -100,7 +100,7 @@ def test_a_batch_that_is_wanted_now_is_waited_for(
 def test_a_batch_that_fails_while_it_is_waited_for_has_failed(
     context: Context, tokens: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on Metal, which computes behind a call that has returned without an error."""
+    """As on Metal, which computes after the call has returned without an error."""
     context.decode(tokens, 1)
 
     def fail(handle: Any) -> None:
@@ -115,7 +115,7 @@ def test_a_batch_that_fails_while_it_is_waited_for_has_failed(
     assert_true_to_the_library(context)
 
 
-def test_a_processor_tells_how_far_a_prompt_is_several_times_a_batch(
+def test_a_cpu_shows_how_far_a_prompt_is_several_times_a_batch(
     new_context: NewContext, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Model(open_model_file(tiny()), ModelParams(devices=(CPU,)))
@@ -229,7 +229,7 @@ def test_a_long_piece_is_whole(model: Model, monkeypatch: pytest.MonkeyPatch) ->
     assert len(model._piece(token)) > 10
 
 
-def test_the_model_says_what_it_is(model: Model) -> None:
+def test_the_model_shows_what_it_is(model: Model) -> None:
     assert model.name
     assert model.quantization == "Q4_1"
     assert model.n_ctx_train == 8192

@@ -1,4 +1,4 @@
-"""An answer that ended early goes on with a real model as if it had not."""
+"""Continue an answer that ended early, with a real model."""
 
 from __future__ import annotations
 

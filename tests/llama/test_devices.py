@@ -1,4 +1,4 @@
-"""What the installed llama.cpp says of itself: its build, its devices, and what a crash there does to us."""
+"""Check build and devices of the installed llama.cpp, and that a crash there is contained."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.llama import library, throughput
 from app.llama.devices import build, devices, parse_features
 
 
-def test_the_processor_is_a_device_of_every_build() -> None:
+def test_the_cpu_is_a_device_of_every_build() -> None:
     (cpu,) = [device for device in devices() if device.kind == "cpu"]
 
     assert (cpu.name, cpu.backend) == ("CPU", "CPU")
@@ -40,7 +40,7 @@ def test_features() -> None:
 
 
 class Registry:
-    """Stands in for the library's registry."""
+    """A fake registry of the library."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers = answers
@@ -72,7 +72,7 @@ def test_a_device_that_is_no_card_of_its_own(
     assert [device.kind for device in devices()] == [kind]
 
 
-def test_the_best_of_many_products_counts_and_how_much_of_the_processor_they_had(
+def test_the_best_of_many_products_counts_and_how_much_of_the_cpu_they_had(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0.0, 0.0]

@@ -51,7 +51,7 @@ def test_the_tiny_model_runs(tmp_path: Path) -> None:
     model.close()
 
 
-def test_a_real_model_cut_anywhere_is_a_sentence(demo_target: Path, tmp_path: Path) -> None:
+def test_a_real_model_cut_anywhere_is_an_error(demo_target: Path, tmp_path: Path) -> None:
     path = shutil.copyfile(demo_target, tmp_path / "cut.gguf")
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -65,7 +65,7 @@ def test_a_real_model_cut_anywhere_is_a_sentence(demo_target: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", b"GGUF", b"GGUF" + bytes(range(256)) * 8, bytes(4096)])
-def test_what_is_no_model_is_a_sentence(tmp_path: Path, data: bytes) -> None:
+def test_what_is_no_model_is_an_error(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "m.gguf"
     path.write_bytes(data)
     refused(path)
@@ -101,7 +101,7 @@ def test_what_is_no_model_is_a_sentence(tmp_path: Path, data: bytes) -> None:
         {"tokenizer__ggml__scores": Array(F32, [0.0])},
     ],
 )
-def test_what_llama_cpp_refuses_is_a_sentence(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_what_llama_cpp_refuses_is_an_error(tmp_path: Path, changes: dict[str, Any]) -> None:
     refused(write_model(tmp_path / "m.gguf", **changes))
 
 
@@ -170,7 +170,7 @@ def test_progress_goes_from_nothing_to_all(demo_draft: Path) -> None:
     assert told[-1] == 1.0
 
 
-def test_a_file_that_goes_away_after_it_was_checked_is_a_sentence(tmp_path: Path) -> None:
+def test_a_file_that_goes_away_after_it_was_checked_is_an_error(tmp_path: Path) -> None:
     file = open_model_file(write_model(tmp_path / "m.gguf"))
     file.path.unlink()
     with pytest.raises(ModelLoadError, match=r"could not load .*m\.gguf: .*No such file"):

@@ -1,4 +1,4 @@
-"""What a load will take, told before it, against what it takes."""
+"""Check the predicted memory of a load against the memory used."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def params(path: Path, kv_type: str = "f16", n_ctx: int = 4096) -> PairParams:
     return PairParams(path, None, n_threads=1, n_ctx=n_ctx, kv_type=kv_type)
 
 
-def test_buffers_in_ram_are_told_from_those_of_devices() -> None:
+def test_buffers_in_ram_are_reported_from_those_of_devices() -> None:
     assert read_log(CUDA_LOG) == Footprint(100 * MIB, 50 * MIB, 10 * MIB)
     assert read_log(CUDA_LOG.replace("CUDA", "CPU")) == Footprint(100 * MIB, 100 * MIB, 0)
 

@@ -67,7 +67,7 @@ def test_a_context_that_llama_cpp_dies_of_cannot_be_asked_for(name: str, value: 
 
 @pytest.mark.native
 @pytest.mark.parametrize("kv_type", KV_TYPES)
-def test_what_a_type_of_a_cache_takes_is_what_ggml_says(kv_type: str) -> None:
+def test_what_a_type_of_a_cache_takes_is_what_ggml_shows(kv_type: str) -> None:
     told = KV_TYPES[kv_type]
     n_bytes, n_values = (
         function(name, ctypes.c_int64, [ctypes.c_int])(told.ggml_type) for name in ("ggml_type_size", "ggml_blck_size")
@@ -97,7 +97,7 @@ def test_every_allowed_cache_type_is_a_context_that_decodes_or_a_sentence(
 
 
 @pytest.mark.native
-def test_a_context_that_does_not_fit_into_memory_is_a_sentence(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_context_that_does_not_fit_into_memory_is_an_error(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "llama_init_from_model", lambda *_: None)
     with pytest.raises(
         ModelLoadError, match=r"could not make a context of 64 tokens for .*: no reason was given\."
@@ -107,7 +107,7 @@ def test_a_context_that_does_not_fit_into_memory_is_a_sentence(model: Model, mon
 
 
 @pytest.mark.native
-def test_a_cache_type_that_the_heads_forbid_is_a_sentence(tmp_path: Path) -> None:
+def test_a_cache_type_that_the_heads_forbid_is_an_error(tmp_path: Path) -> None:
     # Heads of 16 values
     model = Model(open_model_file(write_model(tmp_path / "tiny.gguf")), ModelParams())
     with pytest.raises(ModelLoadError, match=r"could not make a context .*n_embd_head_k=16") as raised:
@@ -163,7 +163,7 @@ def test_positions_follow_each_other_whatever_was_there_before(context: Context,
 
 
 @pytest.mark.native
-def test_a_full_context_is_a_sentence_and_loses_nothing(new_context: NewContext) -> None:
+def test_a_full_context_is_an_error_and_loses_nothing(new_context: NewContext) -> None:
     context = new_context(32)
     n_ctx = context.n_ctx
     while room := n_ctx - 1 - context.n_past:

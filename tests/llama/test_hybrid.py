@@ -38,7 +38,7 @@ HALF = 100
 
 
 def assert_as_if_read_anew(cache: TokenCache, fresh: Context) -> None:
-    """What follows the prompt is what follows it in a context that never saw anything else."""
+    """Check that the tokens after a prompt equal those of a fresh context."""
     for _ in cache.process(PROMPT[cache.reuse(PROMPT) :], cancelled=lambda: False):
         pass
     fresh.decode(PROMPT, 1)

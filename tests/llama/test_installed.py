@@ -1,4 +1,4 @@
-"""What the files of the installed llama.cpp tell, without loading it."""
+"""Read what the files of the installed llama.cpp tell, without loading it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ([], False),
     ],
 )
-def test_a_build_for_processors_has_no_other_library(folder: Path, names: list[str], only: bool) -> None:
+def test_a_build_for_cpus_has_no_other_library(folder: Path, names: list[str], only: bool) -> None:
     for name in names:
         (folder / name).touch()
 

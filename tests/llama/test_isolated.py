@@ -1,4 +1,4 @@
-"""The real pair in a process of its own: the same answers, a cancel that arrives in the middle of native work."""
+"""Run the demo pair in a child process: the same answers, and a cancel during native work."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_the_last_words_of_the_library(begin: Callable[..., Running], tmp_path: 
     assert "n_expert > 0" in lost.error.message
 
 
-def test_a_pair_that_does_not_fit_is_refused_with_the_ways_out() -> None:
+def test_a_pair_that_does_not_fit_is_refused_with_the_offers() -> None:
     small = (
         "from app.hardware.system import System; System.memory = lambda self: (10**8, 10**8)\n"
         "from app.cli.engine import serve_child; serve_child()"

@@ -48,7 +48,7 @@ def test_every_part_of_a_model_is_read_with_progress(tmp_path: Path) -> None:
     assert told == [4 / 16, 8 / 16, 10 / 16, 14 / 16, 1]
 
 
-def test_reading_stops_when_it_is_told_to(tmp_path: Path) -> None:
+def test_reading_stops_when_it_is_reported_to(tmp_path: Path) -> None:
     told: list[float] = []
 
     def tell(share: float) -> bool:

@@ -1,4 +1,4 @@
-"""Long runs are cut, behind words where there are some, and never through a control token."""
+"""Check that long runs are cut after words and never inside a control token."""
 
 from __future__ import annotations
 

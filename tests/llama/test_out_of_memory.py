@@ -1,4 +1,4 @@
-"""Memory that runs out while a pair is loaded or answers, and a device that has gone since the last run."""
+"""Check memory that runs out while loading or answering, and a device that disappeared."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_what_llama_cpp_logs_is_recognized(log: str, device: str | None) -> None
     assert scarce_device(log) == device
 
 
-def test_it_is_said_in_a_sentence() -> None:
+def test_it_is_shown_in_an_error() -> None:
     assert no_memory("CUDA0", "big.gguf").message.startswith("On CUDA0 there is not enough memory for big.gguf")
     assert no_memory("cpu", "big.gguf").message.startswith("There is not enough RAM")
     assert no_memory("", "big.gguf").message.startswith("There is not enough memory")

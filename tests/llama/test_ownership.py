@@ -1,4 +1,4 @@
-"""Who frees what and when, who may call, and which callbacks stay alive: each of these is a crash in llama.cpp."""
+"""Check ownership, threads and callbacks of native handles; each fault here crashes llama.cpp."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _watch_free(monkeypatch: pytest.MonkeyPatch, name: str, told: Callable[[str]
 
 
 class _Watched:
-    """A lock that tells when somebody wants it."""
+    """A lock that records waiting threads."""
 
     def __init__(self, lock: threading.Lock) -> None:
         self._lock = lock
@@ -61,7 +61,7 @@ def uses(context: Context, chain: SamplerChain) -> list[Callable[[], object]]:
     ]
 
 
-def test_a_closed_context_answers_with_a_sentence(context: Context) -> None:
+def test_a_closed_context_answers_with_an_error(context: Context) -> None:
     context.decode((1, 2), 1)
     chain = SamplerChain(context, SamplingParams(seed=1))
     context.close()

@@ -1,4 +1,4 @@
-"""Loading a target with its draft: what does not fit is told, and the chat goes on without it."""
+"""Load a target with its draft: a draft that does not match is reported, and the chat works without it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_draft_that_is_set_aside_is_freed_and_its_target_answers(
 
 @pytest.mark.parametrize("wrong", ["missing", "text"])
 @pytest.mark.parametrize("which", ["target", "draft"])
-def test_a_wrong_file_is_told_before_anything_is_loaded(
+def test_a_wrong_file_is_reported_before_anything_is_loaded(
     tiny: Callable[..., Path], tmp_path: Path, counted: dict[str, int], wrong: str, which: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -124,7 +124,7 @@ def test_a_wrong_file_is_told_before_anything_is_loaded(
     assert counted == NOTHING
 
 
-def test_a_draft_that_is_damaged_is_told_and_the_target_answers_alone(
+def test_a_draft_that_is_damaged_is_reported_and_the_target_answers_alone(
     tiny: Callable[..., Path], counted: dict[str, int]
 ) -> None:
     cut, odd = tiny(), tiny(llama__block_count=100_000)
@@ -150,7 +150,7 @@ def test_a_cancelled_load_frees_everything(
     assert counted == NOTHING
 
 
-def test_another_vocabulary_is_told_with_the_first_token_that_differs(
+def test_another_vocabulary_is_reported_with_the_first_token_that_differs(
     tiny: Callable[..., Path], counted: dict[str, int]
 ) -> None:
     names = vocabulary()
@@ -167,7 +167,7 @@ def test_another_vocabulary_is_told_with_the_first_token_that_differs(
     assert counted == NOTHING
 
 
-def test_a_draft_that_gets_no_context_is_told(
+def test_a_draft_that_gets_no_context_is_reported(
     tiny: Callable[..., Path], counted: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make = native.llama_init_from_model
@@ -185,7 +185,7 @@ def test_a_draft_that_gets_no_context_is_told(
     pair.close()
 
 
-def test_without_a_chat_template_it_is_said_what_is_used_and_its_marks_end_the_answer(
+def test_without_a_chat_template_it_is_shown_what_is_used_and_its_marks_end_the_answer(
     tiny: Callable[..., Path],
 ) -> None:
     pair = load(tiny(tokenizer__chat_template=None), None)
@@ -198,8 +198,8 @@ def test_without_a_chat_template_it_is_said_what_is_used_and_its_marks_end_the_a
     pair.close()
 
 
-def test_a_draft_goes_on_behind_what_only_its_target_knows(tiny: Callable[..., Path]) -> None:
-    """A family's vocabulary, and behind it the marks of turns that the target alone was taught."""
+def test_a_draft_continues_behind_what_only_its_target_knows(tiny: Callable[..., Path]) -> None:
+    """The target has control tokens behind the vocabulary that both share."""
     names, n_known = [*vocabulary(), "<|im_start|>", "<|im_end|>"], len(vocabulary())
     template = "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"
     target = tiny(
@@ -221,7 +221,7 @@ def test_a_draft_goes_on_behind_what_only_its_target_knows(tiny: Callable[..., P
     assert last.stats.draft_n_model > 0
 
 
-def test_more_context_than_the_model_was_trained_for_is_told(tiny: Callable[..., Path]) -> None:
+def test_more_context_than_the_model_was_trained_for_is_reported(tiny: Callable[..., Path]) -> None:
     pair = load(tiny(llama__context_length=512), tiny(), n_ctx=4096)
     assert pair.info.n_ctx == 512
     assert pair.notices == ["0 was trained for 512 tokens of context: 512 are used instead of 4,096."]

@@ -1,4 +1,4 @@
-"""Where models go: names become what llama.cpp reads, flags become a load that fits, or a sentence."""
+"""Check that device names and flags become llama.cpp's placement, or one clear error."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_array_of_devices_ends_with_null(cards: None, devices: tuple[str, ..
 
 
 @pytest.mark.parametrize("others", [{}, {"CUDA0": 0x1000}])
-def test_a_card_that_the_processor_plays_is_taken_only_by_name(
+def test_a_card_that_the_cpu_plays_is_taken_only_by_name(
     monkeypatch: pytest.MonkeyPatch, others: dict[str, int]
 ) -> None:
     played = {**others, "Vulkan0": 0x3000}
@@ -83,7 +83,7 @@ def test_a_card_that_the_processor_plays_is_taken_only_by_name(
     assert kept
 
 
-def test_a_device_that_is_not_there_is_a_sentence(cards: None, demo_draft: Path) -> None:
+def test_a_device_that_is_not_there_is_an_error(cards: None, demo_draft: Path) -> None:
     with pytest.raises(UsageError, match="no device CUDA2 here") as caught:
         find(("CUDA0", "CUDA2"))
     assert "CUDA0, CUDA1, Vulkan0, cpu" in caught.value.hint
@@ -174,7 +174,7 @@ def test_what_was_learned_belongs_to_a_placement(cards: None, demo_target: Path,
     assert pair_identity(alone) == pair_identity(replace(alone, draft_kv_type="q8_0")) != names[0]
 
 
-def test_what_was_learned_on_another_machine_says_nothing_here(
+def test_what_was_learned_on_another_machine_shows_nothing_here(
     cards: None, demo_target: Path, demo_draft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_card = ModelParams(devices=("CUDA0",))
@@ -265,7 +265,7 @@ def test_what_does_not_fit_is_refused_with_flags_that_take_the_offers(
     fitted(PairParams(demo_target, demo_draft, 1, int(taken.flags[1])), ())
 
 
-def test_the_command_line_says_it_and_loads_nothing(
+def test_the_command_line_shows_it_and_loads_nothing(
     rooms: Callable[..., None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rooms(memory(0.1))

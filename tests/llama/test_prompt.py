@@ -83,7 +83,7 @@ def test_very_long_messages_do_not_take_for_ever(model: Model, builder: PromptBu
     assert text_of(model, tokens) == around(text)
 
 
-def test_a_text_longer_than_any_context_is_a_sentence(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_longer_than_any_context_is_an_error(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.llama.model._MAX_TEXT_BYTES", 10)
     with pytest.raises(UsageError, match="11 bytes is longer than any context") as caught:
         model.tokenize("a" * 11, parse_special=False)
@@ -184,13 +184,13 @@ def test_a_long_run_keeps_the_control_tokens_of_the_template(tmp_path: Path, at:
 
 
 @pytest.mark.parametrize("template", ["{{ '' }}", "vicuna", "{% for m in messages %}<{{ m.role }}>{% endfor %}"])
-def test_a_template_that_leaves_out_what_is_asked_is_a_sentence(tmp_path: Path, template: str) -> None:
+def test_a_template_that_leaves_out_what_is_asked_is_an_error(tmp_path: Path, template: str) -> None:
     with pytest.raises(TemplateError, match="leaves out the prompt") as caught:
         tiny(tmp_path, template)
     assert caught.value.hint
 
 
-def test_a_template_that_leaves_nothing_of_an_empty_question_is_a_sentence(tmp_path: Path) -> None:
+def test_a_template_that_leaves_nothing_of_an_empty_question_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TemplateError, match="renders this conversation as nothing") as caught:
         tiny(tmp_path, "{{ messages[0].content }}").build([Message(Role.USER, "")])
     assert caught.value.hint

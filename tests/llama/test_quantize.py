@@ -35,7 +35,7 @@ def test_the_result_is_a_model_in_a_new_folder(source: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("data", [None, b"", b"hello", b"GGUF" + bytes(100)])
-def test_a_source_that_is_no_model_is_told(tmp_path: Path, data: bytes | None) -> None:
+def test_a_source_that_is_no_model_is_reported(tmp_path: Path, data: bytes | None) -> None:
     source, result = tmp_path / "bad.gguf", tmp_path / "out" / "result.gguf"
     if data is not None:
         source.write_bytes(data)
@@ -44,12 +44,12 @@ def test_a_source_that_is_no_model_is_told(tmp_path: Path, data: bytes | None) -
     assert not result.parent.exists()
 
 
-def test_an_unknown_type_is_told(source: Path, tmp_path: Path) -> None:
+def test_an_unknown_type_is_reported(source: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match='The file type is "q9"; it must be one of q2_k'):
         quantize(source, tmp_path / "result.gguf", "q9")
 
 
-def test_a_folder_that_cannot_be_made_is_told(source: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(source: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ModelLoadError, match=r"result\.gguf cannot be written: .+\.$") as caught:
         quantize(source, tmp_path / "file" / "result.gguf", "q8_0")
@@ -66,7 +66,7 @@ def test_the_demo_draft_is_made_once(demo_target: Path, demo_draft: Path) -> Non
     assert demo_draft.stat().st_size < demo_target.stat().st_size
 
 
-def test_a_demo_that_is_not_installed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_demo_that_is_not_installed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "PACKAGE", "no_such_package_anywhere")
     with pytest.raises(ModelFileError, match="not installed") as caught:
         demo.draft_file(tmp_path)

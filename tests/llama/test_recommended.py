@@ -1,4 +1,4 @@
-"""What a model file recommends, as llama.cpp names it, and in real answers."""
+"""Check the sampling values that a model file recommends, in llama.cpp's names and in real answers."""
 
 from __future__ import annotations
 

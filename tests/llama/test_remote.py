@@ -1,4 +1,4 @@
-"""Devices behind ggml's RPC, on loopback: needs a llama.cpp that is built with it."""
+"""Use devices of ggml's RPC on loopback; needs a llama.cpp built with RPC."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WITHOUT_RPC = "Without --rpc the models are loaded on this machine alone."
 
 
 class Server:
-    """A server on this machine, on a port of its own that it keeps."""
+    """A server on this machine with its own port."""
 
     def __init__(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -66,7 +66,7 @@ class Server:
         self.answers()
 
     def freeze(self) -> None:
-        """Its system goes on, and takes connections for it."""
+        """Stop the server; its system still accepts connections."""
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -104,7 +104,7 @@ def run(*flags: str) -> dict[str, object]:
 
 
 class Chat:
-    """An engine in a process of its own, and what it says."""
+    """An engine in a child process, and its events."""
 
     def __init__(self, *flags: str) -> None:
         options = read_options(parse_args(["--threads", "1", *flags]))
@@ -133,7 +133,7 @@ class Chat:
         return event
 
     def failed(self) -> Failed:
-        """How what was asked for fails."""
+        """Return the error of the request."""
         event = self.until(Failed, Finished, Loaded)
         assert isinstance(event, Failed)
         return event
@@ -179,9 +179,7 @@ def test_the_answer_is_the_same_there(server: Server) -> None:
     assert far["text"] == run("--draft-n-max", "3")["text"]
 
 
-def test_a_server_that_dies_in_an_answer_is_a_sentence_and_a_new_one_is_taken(
-    server: Server, remote_chat: Begin
-) -> None:
+def test_a_server_that_dies_in_an_answer_is_an_error_and_a_new_one_is_taken(server: Server, remote_chat: Begin) -> None:
     chat = remote_chat("--no-draft")
     number = chat.answer_under_way()
     server.kill()
@@ -206,7 +204,7 @@ def test_every_part_of_a_prompt_is_waited_for_where_a_server_computes_it() -> No
     assert (here.target_context(8192).waits, here.draft_context(8192).waits) == (False, False)
 
 
-def test_one_that_is_not_there_is_a_sentence(server: Server, remote_chat: Begin) -> None:
+def test_one_that_is_not_there_is_an_error(server: Server, remote_chat: Begin) -> None:
     server.kill()
 
     failed = remote_chat("--no-draft").failed()
@@ -226,7 +224,7 @@ def test_a_build_without_rpc_refuses_before_it_asks_anybody() -> None:
 class TestFreeze:
     """A server that hangs."""
 
-    def test_in_an_answer_it_is_a_sentence(self, server: Server, remote_chat: Begin) -> None:
+    def test_in_an_answer_it_is_an_error(self, server: Server, remote_chat: Begin) -> None:
         chat = remote_chat("--no-draft")
         number = chat.answer_under_way()
         server.freeze()
@@ -245,7 +243,7 @@ class TestFreeze:
         assert (refused.request, type(refused.error)) == (again, RemoteError)
         chat.goes_on(last)
 
-    def test_a_stop_brings_the_chat_back(self, server: Server, remote_chat: Begin) -> None:
+    def test_a_stop_downloads_the_chat_back(self, server: Server, remote_chat: Begin) -> None:
         chat = remote_chat("--no-draft")
         number = chat.answer_under_way()
         server.freeze()

@@ -95,7 +95,7 @@ def test_the_prompt_from_standard_input_and_from_a_file(tmp_path: Path) -> None:
     assert answer("--prompt-file", file) == told
 
 
-def test_wishes_that_the_model_does_not_hear_are_told() -> None:
+def test_requests_that_the_model_does_not_hear_are_reported() -> None:
     done = tandem(
         "run", "--no-draft", "--json", "--max-tokens", "1", "--thinking", "off", "--reasoning-effort", "low", "Hi"
     )
@@ -198,7 +198,7 @@ class TestWrongInput:
 
 
 @pytest.mark.real_pair
-def test_a_foreign_vocabulary_is_named_and_the_run_goes_on_without(real_model: Callable[[str], Path]) -> None:
+def test_a_foreign_vocabulary_is_named_and_the_run_continues_without(real_model: Callable[[str], Path]) -> None:
     target = real_model("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
     draft = real_model("gemma-3-270m-q4_k_m.gguf")
 

@@ -1,4 +1,4 @@
-"""What is said of a model before a download is what the installed llama.cpp says of it."""
+"""Check that facts from a header equal those of the installed llama.cpp."""
 
 from __future__ import annotations
 

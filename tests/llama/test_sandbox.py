@@ -1,4 +1,4 @@
-"""What a chat template may not do, and how it is stopped: quickly, and before the memory is full."""
+"""Check that a hostile chat template is stopped in time and before memory is full."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_conversation_cannot_be_changed(source: str) -> None:
         "{# " + "x" * sandbox.MAX_SOURCE + " #}",
     ],
 )
-def test_what_cannot_be_compiled_is_a_sentence(source: str) -> None:
+def test_what_cannot_be_compiled_is_an_error(source: str) -> None:
     failure(source)
 
 
@@ -109,7 +109,7 @@ def test_what_cannot_be_compiled_is_a_sentence(source: str) -> None:
         "{% set ns = namespace(l=[]) %}{% for i in range(100) %}{% set ns.l = [ns.l] %}{% endfor %}",
     ],
 )
-def test_what_fails_while_it_runs_is_a_sentence(source: str) -> None:
+def test_what_fails_while_it_runs_is_an_error(source: str) -> None:
     error = failure(source)
     assert error.message.startswith("The model's chat template fails: ")
     assert error.message.endswith(".")

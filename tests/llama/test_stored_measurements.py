@@ -1,4 +1,4 @@
-"""What was learned survives, and a file that lies is measured again."""
+"""Check that statistics survive a restart, and that damaged files are discarded."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_what_templates_use_works(source: str, text: str) -> None:
     assert render(source) == text
 
 
-def test_the_date_is_told() -> None:
+def test_the_date_is_reported() -> None:
     year = render("{{ strftime_now('%Y') }}")
     assert year.isdigit()
     assert len(year) == 4
@@ -123,11 +123,11 @@ SEEING = (
 WITHOUT_SYSTEM = "{% for m in messages if m.role != 'system' %}<{{ m.role }}>{{ m.content }}{% endfor %}"
 
 
-def test_a_template_of_a_model_that_also_sees_is_told_texts_as_parts() -> None:
+def test_a_template_of_a_model_that_also_sees_is_reported_texts_as_parts() -> None:
     assert render(SEEING) == "System: Be brief.<end>\nUser: Hello<end>\nAssistant: Hi<end>\nUser: Bye<end>\n"
 
 
-def test_one_that_knows_both_manners_is_told_plain_texts() -> None:
+def test_one_that_knows_both_manners_is_reported_plain_texts() -> None:
     both = "{% for m in messages %}{{ m.content if m.content is string else m.content[0].text + '?' }}{% endfor %}"
     assert render(both) == "Be brief.HelloHiBye"
 
@@ -138,7 +138,7 @@ def test_a_template_that_leaves_out_system_messages_gets_them_with_the_first_que
     assert render(WITHOUT_SYSTEM, late) == "<assistant>Hi<user>Be brief.\n\nHello"
 
 
-def test_one_that_leaves_them_out_and_refuses_the_rest_says_so() -> None:
+def test_one_that_leaves_them_out_and_refuses_the_rest_shows_so() -> None:
     strict = WITHOUT_SYSTEM + "{% if messages|length > 3 %}{{ raise_exception('Too long.') }}{% endif %}"
     with pytest.raises(TemplateError, match=r"refuses this conversation: Too long\."):
         render(strict, [*TALK, TALK[2], TALK[3]])
@@ -160,7 +160,7 @@ def test_it_is_known_which_template_loses_what_is_asked(source: str | None, lost
     assert ChatTemplate(source).leaves_out is lost
 
 
-def test_a_refusal_is_a_sentence() -> None:
+def test_a_refusal_is_an_error() -> None:
     error = failure("{{ raise_exception('Never\x1b[31m talk to me.') }}")
     assert error.message == "The model's chat template refuses this conversation: Never [31m talk to me."
     assert error.hint

@@ -97,11 +97,11 @@ def test_the_prompt_ends_where_it_was_asked_to(
         ("{{ messages[0].content }}{{ raise_exception('no') if messages[0].content == 'a' }}", ThinkingSupport()),
     ],
 )
-def test_which_wishes_are_heard_is_found_out(tmp_path: Path, template: str, heard: ThinkingSupport) -> None:
+def test_which_requests_are_heard_is_found_out(tmp_path: Path, template: str, heard: ThinkingSupport) -> None:
     assert model(tmp_path, template).thinking_support == heard
 
 
-def test_marks_are_single_tokens_and_nobody_forges_them(tmp_path: Path) -> None:
+def test_marks_are_single_tokens_and_no_one_forges_them(tmp_path: Path) -> None:
     builder = model(tmp_path, CHANNELS)
     ids = builder._model.control_tokens
     prompt = builder.build(ASKED, Prefill("<|channel|>", "<|end|>"))

@@ -1,4 +1,4 @@
-"""Threads of a loaded model: changed without loading it again, and taken from what was measured."""
+"""Change threads of a loaded model, and use measured thread counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.native
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """What llama.cpp is told."""
+    """Record the thread counts that llama.cpp receives."""
     seen: list[tuple[int, int]] = []
     real = native.llama_set_n_threads
 
@@ -80,7 +80,7 @@ def test_the_fastest_is_used_at_once_and_kept(
     assert placing.placed_here(options, params, lambda asked: asked) is params
 
 
-def test_other_programs_get_processors_and_give_them_back(
+def test_other_programs_get_cpus_and_give_them_back(
     demo_target: Path, demo_draft: Path, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds, busy = [0.0], [0.0]
@@ -109,7 +109,7 @@ def test_a_number_that_was_given_stays(demo_target: Path, monkeypatch: pytest.Mo
     assert loading.pair_params(read_options(given)).n_threads == 1
 
 
-def test_the_model_that_the_processor_computes_is_measured(demo_target: Path, demo_draft: Path) -> None:
+def test_the_model_that_the_cpu_computes_is_measured(demo_target: Path, demo_draft: Path) -> None:
     both = PairParams(demo_target, demo_draft, 1)
     card = ModelParams(devices=("CUDA0",))
     apart = PairParams(demo_target, demo_draft, 1, model=card)

@@ -18,7 +18,7 @@ Quickly = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Quickly:
-    """The same in this process, with less care: what is made of the measurements does not depend on it."""
+    """Run in this process with a small budget; the output does not depend on it."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr(command, "_BUDGET_NS", 1_000_000_000)
     monkeypatch.setattr(command, "_PASSES", 1)

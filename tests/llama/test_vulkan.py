@@ -65,7 +65,7 @@ def device(vulkan: Device) -> str:
 
 @pytest.fixture
 def software(vulkan: Device) -> str:
-    """The name of a device that the processor plays."""
+    """Return the name of a software renderer."""
     if vulkan.kind != "software":
         pytest.skip(f"{vulkan.description} is a card")
     return vulkan.name
@@ -114,7 +114,7 @@ def test_drafts_change_nothing_on_one_device(tandem: Tandem, device: str) -> Non
         assert drafted["timings"]["draft_n"] > 0
 
 
-def test_the_tokens_are_those_of_the_processor_but_for_near_ties(vulkan: Device, demo_target: Path) -> None:
+def test_the_tokens_are_those_of_the_cpu_but_for_near_ties(vulkan: Device, demo_target: Path) -> None:
     said = run("-m", "tests.llama.near_tie", str(demo_target), vulkan.name, "8")
 
     assert len(said["device"]) == 8
@@ -126,13 +126,13 @@ def test_the_tokens_are_those_of_the_processor_but_for_near_ties(vulkan: Device,
 
 
 @pytest.mark.parametrize("flags", [(), ("--fit", "off")])
-def test_a_device_that_the_processor_plays_is_taken_only_by_name(
+def test_a_device_that_the_cpu_plays_is_taken_only_by_name(
     tandem: Tandem, software: str, flags: tuple[str, ...]
 ) -> None:
     assert answer(tandem, "--draft-n-max", "3", *flags)["device"] == "CPU"
 
 
-def test_the_doctor_tells_where_the_layers_go(tandem: Tandem, device: str, demo_target: Path) -> None:
+def test_the_doctor_shows_where_the_layers_go(tandem: Tandem, device: str, demo_target: Path) -> None:
     said = tandem("doctor", "--target", str(demo_target), "--ctx", "2048", "--device", device)
 
     (target,) = said["pair"]["models"]

@@ -1,4 +1,4 @@
-"""Every way out of a pair that does not fit leads to a load, typed as flags or taken in the chat."""
+"""Check that every offer for a pair that does not fit leads to a load, by flags or in the chat."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Give = Callable[..., None]
 
 @pytest.fixture
 def rooms(monkeypatch: pytest.MonkeyPatch) -> Give:
-    """A function that gives this machine a card and RAM of so many GB."""
+    """Return a function that gives this machine a GPU and RAM of so many GB."""
 
     def give(main: float, card: float = 0.0) -> None:
         devices = (DeviceRoom("CUDA0", "gpu", "CUDA", int(card * GB)),) if card else ()
@@ -93,7 +93,7 @@ def test_taken_in_the_chat_it_is_loaded(rooms: Give, args: argparse.Namespace) -
     pair.close()
 
 
-def test_no_draft_takes_the_place_of_what_was_said_about_drafts(args: argparse.Namespace) -> None:
+def test_no_draft_takes_the_place_of_what_was_shown_about_drafts(args: argparse.Namespace) -> None:
     taken = opener(read_options(args), {"draft.n_max": 4}).with_flags(("--no-draft",))
 
     assert (taken.drafting, taken.pair.draft) == (None, None)

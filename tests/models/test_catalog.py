@@ -19,13 +19,13 @@ def catalog(tmp_path: Path, own: str) -> Catalog:
     return Catalog([shipped_file(), file])
 
 
-def test_a_catalogue_that_an_editor_of_windows_wrote_is_read(tmp_path: Path) -> None:
+def test_a_catalog_that_an_editor_of_windows_wrote_is_read(tmp_path: Path) -> None:
     own = '\ufeff[pairs.mine]\r\ntitle = "Mine"\r\ntarget = "owner/big-GGUF:Q4_K_M"\r\n'
 
     assert catalog(tmp_path, own).get("mine").title == "Mine"
 
 
-def test_the_shipped_catalogue_serves_every_size_of_card_with_known_keys_only() -> None:
+def test_the_shipped_catalog_serves_every_size_of_card_with_known_keys_only() -> None:
     pairs = Catalog([shipped_file()]).pairs
 
     assert {pair.memory_gb for pair in pairs.values()} >= {4, 6, 8, 12, 16, 24, 48, 80}
@@ -116,7 +116,7 @@ def test_a_wrong_entry_names_file_key_and_the_nearest(tmp_path: Path, own: str, 
     assert "models.toml" in caught.value.message
 
 
-def test_one_wrong_entry_takes_no_other_with_it_and_nothing_stands_in_for_it(tmp_path: Path) -> None:
+def test_one_wrong_entry_takes_no_other_with_it_and_nothing_replaces_it(tmp_path: Path) -> None:
     known = catalog(
         tmp_path, "[pairs.good]\ntarget = 'x'\n[pairs.demo]\ntraget = 'x'\n[pairs.worse]\n[pairs.better]\ntarget = 'y'"
     )
@@ -151,7 +151,7 @@ def test_a_wrong_table_beside_the_pairs_takes_none_of_them_with_it(tmp_path: Pat
     assert 'has the unknown key "pair"' in known.trouble.message
 
 
-def test_the_catalogue_that_ships_must_be_readable(tmp_path: Path) -> None:
+def test_the_catalog_that_ships_must_be_readable(tmp_path: Path) -> None:
     (file := tmp_path / "models.toml").write_text("not toml", encoding="utf-8")
 
     with pytest.raises(CatalogError, match="cannot be read"):
@@ -174,7 +174,7 @@ def test_a_name_that_no_file_can_have_has_no_size(tmp_path: Path, name: str) -> 
     assert size_text(mine) == NO_FILE
 
 
-def test_the_home_of_nobody_is_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_the_home_of_no_one_is_a_folder_that_is_not_there(tmp_path: Path) -> None:
     mine = catalog(tmp_path, '[pairs.mine]\ntarget = "~no one-of-that-name/x.gguf"').get("mine")
 
     assert mine.target == LocalModel(tmp_path / "~no one-of-that-name" / "x.gguf")

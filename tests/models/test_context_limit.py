@@ -1,4 +1,4 @@
-"""How long a context can be, what of a longer one is said, and which one would do."""
+"""Check the longest context, remarks about a longer one, and the length that a text needs."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ def test_the_context_that_is_asked_for_is_cut_to_what_the_target_was_trained_for
         (replace(PAIR, draft=None, n_ctx_room=6144), 6144, ""),
     ],
 )
-def test_what_is_said_of_a_number_before_it_is_taken(pair: PairInfo, n_ctx: int, said: str) -> None:
+def test_what_is_shown_of_a_number_before_it_is_taken(pair: PairInfo, n_ctx: int, said: str) -> None:
     assert remark(pair, n_ctx) == said

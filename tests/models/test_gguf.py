@@ -228,7 +228,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         (VALID[:4] + struct.pack("<I", 9) + VALID[8:], ModelFileError, "is not a GGUF model"),
     ],
 )
-def test_damaged_files_are_told_from_other_files(
+def test_damaged_files_are_reported_from_other_files(
     tmp_path: Path, data: bytes, kind: type[ModelFileError], said: str
 ) -> None:
     assert type(refused(write(tmp_path / "m.gguf", data), said)) is kind
@@ -247,13 +247,13 @@ def test_damaged_files_are_told_from_other_files(
     ],
     ids=["missing", "folder", "pipe", "device", "loop", "dangling"],
 )
-def test_what_is_no_file_is_told(tmp_path: Path, make: Callable[[Path], object], said: str) -> None:
+def test_what_is_no_file_is_reported(tmp_path: Path, make: Callable[[Path], object], said: str) -> None:
     make(tmp_path / "m.gguf")
     refused(tmp_path / "m.gguf", said)
 
 
 @pytest.mark.parametrize("name", ["model\0.gguf", "x" * 5000])
-def test_an_impossible_name_is_told(tmp_path: Path, name: str) -> None:
+def test_an_impossible_name_is_reported(tmp_path: Path, name: str) -> None:
     assert "\0" not in refused(tmp_path / name, "cannot be read").message
 
 
@@ -277,7 +277,7 @@ def test_a_sparse_file_of_a_terabyte_is_refused_at_once(tmp_path: Path) -> None:
     refused(path, "longer than that of any model")
 
 
-def test_an_error_while_reading_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_while_reading_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(5, "Input/output error")
 

@@ -15,7 +15,7 @@ from app.models.pair_names import pair_texts, source_texts, title_of
 from app.models.source import HubModel, LocalModel
 
 
-def test_the_name_inside_counts_where_the_files_says_nothing() -> None:
+def test_the_name_inside_counts_where_the_files_shows_nothing() -> None:
     assert known_as("sha256-0123456789abcdef.gguf", "Inside") == "Inside"
     assert known_as("big-Q4_K_M.gguf", "Inside") == "big"
     assert known_as("-Q4_K_M.gguf", "Inside") == "Inside"
@@ -34,7 +34,7 @@ def test_the_name_inside_counts_where_the_files_says_nothing() -> None:
         ("Big", "Other", "Other"),
     ],
 )
-def test_a_draft_is_called_what_tells_it_from_its_target(target: str, draft: str, rest: str) -> None:
+def test_a_draft_is_called_what_shows_it_from_its_target(target: str, draft: str, rest: str) -> None:
     assert apart(target, draft) == rest
 
 
@@ -56,7 +56,7 @@ def test_a_file_type_is_spelled_as_in_file_names(name: str, spelled: str) -> Non
     ("name", "told"),
     [("Q4_K_M/big-q8_0.gguf", "Q8_0"), ("Q4_K_M/big.gguf", "Q4_K_M"), ("big-F16-Q4_0.gguf", "Q4_0"), ("big.gguf", "")],
 )
-def test_a_quantization_is_told_last_in_the_file_name_or_else_by_the_folder(name: str, told: str) -> None:
+def test_a_quantization_is_reported_last_in_the_file_name_or_else_by_the_folder(name: str, told: str) -> None:
     assert quantization(name) == told
 
 
@@ -75,7 +75,7 @@ def test_files_of_ones_own_are_called_after_themselves_not_after_their_folders()
     assert title_of(HubModel("owner/Big-7B-GGUF", quant="Q4_K_M"), None) == "Big-7B Q4_K_M"
 
 
-def test_a_draft_of_the_same_name_is_told_by_its_quantization_or_its_file() -> None:
+def test_a_draft_of_the_same_name_is_reported_by_its_quantization_or_its_file() -> None:
     target = LocalModel(Path("/a/Big-Q8_0.gguf"))
     assert source_texts(target, LocalModel(Path("/b/Big-Q2_K.gguf"))) == ("Big Q8_0", "Q2_K")
     assert source_texts(target, LocalModel(Path("/b/Big.Q8_0.gguf"))) == ("Big Q8_0", "Big.Q8_0.gguf")

@@ -1,4 +1,4 @@
-"""Commands about pairs are there to be copied, whatever names and paths stand in them."""
+"""Check that commands about pairs can be copied, whatever names and paths they contain."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MINE = Pair(NAME, "Mine", SPACED, LocalModel(Path("/my models/small.gguf")))
 
 
 def words(text: str) -> list[str]:
-    """What a shell makes of the command at the end of a text."""
+    """Return the words that a shell makes of the command at the end of a text."""
     return shlex.split(text[text.index("tandem ") :])
 
 

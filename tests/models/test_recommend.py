@@ -155,7 +155,7 @@ def test_a_fitting_draft_has_no_problem_and_a_large_or_short_one_a_warning() -> 
     assert len(doubtful.warnings) == 2
 
 
-def test_models_that_cannot_take_back_or_cannot_chat_are_told() -> None:
+def test_models_that_cannot_take_back_or_cannot_chat_are_reported() -> None:
     state = "its recurrent state cannot be rolled back after a rejected draft."
     hybrid = facts(can_rollback=False, keeps_snapshots=True)
     [problem] = check_pair(facts(), replace(hybrid, name="Small")).problems
@@ -176,7 +176,7 @@ def test_memory_counts_both_models_and_grows_with_the_context() -> None:
     assert check.memory_bytes(100) == check.memory_bytes(256), "a context comes by the block"
 
 
-def test_memory_is_told_for_the_context_that_the_pair_gets() -> None:
+def test_memory_is_reported_for_the_context_that_the_pair_gets() -> None:
     short, long = (check_pair(facts(n_ctx_train=trained), None) for trained in (2048, 131072))
 
     assert "memory  7.5 GB with a context of 2,048 tokens" in check_lines(short)
@@ -218,7 +218,7 @@ def test_the_proposal_answers_as_fast_as_people_read(bytes_per_s: float) -> None
     assert said.startswith(f"{best.pair.name} is the best choice that fits and answers as fast as people read")
 
 
-def test_a_guessed_speed_is_said_to_be_one() -> None:
+def test_a_guessed_speed_is_shown_to_be_one() -> None:
     big = next(p for p in CATALOG if p.name == "coder-32b")
 
     slow = weigh(big, Room(60 * GB, bytes_per_s=40e9))
@@ -258,7 +258,7 @@ def test_where_everything_is_slow_the_fastest_is_proposed_and_called_slow() -> N
     assert why(proposals) == ("Every model that fits is slow here; coder-1.5b is the fastest, about 4 tok/s.")
 
 
-def test_without_a_measurement_what_processors_usually_do_decides_and_no_figure_is_shown() -> None:
+def test_without_a_measurement_what_cpus_usually_do_decides_and_no_figure_is_shown() -> None:
     best, *others = dense(Room(60 * GB))
 
     assert best.need_bytes <= 8 * GB

@@ -1,4 +1,4 @@
-"""What a pair takes of memory: one estimate, before a download by the catalogue and behind it by the headers."""
+"""Check the memory of a pair: from the catalog before a download, from the headers after it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BIG = Pair("big", "Big", HubModel("a/big", size=10 * GB), None, working=PairOver
 
 
 def check_of(pair: Pair) -> PairCheck:
-    """What the headers of a pair's files would say, by the shapes that their makers publish."""
+    """Return a check by the published shapes of a pair's models."""
     target, *draft = (facts_of_shape(shape_of(source), 0) for source in pair.sources)
     return check_pair(target, draft[0] if draft else None)
 
@@ -41,7 +41,7 @@ def real_facts(path: Path) -> ModelFacts:
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_the_catalogue_says_of_every_pair_what_its_headers_will_say(pair: Pair) -> None:
+def test_the_catalog_shows_of_every_pair_what_its_headers_will_say(pair: Pair) -> None:
     assert pair.working == check_of(pair).overhead
 
 
@@ -59,7 +59,7 @@ def same_shape(real: ModelFacts, shape: str) -> bool:
     )
 
 
-def test_a_header_says_what_its_maker_publishes(demo_target: Path) -> None:
+def test_a_header_shows_what_its_maker_publishes(demo_target: Path) -> None:
     assert same_shape(real_facts(demo_target), "SmolLM2-135M")
 
 
@@ -94,7 +94,7 @@ def test_a_card_is_not_charged_with_what_is_in_main_memory() -> None:
     assert weigh(BIG, Room(30 * GB)).need_bytes - weigh(BIG, Room(30 * GB, on_card=True)).need_bytes == GB
 
 
-def test_a_laptop_is_not_told_that_a_pair_fits_which_is_refused_behind_its_download() -> None:
+def test_a_laptop_is_not_reported_that_a_pair_fits_which_is_refused_behind_its_download() -> None:
     laptop = Room(int(4.5 * GB))
 
     assert weigh(CATALOG["qwen3-4b"], laptop).fit is Fit.TOO_BIG
@@ -107,7 +107,7 @@ def test_a_longer_context_takes_more_up_to_what_the_pair_was_made_for() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CATALOG.keys() - {"demo"}))
-def test_a_guess_is_called_one_and_not_far_off(name: str) -> None:
+def test_an_estimate_is_called_one_and_not_far_off(name: str) -> None:
     pair = CATALOG[name]
     guessed = replace(pair, working=None)
 
@@ -137,7 +137,7 @@ def prepared(pair: Pair, check: PairCheck) -> Pair:
     return completed(pair, Resolved(pair.target, "", "", (), None, 0, ""), check)
 
 
-def test_what_the_headers_say_goes_over_the_catalogue_and_is_written_down(tmp_path: Path) -> None:
+def test_what_the_headers_say_goes_over_the_catalog_and_is_written_down(tmp_path: Path) -> None:
     check = check_of(CATALOG["qwen3-4b"])
     known = prepared(replace(BIG, working=PairOverhead(1, 2, 3)), check)
 
@@ -173,7 +173,7 @@ def test_a_header_that_no_machine_could_hold_leaves_the_file_of_the_pairs_readab
         ("{ main = -1 }", "main must be a whole number"),
     ],
 )
-def test_a_wrong_entry_is_told(tmp_path: Path, working: str, said: str) -> None:
+def test_a_wrong_entry_is_reported(tmp_path: Path, working: str, said: str) -> None:
     file = tmp_path / "models.toml"
     file.write_text(f"[pairs.mine]\ntarget = 'a.gguf'\nworking = {working}\n")
     problem = Catalog([shipped_file(), file]).problems["mine"]

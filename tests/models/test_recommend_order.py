@@ -58,11 +58,11 @@ def test_what_can_be_opened_is_first_then_what_is_here_then_what_was_just_put_to
     assert names[4] == propose(CATALOG, ROOM)[0].pair.name
 
 
-def test_while_the_machine_is_not_known_the_catalogue_has_the_say() -> None:
+def test_while_the_machine_is_not_known_the_catalog_has_the_say() -> None:
     assert [one.pair for one in listed(standings(None), None)] == CATALOG
 
 
-def test_pairs_that_were_set_up_come_first_and_the_catalogue_knows_them_better() -> None:
+def test_pairs_that_were_set_up_come_first_and_the_catalog_knows_them_better() -> None:
     old = Pair("mine", "Old", HubModel("a/b"), None)
     gone = Pair("gone", "Gone", HubModel("a/c"), None)
     here = {pair.name: SetUp(pair, ModelOnDisk(Path("x.gguf"), 1)) for pair in (gone, old)}

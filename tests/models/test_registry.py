@@ -167,7 +167,7 @@ def test_a_quantization_means_the_file_that_has_it_and_nothing_named_means_only_
 
 
 @pytest.mark.parametrize("content", ["[pairs", "pairs = 3", "\xff", "x = " + "9" * 5000, "x = " + "[" * 5000])
-def test_a_damaged_file_is_told_and_not_overwritten(content: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_and_not_overwritten(content: str, tmp_path: Path) -> None:
     file = tmp_path / "pairs.toml"
     file.write_text(content, encoding="latin-1")
 
@@ -179,7 +179,7 @@ def test_a_damaged_file_is_told_and_not_overwritten(content: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("instead", ["default = [1]", "default = { a = 1 }"])
-def test_a_value_that_nobody_can_mean_is_told(tmp_path: Path, instead: str) -> None:
+def test_a_value_that_no_one_can_mean_is_reported(tmp_path: Path, instead: str) -> None:
     file = tmp_path / "pairs.toml"
     Registry(file).add(set_up("one", tmp_path), default=True)
     change(file, 'default = "one"', instead)
@@ -220,7 +220,7 @@ files = ["big-00001-of-00002.gguf", "big-00002-of-00002.gguf"]
         ('[pairs.x.entry]\ntarget = "y"\nspin = 1', 'pairs.x has the unknown key "spin".'),
     ],
 )
-def test_an_entry_that_nobody_can_mean_costs_only_itself(tmp_path: Path, entry: str, why: str) -> None:
+def test_an_entry_that_no_one_can_mean_costs_only_itself(tmp_path: Path, entry: str, why: str) -> None:
     file, good = tmp_path / "pairs.toml", set_up("good", tmp_path)
     Registry(file).add(good, default=True)
     text = file.read_text(encoding="utf-8")

@@ -40,7 +40,7 @@ def test_every_way_to_write_a_model(text: str, expected: object) -> None:
 
 
 @pytest.mark.parametrize("text", ["http://[::1/x", "https://x]/y", "http://x\x1b[31m/y"])
-def test_an_address_that_is_none_is_a_sentence(text: str) -> None:
+def test_an_address_that_is_none_is_an_error(text: str) -> None:
     with pytest.raises(UsageError, match="is not an address on the hub"):
         parse_source(text)
 
@@ -60,12 +60,12 @@ def test_a_file_that_exists_is_that_file(tmp_path: Path, monkeypatch: pytest.Mon
         *["owner/a--b", "owner/a--b:Q8_0", "owner/x.git", "https://hf.co/owner/x.git", "owner/a b", "owner/a-:Q8_0"],
     ],
 )
-def test_what_names_no_model_is_told(text: str) -> None:
+def test_what_names_no_model_is_reported(text: str) -> None:
     with pytest.raises(UsageError):
         parse_source(text)
 
 
-def test_the_home_of_nobody_is_a_folder_that_is_not_there() -> None:
+def test_the_home_of_no_one_is_a_folder_that_is_not_there() -> None:
     assert parse_source("~no one-of-that-name/x.gguf") == LocalModel(Path("~no one-of-that-name/x.gguf").absolute())
 
 

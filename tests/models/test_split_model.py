@@ -20,7 +20,7 @@ FIRST, SECOND = "m-Q4_0-00001-of-00002.gguf", "m-Q4_0-00002-of-00002.gguf"
         (FIRST.upper(), "M-Q4_0", 1, 2),
     ],
 )
-def test_a_part_is_told_by_its_name(name: str, stem: str, number: int, count: int) -> None:
+def test_a_part_is_reported_by_its_name(name: str, stem: str, number: int, count: int) -> None:
     assert part_of(name) == (stem, number, count)
 
 

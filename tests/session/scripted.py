@@ -1,4 +1,4 @@
-"""A session over a real store and an engine that says what a test tells it to say."""
+"""A session over a real store and a scripted engine."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ScriptedSession:
 
     @property
     def read(self) -> list[str]:
-        """What the model reads for the running answer."""
+        """Return the messages that the model reads for the running answer."""
         return [message.content for message in self.engine.requests[-1].messages]
 
     def node(self, text: str) -> int:

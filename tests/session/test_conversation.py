@@ -1,4 +1,4 @@
-"""Prompts, answers and branches, and what is stored of them."""
+"""Check prompts, answers and branches, and their storage."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_a_killed_continuation_forgets_how_its_first_part_ended(chat: ScriptedSe
     assert (node.text, node.state, node.ending) == ("one two", State.CUT, UNKNOWN)
 
 
-def test_earlier_answers_in_the_same_place_are_told_to_the_engine(chat: ScriptedSession) -> None:
+def test_earlier_answers_in_the_same_place_are_reported_to_the_engine(chat: ScriptedSession) -> None:
     def beside() -> tuple[str, ...]:
         return chat.engine.requests[-1].beside
 

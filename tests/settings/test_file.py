@@ -229,7 +229,7 @@ def test_no_file_is_a_traceback(tmp_path_factory: pytest.TempPathFactory, data: 
 
 
 def _dumps(table: Mapping[str, object]) -> bytes:
-    """What of a table TOML can hold, as a file."""
+    """Return a table as TOML, without values that TOML cannot hold."""
 
     def without_none(value: object) -> object:
         if isinstance(value, dict):

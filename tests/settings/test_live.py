@@ -106,7 +106,7 @@ def test_a_preset_that_is_not_there(file: SettingsFile) -> None:
     assert live.refusal("preset", "nothing").startswith("There is no preset")
 
 
-def test_a_shortest_draft_above_the_longest_is_cut_to_it_and_told(file: SettingsFile) -> None:
+def test_a_shortest_draft_above_the_longest_is_cut_to_it_and_reported(file: SettingsFile) -> None:
     write(file, "[draft]\nn_max = 3\nn_min = 5")
     live = LiveSettings(file)
     assert drafting(live.resolved()) == DraftParams(3, 3)
@@ -205,7 +205,7 @@ def test_a_change_in_a_conversation_removes_the_flag(file: SettingsFile) -> None
 FILE_SAYS = Recommended({"sampling.temp": 0.6, "sampling.top_k": 20, "sampling.repeat_penalty": 1.2})
 
 
-def test_the_model_file_counts_under_everything_that_anybody_says(file: SettingsFile) -> None:
+def test_the_model_file_counts_under_everything_that_anybody_shows(file: SettingsFile) -> None:
     write(file, "[sampling]\ntemp = 0.4")
     live = LiveSettings(file, pair={"sampling.temp": 0.5}, model=FILE_SAYS)
     live.set("sampling.temp", 0.2, Scope.CONVERSATION)
@@ -222,7 +222,7 @@ def test_the_model_file_counts_under_everything_that_anybody_says(file: Settings
     assert live.resolved().over("sampling.top_k") == (40, Origin.DEFAULT)
 
 
-def test_another_pair_brings_its_own_file(file: SettingsFile) -> None:
+def test_another_pair_downloads_its_own_file(file: SettingsFile) -> None:
     live = LiveSettings(file, model=FILE_SAYS)
     assert live.given({}, {}, Recommended({"sampling.top_k": 7}))["sampling.top_k"] == 7
     assert live.given({}, {})["sampling.top_k"] == 40
@@ -241,7 +241,7 @@ def test_who_asks_for_greedy_answers_gets_them_unchanged(file: SettingsFile, pre
     assert sampling(live.resolved()) == SamplingParams(0.3, 20, repeat_penalty=1.2)
 
 
-def test_a_preset_that_another_program_removes_is_ignored_and_told(file: SettingsFile) -> None:
+def test_a_preset_that_another_program_removes_is_ignored_and_reported(file: SettingsFile) -> None:
     write(file, "[presets.mine.sampling]\ntemp = 0.3")
     live = LiveSettings(file, {"preset": "mine"})
     file.remove_preset("mine")
@@ -250,7 +250,7 @@ def test_a_preset_that_another_program_removes_is_ignored_and_told(file: Setting
     assert live.problems[0].text.startswith('There is no preset "mine".')
 
 
-def test_a_preset_that_is_removed_is_chosen_by_nobody_any_more(file: SettingsFile) -> None:
+def test_a_preset_that_is_removed_is_chosen_by_no_one_any_more(file: SettingsFile) -> None:
     write(file, 'preset = "mine"\n[presets.mine.sampling]\ntemp = 0.3\n[presets.coder.sampling]\ntemp = 0.9')
     live = LiveSettings(file, {"preset": "mine"})
     live.enter({"preset": "mine"})

@@ -28,7 +28,7 @@ EVERYTHING = {
 
 
 def of_file(**values: Any) -> Recommended:
-    """What is made of a file with these keys, written and read as a file is; they stand behind the vocabulary."""
+    """Return what is read from a file with these keys behind the vocabulary."""
     written = {**tiny(), **{f"{KEY}{key}": value for key, value in values.items()}}
     return recommended(parse_header(header(written), vocabulary=False).metadata)
 
@@ -45,7 +45,7 @@ def test_every_value_is_taken_with_the_digits_that_were_written() -> None:
     assert found.notice == ""
 
 
-def test_a_file_that_recommends_nothing_says_nothing() -> None:
+def test_a_file_that_recommends_nothing_shows_nothing() -> None:
     assert of_file() == Recommended()
     assert (Recommended().line, Recommended().values) == ("", {})
 
@@ -85,7 +85,7 @@ def test_numbers_of_other_types_mean_the_same(key: str, value: Any, name: str, e
         ("penalty_repeat", 0.0, 'sampling.repeat_penalty is "0.0"'),
     ],
 )
-def test_what_cannot_be_meant_costs_only_itself_and_is_told(key: str, value: Any, said: str) -> None:
+def test_what_cannot_be_meant_costs_only_itself_and_is_reported(key: str, value: Any, said: str) -> None:
     given = {"presence": 1, "top_p": 0.5, "min_p": 0.1, key: value}
     found = of_file(**given)
 

@@ -1,4 +1,4 @@
-"""How the settings reach an answer."""
+"""Check how settings reach an answer."""
 
 from __future__ import annotations
 

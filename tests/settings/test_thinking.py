@@ -1,4 +1,4 @@
-"""What was thought goes back to the model as its template expects it, and a setting says whether to think."""
+"""Check that reasoning goes back to the model as its template expects, and the setting that controls it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
     assert request.thinking == Thinking(enabled=False, effort="medium")
 
 
-def test_what_flags_ask_is_told_from_what_settings_have_for_every_model() -> None:
+def test_what_flags_ask_is_reported_from_what_settings_have_for_every_model() -> None:
     live = LiveSettings(None, {"answer.thinking": "on"})
     live.set("answer.reasoning_effort", "high")
     options = options_of(live.resolved(), Pair("p", "P", HubModel("a/b"), None), None, Recommended())
@@ -153,7 +153,7 @@ def test_marks_that_llama_cpp_does_not_show_tell_thinking_apart() -> None:
         ),
     ],
 )
-def test_an_ignored_request_is_told(support: ThinkingSupport, typed: Thinking, said: list[str]) -> None:
+def test_an_ignored_request_is_reported(support: ThinkingSupport, typed: Thinking, said: list[str]) -> None:
     found = support.ignored(typed, typed)
 
     assert len(found) == len(said)
@@ -166,7 +166,7 @@ def test_settings_count_for_an_effort_but_are_not_reported() -> None:
     assert support.ignored(AS_TRAINED, Thinking(enabled=False, effort="max")) == ()
 
 
-def test_what_is_counted_and_compared_is_the_prompt_with_the_same_wish() -> None:
+def test_what_is_counted_and_compared_is_the_prompt_with_the_same_request() -> None:
     pair, asked = ThinkingPair(), Thinking(enabled=False)
     conversation_prefix(pair, TALK, asked)
     refuse_overlong(pair, [Prompt("k", "n", "a")], AnswerRequest((), thinking=asked), lambda: False)

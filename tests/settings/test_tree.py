@@ -110,7 +110,7 @@ def test_a_setting_that_may_be_given_several_times() -> None:
         ("appearance.reduced_motion", "perhaps", "on or off"),
     ],
 )
-def test_what_is_not_taken_is_told_with_what_is(name: str, raw: object, allowed: str) -> None:
+def test_what_is_not_taken_is_reported_with_what_is(name: str, raw: object, allowed: str) -> None:
     found, problems = check(nested({name: raw}))
 
     assert not found

@@ -24,7 +24,7 @@ WIDE = (120, 30)
 
 
 class Chat(Driver):
-    """A running chat: keys in, what is on the screen out."""
+    """A running chat: keys in, screen text out."""
 
     def __init__(self, pilot: Pilot[None], screen: ChatScreen, engine: FakeEngine) -> None:
         super().__init__(pilot)
@@ -91,7 +91,7 @@ class Chat(Driver):
 
 
 def said(chat: Chat) -> list[str]:
-    """The rows of the conversation, without what is beside it and without empty ones."""
+    """Return the rows of the conversation, without panes and empty rows."""
     left, top, width, height = chat.screen.messages.region
     rows = [row[left : left + width - 1].strip() for row in chat.rows[top : top + height]]
     return [row for row in rows if row]

@@ -104,7 +104,7 @@ def snap_compare(snap_compare: SnapCompare) -> SnapCompare:
 
 @pytest.fixture
 def own_loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Prepare for snapshots: the comparison needs an event loop of its own."""
+    """Give a snapshot its own event loop."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     yield
     asyncio.set_event_loop(None)

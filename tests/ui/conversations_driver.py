@@ -25,7 +25,7 @@ def fill(file: Path, *titles: str) -> None:
 
 
 def texts(file: Path, conversation: int = 1) -> list[str]:
-    """What the shown branch of a conversation says, message by message."""
+    """Return the texts of the shown branch, message by message."""
     store = Store.open(file)
     path = store.load(conversation).tree.path
     store.close()

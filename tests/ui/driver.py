@@ -1,4 +1,4 @@
-"""A running program: what is on its screen, and waiting for it."""
+"""Drive a running program: read the screen and wait for it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Driver:
         raise AssertionError(f"never came true; the screen shows:\n{self.text}")
 
     async def had_turn(self) -> None:
-        """Wait until the app, its screen and the focused widget have handled what is queued now."""
+        """Wait until the app, its screen and the focused widget have handled all queued messages."""
         app = self.pilot.app
         for _ in range(2):
             for node in (app, app.focused or app.screen, app.screen):
@@ -57,7 +57,7 @@ class Driver:
 
     @property
     def rows(self) -> list[str]:
-        """What the terminal shows, row by row."""
+        """Return the text of the terminal, row by row."""
         width, height = self.pilot.app.size
         screen = self.pilot.app.screen
         strips = screen._compositor.render_strips(screen.size)

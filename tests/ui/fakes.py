@@ -1,4 +1,4 @@
-"""An engine without models: it says what a test tells it to say."""
+"""A scripted engine without models."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class FakeEngine:
         self.emit(Finished(number, reason, self._text, self._thoughts, stats, plan, repeats=repeats))
 
     def goes_on(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
-        """Says the rest of an answer and ends it."""
+        """Emit the rest of an answer and end it."""
         if text:
             self.says(text)
         self.finishes(reason)

@@ -28,7 +28,7 @@ WAYS_OUT = [
 async def kept_chat(
     file: Path, *, loaded: bool = True, again: bool = False, size: tuple[int, int] = (90, 40)
 ) -> AsyncIterator[Chat]:
-    """A chat; in the conversation that an earlier one had, if it is to go on."""
+    """Open a chat; optionally continue the conversation of an earlier one."""
     async with open_chat(store=lambda: Store.open(file), size=size, loaded=loaded) as chat:
         if again:
             await chat.screen.open_conversation(1)

@@ -18,7 +18,7 @@ def everything(file: Path) -> list[tuple[str, State]]:
 
 
 def asked(chat: Chat) -> list[str]:
-    """What the last request says, message by message."""
+    """Return the messages of the last request."""
     return [message.content for message in chat.engine.requests[-1].messages]
 
 

@@ -1,4 +1,4 @@
-"""How often the screen is updated."""
+"""Check how often the screen is updated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.ui.chat_driver import open_chat
 from tests.ui.fakes import STATS
 
 
-def test_numbers_are_told_as_often_as_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_are_reported_as_often_as_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.5)
     now, told = 10.0, list[float]()
     readouts = Readouts(clock=lambda: now)
@@ -34,7 +34,7 @@ def test_numbers_are_told_as_often_as_they_are_read(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("change", [Readouts.begin, Readouts.stopping, Readouts.unloaded])
-def test_what_is_going_on_is_told_at_once(change: Callable[[Readouts], None]) -> None:
+def test_what_is_going_on_is_reported_at_once(change: Callable[[Readouts], None]) -> None:
     told: list[str] = []
     readouts = Readouts(clock=lambda: 1.0)
     readouts.measured(STATS, None, live=True)

@@ -1,4 +1,4 @@
-"""What somebody sees who has never seen it, in a small window, or without colors."""
+"""Check the chat for a first-time user, in small windows and without colors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.ui.transcript.test_text_views import ROUND, says
 _WHO = "The draft model guesses"
 
 
-async def test_an_empty_chat_says_what_the_colors_mean_and_where_to_go() -> None:
+async def test_an_empty_chat_shows_what_the_colors_mean_and_where_to_go() -> None:
     async with open_chat() as chat:
         await chat.shows(_WHO)
         await chat.shows("f2   compare with and without the draft")
@@ -150,7 +150,7 @@ async def test_the_smallest_window_shows_why_there_is_no_answer() -> None:
         assert "It is broken." in chat.text
 
 
-def test_without_colors_the_targets_tokens_are_told_by_their_shape() -> None:
+def test_without_colors_the_targets_tokens_are_reported_by_their_shape() -> None:
     document = TokenDocument(COLORLESS)
     document.append([("drafted", Origin.DRAFT), (" own", Origin.TARGET)])
     (row,) = document.open
@@ -158,7 +158,7 @@ def test_without_colors_the_targets_tokens_are_told_by_their_shape() -> None:
     assert styles == [("drafted", ""), (" own", "bold underline")]
 
 
-async def test_the_whole_screen_is_drawn_when_a_suspended_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_whole_screen_is_drawn_when_a_suspended_program_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[object] = []
     draw = Compositor.render_full_update
 

@@ -1,4 +1,4 @@
-"""What stands around the conversation: readouts, header, keys."""
+"""Check header, readouts and keys around the conversation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_the_readouts_come_and_go_by_a_key_and_stay_so() -> None:
         await chat.shows("f5 more")
 
 
-async def test_a_narrow_window_shows_them_when_asked_and_a_very_narrow_one_says_why_not() -> None:
+async def test_a_narrow_window_shows_them_when_asked_and_a_very_narrow_one_shows_why_not() -> None:
     async with open_chat(size=(80, 24)) as chat:
         await chat.pilot.press("f5")
         await chat.shows("f5 more")
@@ -215,7 +215,7 @@ async def test_the_header_leaves_out_what_does_not_fit_whole(columns: int, end: 
     ],
     ids=["main", "card", "card by name", "cards", "not counted"],
 )
-async def test_the_header_says_the_memory_that_the_panel_says(counted: tuple[DeviceMemory, ...], said: str) -> None:
+async def test_the_header_shows_the_memory_that_the_panel_shows(counted: tuple[DeviceMemory, ...], said: str) -> None:
     async with open_chat(loaded=False, size=WIDE) as chat:
         chat.engine.loaded(replace(PAIR, memory=counted))
         await chat.until(lambda: chat.rows[0].endswith(said))
@@ -229,7 +229,7 @@ async def test_the_header_says_the_memory_that_the_panel_says(counted: tuple[Dev
 @pytest.mark.parametrize(
     ("columns", "words"), [(80, "/ for commands"), (40, "ask anything, / for commands"), (20, "ask anything")]
 )
-async def test_an_empty_prompt_says_as_much_as_fits(columns: int, words: str) -> None:
+async def test_an_empty_prompt_shows_as_much_as_fits(columns: int, words: str) -> None:
     async with open_chat(size=(columns, 20)) as chat:
         await chat.until(lambda: chat.rows[-2].endswith(words))
 

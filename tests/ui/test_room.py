@@ -1,4 +1,4 @@
-"""What is said in the room there is: nothing cut that could be left out, no mark without what it stands for."""
+"""Check texts in little room: no needless cuts, no mark without its meaning."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def test_a_long_prompt_leaves_the_conversation_some_of_few_rows(size: tupl
         assert chat.screen.max_scroll_y == 0
 
 
-async def test_a_search_for_prompts_says_that_it_finds_nothing() -> None:
+async def test_a_search_for_prompts_shows_that_it_finds_nothing() -> None:
     async with open_chat() as chat:
         await chat.exchange("Count.", "one")
         await chat.pilot.press("ctrl+s")

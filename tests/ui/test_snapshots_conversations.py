@@ -1,4 +1,4 @@
-"""What the conversations look like. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+"""Pictures of the conversations. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands around the chat. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+"""Pictures of the panes around the chat. Look at each before accepting it: pytest tests/ui --snapshot-update"""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Scene = Callable[[Chat], Awaitable[None]]
 
 
 def looks_the_same(snap_compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str) -> bool:
-    """Whether a chat with a filled store looks as it was accepted, once a scene was played in it."""
+    """Return whether a chat with a filled store looks as accepted after a scene."""
     app, engine = fake_app(ChatSettings("A pair", drafting=AutoDraft()), store=filled)
     app.theme = theme
 

@@ -1,4 +1,4 @@
-"""What comes now and then. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+"""Pictures of rare states. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
 
 from __future__ import annotations
 

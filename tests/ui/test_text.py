@@ -1,4 +1,4 @@
-"""What the chat is made of, without a screen."""
+"""Check the text functions of the chat without a screen."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_draft_is_called_by_what_differs() -> None:
     assert draft_name(TARGET, model("Other-1B-Q8_0.gguf")) == "Other-1B"
 
 
-def test_a_draft_that_is_called_like_its_target_is_told_from_it_all_the_same() -> None:
+def test_a_draft_that_is_called_like_its_target_is_reported_from_it_all_the_same() -> None:
     assert draft_text(TARGET, DRAFT) == f"0.5B {quantization(DRAFT)}"
     assert draft_text(TARGET, replace(TARGET, quantization="Q2_K - Medium")) == "Q2_K"
     twin = replace(TARGET, file=TARGET.file.replace("-Q", ".imatrix-Q"))
@@ -115,7 +115,7 @@ def test_the_bridge_joins_steps_and_keeps_the_order() -> None:
     assert [segment.text for segment in after.segments] == ["c"]
 
 
-def test_the_bridge_drops_what_nobody_wants() -> None:
+def test_the_bridge_drops_what_no_one_wants() -> None:
     bridge = EventQueue()
     for event in (step("a"), Notice("kept")):
         bridge(event)

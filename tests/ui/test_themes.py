@@ -38,7 +38,7 @@ async def test_what_is_quiet_and_both_models_can_be_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
-def test_both_models_and_what_is_quiet_are_told_apart_in_sixteen_colors(theme: Theme) -> None:
+def test_both_models_and_what_is_quiet_are_reported_apart_in_sixteen_colors(theme: Theme) -> None:
     names = ("draft", "target", "quiet", "text")
     sixteen = [RichColor.parse(theme.variables[name]).downgrade(ColorSystem.STANDARD).number for name in names]
     assert len(set(sixteen)) == len(names)

@@ -1,4 +1,4 @@
-"""The chat over an engine process that hears nothing: it is the user's still."""
+"""Check the chat over an engine process that does not respond."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Callable[.
             app.engine.close(0.0)
 
 
-async def test_esc_brings_it_back_with_what_was_said(tmp_path: Path) -> None:
+async def test_esc_downloads_it_back_with_what_was_shown(tmp_path: Path) -> None:
     async with hanging_chat(tmp_path / "mark") as (screen, press):
         assert screen.session.phase is Phase.ANSWERING
         await press("escape")

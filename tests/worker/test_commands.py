@@ -54,7 +54,7 @@ class GatedModel(FakeModel):
 
 @dataclass(frozen=True)
 class GatedJob:
-    """Goes on until it is stopped, a few times at most."""
+    """Run until stopped, a few times at most."""
 
     gate: Gate
     loads = True

@@ -1,4 +1,4 @@
-"""The worker: one thread, commands in order, cancel that hits what was asked for and nothing later."""
+"""Check the worker: one thread, commands in order, cancel hits only earlier commands."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class TestCancel:
             reasons[finished.request] = finished.reason
         assert reasons == {waiting: FinishReason.CANCELLED, later: FinishReason.LENGTH}
 
-    def test_a_load_is_told_to_stop(self, harness: Harness) -> None:
+    def test_a_load_is_reported_to_stop(self, harness: Harness) -> None:
         entered = threading.Event()
 
         def endless(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
@@ -224,7 +224,7 @@ class TestAnswers:
 
         assert (finished.text, finished.reason) == ("i", FinishReason.STOP)
 
-    def test_an_answer_goes_on_where_it_ended(self, harness: Harness) -> None:
+    def test_an_answer_continues_where_it_ended(self, harness: Harness) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, prefill=Prefill("hi, ", "hm"))
         pair = FakePair(FakeModel(script([9, 10], 7)))
 
@@ -262,7 +262,7 @@ class TestAnswers:
 
 
 class TestFailedComputation:
-    """What has failed a batch may compute nothing any more."""
+    """A context computes nothing after a failed batch."""
 
     def failing(self, harness: Harness) -> list[FakePair]:
         """Pairs as they are loaded, of which the first one's second batch fails; that is over."""
@@ -282,7 +282,7 @@ class TestFailedComputation:
         assert [pair.closed for pair in pairs] == [True]
         return pairs
 
-    def test_is_followed_by_a_pair_that_is_loaded_anew_with_the_next_answer(self, harness: Harness) -> None:
+    def test_is_followed_by_a_pair_that_is_loaded_again_with_the_next_answer(self, harness: Harness) -> None:
         pairs = self.failing(harness)
         number = harness.worker.answer(QUESTION)
         *before, finished = harness.until(Finished, Failed)
@@ -291,7 +291,7 @@ class TestFailedComputation:
         assert (finished.request, len(pairs)) == (number, 2)
         assert not any(isinstance(event, Loaded | Notice) for event in before)
 
-    def test_of_the_draft_leaves_it_out_and_says_so(self, harness: Harness) -> None:
+    def test_of_the_draft_leaves_it_out_and_shows_so(self, harness: Harness) -> None:
         pair = FakePair(FakeModel(mixing(1)), failing_at(3))
         harness.load(pair)
         harness.until(Loaded)
@@ -309,7 +309,7 @@ class TestFailedComputation:
         assert not any(isinstance(event, Loaded | PairChanged | Notice) for event in before)
         assert (pair.closed, pair.info.draft) == (False, None)
 
-    def test_of_the_draft_whose_target_cannot_go_on_without_loads_the_pair_anew(self, harness: Harness) -> None:
+    def test_of_the_draft_whose_target_cannot_continue_without_loads_the_pair_again(self, harness: Harness) -> None:
         class Held(FakePair):
             def drop_draft(self) -> None:
                 raise ModelFileError("There is no room.", "End what uses it.")
@@ -404,7 +404,7 @@ class TestAutomatic:
             (True, DraftParams(), "there is no draft model"),
         ],
     )
-    def test_where_nobody_can_draft_nothing_is_measured_and_it_says_why(
+    def test_where_no_one_can_draft_nothing_is_measured_and_it_shows_why(
         self, harness: Harness, can_draft: bool, drafting: Drafting, why: str
     ) -> None:
         pair = FakePair(FakeModel(mixing(1)), can_draft=can_draft)

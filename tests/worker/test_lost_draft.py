@@ -1,4 +1,4 @@
-"""A draft model that fails in the middle of an answer: what did not fail goes on, and everything is accounted for."""
+"""Check a draft model that fails during an answer: the answer goes on, and all time is counted."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def answered(drafting: Drafting, rule: Rule, draft: Failing, n_tokens: int) -> t
 
 
 @pytest.mark.parametrize("fails_from", [1, FAILS_AT])
-def test_the_look_up_goes_on_without_the_draft_model(fails_from: int) -> None:
+def test_the_look_up_continues_without_the_draft_model(fails_from: int) -> None:
     rule = script(SAID_AGAIN * 20, len(PROMPT))
     draft = Failing(mixing(2))
     draft.fails_from = fails_from

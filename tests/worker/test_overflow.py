@@ -1,4 +1,4 @@
-"""What does not fit is refused before any work, and the sentence says whose length it is."""
+"""Check that an overlong prompt is refused before any work, naming its longest part."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_whose_length_it_is(request_: AnswerRequest, message: str, whose: str) -
         ),
     ],
 )
-def test_a_longer_context_is_offered_only_where_it_can_be_had(n_ctx_train: int, n_ctx_room: int, longer: str) -> None:
+def test_a_longer_context_is_offered_only_where_it_is_available(n_ctx_train: int, n_ctx_room: int, longer: str) -> None:
     pair = FakePair(FakeModel(mixing(1), n_ctx=256))
     pair.info = replace(pair.info, target=replace(pair.info.target, n_ctx_train=n_ctx_train), n_ctx_room=n_ctx_room)
     with pytest.raises(ContextOverflowError) as failed:
@@ -103,7 +103,7 @@ def test_a_longer_context_is_offered_only_where_it_can_be_had(n_ctx_train: int, 
 
 
 @pytest.mark.parametrize(("n_ctx_train", "at_limit"), [(16, True), (512, False)])
-def test_an_answer_that_fills_the_context_says_whether_a_longer_one_can_be_had(
+def test_an_answer_that_fills_the_context_shows_whether_a_longer_one_is_available(
     n_ctx_train: int, at_limit: bool
 ) -> None:
     pair = FakePair(FakeModel(mixing(1), n_ctx=256))

@@ -19,7 +19,7 @@ REQUEST = AnswerRequest((Message(Role.USER, "a"),), max_tokens=400, stop_on_repe
 
 
 def loop() -> FakePair:
-    """Return a pair that says nothing but "eee"."""
+    """Return a pair that repeats "eee"."""
     return FakePair(FakeModel(always(5)), FakeModel(always(5)))
 
 

@@ -67,7 +67,7 @@ def test_off_from_the_beginning_is_plain_decoding(drafting: Drafting) -> None:
     assert riders.remembered == 0
 
 
-def test_the_measuring_of_a_new_pair_is_told_apart_from_the_first_token() -> None:
+def test_the_measuring_of_a_new_pair_is_reported_apart_from_the_first_token() -> None:
     riders, held_up = pair(), [0]
     measured, ticks, waited = riders.calibrate, ticking(), []
 
@@ -129,7 +129,7 @@ def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -
 
 
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
-def test_what_is_gained_is_told_with_the_drafts_reading_of_the_prompt(drafting: Drafting) -> None:
+def test_what_is_gained_is_reported_with_the_drafts_reading_of_the_prompt(drafting: Drafting) -> None:
     riders, now, spent = pair(), ticking(), [0]
     list(riders.calibrate(never))
     assert riders.drafter is not None

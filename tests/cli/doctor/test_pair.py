@@ -1,4 +1,4 @@
-"""`tandem doctor` about the pair: where it goes, what is wrong with it, and with the files that Tandem keeps."""
+"""Check `tandem doctor` for a pair: placement, problems, and the files of Tandem."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_what_earlier_answers_have_measured_is_known(demo_target: Path, monkeypa
 @pytest.mark.parametrize(
     ("card", "fit", "is_said"), [(True, "off", True), (True, "auto", False), (False, "off", False)]
 )
-def test_a_place_that_nobody_takes_is_said_to_be_none(
+def test_a_place_that_no_one_takes_is_shown_to_be_none(
     folders: Path, monkeypatch: pytest.MonkeyPatch, card: bool, fit: str, is_said: bool
 ) -> None:
     target = write_model(folders / "t.gguf")

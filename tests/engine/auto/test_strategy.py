@@ -101,7 +101,7 @@ def test_the_reason_for_an_unread_part_of_the_answer() -> None:
     assert "still reading the text" in strategy.status.reason
 
 
-def test_a_model_that_lost_is_not_said_to_be_reading() -> None:
+def test_a_model_that_lost_is_not_shown_to_be_reading() -> None:
     known = statistics_of()
     strategy = begun(automatic(known, ConstantDraft(), NgramIndex()))
     known.trial.on = False
@@ -121,7 +121,7 @@ def test_the_acceptance_is_shown_after_enough_steps() -> None:
     assert strategy.status.reason == "100% of drafted tokens accepted"
 
 
-def test_the_single_token_after_a_stall_says_that_the_system_is_busy() -> None:
+def test_the_single_token_after_a_stall_shows_that_the_system_is_busy() -> None:
     strategy, text = begun(automatic(statistics_of(), ConstantDraft(), None)), [*PROMPT]
     draft = strategy.propose(text, ROOM)
     strategy.observe(StepResult(len(text) - 1, draft, (*draft.tokens, 5000), len(draft), 90_000, 10 * draft.n_model))
@@ -134,7 +134,7 @@ def test_the_single_token_after_a_stall_says_that_the_system_is_busy() -> None:
     assert strategy.status.source == "model"
 
 
-def test_a_draft_that_is_not_submitted_says_so() -> None:
+def test_a_draft_that_is_not_submitted_shows_so() -> None:
     unsure = statistics_of({1: 1000.0, 2: 1650.0, 64: 1700.0}, draft_ns=1.0)
     for _ in range(200):
         unsure.model.observe([(0.01, 0, False)])

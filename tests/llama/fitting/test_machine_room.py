@@ -1,4 +1,4 @@
-"""The memory for models, as it is counted and as it is told."""
+"""Check how memory for models is counted and shown."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def card(name: str, free: float, description: str = "RTX 3090", backend: str = "
     return Device(name, description, "gpu", backend, total * GB, int(free * GB))
 
 
-def test_what_is_told_to_be_free_is_what_pairs_are_held_against(here: Here) -> None:
+def test_what_is_reported_to_be_free_is_what_pairs_are_held_against(here: Here) -> None:
     line, room = machine_room()
 
     assert room.free_bytes == 18 * GB
@@ -60,7 +60,7 @@ def test_what_is_told_to_be_free_is_what_pairs_are_held_against(here: Here) -> N
     assert machine_room()[0] == line
 
 
-def test_a_build_that_can_use_the_processor_only_is_not_asked_for_devices(
+def test_a_build_that_can_use_the_cpu_only_is_not_asked_for_devices(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = machine_room()
@@ -71,7 +71,7 @@ def test_a_build_that_can_use_the_processor_only_is_not_asked_for_devices(
     assert asked[1].bytes_per_s == 40e9
 
 
-def test_of_cards_the_room_of_those_that_models_go_to_is_told_once(here: Here) -> None:
+def test_of_cards_the_room_of_those_that_models_go_to_is_reported_once(here: Here) -> None:
     here.devices = (card("CUDA0", 22), card("CUDA1", 23), card("Vulkan0", 20, backend="Vulkan"))
 
     line, room = machine_room()
@@ -146,7 +146,7 @@ DAY = 86_400.0
 
 
 class Bandwidth:
-    """One that is measured to be as fast as a test says, at the time that it says."""
+    """A scripted bandwidth measurement."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -124,7 +124,7 @@ class Status(Fault):
 
 
 def rate_limited(seconds: int) -> Status:
-    """What the hub answers to too many requests."""
+    """Return the hub's answer to too many requests."""
     headers = {"RateLimit": f'"api";r=0;t={seconds}', "RateLimit-Policy": '"fixed window";"api";q=500;w=300'}
     return Status(429, headers, "Too Many Requests")
 
@@ -141,7 +141,7 @@ class RedirectLoop(Fault):
 
 @dataclass
 class CaptivePortal(Fault):
-    """The login page of a network that answers for everybody, with status 200."""
+    """The login page of a network that answers every request with status 200."""
 
     page: str = PORTAL
 
@@ -276,7 +276,7 @@ class Faults:
             return rule.fault
 
     def clear(self) -> None:
-        """Forgets the script and lets go of what is held back."""
+        """Remove all faults and release delayed answers."""
         self.release()
         with self._lock:
             self._rules.clear()

@@ -54,7 +54,7 @@ class LoopbackHub(Site):
         return held
 
     def replace(self, repo: str, path: str, content: bytes | Path | HubFile | None) -> str:
-        """A new commit in which this file is another (None: is gone); the old commit keeps the old one."""
+        """Commit another version of a file, or delete it (None); the old commit keeps the old one."""
         return self.repos[repo].change({path: content})
 
     @property
@@ -64,7 +64,7 @@ class LoopbackHub(Site):
 
     @property
     def errors(self) -> list[BaseException]:
-        """What went wrong in the servers themselves; there must be nothing."""
+        """Errors of the servers themselves; always empty."""
         return self._hub.errors + self._cdn.errors
 
     def asked(self, path: str = "*", *, method: str = "*", origin: str = "*") -> list[Request]:

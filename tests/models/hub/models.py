@@ -45,7 +45,7 @@ def publish(hub: LoopbackHub, content: bytes = CONTENT, name: str = "big-Q4_K_M.
 
 
 class Watched(Watcher):
-    """A download with everything that it tells. Waits take no time and are written down."""
+    """A download that records all its progress and does not wait."""
 
     def __init__(self, stop_after: int | None = None, attempts: int = 8) -> None:
         self.came = 0

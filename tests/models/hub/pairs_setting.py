@@ -1,4 +1,4 @@
-"""The pairs behind the set-up screens in a small world, for tests."""
+"""A small world of pairs for tests of the set-up screens."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HUGE = Pair("huge", "Huge", HubModel("owner/huge-GGUF", size=90_000_000_000), No
 
 
 class Setting:
-    """The service in a small world, and what was opened with it."""
+    """The pair service in a small world, and the pairs it opened."""
 
     def __init__(self, folder: Path, *pairs: Pair) -> None:
         self.opened: list[tuple[Pair, SetUp]] = []

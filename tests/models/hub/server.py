@@ -1,4 +1,4 @@
-"""HTTP/1.1 on the loopback interface: ports, connections, and bytes that leave as told."""
+"""HTTP/1.1 on loopback: ports, connections, and scripted bytes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Exchange(BaseHTTPRequestHandler):
         self.send(answer)
 
     def hang_up(self, *, reset: bool = False) -> None:
-        """Ends the connection: after what was sent (FIN), or at once, losing what is still on its way (RST)."""
+        """Close the connection: after the sent bytes (FIN), or at once (RST)."""
         self.close_connection = True
         if reset:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -1,4 +1,4 @@
-"""Which file of a repository is meant."""
+"""Check which file of a repository is chosen."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def test_a_file_that_is_not_the_known_one_is_refused_with_both_hashes() -> None:
     assert choose(HubModel(REPO, file="m.gguf", size=1001, sha256=other), there).files == tuple(there)
 
 
-def test_a_known_hash_counts_where_the_hub_tells_none() -> None:
+def test_a_known_hash_counts_where_the_hub_shows_none() -> None:
     found = choose(HubModel(REPO, file="m.gguf", sha256="a" * 64), [RemoteFile("m.gguf", 1000, etag="e")])
 
     assert found.files[0].sha256 == "a" * 64
 
 
-def test_a_missing_quantization_or_file_is_told_with_what_there_is() -> None:
+def test_a_missing_quantization_or_file_is_reported_with_what_there_is() -> None:
     with pytest.raises(HubError, match="no complete quantization Q5_K_M") as failed:
         choose(HubModel(REPO, quant="Q5_K_M"), USUAL)
     assert "Q4_K_M" in failed.value.hint
@@ -80,7 +80,7 @@ def test_a_missing_quantization_or_file_is_told_with_what_there_is() -> None:
     assert "m-Q4_K_M.gguf" in failed.value.hint
 
 
-def test_all_parts_of_a_split_model_are_one_and_a_lacking_part_is_told() -> None:
+def test_all_parts_of_a_split_model_are_one_and_a_lacking_part_is_reported() -> None:
     parts = files("m-Q4_K_M-00002-of-00002.gguf", "m-Q4_K_M-00001-of-00002.gguf", "m-Q8_0-00001-of-00002.gguf")
 
     chosen = choose(HubModel(REPO, quant="q4_k_m"), parts)
@@ -93,7 +93,7 @@ def test_all_parts_of_a_split_model_are_one_and_a_lacking_part_is_told() -> None
             choose(wanted, parts)
 
 
-def test_what_was_packed_for_a_processor_is_no_other_file_of_its_quantization() -> None:
+def test_what_was_packed_for_a_cpu_is_no_other_file_of_its_quantization() -> None:
     packed = files("m-Q4_0_4_4.gguf", "m-Q4_0.gguf", "m-Q4_0_8_8.gguf")
 
     assert choose(HubModel(REPO, quant="q4_0"), packed).name == "m-Q4_0.gguf"
@@ -105,7 +105,7 @@ def test_two_models_of_one_quantization_are_not_guessed_between() -> None:
         choose(HubModel(REPO, quant="Q4_0"), files("small-Q4_0.gguf", "large-Q4_0.gguf"))
 
 
-def test_a_repository_without_models_is_told() -> None:
+def test_a_repository_without_models_is_reported() -> None:
     with pytest.raises(HubError, match="no GGUF model"):
         choose(HubModel(REPO), files("model.safetensors", "mmproj-f16.gguf"))
 

@@ -27,7 +27,7 @@ NAME = "big-Q4_K_M.gguf"
 
 
 def files_changed(**fields: Any) -> EditJson:
-    """Other fields in every file of a listing, whose hashes are gone."""
+    """Return a listing with other fields in every file."""
 
     def edit(listing: dict[str, Any]) -> dict[str, Any]:
         listing = copy.deepcopy(listing)
@@ -69,7 +69,7 @@ def test_an_answer_that_has_no_end_is_not_read_to_it(hub: LoopbackHub, monkeypat
         search("x", limit=3)
 
 
-def test_a_mirror_that_tells_no_sizes_is_not_said_to_have_no_models(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_a_mirror_that_shows_no_sizes_is_not_shown_to_have_no_models(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {NAME: tiny(tmp_path), "README.md": b"x"})
     hub.faults.add(files_changed(size=None), "/api/*", times=None)
 
@@ -88,7 +88,7 @@ def test_a_commit_becomes_the_name_of_a_folder(hub: LoopbackHub, commit: Any) ->
 
 
 @pytest.mark.parametrize("name", ["a--b", "a..b", "x.git", "a b", "a-", "-a", ".a", "\xe9", "a" * 97])
-def test_a_name_that_the_client_refuses_is_told_as_such(hub: LoopbackHub, name: str) -> None:
+def test_a_name_that_the_client_refuses_is_reported_as_such(hub: LoopbackHub, name: str) -> None:
     source = HubModel(f"owner/{name}", file=NAME)
 
     assert not is_repository(source.repo)
@@ -105,7 +105,7 @@ def test_a_name_that_the_client_takes_is_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("told", [{}, *({"blobId": value} for value in (5, ["x"], "a" * 5000, "../../x", "", "\xe9"))])
-def test_a_file_without_a_checksum_is_a_sentence(hub: LoopbackHub, tmp_path: Path, told: dict[str, Any]) -> None:
+def test_a_file_without_a_checksum_is_an_error(hub: LoopbackHub, tmp_path: Path, told: dict[str, Any]) -> None:
     hub.add(TARGET, {NAME: tiny(tmp_path)})
     hub.faults.add(files_changed(**told), "/api/*", times=None)
     found = resolve(HubModel(TARGET, file=NAME), no_demo, RETRY)
@@ -140,7 +140,7 @@ def test_a_listing_with_hostile_names_gives_only_the_safe_ones(hub: LoopbackHub)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", '{"siblings": 5, "id": "a/b"}', '{"id": "a/b", "sha": "a"'])
-def test_another_answer_is_a_sentence(hub: LoopbackHub, text: str) -> None:
+def test_another_answer_is_an_error(hub: LoopbackHub, text: str) -> None:
     hub.add(TARGET, {"m.gguf": b"x"})
     hub.faults.add(BadJson(text), "/api/*", times=None)
 
@@ -149,9 +149,7 @@ def test_another_answer_is_a_sentence(hub: LoopbackHub, text: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "is_here"), [("x.gguf", True), ("../../../x.gguf", False), ("../abc/x.gguf", False)])
-def test_a_name_in_a_catalogue_does_not_lead_out_of_its_repository(
-    hub: LoopbackHub, name: str, *, is_here: bool
-) -> None:
+def test_a_name_in_a_catalog_does_not_lead_out_of_its_repository(hub: LoopbackHub, name: str, *, is_here: bool) -> None:
     repo = cache.folder() / "models--owner--big-GGUF"
     for folder in (repo / "refs", repo / "snapshots" / "abc"):
         folder.mkdir(parents=True)
@@ -173,7 +171,7 @@ def test_downloads_that_are_no_number_do_not_stop_a_search(hub: LoopbackHub, tmp
     assert [one.name for one in find_drafts(target, (), RETRY)] == ["owner/big-tiny-GGUF"]
 
 
-def test_a_cache_that_may_not_be_looked_at_is_a_sentence(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_may_not_be_looked_at_is_an_error(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     commit, file = publish(hub)
 
     def refuse(self: Path, *_: object, **__: object) -> bool:

@@ -35,7 +35,7 @@ def brought() -> SetUp:
 
 
 def damage(path: Path, at: int) -> bytes:
-    """Change some bytes of a file; return what was in it."""
+    """Change some bytes of a file; return the old content."""
     true = path.read_bytes()
     at %= len(true)
     path.write_bytes(true[:at] + b"\xff" * 9 + true[at + 9 :])

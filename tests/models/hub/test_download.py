@@ -96,7 +96,7 @@ def test_the_disk_has_the_bytes_before_they_get_their_name(hub: LoopbackHub, mon
 
 
 @pytest.mark.parametrize(("at", "reset"), [(0, False), (1, True), (1 << 20, False), (len(CONTENT) - 1, True)])
-def test_a_connection_cut_at_any_byte_goes_on_there(hub: LoopbackHub, at: int, reset: bool) -> None:
+def test_a_connection_cut_at_any_byte_continues_there(hub: LoopbackHub, at: int, reset: bool) -> None:
     commit, file = publish(hub)
     hub.faults.add(Cut(at, reset=reset), NAME, origin="cdn", times=1)
     watched = Watched()
@@ -109,7 +109,7 @@ def test_a_connection_cut_at_any_byte_goes_on_there(hub: LoopbackHub, at: int, r
 
 
 @pytest.mark.parametrize("after", [1, 1 << 20, len(CONTENT)])
-def test_a_stop_keeps_what_came_and_the_next_time_goes_on(hub: LoopbackHub, after: int) -> None:
+def test_a_stop_keeps_what_came_and_the_next_time_continues(hub: LoopbackHub, after: int) -> None:
     commit, file = publish(hub)
     with pytest.raises(Interrupted):
         Watched(stop_after=0).fetch(commit, file)
@@ -202,7 +202,7 @@ def test_a_damaged_partial_file_is_downloaded_again(hub: LoopbackHub, left: byte
 
 
 @pytest.mark.parametrize("said", ["CAS service error.\nmore", "No space left on device (os error 28)"])
-def test_a_failure_of_the_other_protocol_is_a_sentence(
+def test_a_failure_of_the_other_protocol_is_an_error(
     hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     commit, file = publish(hub)
@@ -249,7 +249,7 @@ def test_a_server_without_ranges_cannot_lose_what_is_here(hub: LoopbackHub) -> N
     assert (watched.here, watched.came) == (had, len(CONTENT) - had)
 
 
-def test_a_wrong_byte_is_found_and_brought_again_once(hub: LoopbackHub) -> None:
+def test_a_wrong_byte_is_found_and_downloaded_again_once(hub: LoopbackHub) -> None:
     commit, file = publish(hub)
     hub.faults.add(Corrupt(1_500_000), NAME, origin="cdn", times=1)
     watched = Watched()
@@ -313,7 +313,7 @@ def _full_after(limit: int, real: Any) -> Any:
     return opened
 
 
-def test_a_cache_that_may_not_be_written_is_told(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_may_not_be_written_is_reported(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     commit, file = publish(hub)
 
     def refuse(self: Path, *_: object, **__: object) -> None:
@@ -351,7 +351,7 @@ def test_two_programs_take_turns_and_download_once(hub: LoopbackHub) -> None:
     assert watched.waits[0][0] == "Another program is downloading this file"
 
 
-def test_a_file_of_another_length_than_listed_is_told(hub: LoopbackHub) -> None:
+def test_a_file_of_another_length_than_listed_is_reported(hub: LoopbackHub) -> None:
     commit, file = publish(hub)
     hub.faults.add(WrongLength(5), NAME, origin="cdn", times=None)
 

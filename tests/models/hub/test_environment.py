@@ -1,4 +1,4 @@
-"""Environment variables that the client fails with, and what `tandem doctor` says of them."""
+"""Check environment variables that break the client, and doctor's report of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     "address",
     ["notaurl", " https://huggingface.co ", "ftp://hub.example", "https://", "http://[::1", "https://hub.example?a=b"],
 )
-def test_an_invalid_address_is_told_and_no_one_is_asked(address: str) -> None:
+def test_an_invalid_address_is_reported_and_no_one_is_asked(address: str) -> None:
     environ = {ADDRESS: address}
     prepare_environment(environ)
 
@@ -60,7 +60,7 @@ def test_other_addresses_are_used(address: str) -> None:
 
 
 @pytest.mark.parametrize(("words", "code"), [(["pairs", "find", "owner/repo"], 1), (["pairs", "show", "demo"], 0)])
-def test_an_address_that_the_client_crashes_with_is_a_sentence(words: list[str], code: int) -> None:
+def test_an_address_that_the_client_crashes_with_is_an_error(words: list[str], code: int) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "app", *words],
         capture_output=True,

@@ -33,7 +33,7 @@ from tests.models.hub.proxy import LoopbackProxy
         (Status(404, {"Content-Encoding": "gzip"}, "x" * (8 << 20)), HubError, "does not hold what was asked for"),
     ],
 )
-def test_each_answer_is_a_sentence(hub: LoopbackHub, fault: Status, kind: type[AppError], said: str) -> None:
+def test_each_answer_is_an_error(hub: LoopbackHub, fault: Status, kind: type[AppError], said: str) -> None:
     hub.add(TARGET, {"m.gguf": b"x"})
     hub.faults.add(fault, "/api/*", times=None)
 
@@ -69,7 +69,7 @@ def test_a_gated_repository_names_the_page_and_how_to_log_in(hub: LoopbackHub) -
     assert "hf auth login" in failed.value.hint
 
 
-def test_tokens_reach_the_hub_only_and_bad_ones_are_told(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_reach_the_hub_only_and_bad_ones_are_reported(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     commit, file = publish(hub)
     hub.tokens.add("hf_secret")
     hub.repos[TARGET].gated = "auto"
@@ -119,7 +119,7 @@ def test_offline_mode_names_its_variable(hub: LoopbackHub, monkeypatch: pytest.M
         (httpx2.ProxyError("503 Service Unavailable"), UnreachableError, "cannot be reached: 503"),
     ],
 )
-def test_network_failures_are_told_apart(error: httpx2.HTTPError, kind: type[HubError], said: str) -> None:
+def test_network_failures_are_reported_apart(error: httpx2.HTTPError, kind: type[HubError], said: str) -> None:
     found = sentence(error, TARGET)
 
     assert type(found) is kind

@@ -98,7 +98,7 @@ def test_a_cancel_ends_it(hub: LoopbackHub, tmp_path: Path) -> None:
         header_of(retry=RetryPolicy(lambda seconds: True))
 
 
-def test_other_files_are_told_before_they_are_downloaded(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_other_files_are_reported_before_they_are_downloaded(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"page.gguf": b"<html>" * 1000, "cut.gguf": tiny(tmp_path)[:900]})
 
     with pytest.raises(HubError, match="not a GGUF model"):
@@ -117,7 +117,7 @@ def test_facts_are_the_same_from_the_hub_and_from_the_disk(hub: LoopbackHub, tmp
     assert facts_of(remote, RETRY) == facts_of(local, RETRY)
 
 
-def test_progress_is_told_in_lines(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_progress_is_reported_in_lines(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {NAME: tiny(tmp_path / "made", general__long=LONG)})
     hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path / "made", "draft.gguf")})
     hub.faults.add(Cut(1_000_000), NAME, origin="cdn", times=1)
@@ -133,7 +133,7 @@ def test_progress_is_told_in_lines(hub: LoopbackHub, tmp_path: Path) -> None:
     assert "Looking at small-Q8_0.gguf" in lines
 
 
-def test_headers_of_drafts_are_told(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_headers_of_drafts_are_reported(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"big-1b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
     hub.add(DRAFT, {"tiny-Q8_0.gguf": tiny(tmp_path)})
     target = facts_of(resolve(HubModel(TARGET), no_demo, RETRY), RETRY)

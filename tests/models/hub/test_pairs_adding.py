@@ -1,4 +1,4 @@
-"""Models that are in no catalogue, asked about and added."""
+"""Check and add models that are in no catalog."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.models.hub.models import DRAFT, TARGET, tiny
 from tests.models.hub.pairs_setting import DEMO, Setting, tiny_file
 
 
-def test_any_repository_is_looked_at_then_brought(setting: Setting, tmp_path: Path) -> None:
+def test_any_repository_is_looked_at_then_downloaded(setting: Setting, tmp_path: Path) -> None:
     inquiry = setting.ask(TARGET, f"{DRAFT}:Q8_0")
     report = inquiry.report
     assert report is not None
@@ -82,7 +82,7 @@ def test_two_that_do_not_match_are_not_added(setting: Setting, hub: LoopbackHub,
 @pytest.mark.parametrize(
     ("target", "sentence"), [("what is this", "names no model"), ("owner/absent", "There is no repository")]
 )
-def test_what_cannot_be_found_is_a_sentence(setting: Setting, target: str, sentence: str) -> None:
+def test_what_cannot_be_found_is_an_error(setting: Setting, target: str, sentence: str) -> None:
     error = setting.ask(target).error
     assert error is not None
     assert sentence in error.message

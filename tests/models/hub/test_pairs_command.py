@@ -111,7 +111,7 @@ def test_a_name_that_was_given_to_other_models_is_not_given_again(
     assert list(registry().read().pairs) == ["own", "one-q8-0", "one-q8-0-2"], "another draft makes another pair"
 
 
-def test_remove_deletes_what_tandem_brought_and_only_that(
+def test_remove_deletes_what_tandem_downloaded_and_only_that(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from huggingface_hub import hf_hub_download
@@ -135,7 +135,7 @@ def test_remove_deletes_what_tandem_brought_and_only_that(
     assert registry().read().default is None
 
 
-def test_what_no_pair_has_any_more_is_told_and_can_be_removed(
+def test_what_no_pair_has_any_more_is_reported_and_can_be_removed(
     pair: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
@@ -224,7 +224,7 @@ def test_what_a_stopped_download_has_left_is_removed_by_the_name_of_its_pair(
     assert (part.exists(), theirs.exists(), other.exists()) == (False, True, known)
 
 
-def test_a_default_that_is_forgotten_says_what_comes_then(
+def test_a_default_that_is_forgotten_shows_what_comes_then(
     home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tiny(home / "mine", "t.gguf")
@@ -252,7 +252,7 @@ def test_list_show_and_default(pair: LoopbackHub, capsys: pytest.CaptureFixture[
     assert 'Did you mean "coder-32b"' in capsys.readouterr().err
 
 
-def test_a_size_that_is_not_known_says_how_it_can_be(
+def test_a_size_that_is_not_known_shows_how_it_can_be(
     hub: LoopbackHub, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tiny(home / "mine", "t.gguf")
@@ -279,7 +279,7 @@ def test_a_size_that_is_not_known_says_how_it_can_be(
     assert "tandem pairs check NAME" in said
 
 
-def test_one_wrong_entry_is_told_and_every_other_pair_goes_on(
+def test_one_wrong_entry_is_reported_and_every_other_pair_continues(
     home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tiny(home / "mine", "t.gguf")
@@ -308,7 +308,7 @@ def test_one_wrong_entry_is_told_and_every_other_pair_goes_on(
         assert "pairs.bad has the unknown key" in capsys.readouterr().err
 
 
-def test_a_file_of_the_users_that_is_no_toml_is_told_and_everything_else_goes_on(
+def test_a_file_of_the_users_that_is_no_toml_is_reported_and_everything_else_continues(
     home: Path, hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tiny(home / "mine", "t.gguf")

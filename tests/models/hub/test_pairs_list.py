@@ -1,4 +1,4 @@
-"""What the list of pairs is made of: the machine, the files that are here, what was set up, and what is wrong."""
+"""Check the list of pairs: machine, local files, registered pairs, problems."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_the_disk_has_no_room_for_is_not_proposed_as_long_as_it_has_none(se
     assert setting.card("small").why.endswith(NO_ROOM), "what was set up took it"
 
 
-def test_what_answers_have_shown_is_read_anew_at_every_look_at_the_list(setting: Setting) -> None:
+def test_what_answers_have_shown_is_read_again_at_every_look_at_the_list(setting: Setting) -> None:
     seen = {"mine": PairSpeed(5.4, speedup=Speedup(1.5, measured=True))}
     found = [seen, {"mine": replace(seen["mine"], speedup=Speedup(1.7, measured=True))}]
     looks: list[str] = []
@@ -167,7 +167,7 @@ def test_what_a_cut_download_has_left_need_not_come_again(setting: Setting, hub:
     assert (report.download_bytes, report.partial_bytes) == (len(content) - kept, kept)
 
 
-def test_a_file_that_was_replaced_tells_its_size_itself(setting: Setting, tmp_path: Path) -> None:
+def test_a_file_that_was_replaced_shows_its_size_itself(setting: Setting, tmp_path: Path) -> None:
     file = tiny_file(tmp_path / "own.gguf")
     setting.pairs.append(Pair("own", "Own", LocalModel(file), None))
     setting.again()
@@ -178,7 +178,7 @@ def test_a_file_that_was_replaced_tells_its_size_itself(setting: Setting, tmp_pa
     assert setting.card("own").size == "5 MB"
 
 
-def test_a_broken_catalogue_leaves_what_was_set_up(setting: Setting) -> None:
+def test_a_broken_catalog_leaves_what_was_set_up(setting: Setting) -> None:
     setting.set_up("mine")
     setting.broken = True
     state = setting.again().state()
@@ -187,14 +187,14 @@ def test_a_broken_catalogue_leaves_what_was_set_up(setting: Setting) -> None:
     assert setting.service.load_request("mine")
 
 
-def test_what_is_wrong_with_one_entry_is_told_beside_the_others(setting: Setting) -> None:
+def test_what_is_wrong_with_one_entry_is_reported_beside_the_others(setting: Setting) -> None:
     setting.trouble = CatalogError("pairs.mine has no target.", "Add it.")
     state = setting.again().state()
     assert state.problems == (setting.trouble,)
     assert {"demo", "huge", "mine"} == {card.name for card in state.cards}
 
 
-def test_that_the_default_is_gone_is_told_and_the_others_can_be_taken(setting: Setting) -> None:
+def test_that_the_default_is_gone_is_reported_and_the_others_can_be_taken(setting: Setting) -> None:
     setting.set_up("mine")
     setting.registry.set_default("mine")
     files = setting.registry.read().pairs["mine"]

@@ -35,7 +35,7 @@ def test_a_search_gives_names_sizes_and_architectures(hub: LoopbackHub) -> None:
     ]
 
 
-def test_drafts_of_the_catalogue_stay_where_the_search_fails(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_drafts_of_the_catalog_stay_where_the_search_fails(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"big-1b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
     hub.add(DRAFT, {"tiny-Q8_0.gguf": tiny(tmp_path)})
     target = facts_of(resolve(HubModel(TARGET), no_demo, RETRY), RETRY)
@@ -75,7 +75,7 @@ def test_a_search_and_a_listing_are_asked_for_again_while_the_hub_has_trouble(
     assert any("(status 503), again in 1 s" in line for line in told)
 
 
-def test_what_is_here_is_taken_where_the_hub_goes_on_failing_and_no_network_is_waited_for(
+def test_what_is_here_is_taken_where_the_hub_continues_failing_and_no_network_is_waited_for(
     hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
@@ -119,7 +119,7 @@ def test_a_hub_that_asks_for_more_patience_than_there_is_is_not_waited_for(hub: 
     assert found.away is not None
 
 
-def test_a_local_model_that_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_local_model_that_is_missing_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="There is no file"):
         resolve(LocalModel(tmp_path / "none.gguf"), no_demo, RETRY)
     with pytest.raises(ModelFileError, match="is a folder"):

@@ -1,4 +1,4 @@
-"""Setting pairs up behind the screens, against the loopback hub, and taking them."""
+"""Set up pairs in the background against the loopback hub, and open them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp
     assert setting.set_up("mine").stage is Stage.READY
 
 
-def test_what_the_hub_has_told_of_a_pair_is_what_it_is_held_against_the_machine_by(setting: Setting) -> None:
+def test_what_the_hub_has_reported_of_a_pair_is_what_it_is_held_against_the_machine_by(setting: Setting) -> None:
     setting.pairs.append(Pair("open", "Open", HubModel(TARGET, quant="Q4_K_M"), None))
     setting.again().refresh()
     setting.until(lambda: setting.card("open").word)
@@ -71,7 +71,7 @@ def test_what_the_hub_has_told_of_a_pair_is_what_it_is_held_against_the_machine_
     assert (card.size, card.word) == ("3 MB", "fits")
 
 
-def test_how_headers_come_is_told_until_all_is_known(setting: Setting, hub: LoopbackHub) -> None:
+def test_how_headers_come_is_reported_until_all_is_known(setting: Setting, hub: LoopbackHub) -> None:
     stall = hub.faults.add(Stall(after=100), "big-*", origin="cdn", times=2, when=lambda r: "range" in r.headers)
     told = "Looking at big-Q4_K_M.gguf: 0.0 MB of its header"
     setting.service.set_up("mine", confirmed=True)
@@ -112,7 +112,7 @@ def test_an_entry_that_was_changed_means_other_files(setting: Setting) -> None:
     assert not setting.card("mine").set_up
 
 
-def test_a_cancelled_download_says_so_at_once_and_goes_on_where_it_was(setting: Setting, hub: LoopbackHub) -> None:
+def test_a_cancelled_download_shows_so_at_once_and_continues_where_it_was(setting: Setting, hub: LoopbackHub) -> None:
     # What the checks read of the files names its bytes; the download begins with the first.
     stall = hub.faults.add(
         Stall(after=2_500_000), "big-*", origin="cdn", when=lambda request: "range" not in request.headers
@@ -133,7 +133,7 @@ def test_a_cancelled_download_says_so_at_once_and_goes_on_where_it_was(setting: 
     assert any(one.startswith("bytes=") and int(one[6:].partition("-")[0]) >= 1 << 20 for one in ranges)
 
 
-def test_without_a_hub_there_is_a_sentence_and_the_demo_works(setting: Setting, hub: LoopbackHub) -> None:
+def test_without_a_hub_there_is_an_error_and_the_demo_works(setting: Setting, hub: LoopbackHub) -> None:
     hub.close()
     job = setting.set_up("mine")
     assert job.stage is Stage.FAILED
@@ -200,7 +200,7 @@ def test_only_the_first_real_pair_becomes_the_default_by_itself(setting: Setting
     assert setting.card("mine").is_default
 
 
-def test_a_disk_that_is_too_small_is_told_before_anybody_is_asked(
+def test_a_disk_that_is_too_small_is_reported_before_anybody_is_asked(
     setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.models.hub.cache.free_bytes", lambda: 1_000_000)

@@ -145,7 +145,7 @@ def test_what_was_set_up_answers_by_name_and_by_its_models(
     assert json.loads(capsys.readouterr().out)["models"]["draft"]["name"] == "small"
 
 
-def test_what_is_not_here_yet_names_the_command_that_brings_it(
+def test_what_is_not_here_yet_names_the_command_that_downloads_it(
     hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "--pair", "coder-32b", "hi"]) == 1
@@ -154,7 +154,7 @@ def test_what_is_not_here_yet_names_the_command_that_brings_it(
     assert "tandem setup --target owner/big-GGUF:Q8_0" in capsys.readouterr().err
 
 
-def test_models_that_do_not_match_are_told_before_anything_large_moves(
+def test_models_that_do_not_match_are_reported_before_anything_large_moves(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["setup", "--target", TARGET, "--draft", "owner/other-GGUF", "--yes"]) == 1
@@ -168,7 +168,7 @@ def test_models_that_do_not_match_are_told_before_anything_large_moves(
     assert "Compatible: the vocabularies match" in capsys.readouterr().out
 
 
-def test_which_pair_is_the_default_is_said(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+def test_which_pair_is_the_default_is_shown(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["setup", *BOTH, "--name", "the first", "--yes", "--no-trial"]) == 0
     assert "opens with" not in capsys.readouterr().err, "there was none before"
     assert main(["setup", *BOTH, "--name", "second", "--yes", "--no-trial"]) == 0
@@ -190,7 +190,7 @@ def test_a_pair_that_is_to_be_no_default_is_none_where_there_is_no_other_one(
     assert registry().read().default == "own", "that is what one adds the first pair for"
 
 
-def test_a_disk_that_is_too_small_is_told_before_the_download(
+def test_a_disk_that_is_too_small_is_reported_before_the_download(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9 - 1000, 1000))
@@ -201,7 +201,7 @@ def test_a_disk_that_is_too_small_is_told_before_the_download(
     assert not list(cache.folder().rglob("*.incomplete"))
 
 
-def test_one_failed_download_stops_the_other_and_both_go_on_later(pair: LoopbackHub, home: Path) -> None:
+def test_one_failed_download_stops_the_other_and_both_continue_later(pair: LoopbackHub, home: Path) -> None:
     pair.faults.add(Status(403), "small-Q8_0.gguf", origin="cdn", method="GET", times=None, when=_without_small_range)
     steps = _steps(home)
     prepared = steps.prepare(_pair())

@@ -44,7 +44,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Free:
     return leave
 
 
-def test_that_a_pair_does_not_fit_is_said_before_it_comes_and_what_does(
+def test_that_a_pair_does_not_fit_is_shown_before_it_comes_and_what_does(
     pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.cli.output.StatusLine.can_ask", True)
@@ -85,7 +85,7 @@ def test_a_pair_is_held_against_memory_with_the_context_that_the_settings_give_i
     assert "too big: needs 6.4 GB" in shown
 
 
-def test_a_pair_that_does_not_fit_is_on_this_machine_all_the_same_and_told_how_to_open(
+def test_a_pair_that_does_not_fit_is_on_this_machine_all_the_same_and_reported_how_to_open(
     pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["setup", *BOTH, "--name", "first", "--yes", "--no-trial"]) == 0

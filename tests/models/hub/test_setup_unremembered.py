@@ -1,4 +1,4 @@
-"""A pair is brought and answers where the list of pairs cannot be written: a home that is full, or may only be read."""
+"""Set up a pair whose registry cannot be written: it is downloaded and answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What helps where two models are not compatible is said, by every command that finds it out."""
+"""Check that every command names the fix for models that are not compatible."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def models(pair: LoopbackHub, tmp_path: Path) -> LoopbackHub:
         (MUTE, DRAFT, OTHER_TARGET),
     ],
 )
-def test_what_helps_is_said(
+def test_what_helps_is_shown(
     models: LoopbackHub, capsys: pytest.CaptureFixture[str], target: str, draft: str, helps: str
 ) -> None:
     assert main(["setup", "--target", target, "--draft", draft, "--yes"]) == 1
@@ -49,7 +49,7 @@ def test_what_helps_is_said(
     assert helps in " ".join(capsys.readouterr().out.split())
 
 
-def test_nobody_looks_for_drafts_that_cannot_be(models: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_one_looks_for_drafts_that_cannot_be(models: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pairs", "find", STUCK]) == 1
     said = " ".join(capsys.readouterr().err.split())
     assert "m cannot use a draft model" in said

@@ -1,4 +1,4 @@
-"""What goes over the wire: requests as they came, answers as they leave."""
+"""Requests and answers as sent over the wire."""
 
 from __future__ import annotations
 
@@ -145,5 +145,5 @@ class Answer:
 
     @property
     def declared(self) -> int:
-        """The body's length as the headers tell it."""
+        """Return the length of the body from its headers."""
         return int(self.headers.get("Content-Length", self.body.length))

@@ -81,7 +81,7 @@ async def test_an_answer_stopped_before_its_first_word_gives_the_prompt_back() -
         assert [m.content for m in chat.engine.requests[1].messages] == ["story"]
 
 
-async def test_a_failed_answer_says_why_and_keeps_the_prompt() -> None:
+async def test_a_failed_answer_shows_why_and_keeps_the_prompt() -> None:
     async with open_chat() as chat:
         await chat.send("long one")
         chat.engine.fails(AppError("The prompt does not fit.", "Make it shorter."))
@@ -118,7 +118,7 @@ async def test_a_prompt_waits_for_the_models() -> None:
         assert "waits for the models" not in chat.text
 
 
-async def test_an_answer_says_what_it_waits_for_until_it_begins() -> None:
+async def test_an_answer_shows_what_it_waits_for_until_it_begins() -> None:
     async with open_chat() as chat:
         await chat.send("go")
         chat.engine.emit(Measuring(1, 0.3))
@@ -134,7 +134,7 @@ async def test_an_answer_says_what_it_waits_for_until_it_begins() -> None:
         await chat.until(lambda: "reading prompt" not in chat.text)
 
 
-async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_goes_on() -> None:
+async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_continues() -> None:
     async with open_chat(size=(120, 30)) as chat:
         await chat.send("go")
         chat.engine.load_progress("target", 0.5)
@@ -208,7 +208,7 @@ async def test_ctrl_r_replaces_the_last_answer() -> None:
         assert [m.content for m in chat.engine.requests[3].messages] == ["one", "first", "two", "better", "three"]
 
 
-async def test_ctrl_n_begins_anew_and_drops_what_a_running_answer_still_says() -> None:
+async def test_ctrl_n_begins_again_and_drops_what_a_running_answer_still_shows() -> None:
     async with open_chat() as chat:
         await chat.send("old")
         chat.engine.says("old words")

@@ -30,6 +30,6 @@ def test_an_overflow_names_what_to_shorten_and_a_context_that_would_do(whose: st
     assert with_keys(ContextOverflowError("Too long.", "--ctx", whose=whose, n_tokens=n_tokens), PAIR).hint == hint
 
 
-def test_any_other_failure_is_told_as_it_is() -> None:
+def test_any_other_failure_is_reported_as_it_is() -> None:
     error = AppError("No.", "Try again.")
     assert with_keys(error, PAIR) is error

@@ -121,7 +121,7 @@ async def test_why_a_prompt_has_no_answer_is_shown_again(file: Path, error: AppE
     await is_shown_again(file, before)
 
 
-async def test_why_an_answer_failed_on_its_way_is_shown_again_and_it_can_go_on(file: Path) -> None:
+async def test_why_an_answer_failed_on_its_way_is_shown_again_and_it_can_continue(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("Tell me a story.")
         chat.engine.says("Once upon a time")
@@ -203,7 +203,7 @@ async def test_a_refused_prompt_is_sent_again_before_the_models_are_loaded(file:
 
 
 @pytest.mark.parametrize("leave", [["ctrl+n"], ["ctrl+q"]])
-async def test_a_prompt_that_was_left_before_its_first_word_says_so(file: Path, leave: list[str]) -> None:
+async def test_a_prompt_that_was_left_before_its_first_word_shows_so(file: Path, leave: list[str]) -> None:
     async with kept_chat(file) as chat:
         await chat.send("one")
         chat.engine.reads(100, 10_000)

@@ -74,7 +74,7 @@ async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
         store.close()
 
 
-async def test_what_a_disk_refuses_is_said_in_sight_of_a_long_answer(file: Path) -> None:
+async def test_what_a_disk_refuses_is_shown_in_sight_of_a_long_answer(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         await chat.send("two")
@@ -136,7 +136,7 @@ async def test_a_change_that_gives_way_to_something_else_can_be_fetched_back(fil
         assert chat.screen.prompt.past.newest()[0].message == "second and many more words"
 
 
-async def test_what_was_typed_before_anything_was_said_is_there_in_the_next_run(file: Path) -> None:
+async def test_what_was_typed_before_anything_was_shown_is_there_in_the_next_run(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.type("half a thought")
         chat.screen.session.conversation.set_draft(chat.screen.pending_text)

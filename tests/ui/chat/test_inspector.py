@@ -68,7 +68,7 @@ def rows(chosen: int, *rounds: StepDetails, width: int = 100) -> list[str]:
     return [line.plain.rstrip().replace(MARK, ">") for line in step_rows(rounds, chosen, width)]
 
 
-def test_rounds_stand_in_columns_and_the_chosen_one_says_what_it_cost() -> None:
+def test_rounds_stand_in_columns_and_the_chosen_one_shows_what_it_cost() -> None:
     plain = replace(ROUND, number=9, drafted=(), n_model=0, written=(b"a",), n_accepted=0, total_ns=4_000_000)
     newest = replace(ROUND, number=10, n_model=2)
     assert rows(0, newest, plain) == [

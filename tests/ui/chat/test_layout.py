@@ -1,4 +1,4 @@
-"""What stands beside the conversation, by the width of the terminal."""
+"""Check the panes beside the conversation by the width of the terminal."""
 
 from __future__ import annotations
 

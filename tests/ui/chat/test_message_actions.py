@@ -231,7 +231,7 @@ async def test_in_text_the_key_goes_to_the_end_of_the_line(file: Path) -> None:
         assert not chat.screen.input_mode.is_active
 
 
-async def test_it_says_why_there_is_nothing_to_edit_or_not_now(file: Path) -> None:
+async def test_it_shows_why_there_is_nothing_to_edit_or_not_now(file: Path) -> None:
     async with open_chat() as chat:
         await press(chat, "ctrl+e")
         await chat.shows("There is no prompt to edit.")
@@ -243,7 +243,7 @@ async def test_it_says_why_there_is_nothing_to_edit_or_not_now(file: Path) -> No
 
 
 @pytest.mark.parametrize("reason", [FinishReason.CANCELLED, FinishReason.LENGTH])
-async def test_an_answer_that_ended_early_goes_on_in_place(file: Path, reason: FinishReason) -> None:
+async def test_an_answer_that_ended_early_continues_in_place(file: Path, reason: FinishReason) -> None:
     async with kept_chat(file) as chat:
         await chat.send("count")
         await answer_with(chat, "one, two, ", reason)
@@ -266,7 +266,7 @@ async def test_an_answer_that_ended_early_goes_on_in_place(file: Path, reason: F
         store.close()
 
 
-async def test_an_answer_that_a_kill_cut_goes_on(file: Path) -> None:
+async def test_an_answer_that_a_kill_cut_continues(file: Path) -> None:
     store = Store.open(file)
     number = store.create()
     prompt = store.add(number, Role.USER, "count", parent=None)

@@ -38,7 +38,7 @@ async def test_quit_during_an_answer_with_an_engine_that_does_not_end() -> None:
     chat.engine.finishes()
 
 
-async def test_what_the_engine_says_after_quit_finds_nobody() -> None:
+async def test_what_the_engine_shows_after_quit_finds_no_one() -> None:
     async with open_chat(loaded=False) as chat:
         await chat.pilot.press("ctrl+q")
         chat.engine.fails_to_load(AppError("Loading was stopped."))
@@ -72,7 +72,7 @@ async def test_ctrl_c_stops_a_comparison_first() -> None:
         await chat.shows("stopped before the first whole round")
 
 
-async def test_what_the_disk_refuses_to_the_end_is_told_when_the_screen_is_gone(tmp_path: Path) -> None:
+async def test_what_the_disk_refuses_to_the_end_is_reported_when_the_screen_is_gone(tmp_path: Path) -> None:
     async with kept_chat(tmp_path / "conversations.db") as chat:
         assert isinstance(chat.pilot.app, TandemApp)
         store = chat.screen.library.disk.store

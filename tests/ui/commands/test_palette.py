@@ -1,4 +1,4 @@
-"""What the command palette does with a conversation."""
+"""Check the command palette."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_a_conversation_is_pinned_and_unpinned(file: Path) -> None:
         await chat.shows('"one" is no longer pinned.')
 
 
-async def test_a_conversation_is_deleted_and_brought_back(file: Path) -> None:
+async def test_a_conversation_is_deleted_and_downloaded_back(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         await palette(chat, "Delete")

@@ -72,7 +72,7 @@ def test_what_takes_one_line_refuses_more(text: str) -> None:
         "a.md:\n```md\nmilk\n```\n\n/new @a.md",
     ],
 )
-def test_what_only_begins_like_a_command_is_said(text: str) -> None:
+def test_what_only_begins_like_a_command_is_shown(text: str) -> None:
     assert not COMMANDS.is_command(text)
 
 
@@ -109,7 +109,7 @@ def test_whatever_is_typed_is_a_command_or_a_sentence(rest: str) -> None:
         ("/new one", "takes no argument"),
     ],
 )
-def test_a_wrong_command_is_a_sentence_with_a_way_out(line: str, sentence: str) -> None:
+def test_a_wrong_command_is_an_error_with_a_offer(line: str, sentence: str) -> None:
     with pytest.raises(UsageError) as raised:
         COMMANDS.read(line)
     assert sentence in f"{raised.value.message} {raised.value.hint}"
@@ -206,7 +206,7 @@ async def test_title_and_system_stay_with_the_conversation() -> None:
         assert store.summaries()[0].title == "Trip"
 
 
-async def test_a_bare_system_tells_the_prompt_and_changes_nothing() -> None:
+async def test_a_bare_system_shows_the_prompt_and_changes_nothing() -> None:
     async with open_chat(live=LiveSettings()) as chat:
 
         async def told(command: str, sentence: str) -> None:
@@ -316,6 +316,6 @@ async def test_what_is_copied_while_the_next_answer_is_thought_about_is_called_b
 
 
 @given(st.text(st.sampled_from("/newdraft on\n5-"), max_size=12))
-def test_what_is_typed_for_a_message_says_it(text: str) -> None:
+def test_what_is_typed_for_a_message_shows_it(text: str) -> None:
     assert not COMMANDS.is_command(COMMANDS.as_typed(text))
     assert COMMANDS.as_sent(COMMANDS.as_typed(text)) == text or text.startswith("//")

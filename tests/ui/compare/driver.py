@@ -1,4 +1,4 @@
-"""A comparison on the screen, with an engine that runs jobs on fakes or says what a test tells it to say."""
+"""A comparison on the screen, with an engine that runs jobs on fakes or follows a script."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def made(side: str, seconds: float, *, text: str = TEXT, tokens: int = 201, firs
 
 
 class Comparison:
-    """The compare screen, and the engine behind it."""
+    """The compare screen and its engine."""
 
     def __init__(self, chat: Chat) -> None:
         self.chat = chat

@@ -1,4 +1,4 @@
-"""What is compared, and what cannot be."""
+"""Check what can be compared."""
 
 from __future__ import annotations
 

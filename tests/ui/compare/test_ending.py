@@ -41,7 +41,7 @@ async def test_esc_stops_and_esc_again_leaves() -> None:
         await compare.chat.until(lambda: isinstance(compare.chat.pilot.app.screen, ChatScreen))
 
 
-async def test_a_failure_keeps_whole_rounds_and_says_why() -> None:
+async def test_a_failure_keeps_whole_rounds_and_shows_why() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0× faster")
@@ -81,7 +81,7 @@ async def test_the_chat_is_as_it_was() -> None:
         await chat.shows("Second.")
 
 
-async def test_a_failure_is_a_sentence_and_one_can_go_on() -> None:
+async def test_a_failure_is_an_error_and_one_can_continue() -> None:
     async with open_comparison() as compare:
         compare.begins(PLAIN)
         compare.engine.emit(Failed(compare.engine.job_number, DecodeError("The target failed.", "Try a smaller one.")))
@@ -94,7 +94,7 @@ async def test_a_failure_is_a_sentence_and_one_can_go_on() -> None:
         await compare.chat.shows("2.0× faster")
 
 
-async def test_a_prompt_that_does_not_fit_is_told_with_the_keys_of_the_chat() -> None:
+async def test_a_prompt_that_does_not_fit_is_reported_with_the_keys_of_the_chat() -> None:
     async with open_comparison() as compare:
         compare.engine.emit(Failed(compare.engine.job_number, ContextOverflowError("It is full.", "Ask with --ctx.")))
         await compare.chat.shows("ctrl+n begins a new conversation, ctrl+up and e change an earlier prompt, or")
@@ -116,7 +116,7 @@ async def test_it_is_saved_and_copied(tmp_path: Path, monkeypatch: pytest.Monkey
         assert compare.chat.pilot.app.clipboard == text
 
 
-async def test_a_pair_that_is_loaded_again_for_it_is_told() -> None:
+async def test_a_pair_that_is_loaded_again_for_it_is_reported() -> None:
     async with open_comparison() as compare:
         compare.engine.load_progress("target", 0.5)
         await compare.chat.shows("loading the models again: 50%")

@@ -45,7 +45,7 @@ TIE = Difference(
 
 
 @pytest.mark.parametrize("thought", ["I sort.", "I sort.\n", "I sort.\n\n"])
-async def test_what_is_thought_and_what_is_said_are_set_apart(thought: str) -> None:
+async def test_what_is_thought_and_what_is_shown_are_set_apart(thought: str) -> None:
     async with open_comparison() as compare:
         compare.begins(PLAIN)
         for text, thinking in ((thought, True), ("Quick", False), ("sort.", False)):
@@ -95,7 +95,7 @@ async def test_what_comes_in_is_followed_until_the_reader_moves_and_a_difference
         assert "line 39" not in compare.chat.text
 
 
-async def test_what_goes_on_is_said() -> None:
+async def test_what_continues_is_shown() -> None:
     async with open_comparison() as compare:
         compare.begins(AUTOMATIC, 0)
         compare.engine.emit(Measuring(compare.engine.job_number, 0.5))

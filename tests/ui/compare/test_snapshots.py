@@ -1,4 +1,4 @@
-"""What the compare screen looks like. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+"""Pictures of the compare screen. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
 
 from __future__ import annotations
 

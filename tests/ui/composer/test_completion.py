@@ -1,4 +1,4 @@
-"""Files with odd names in a prompt: what completion puts in is what is then read, and folds again."""
+"""Complete unusual file names: the completed path is read and completed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long pastes of which the prompt shows a mark: the text behind every mark stays."""
+"""Check long pastes behind marks in a prompt."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_files_stand_before_the_question_and_pastes_too(tree: Path) -> None:
     assert include_files(question, [paste], tree) == compose(question, [Attachment("notes.md", "some text"), paste])
 
 
-def test_what_cannot_be_included_is_a_sentence(tree: Path) -> None:
+def test_what_cannot_be_included_is_an_error(tree: Path) -> None:
     for question, sentence in [
         ("@nots.md", "There is no file nots.md."),
         ("@north/", "north/ is a folder."),

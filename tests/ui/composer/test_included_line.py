@@ -62,7 +62,7 @@ async def test_tab_completes_through_directories_at_any_speed() -> None:
         await chat.until(lambda: chat.prompt == 'see @"my files/a b.txt" ')
 
 
-async def test_a_missing_file_is_said_and_enter_again_sends_the_text() -> None:
+async def test_a_missing_file_is_shown_and_enter_again_sends_the_text() -> None:
     async with open_chat() as chat:
         await chat.type("what is @nots.md")
         await chat.pilot.press("enter")
@@ -74,7 +74,7 @@ async def test_a_missing_file_is_said_and_enter_again_sends_the_text() -> None:
 
 
 @pytest.mark.parametrize("named", ["@src", "@src/", "@src,"])
-async def test_a_folder_is_said_with_files_of_it_and_enter_again_sends_the_text(folder: Path, named: str) -> None:
+async def test_a_folder_is_shown_with_files_of_it_and_enter_again_sends_the_text(folder: Path, named: str) -> None:
     (folder / "src").mkdir()
     async with open_chat(size=(120, 24)) as chat:
         await chat.type(f"what is in {named} ")
@@ -89,7 +89,7 @@ async def test_a_folder_is_said_with_files_of_it_and_enter_again_sends_the_text(
         assert chat.engine.requests[0].messages[-1].content == f"what is in {named}"
 
 
-async def test_another_context_is_told_as_soon_as_it_is_loaded(folder: Path) -> None:
+async def test_another_context_is_reported_as_soon_as_it_is_loaded(folder: Path) -> None:
     async with open_chat() as chat:
         (folder / "notes.md").write_text("Buy milk.\n" * 50_000)
         await chat.type("sum up @notes.md ")
@@ -146,7 +146,7 @@ async def test_a_long_paste_is_folded_and_sent_whole() -> None:
         await chat.shows("▸ pasted 10 KB, 500 lines")
 
 
-async def test_backspace_takes_a_mark_as_one_and_undo_brings_it_back() -> None:
+async def test_backspace_takes_a_mark_as_one_and_undo_downloads_it_back() -> None:
     async with open_chat() as chat:
         await paste(chat, LONG)
         await chat.pilot.press("backspace")
@@ -180,7 +180,7 @@ async def test_control_characters_do_not_come_with_a_long_paste() -> None:
         assert chat.screen.prompt.pastes[0].text == "[31m" + LONG
 
 
-def test_two_pastes_alike_are_told_apart() -> None:
+def test_two_pastes_alike_are_reported_apart() -> None:
     pastes = Pastes()
     first, second = "a" * (LONGEST + 1), "b" * (LONGEST + 1)
     marks = [pastes.fold(first), pastes.fold(second), pastes.fold(first)]

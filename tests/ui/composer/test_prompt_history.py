@@ -34,7 +34,7 @@ def test_each_prompt_is_there_once_newest_first() -> None:
     assert [prompt.question for prompt in past.newest()] == ["d", "a", "c", "b"]
 
 
-def test_what_was_pasted_tells_prompts_apart_and_what_stood_in_a_file_does_not() -> None:
+def test_what_was_pasted_shows_prompts_apart_and_what_stood_in_a_file_does_not() -> None:
     def message(name: str, text: str) -> str:
         is_file = name == "a.py"
         return compose("Sum up " + ("@a.py" if is_file else f"[{name}]"), [Attachment(name, text, is_file=is_file)])
@@ -44,7 +44,7 @@ def test_what_was_pasted_tells_prompts_apart_and_what_stood_in_a_file_does_not()
     assert [prompt.message for prompt in past.newest()] == [second, message("a.py", "new"), first]
 
 
-def test_how_words_are_set_apart_tells_no_prompts_apart() -> None:
+def test_how_words_are_set_apart_shows_no_prompts_apart() -> None:
     past = past_with("say  it", "say\nit", "say it twice")
     assert [prompt.question for prompt in past.newest()] == ["say  it", "say it twice"]
 

@@ -150,7 +150,7 @@ async def test_what_was_deleted_comes_back_with_undo(file: Path) -> None:
         await chat.until(lambda: screen.conversations.row and screen.conversations.row.title == "mountains")
 
 
-async def test_deleting_the_open_one_begins_anew(file: Path) -> None:
+async def test_deleting_the_open_one_begins_again(file: Path) -> None:
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await chat.exchange("one", "first")
         await look(chat)
@@ -210,7 +210,7 @@ async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
         assert len(chat.engine.requests[0].messages) == 101
 
 
-async def test_what_was_said_is_not_markup_and_does_not_steer_the_terminal(file: Path) -> None:
+async def test_what_was_shown_is_not_markup_and_does_not_steer_the_terminal(file: Path) -> None:
     fill(file, "[red]x[/red] \x1b[2J")
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await look(chat)

@@ -1,4 +1,4 @@
-"""The conversations beside the one that goes on."""
+"""Check the list of conversations in the sidebar."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_a_new_conversation_appears_and_moves_up(file: Path) -> None:
         assert chat.screen.prompt.has_focus
 
 
-async def test_a_long_title_goes_on_in_a_second_line(file: Path) -> None:
+async def test_a_long_title_continues_in_a_second_line(file: Path) -> None:
     long = "Why does my build fail only on Windows when the path holds a space and a bracket"
     fill(file, "rivers", *(f"{number} {long}" for number in range(40)))
     async with open_chat(size=(120, 24), store=lambda: Store.open(file)) as chat:
@@ -66,7 +66,7 @@ async def test_a_long_title_goes_on_in_a_second_line(file: Path) -> None:
 
 
 @pytest.mark.parametrize("leaves", ["ctrl+n", "enter"])
-async def test_what_goes_on_is_not_hidden_by_a_filter_that_has_found_something(file: Path, leaves: str) -> None:
+async def test_what_continues_is_not_hidden_by_a_filter_that_has_found_something(file: Path, leaves: str) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
         await filled(chat)
@@ -140,7 +140,7 @@ async def test_renaming_by_key_and_not(file: Path) -> None:
         await chat.until(lambda: chosen(picker) == "rivers")
 
 
-async def test_the_mouse_pins_deletes_and_brings_back(file: Path) -> None:
+async def test_the_mouse_pins_deletes_and_downloads_back(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
         picker = await filled(chat)

@@ -70,7 +70,7 @@ def test_a_key_is_the_shipped_one_until_the_user_has_another(own_keys: dict[str,
         ("f9", "f9"),
     ],
 )
-def test_a_key_with_a_name_for_programs_is_said_as_people_read_it(
+def test_a_key_with_a_name_for_programs_is_shown_as_people_read_it(
     own_keys: dict[str, str], name: str, read: str
 ) -> None:
     own_keys["chat.new"] = f"{name},ctrl+k"

@@ -1,4 +1,4 @@
-"""Keys as they are told: f1 has those of every screen, and the last line dims those that have nothing to do."""
+"""Check the keys screen and the footer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def live(app: App[None]) -> set[str]:
 
 
 async def told(driver: Driver) -> dict[str, str]:
-    """What f1 says, by the keys."""
+    """Return the text of the keys screen by key."""
     await driver.pilot.press("f1")
     await driver.until(lambda: isinstance(driver.pilot.app.screen, KeyListScreen))
     await driver.pilot.pause()
@@ -35,7 +35,7 @@ async def told(driver: Driver) -> dict[str, str]:
     return {row[0]: row[-1] for row in rows}
 
 
-async def test_f1_tells_the_keys_of_the_settings(file: Path) -> None:
+async def test_f1_shows_the_keys_of_the_settings(file: Path) -> None:
     async with open_panel(file, size=(80, 40)) as panel:
         keys = await told(panel.chat)
         assert "Settings" in keys
@@ -43,7 +43,7 @@ async def test_f1_tells_the_keys_of_the_settings(file: Path) -> None:
         assert (keys["left"], keys["enter"]) == ("Decrease, or previous choice", "Change the setting")
 
 
-async def test_f1_tells_the_keys_of_a_message_and_one_opens_what_it_includes() -> None:
+async def test_f1_shows_the_keys_of_a_message_and_one_opens_what_it_includes() -> None:
     async with open_chat(size=(80, 60)) as chat:
         message = compose("look at @notes", (Attachment("notes", "the contents"),))
         await chat.screen.messages.show([Node(1, None, Role.USER, message)])
@@ -78,7 +78,7 @@ async def test_where_no_setting_is_found_enter_is_dimmed(file: Path) -> None:
         await panel.chat.until(lambda: "settings.change" not in live(app))
 
 
-async def test_without_models_what_needs_them_is_dimmed_and_says_why() -> None:
+async def test_without_models_what_needs_them_is_dimmed_and_shows_why() -> None:
     async with open_chat(loaded=False) as chat:
         app = chat.pilot.app
         assert {"chat.compare", "chat.drafting"} <= live(app)

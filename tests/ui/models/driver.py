@@ -21,7 +21,7 @@ from tests.ui.models.fake_pairs import FakePairs
 
 
 class Window(Driver):
-    """A running program: keys in, what is on the screen out."""
+    """A running program: keys in, screen text out."""
 
     def __init__(self, pilot: Pilot[None], app: TandemApp, engine: FakeEngine, pairs: FakePairs) -> None:
         super().__init__(pilot)
@@ -41,7 +41,7 @@ class Window(Driver):
             self.app.post_message(events.Key(key, None))
 
     async def reach_setup(self, *, first_run: bool) -> None:
-        """Get to the set-up screen: the first run begins with it, any other has a pair loaded behind it."""
+        """Reach the setup screen; any run but the first has a pair loaded below it."""
         if not first_run:
             await self.until(lambda: self.engine.loads)
             await self.chat.load()
@@ -90,7 +90,7 @@ def setup_app(pairs: FakePairs, *, first_run: bool) -> tuple[TandemApp, FakeEngi
 async def open_setup(
     pairs: FakePairs | None = None, *, first_run: bool = True, size: tuple[int, int] = (120, 40)
 ) -> AsyncIterator[Window]:
-    """Run the program up to its set-up screen; not on the first run, with a pair loaded behind it."""
+    """Run the program up to its setup screen, with a pair loaded below it unless it is the first run."""
     pairs = pairs or FakePairs()
     app, engine = setup_app(pairs, first_run=first_run)
     async with app.run_test(size=size) as pilot:

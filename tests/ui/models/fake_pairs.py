@@ -1,4 +1,4 @@
-"""Pairs without a hub, a machine or a thread: they are as a test says."""
+"""Scripted pairs without a hub, a machine or a thread."""
 
 from __future__ import annotations
 

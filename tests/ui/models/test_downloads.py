@@ -1,4 +1,4 @@
-"""Setting pairs up while a conversation goes on, and changing to another pair in the middle of it."""
+"""Set up pairs during a conversation, and switch to another pair."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import BEGUN, CODER, OFFLINE, FakePairs
 
 
-async def test_the_chat_goes_on_while_a_pair_is_downloaded() -> None:
+async def test_the_chat_continues_while_a_pair_is_downloaded() -> None:
     async with open_setup(first_run=False) as window:
         await window.press("enter", "enter")
         window.pairs.report("coder-32b", BEGUN)
@@ -48,7 +48,7 @@ async def test_a_download_that_is_done_does_not_push_aside_the_pair_that_is_load
         await window.until(lambda: window.engine.loads == 2)
 
 
-async def test_of_two_downloads_behind_the_chat_both_are_told_to_their_end() -> None:
+async def test_of_two_downloads_behind_the_chat_both_are_reported_to_their_end() -> None:
     async with open_setup(first_run=False) as window:
         await window.press("escape")
         await window.until(lambda: window.in_chat)
@@ -91,7 +91,7 @@ async def test_another_pair_stops_the_answer_and_takes_the_conversation_over() -
         assert window.engine.requests[1].drafting == DraftParams()
 
 
-async def test_a_pair_that_does_not_load_says_so_and_keeps_the_conversation() -> None:
+async def test_a_pair_that_does_not_load_shows_so_and_keeps_the_conversation() -> None:
     async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
         await window.press("escape")
         await window.until(lambda: window.in_chat)
@@ -158,10 +158,10 @@ async def test_an_error_from_outside_is_only_text_in_the_chats_line() -> None:
         (6, "coder…"),
     ],
 )
-def test_a_download_behind_the_chat_is_told_as_far_as_there_is_room(width: int, line: str) -> None:
+def test_a_download_behind_the_chat_is_reported_as_far_as_there_is_room(width: int, line: str) -> None:
     assert line_text("coder-32b", BEGUN, width).plain == line
 
 
-def test_a_failure_behind_the_chat_always_says_where_there_is_more() -> None:
+def test_a_failure_behind_the_chat_always_shows_where_there_is_more() -> None:
     failed = SetupProgress(Stage.FAILED, error=AppError("The connection was lost, and lost again."))
     assert line_text("coder-32b", failed, 40).plain == "coder-32b: The… f6 shows details"

@@ -1,4 +1,4 @@
-"""A pair that does not fit: the ways out on the screen, and one key that takes one."""
+"""Check a pair that does not fit: the offers on the screen, and the key that takes one."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_one_that_needs_a_download_is_not_taken() -> None:
         assert chat.engine.loads == 1
 
 
-async def test_writing_goes_on_in_the_prompt() -> None:
+async def test_writing_continues_in_the_prompt() -> None:
     async with open_chat(loaded=False) as chat:
         await refuse(chat)
         await chat.pilot.press("H", "i")

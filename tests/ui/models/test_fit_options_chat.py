@@ -1,4 +1,4 @@
-"""The ways out of a pair that does not fit, where they meet an answer, a comparison or another conversation."""
+"""Check offers for a pair that does not fit beside an answer, a comparison or another conversation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def lose(chat: Chat) -> None:
     await chat.ready()
 
 
-async def test_an_answer_whose_pair_has_no_room_any_more_offers_the_ways_out(file: Path) -> None:
+async def test_an_answer_whose_pair_has_no_room_any_more_offers_the_offers(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("Why?")
         await lose(chat)
@@ -48,7 +48,7 @@ async def test_an_answer_whose_pair_has_no_room_any_more_offers_the_ways_out(fil
         await chat.until(lambda: said(chat)[:2] == ["You", "Why?"] and "So." in said(chat))
 
 
-async def test_what_is_kept_of_it_says_by_itself_what_to_do(file: Path) -> None:
+async def test_what_is_kept_of_it_shows_by_itself_what_to_do(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("Why?")
         await lose(chat)
@@ -68,7 +68,7 @@ async def test_the_offer_goes_when_something_is_asked_again(keys: list[str]) -> 
         await chat.until(lambda: not chat.screen.query(FitOptionList))
 
 
-async def test_a_comparison_says_where_to_choose_and_offers_nothing_that_it_could_not_take() -> None:
+async def test_a_comparison_shows_where_to_choose_and_offers_nothing_that_it_could_not_take() -> None:
     async with open_comparison() as compare:
         compare.engine.emit(Failed(compare.engine.job_number, LOST))
         await compare.chat.shows("m tries again when memory is free; f6 in the chat chooses another")
@@ -79,7 +79,7 @@ async def test_a_comparison_says_where_to_choose_and_offers_nothing_that_it_coul
 
 
 @pytest.mark.parametrize("key", ["ctrl+n", "left"])
-async def test_why_there_is_no_pair_is_said_in_whatever_conversation_is_shown(file: Path, key: str) -> None:
+async def test_why_there_is_no_pair_is_shown_in_whatever_conversation_is_shown(file: Path, key: str) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("Why?", "So.")
         await chat.pilot.press("ctrl+r")
@@ -104,7 +104,7 @@ async def test_why_there_is_no_pair_is_said_in_whatever_conversation_is_shown(fi
         await chat.until(lambda: not chat.screen.query(Problem))
 
 
-async def test_only_a_failed_load_is_said_again() -> None:
+async def test_only_a_failed_load_is_shown_again() -> None:
     async with open_chat() as chat:
         await chat.send("Why?")
         chat.engine.fails(AppError("It broke."))

@@ -9,7 +9,7 @@ from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import CARDS, CODER, DEMO, GENERAL, SMALL, FakePairs
 
 
-async def test_only_the_chosen_pair_tells_more() -> None:
+async def test_only_the_chosen_pair_shows_more() -> None:
     async with open_setup(FakePairs(CODER, GENERAL, SMALL)) as window:
         assert "1.9x on an RTX 3090" in window.text
         assert "an all-rounder" not in window.text
@@ -34,7 +34,7 @@ async def test_the_open_pair_is_the_chosen_one_at_first_and_stays_so_whatever_is
         assert window.chosen == "coder-32b"
 
 
-def test_a_name_is_cut_before_what_tells_the_draft() -> None:
+def test_a_name_is_cut_before_what_shows_the_draft() -> None:
     text = models_text(SMALL, colored=False, room=42).plain
     assert len(text) <= 42
     assert text.startswith("Meta-Llama-3")
@@ -61,7 +61,7 @@ async def test_a_filter_that_is_typed_before_the_list_is_there_holds_when_it_com
         assert "coder-32b" not in window.text
 
 
-async def test_what_drafting_gains_is_said_before_the_download_and_while_that_is_asked() -> None:
+async def test_what_drafting_gains_is_shown_before_the_download_and_while_that_is_asked() -> None:
     gain = "With Q4_K weights n-gram drafting gained 1.02x to 1.08x"
     async with open_setup(
         FakePairs(replace(CODER, gain=f"{gain}; a draft model lost."), SMALL), size=(80, 24)

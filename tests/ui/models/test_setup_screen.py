@@ -69,7 +69,7 @@ async def test_waiting_is_explained() -> None:
         await window.shows("The hub asks to slow down, retry in 7 s")
 
 
-async def test_ctrl_x_stops_and_enter_goes_on() -> None:
+async def test_ctrl_x_stops_and_enter_continues() -> None:
     async with open_setup() as window:
         await window.press("enter", "enter")
         window.pairs.report("coder-32b", BEGUN)
@@ -153,7 +153,7 @@ async def test_esc_leaves_only_where_there_is_a_chat_to_go_back_to() -> None:
         assert window.engine.loads == 1
 
 
-async def test_a_broken_catalogue_is_named_beside_the_pairs() -> None:
+async def test_a_broken_catalog_is_named_beside_the_pairs() -> None:
     async with open_setup(FakePairs(DEMO)) as window:
         window.pairs.now = replace(window.pairs.now, problems=(AppError("models.toml cannot be read.", "Fix it."),))
         await window.shows("models.toml cannot be read. Fix it.")

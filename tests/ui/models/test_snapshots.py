@@ -1,4 +1,4 @@
-"""What setting pairs up looks like. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+"""Pictures of the setup screens. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
 
 from __future__ import annotations
 

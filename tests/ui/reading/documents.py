@@ -1,4 +1,4 @@
-"""Markdown that has gone wrong somewhere."""
+"""Samples of broken Markdown."""
 
 from __future__ import annotations
 

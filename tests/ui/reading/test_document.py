@@ -130,7 +130,7 @@ def test_a_fence_is_never_blank_while_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("opening", ["```py\n", "1. Do this:\n   ```py\n"])
-def test_long_code_goes_on_as_code(opening: str) -> None:
+def test_long_code_continues_as_code(opening: str) -> None:
     indent = " " * (opening.index("`") - opening.rfind("\n", 0, opening.index("`")) - 1)
     lines = [f"def f{n}(): # {'x' * 60}" if n % 3 else "" for n in range(300)]
     text = opening + "".join(f"{indent}{line}\n" for line in lines) + f"{indent}```\nafter\n"
@@ -179,7 +179,7 @@ def test_wide_columns_are_narrowed_first(width: int, widths: tuple[int, ...] | N
     assert max(len(line) for line in shown(text, width)) <= width
 
 
-def test_numbers_go_on_and_a_loose_list_stays_loose() -> None:
+def test_numbers_continue_and_a_loose_list_stays_loose() -> None:
     text = "1. a\n1. b\n\n1. c\n- d\n\nx"
     assert shown(text) == drawn(rows("", *text)) == ["1. a", "2. b", "", "3. c", "", "• d", "", "x"]
 

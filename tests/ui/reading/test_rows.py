@@ -1,4 +1,4 @@
-"""Where long lines are broken."""
+"""Check where long lines are wrapped."""
 
 from __future__ import annotations
 

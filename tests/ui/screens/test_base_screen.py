@@ -1,4 +1,4 @@
-"""Keys and clicks that come when what they are for has just gone, or when nothing has the focus."""
+"""Check keys and clicks for widgets that were just removed, and without a focus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.ui.models.driver import open_setup
 
 
 def point(chat: Chat, kind: type[events.MouseEvent], x: int, y: int, button: int = 0) -> None:
-    """Let the mouse do something in a cell, as the terminal tells it."""
+    """Send a mouse event to a cell, as the terminal does."""
     driver = chat.pilot.app._driver
     assert driver is not None
     driver.process_message(kind(None, x, y, 0, 0, button, False, False, False, x, y))

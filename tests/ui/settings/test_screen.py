@@ -109,7 +109,7 @@ async def test_left_and_right_change_choices_and_numbers(file: Path) -> None:
         assert panel.chat.engine.loads == 1
 
 
-async def test_a_change_says_for_whom_it_is(file: Path) -> None:
+async def test_a_change_shows_for_whom_it_is(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("sampling.temp")
         await panel.press("right")
@@ -128,7 +128,7 @@ async def test_a_change_says_for_whom_it_is(file: Path) -> None:
         assert "theme is" not in panel.chat.text
 
 
-async def test_a_number_says_that_drafting_is_fixed_and_the_mode_says_why(file: Path) -> None:
+async def test_a_number_shows_that_drafting_is_fixed_and_the_mode_shows_why(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("n_max")
         await panel.press("right")
@@ -140,7 +140,7 @@ async def test_a_number_says_that_drafting_is_fixed_and_the_mode_says_why(file: 
         assert panel.live.resolved()["draft.mode"] == "auto"
 
 
-async def test_what_needs_loading_is_loaded_when_the_user_says_so_and_the_conversation_stays(file: Path) -> None:
+async def test_what_needs_loading_is_loaded_when_the_user_shows_so_and_the_conversation_stays(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
         await panel.chat.exchange("one", "first")
         await panel.open()
@@ -158,7 +158,7 @@ async def test_what_needs_loading_is_loaded_when_the_user_says_so_and_the_conver
         assert [m.content for m in panel.chat.engine.requests[1].messages] == ["one", "first", "two"]
 
 
-async def test_a_draft_that_was_left_out_comes_back_where_the_models_are_loaded_anew(file: Path) -> None:
+async def test_a_draft_that_was_left_out_comes_back_where_the_models_are_loaded_again(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
         engine = panel.chat.engine
         engine.emit(PairChanged(replace(PAIR, draft=None, draft_failed=True)))
@@ -297,7 +297,7 @@ async def test_a_mode_that_a_number_means_goes_with_it(file: Path) -> None:
         assert file.read_text() == ""
 
 
-async def test_what_a_change_makes_contradictory_or_unknown_is_told(file: Path) -> None:
+async def test_what_a_change_makes_contradictory_or_unknown_is_reported(file: Path) -> None:
     file.write_text("[draft]\nn_max = 12\n[presets.mine.sampling]\ntemp = 0.3")
     async with open_panel(file, flags={"draft.n_min": 8, "preset": "mine"}) as panel:
         await panel.find("n_max")
@@ -320,7 +320,7 @@ async def test_what_does_not_count_in_this_mode_of_drafting_is_dimmed(file: Path
         assert idle_keys(panel) == idle
 
 
-async def test_wishes_that_the_loaded_model_does_not_hear_are_dimmed(file: Path) -> None:
+async def test_requests_that_the_loaded_model_does_not_hear_are_dimmed(file: Path) -> None:
     deaf = replace(PAIR, thinking_support=ThinkingSupport(switchable=False, effort=False, effort_on=False))
     async with open_panel(file, opened=False) as panel:
         panel.chat.engine.loaded(deaf)

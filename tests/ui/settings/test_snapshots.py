@@ -1,4 +1,4 @@
-"""What the settings look like. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
+"""Pictures of the settings. Look at every picture before accepting it: pytest tests/ui --snapshot-update"""
 
 from __future__ import annotations
 

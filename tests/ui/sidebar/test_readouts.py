@@ -45,7 +45,7 @@ def test_the_acceptance_of_late() -> None:
     assert recent.acceptance == pytest.approx(0.8)
 
 
-def test_everything_measured_is_said() -> None:
+def test_everything_measured_is_shown() -> None:
     readouts = Readouts()
     readouts.source("automatic", drafting=True)
     readouts.ready(PAIR.n_ctx)
@@ -198,7 +198,7 @@ def test_a_short_wait_is_not_shown(event: FrequentEvent) -> None:
     assert readouts.doing == readouts.long_activity == ""
 
 
-def test_what_a_model_file_says_does_not_steer_the_terminal() -> None:
+def test_what_a_model_file_shows_does_not_steer_the_terminal() -> None:
     text = "".join(
         line.plain
         for group in stored_groups({"target": "\x1b[2Ja\x07", "draft": "b\x9b31m"}, 30, is_last=True)
@@ -247,7 +247,7 @@ def test_the_brief_panel_has_six_numbers() -> None:
     assert lines[3] == "draft model: 82% accepted"
 
 
-def test_drafting_that_is_off_says_why() -> None:
+def test_drafting_that_is_off_shows_why() -> None:
     readouts = Readouts()
     drafting = DraftingStatus("off", "paused: system is busy", "break-even", 1.01, measured=True)
     readouts.follow(Step(1, (), STATS, drafting))

@@ -1,4 +1,4 @@
-"""The line above the prompt: what was measured, and who drafted."""
+"""Check the status line: measurements and draft source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.ui.chat_driver import open_chat
 from tests.ui.fakes import STATS
 
 
-async def test_the_status_line_says_what_was_measured() -> None:
+async def test_the_status_line_shows_what_was_measured() -> None:
     async with open_chat() as chat:
         await chat.send("go")
         chat.engine.reads(1024, 3000)
@@ -28,7 +28,7 @@ async def test_the_status_line_says_what_was_measured() -> None:
         assert chat.status.startswith("107 tok/s")
 
 
-async def test_of_a_single_token_no_speed_is_said() -> None:
+async def test_of_a_single_token_no_speed_is_shown() -> None:
     async with open_chat() as chat:
         await chat.send("go")
         first = GenerationStats(prompt_n=1648, prompt_ns=1_329_000_000, first_token_ns=210_000_000, predicted_n=1)

@@ -1,4 +1,4 @@
-"""How the chat behaves towards the terminal and the system around it."""
+"""Check clipboard, notifications and signals of the chat."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ async def test_a_long_answer_calls_who_looks_elsewhere(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)])
-def test_a_signal_is_told_on_the_loop(number: signal.Signals) -> None:
+def test_a_signal_is_reported_on_the_loop(number: signal.Signals) -> None:
     program = (
         "import asyncio, os\nfrom app.ui.terminal.signals import end_politely\n"
         "async def main():\n    told = asyncio.Future()\n    end_politely(told.set_result)\n"
@@ -155,7 +155,7 @@ def test_a_signal_is_told_on_the_loop(number: signal.Signals) -> None:
     assert done.returncode == 128 + number
 
 
-def test_ctrl_break_is_told_on_the_loop_of_windows() -> None:
+def test_ctrl_break_is_reported_on_the_loop_of_windows() -> None:
     program = (
         "import asyncio, os, signal, sys\nfrom app.ui.terminal.signals import end_politely\n"
         "signal.SIGBREAK = signal.SIGINT\n"

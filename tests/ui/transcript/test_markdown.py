@@ -1,4 +1,4 @@
-"""Streamed Markdown must end up as if it had come at once."""
+"""Check that streamed Markdown ends like the whole text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_pieces_give_the_same_text_as_the_whole(text: str, size: int) -> N
         assert any("quicksort" in row or "indented" in row for row in rows)
 
 
-async def test_a_link_tells_its_address_and_cannot_be_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_link_shows_its_address_and_cannot_be_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     async with open_chat() as chat:
         monkeypatch.setattr(chat.pilot.app, "open_url", opened.append)

@@ -92,7 +92,7 @@ async def test_the_legend_names_every_look(size: tuple[int, int], legend: str) -
         assert title.strip("─ ").removesuffix("f3 leaves").strip() == legend
 
 
-def test_an_inspected_step_tells_n_grams_from_the_draft_model() -> None:
+def test_an_inspected_step_shows_n_grams_from_the_draft_model() -> None:
     drafted, *_ = step_lines(replace(ROUND, n_model=2), 100)
     styles = {drafted.plain[span.start : span.end]: str(span.style) for span in drafted.spans}
     assert (styles["[·=]"], styles["[·items]"]) == ("$draft", "underline $draft")
@@ -240,7 +240,7 @@ def test_a_long_token_view_is_the_same_in_pieces(size: int) -> None:
 
 
 @pytest.mark.parametrize("shown", ["before", "behind"])
-async def test_what_is_thought_and_what_is_said_are_set_apart(shown: str) -> None:
+async def test_what_is_thought_and_what_is_shown_are_set_apart(shown: str) -> None:
     async with open_chat() as chat:
         if shown == "before":
             await chat.pilot.press("f3")

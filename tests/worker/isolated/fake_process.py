@@ -1,4 +1,4 @@
-"""A child process with pairs that die, wait and fail when they are told to; run as a module, it is that child."""
+"""A child process whose pairs die, wait and fail on request; run as a module, it is that child."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _watch(model: FakeModel, look: Callable[[int], None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FakeJob:
-    """Says who loaded the pair."""
+    """Report who loaded the pair."""
 
     loads = True
 

@@ -1,4 +1,4 @@
-"""An isolated engine over a fake child, and what it says."""
+"""An isolated engine over a fake child, and its events."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def finished(event: Event) -> Finished:
 
 
 def untimed(event: Event) -> Event:
-    """The event without what a clock had a part in, or which files were already there to be counted."""
+    """Return the event without clock times and file counts."""
     if isinstance(event, Step | Finished):
         stats = event.stats.snapshot()
         for name in stats.__slots__:

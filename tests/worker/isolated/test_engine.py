@@ -1,4 +1,4 @@
-"""The engine in a process of its own: the same events, whatever its process dies of and whenever."""
+"""Run the engine in a child process: the same events, however the process dies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.worker.isolated.harness import ENDLESS, Harness, failed, finished, qu
 
 
 def end(harness: Harness) -> None:
-    """Kill the child while it has nothing to do."""
+    """Kill the idle child."""
     child = harness.child
     child.kill()
     child.wait(30)
@@ -66,7 +66,7 @@ class TestTheSame:
         harness.engine.answer(asked)
         assert finished(harness.until(Finished)[-1]).stats.draft_n > 0
 
-    def test_a_look_at_a_pair_that_was_lost_brings_back_neither_it_nor_its_process(self, harness: Harness) -> None:
+    def test_a_look_at_a_pair_that_was_lost_downloads_back_neither_it_nor_its_process(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader(n_ctx=77))
         harness.until(Loaded)
         end(harness)
@@ -152,7 +152,7 @@ class TestDeath:
         assert finished(harness.until(Finished, Failed)[-1]).request == second
 
     @pytest.mark.parametrize("code", ["import time; print('[]', flush=True); time.sleep(3600)", "raise SystemExit(3)"])
-    def test_a_child_that_says_nonsense(self, code: str) -> None:
+    def test_a_child_that_shows_nonsense(self, code: str) -> None:
         harness = Harness([sys.executable, "-c", code])
         harness.engine.load(FakeLoader())
 

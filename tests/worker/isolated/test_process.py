@@ -1,4 +1,4 @@
-"""What crosses between two processes comes out as it went in, and nothing else comes out."""
+"""Check that values cross between two processes unchanged, and no other types do."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_value_comes_out_as_it_went_in(value: Any) -> None:
         DoesNotFitError("No room.", "Take", (Offer("a shorter context", 1, "less", ("--ctx", "1024"), True),)),
     ],
 )
-def test_an_error_keeps_its_kind_and_all_that_it_says(error: AppError) -> None:
+def test_an_error_keeps_its_kind_and_all_that_it_shows(error: AppError) -> None:
     heard = codec().decode(codec().encode(Failed(None, error))).error
 
     assert type(heard) is type(error)
@@ -127,7 +127,7 @@ def test_an_error_crosses_whatever_was_imported_when_the_process_began() -> None
     assert (heard.message, heard.hint, heard.offers) == ("No room.", "Take", ())
 
 
-def test_an_error_that_was_not_named_says_the_same_as_a_plain_one() -> None:
+def test_an_error_that_was_not_named_shows_the_same_as_a_plain_one() -> None:
     class LaterError(ModelFileError):
         pass
 

@@ -27,7 +27,7 @@ def impatient() -> Iterator[Harness]:
 
 
 def hang(engine: Harness, mark: Path) -> int:
-    """Bring it into an answer whose fifth call does not return, once; return the number of the request."""
+    """Start an answer whose fifth call hangs once; return the number of the request."""
     engine.engine.load(FakeLoader(waits_at=5, mark=str(mark)))
     engine.until(Loaded)
     number = engine.engine.answer(replace(ENDLESS, prefill=Prefill(" Well,")))
