@@ -51,7 +51,7 @@ def seen(found: PairStatistics, benchmarked: float | None = None) -> PairSpeed:
     return seen_of(of_memory(found, with_draft=True, benchmarked=benchmarked))
 
 
-def test_a_memory_shows_what_drafting_downloaded_when_enough_was_drafted() -> None:
+def test_a_memory_shows_what_drafting_gained_when_enough_was_drafted() -> None:
     assert seen(memory()) == PairSpeed(1e8)
     assert seen(memory(judged=500, gain=0.375)).speedup == Speedup(1.6)
     certain = seen(memory(judged=500, gain=1.0)).speedup

@@ -137,7 +137,7 @@ def test_set_show_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert lines[-1] == "presets: precise, creative, coder"
 
 
-def test_what_a_pair_shows_itself_is_shown_with_its_name(
+def test_values_of_a_pair_are_shown_with_its_name(
     tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "models.toml").write_text(
@@ -260,7 +260,7 @@ def model(tmp_path: Path) -> Path:
     return write(tmp_path / "m.gguf", header(tiny(**{f"general__sampling__{key}": keys[key] for key in keys})))
 
 
-def test_an_answer_takes_it_where_no_one_shows_otherwise(file: Path, model: Path) -> None:
+def test_an_answer_uses_it_by_default(file: Path, model: Path) -> None:
     target = f"--target {model} "
     found = options(target)
     assert found.pair.sampling == SamplingParams(0.6, 20, repeat_penalty=1.2)
