@@ -33,8 +33,7 @@ def machine(new_context: NewContext, draft_model: Model) -> Machine:
     return Machine(new_context(512), new_context(512, of=draft_model, n_outputs=1))
 
 
-@pytest.mark.parametrize("text", PROMPTS)
-@pytest.mark.parametrize("drafting", [EVERYTHING, LIKELY])
+@pytest.mark.parametrize(("text", "drafting"), [*zip(PROMPTS, (EVERYTHING, LIKELY, EVERYTHING, LIKELY), strict=True)])
 def test_greedy_text_is_the_targets_own(
     machine: Machine, new_context: NewContext, text: str, drafting: DraftParams
 ) -> None:
