@@ -176,7 +176,7 @@ class Command(click.Command):
 
 
 class Group(Command):
-    """A command with commands below it, one of which is the default; options before a command count as behind it."""
+    """A command with commands below it, one of which is the default; options before a command belong to it."""
 
     allow_extra_args = True
     allow_interspersed_args = False

@@ -85,7 +85,7 @@ class Options:
     stop_on_repeat: bool = True
 
     def conversation(self, *messages: Message) -> tuple[Message, ...]:
-        """Return the messages behind the system message, if any."""
+        """Return the messages after the system message, if any."""
         return ((Message(Role.SYSTEM, self.system),) if self.system else ()) + messages
 
 

@@ -124,7 +124,7 @@ class Listener:
             self._status.show(text)
 
     def _notice(self, text: str) -> None:
-        """Print a notice in a line of its own."""
+        """Print a notice in its own line."""
         self._notices.append(text)
         if sys.stderr.isatty():
             self._printer.break_line()
@@ -142,7 +142,7 @@ class Listener:
 
 
 def _with_files(prompt: str, files: Sequence[Path]) -> str:
-    """Return the prompt behind the text of files, `-` for stdin. Raises AppError for one that is not text."""
+    """Return the prompt after the text of files, `-` for stdin. Raises AppError for one that is not text."""
     if STDIN not in files and has_unread_input():
         StatusLine(sys.stderr).say("Standard input is not read beside a prompt; --file - puts it before the prompt.")
     return compose(prompt, [_attached(file) for file in files])

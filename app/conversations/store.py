@@ -69,7 +69,7 @@ class Store:
         self._rows = self.database.rows
         self._now = now
         self._writer = uuid4().hex
-        """Tells this Tandem's unsent prompt from another one's."""
+        """Identifies the pending input of this process."""
         self._journals: list[Journal] = []
         cut = self._rows("SELECT id FROM messages WHERE state = 'writing'") if self._was_unused else ()
         if cut:

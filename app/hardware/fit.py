@@ -87,7 +87,7 @@ def fast_devices(rooms: Rooms) -> Rooms:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class PlacementRequest:
     """Placement chosen by the user; the rest is planned.
 
     Attributes:
@@ -156,7 +156,7 @@ class Plan:
         return max(load.need_bytes / max(1, load.room_bytes) for load in self.loads)
 
 
-def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, wishes: Wishes | None = None) -> Plan:
+def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: PlacementRequest | None = None) -> Plan:
     """Place both models: the first placement that fits, else the one that lacks least.
 
     The target goes whole on the fastest device, or over all of one backend; the draft whole on the fastest with room.
@@ -165,15 +165,15 @@ def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, wishes: W
         target: Memory of the target.
         draft: Memory of the draft, or None.
         rooms: Every device.
-        wishes: Fixed parts of the placement.
+        request: Fixed parts of the placement.
 
     Raises:
-        UsageError: A wish names a device that is not there.
+        UsageError: A request names a device that is not there.
     """
-    wishes = wishes or Wishes()
-    _check(wishes, rooms)
+    request = request or PlacementRequest()
+    _check(request, rooms)
     best: Plan | None = None
-    for found in _placements(target, draft, rooms, wishes):
+    for found in _placements(target, draft, rooms, request):
         if found.fits:
             return found
         if best is None or found.lacking < best.lacking:
@@ -182,37 +182,39 @@ def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, wishes: W
     return best
 
 
-def _check(wishes: Wishes, rooms: Rooms) -> None:
+def _check(request: PlacementRequest, rooms: Rooms) -> None:
     known = {room.name.lower(): room.name for room in rooms}
-    for name in (*wishes.devices, *filter(None, (wishes.draft_device,))):
+    for name in (*request.devices, *filter(None, (request.draft_device,))):
         if name.lower() not in known:
             raise UsageError(f"There is no device {name} here.", f"There are: {', '.join(known.values())}; or auto.")
-    n_shares, n_devices = len(wishes.tensor_split), len(fast_devices(rooms))
-    if wishes.tensor_split and not wishes.devices and n_shares != n_devices:
+    n_shares, n_devices = len(request.tensor_split), len(fast_devices(rooms))
+    if request.tensor_split and not request.devices and n_shares != n_devices:
         raise UsageError(
             f"The tensor split has {counted(n_shares, 'share')} for {counted(n_devices, 'device')}.",
             "Name the devices with --device, and give each a share.",
         )
 
 
-def _placements(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, wishes: Wishes) -> Iterator[Plan]:
+def _placements(
+    target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: PlacementRequest
+) -> Iterator[Plan]:
     by_name = {room.name.lower(): room for room in rooms}
     fast = fast_devices(rooms) or (by_name[MAIN],)
-    if wishes.devices:
-        choices = [tuple(by_name[name.lower()] for name in wishes.devices)]
-    elif wishes.tensor_split:
+    if request.devices:
+        choices = [tuple(by_name[name.lower()] for name in request.devices)]
+    elif request.tensor_split:
         choices = [fast]
     else:
         choices = [(room,) for room in fast] + ([fast] if len(fast) > 1 else [])
-    draft_choices = (by_name[wishes.draft_device.lower()],) if wishes.draft_device else fast
+    draft_choices = (by_name[request.draft_device.lower()],) if request.draft_device else fast
     for devices in choices:
         for room in draft_choices if draft is not None else (None,):
             loads: dict[str, int] = {}
             placed_draft = None
             if draft is not None and room is not None:
-                placed_draft = Placed((room.name,), gpu_layers=wishes.draft_gpu_layers)
+                placed_draft = Placed((room.name,), gpu_layers=request.draft_gpu_layers)
                 _add(loads, draft, placed_draft, (1.0,), by_name)
-            placed, shares = _place(target, devices, loads, wishes)
+            placed, shares = _place(target, devices, loads, request)
             _add(loads, target, placed, shares, by_name)
             yield Plan(
                 placed,
@@ -222,17 +224,17 @@ def _placements(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, wi
 
 
 def _place(
-    need: ModelMemory, devices: Rooms, loads: Mapping[str, int], wishes: Wishes
+    need: ModelMemory, devices: Rooms, loads: Mapping[str, int], request: PlacementRequest
 ) -> tuple[Placed, tuple[float, ...]]:
     """Place the target; several devices get layers by the room that the draft leaves them."""
     names = tuple(room.name for room in devices)
     if len(devices) == 1:
-        return Placed(names, gpu_layers=wishes.gpu_layers), (1.0,)
-    shares = wishes.tensor_split
+        return Placed(names, gpu_layers=request.gpu_layers), (1.0,)
+    shares = request.tensor_split
     if not shares:
         left = [room.room_bytes - loads.get(room.name, 0) - need.compute for room in devices]
-        shares = _shares(need, left, wishes.gpu_layers)
-    return Placed(names, shares, wishes.gpu_layers), tuple(share / sum(shares) for share in shares)
+        shares = _shares(need, left, request.gpu_layers)
+    return Placed(names, shares, request.gpu_layers), tuple(share / sum(shares) for share in shares)
 
 
 def _shares(need: ModelMemory, left: Sequence[int], gpu_layers: int) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from app.hardware.fit import MAIN, Rooms, Wishes, fast_devices, offloaded, plan
+from app.hardware.fit import MAIN, Rooms, PlacementRequest, fast_devices, offloaded, plan
 from app.models.memory_estimate import ModelMemory
 from app.settings.placement import ALL_LAYERS
 
@@ -51,19 +51,19 @@ class _Problem:
     target: ModelMemory
     draft: ModelMemory | None
     rooms: Rooms
-    wishes: Wishes
+    request: PlacementRequest
 
-    def fits(self, **changes: ModelMemory | Wishes | None) -> bool:
+    def fits(self, **changes: ModelMemory | PlacementRequest | None) -> bool:
         """Return whether the pair fits with these fields changed."""
         changed = replace(self, **changes)  # type: ignore[arg-type]
-        return plan(changed.target, changed.draft, changed.rooms, changed.wishes).fits
+        return plan(changed.target, changed.draft, changed.rooms, changed.request).fits
 
 
 def offers(
     target: ModelMemory,
     draft: ModelMemory | None,
     rooms: Rooms,
-    wishes: Wishes | None = None,
+    request: PlacementRequest | None = None,
     *,
     smaller: Smaller | None = None,
     flash_attention: str = "auto",
@@ -74,11 +74,11 @@ def offers(
         target: As for `plan`.
         draft: As for `plan`.
         rooms: As for `plan`.
-        wishes: As for `plan`.
+        request: As for `plan`.
         smaller: The largest known pair that fits.
         flash_attention: Its setting; a quantized cache needs it.
     """
-    problem = _Problem(target, draft, rooms, wishes or Wishes())
+    problem = _Problem(target, draft, rooms, request or PlacementRequest())
     if problem.fits():
         return ()
     found = (
@@ -150,7 +150,7 @@ def _smaller_quantization(problem: _Problem) -> Offer | None:
 
 def _draft_offers(problem: _Problem) -> Iterator[Offer]:
     """Offer the draft on another device, and no draft."""
-    draft, now = problem.draft, plan(problem.target, problem.draft, problem.rooms, problem.wishes)
+    draft, now = problem.draft, plan(problem.target, problem.draft, problem.rooms, problem.request)
     if draft is None or now.draft is None:
         return
     here = now.draft.devices[0]
@@ -158,8 +158,8 @@ def _draft_offers(problem: _Problem) -> Iterator[Offer]:
     gain = draft.total if on_cpu else draft.total - draft.always_ram
     if not on_cpu:
         others = [room.name for room in fast_devices(problem.rooms) if room.name != here] + [MAIN]
-        moved = replace(problem.wishes, draft_gpu_layers=ALL_LAYERS, devices=now.target.devices)
-        fitting = [name for name in others if problem.fits(wishes=replace(moved, draft_device=name))]
+        moved = replace(problem.request, draft_gpu_layers=ALL_LAYERS, devices=now.target.devices)
+        fitting = [name for name in others if problem.fits(request=replace(moved, draft_device=name))]
         name = fitting[0] if fitting else MAIN
         where = "the CPU" if name == MAIN else name
         yield Offer(f"the draft on {where}", gain, "slower drafts", ("--draft-device", name), bool(fitting))
@@ -181,16 +181,16 @@ def _smaller_pair(problem: _Problem, smaller: Smaller) -> Offer:
 
 def _partial_offload(problem: _Problem) -> Offer | None:
     """Offer as many layers on the GPU as fit; the draft moves to the CPU if it must."""
-    target, draft, wishes = problem.target, problem.draft, problem.wishes
-    if plan(target, draft, problem.rooms, wishes).target.devices == (MAIN,) or wishes.gpu_layers == 0:
+    target, draft, request = problem.target, problem.draft, problem.request
+    if plan(target, draft, problem.rooms, request).target.devices == (MAIN,) or request.gpu_layers == 0:
         return None
-    most = target.n_layers if wishes.gpu_layers == ALL_LAYERS else wishes.gpu_layers - 1
-    tries: list[tuple[Wishes, tuple[str, ...]]] = [(wishes, ())]
-    if draft is not None and not wishes.draft_device:
-        tries.append((replace(wishes, draft_device=MAIN), ("--draft-device", MAIN)))
+    most = target.n_layers if request.gpu_layers == ALL_LAYERS else request.gpu_layers - 1
+    tries: list[tuple[PlacementRequest, tuple[str, ...]]] = [(request, ())]
+    if draft is not None and not request.draft_device:
+        tries.append((replace(request, draft_device=MAIN), ("--draft-device", MAIN)))
     for changed, flags in tries:
         for n in range(most, -1, -1):
-            if problem.fits(wishes=replace(changed, gpu_layers=n)):
+            if problem.fits(request=replace(changed, gpu_layers=n)):
                 return Offer(
                     f"{n} of {target.n_layers} layers on the GPU{', the draft on the CPU' if flags else ''}",
                     target.layers - offloaded(target, n) + (draft.total if draft is not None and flags else 0),

@@ -139,7 +139,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """Call a function; raise BudgetError in it when the time of the budget is spent.
 
         The exception is raised between two bytecodes, so also in a loop that calls nothing. This is no context manager,
-        because it must not be raised behind the end of the block.
+        because it must not be raised after the block.
         """
         thread, over, lock = ctypes.c_ulong(threading.get_ident()), threading.Event(), threading.Lock()
         raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc

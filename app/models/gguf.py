@@ -197,7 +197,7 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
 
     Args:
         data: The beginning of the file.
-        tensors: Read the list of tensors behind the metadata too, for the number of parameters.
+        tensors: Also read the list of tensors after the metadata, for the number of parameters.
         vocabulary: Keep the texts and types of the tokens, which takes most of the time.
 
     Raises:
@@ -318,7 +318,7 @@ def file_errors(path: Path) -> Iterator[None]:
 FOREIGN_BYTES = 64
 """Bytes that identify another format."""
 _BEGINNINGS = {
-    b"version https://git-lfs": "Git put a pointer in its place, and git lfs pull brings the file",
+    b"version https://git-lfs": "Git put a pointer in its place, and git lfs pull downloads the file",
     b"<!doctype html": "it is a web page",
     b"<html": "it is a web page",
     b"pk\x03\x04": "it is a ZIP archive",

@@ -88,7 +88,7 @@ def resolve(
         source: What is asked for.
         demo_file: Finds the demo's files.
         retry: How to wait if Hugging Face has trouble.
-        watcher: Told of that.
+        watcher: Receives that as status.
         draft: It is used as a draft, which decides the quantization if none is named.
 
     Raises:

@@ -136,13 +136,13 @@ class TandemApp(App[None]):
         # The first answer needs it. Not earlier, as a key pressed now would wait for both imports.
         Thread(target=_preload_markdown, daemon=True).start()
 
-    def _take_keys(self, wishes: Mapping[str, str]) -> list[str]:
+    def _take_keys(self, requested: Mapping[str, str]) -> list[str]:
         """Apply the user's keys; return the invalid ones as sentences. Imports every screen if there are any."""
-        if not wishes:
+        if not requested:
             return []
         from app.ui.screens.keymap import valid_keys
 
-        keys, errors = valid_keys(wishes)
+        keys, errors = valid_keys(requested)
         self.set_keymap(keys)
         return errors
 

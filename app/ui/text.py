@@ -24,7 +24,7 @@ def quantization(model: ModelInfo) -> str:
 
 
 def draft_name(target: ModelInfo, draft: ModelInfo) -> str:
-    """Return what tells the draft from its target; empty if only the quantization does."""
+    """Return the part of the draft's name that differs from its target; empty if only the quantization does."""
     return apart(model_name(target), model_name(draft))
 
 

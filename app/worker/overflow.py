@@ -70,4 +70,4 @@ def why_no_longer(pair: PairInfo) -> str:
     limit = context_limit(pair)
     if limit.n_ctx > pair.n_ctx:
         return f"the longest context here, {limit.n_ctx:,}, would not do: {limit.reason}"
-    return f"a longer context cannot be had: {limit.reason}"
+    return f"a longer context is not possible: {limit.reason}"

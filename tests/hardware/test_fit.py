@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import UsageError
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, DeviceRoom, Plan, Wishes, fast_devices, plan
+from app.hardware.fit import MAIN, DeviceRoom, Plan, PlacementRequest, fast_devices, plan
 from app.hardware.offers import Offer, Smaller, offers
 from app.llama.fitting.device_rooms import memory_rooms
 from app.models.memory_estimate import ModelMemory
@@ -53,7 +53,7 @@ def test_a_card_that_the_cpu_plays_is_taken_only_by_name() -> None:
     assert fast_devices((played, main())) == ()
     assert where(plan(need(1), SMALL, (played, main()))) == ((MAIN,), (MAIN,))
     assert where(plan(need(1), SMALL, (card(), played, main()))) == (("CUDA0",), ("CUDA0",))
-    named = plan(need(1, 0.1), None, (played, main()), Wishes(devices=("Vulkan0",)))
+    named = plan(need(1, 0.1), None, (played, main()), PlacementRequest(devices=("Vulkan0",)))
     assert where(named) == (("Vulkan0",), None)
     # What it holds is in RAM.
     assert loaded(named)[MAIN] >= loaded(named)["Vulkan0"]
@@ -66,7 +66,7 @@ def test_a_card_that_the_cpu_plays_is_taken_only_by_name() -> None:
 def test_in_two_places_it_takes_what_llama_cpp_takes(gpu_layers: int, there: int, here: int) -> None:
     # SmolLM2 135M in Q4_1 with 4,096 tokens, by llama.cpp's own estimate, for a card that repeats the embedding.
     small = ModelMemory("S", 96_600_000, 94_400_000, 18_600_000, 49_400_000, n_layers=30, n_ctx=4096, output=30_100_000)
-    found = loaded(plan(small, None, (card(), main()), Wishes(gpu_layers=gpu_layers)))
+    found = loaded(plan(small, None, (card(), main()), PlacementRequest(gpu_layers=gpu_layers)))
 
     assert found["CUDA0"] == pytest.approx(there, rel=0.002)
     assert found[MAIN] == pytest.approx(here, rel=0.002)
@@ -156,7 +156,7 @@ def test_the_output_is_whole_on_the_last_card() -> None:
     rooms = (card("CUDA0"), card("CUDA1"), main())
     block, compute = 29 * GB / 63, GB / 10
 
-    halves = loaded(plan(big, None, rooms, Wishes(tensor_split=(1, 1))))
+    halves = loaded(plan(big, None, rooms, PlacementRequest(tensor_split=(1, 1))))
     # The output is the last of 64 layers, and a block more is counted for layers that are larger than others.
     assert halves["CUDA0"] == pytest.approx(33 * block + compute)
     assert halves["CUDA1"] == pytest.approx(32 * block + 10 * GB + compute)
@@ -171,7 +171,7 @@ def test_the_output_is_whole_on_the_last_card() -> None:
 
 def test_in_part_the_output_is_on_the_last_card_too() -> None:
     rooms = (card("CUDA0"), card("CUDA1"), main(64))
-    found = loaded(plan(need(62, output=2 * GB), None, rooms, Wishes(tensor_split=(3, 1), gpu_layers=16)))
+    found = loaded(plan(need(62, output=2 * GB), None, rooms, PlacementRequest(tensor_split=(3, 1), gpu_layers=16)))
 
     assert found["CUDA0"] == pytest.approx(13 * 61 * GB / 63 + GB / 10)
     assert found["CUDA1"] == pytest.approx(4 * 61 * GB / 63 + 2 * GB + GB / 10)
@@ -220,12 +220,12 @@ def test_one_card_under_two_backends_is_counted_once() -> None:
 def test_requests_are_kept() -> None:
     rooms = (card("CUDA0"), card("CUDA1"), main())
 
-    assert where(plan(need(5), SMALL, rooms, Wishes(devices=("cuda1",)))) == (("CUDA1",), ("CUDA0",))
-    assert where(plan(need(5), SMALL, rooms, Wishes(draft_device=MAIN))) == (("CUDA0",), (MAIN,))
-    assert where(plan(need(5), SMALL, rooms, Wishes(devices=(MAIN,)))) == ((MAIN,), ("CUDA0",))
-    split = plan(need(5), None, rooms, Wishes(tensor_split=(3, 1)))
+    assert where(plan(need(5), SMALL, rooms, PlacementRequest(devices=("cuda1",)))) == (("CUDA1",), ("CUDA0",))
+    assert where(plan(need(5), SMALL, rooms, PlacementRequest(draft_device=MAIN))) == (("CUDA0",), (MAIN,))
+    assert where(plan(need(5), SMALL, rooms, PlacementRequest(devices=(MAIN,)))) == ((MAIN,), ("CUDA0",))
+    split = plan(need(5), None, rooms, PlacementRequest(tensor_split=(3, 1)))
     assert (split.target.devices, split.target.tensor_split) == (("CUDA0", "CUDA1"), (3, 1))
-    half = plan(need(5), None, rooms, Wishes(gpu_layers=22))
+    half = plan(need(5), None, rooms, PlacementRequest(gpu_layers=22))
     assert half.target.gpu_layers == 22
     # The output is the first of the 22, and 21 of 63 blocks follow.
     assert loaded(half)["CUDA0"] == pytest.approx(2 * GB + GB / 10)
@@ -233,15 +233,15 @@ def test_requests_are_kept() -> None:
 
 
 def test_a_card_that_has_gone_is_named_with_those_that_are_there() -> None:
-    for wish in (Wishes(devices=("CUDA1",)), Wishes(draft_device="CUDA1")):
+    for wish in (PlacementRequest(devices=("CUDA1",)), PlacementRequest(draft_device="CUDA1")):
         with pytest.raises(UsageError, match="no device CUDA1") as caught:
             plan(need(5), SMALL, (card(), main()), wish)
         assert "CUDA0, cpu" in caught.value.hint
 
     with pytest.raises(UsageError, match=r"2 shares for 1 device\."):
-        plan(need(5), None, (card(), main()), Wishes(tensor_split=(1, 1)))
+        plan(need(5), None, (card(), main()), PlacementRequest(tensor_split=(1, 1)))
     with pytest.raises(UsageError, match="1 share for 2 devices"):
-        plan(need(5), None, (card(), card("CUDA1"), main()), Wishes(tensor_split=(1,)))
+        plan(need(5), None, (card(), card("CUDA1"), main()), PlacementRequest(tensor_split=(1,)))
 
 
 def test_what_does_not_fit_anywhere_shows_how_much_is_lacking() -> None:
@@ -297,8 +297,8 @@ def test_an_offer_that_suffices_does_and_the_smallest_step_is_offered() -> None:
         assert found[flag].suffices
     assert plan(big.with_context(4096), SMALL.with_context(4096), rooms).fits
     assert plan(big.with_kv_type("q8_0"), SMALL, rooms).fits
-    assert plan(big, SMALL, rooms, Wishes(gpu_layers=62)).fits
-    assert not plan(big, SMALL, rooms, Wishes(gpu_layers=63)).fits
+    assert plan(big, SMALL, rooms, PlacementRequest(gpu_layers=62)).fits
+    assert not plan(big, SMALL, rooms, PlacementRequest(gpu_layers=63)).fits
 
 
 def test_an_offer_that_helps_but_does_not_suffice_shows_so() -> None:
@@ -313,9 +313,9 @@ def test_an_offer_that_helps_but_does_not_suffice_shows_so() -> None:
 
 def test_a_draft_goes_to_another_card_before_the_cpu() -> None:
     rooms = (card("CUDA0"), card("CUDA1", 4), main())
-    wishes = Wishes(devices=("CUDA0",), draft_device="CUDA0")
+    request = PlacementRequest(devices=("CUDA0",), draft_device="CUDA0")
 
-    assert by_flag(offers(need(21), need(1.5), rooms, wishes))["--draft-device"].flags == ("--draft-device", "CUDA1")
+    assert by_flag(offers(need(21), need(1.5), rooms, request))["--draft-device"].flags == ("--draft-device", "CUDA1")
 
 
 def test_without_a_card_nothing_is_offered_that_moves_layers() -> None:
@@ -352,5 +352,5 @@ def test_a_card_that_the_draft_alone_fills_is_left_to_the_target() -> None:
     assert "the draft on the CPU" in found.what
     n = int(found.flags[1])
     assert n > 0
-    assert plan(need(19), need(1.5), rooms, Wishes(gpu_layers=n, draft_device="cpu")).fits
-    assert not plan(need(19), need(1.5), rooms, Wishes(gpu_layers=n + 1, draft_device="cpu")).fits
+    assert plan(need(19), need(1.5), rooms, PlacementRequest(gpu_layers=n, draft_device="cpu")).fits
+    assert not plan(need(19), need(1.5), rooms, PlacementRequest(gpu_layers=n + 1, draft_device="cpu")).fits

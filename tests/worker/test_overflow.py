@@ -73,7 +73,7 @@ def test_whose_length_it_is(request_: AnswerRequest, message: str, whose: str) -
     [
         (4096, 0, "Shorten it, or ask for a longer context: --ctx 2048."),
         (1024, 0, "Shorten it, or ask for a longer context: --ctx 1024."),
-        (256, 0, "Shorten it; a longer context cannot be had: Fake was trained for 256 tokens."),
+        (256, 0, "Shorten it; a longer context is not possible: Fake was trained for 256 tokens."),
         (
             512,
             0,
@@ -82,7 +82,7 @@ def test_whose_length_it_is(request_: AnswerRequest, message: str, whose: str) -
         (
             4096,
             256,
-            "Shorten it; a longer context cannot be had: memory had room for 256 tokens at the last loading.",
+            "Shorten it; a longer context is not possible: memory had room for 256 tokens at the last loading.",
         ),
         (
             4096,

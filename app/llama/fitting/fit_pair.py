@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, NoMemoryError, PairError
 from app.core.units import memory_size
-from app.hardware.fit import MAIN, Placed, Plan, Rooms, Wishes, plan
+from app.hardware.fit import MAIN, Placed, Plan, Rooms, PlacementRequest, plan
 from app.hardware.offers import Offer, Smaller, offers
 from app.llama.fitting.device_rooms import memory_rooms, with_remote
 from app.llama.params import ModelParams
@@ -57,7 +57,7 @@ class Fitting:
         draft: Memory of the draft, or None.
         rooms: The devices.
         measured: llama.cpp itself estimated both models.
-        wishes: The part of the placement that the user chose.
+        request: The part of the placement that the user chose.
     """
 
     params: PairParams
@@ -66,7 +66,7 @@ class Fitting:
     draft: ModelMemory | None
     rooms: Rooms
     measured: bool
-    wishes: Wishes
+    request: PlacementRequest
 
     def offers(self, pairs: Sequence[Pair]) -> tuple[Offer, ...]:
         """Return the options if it does not fit; one may be a smaller pair of `pairs`."""
@@ -77,7 +77,7 @@ class Fitting:
         smaller = Smaller(best.pair.name, best.pair.title, best.need_bytes) if best is not None else None
         flash_attention = self.params.flash_attention
         return offers(
-            self.target, self.draft, self.rooms, self.wishes, smaller=smaller, flash_attention=flash_attention
+            self.target, self.draft, self.rooms, self.request, smaller=smaller, flash_attention=flash_attention
         )
 
     @property
@@ -184,24 +184,24 @@ def weighed(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fittin
         ModelFileError: A file is missing or not a model.
     """
     target, draft = needs(params)
-    wishes = _wishes(params)
-    planned = plan(target, draft, rooms, wishes)
+    request = _placement_request(params)
+    planned = plan(target, draft, rooms, request)
     measured = False
     if planned.fullness > certain:
         by_header = target, draft
         target, draft = measured_needs(_placed(params, planned, rooms), target, draft)
         measured = target is not by_header[0] and (draft is None or draft is not by_header[1])
-        planned = plan(target, draft, rooms, wishes)
+        planned = plan(target, draft, rooms, request)
     what = {room.name: (room.description, room.total_bytes) for room in rooms}
     memory = [DeviceMemory(load.device, load.need_bytes, *what[load.device]) for load in planned.loads]
     memory.sort(key=lambda taken: taken.device == MAIN)
     placed = replace(_placed(params, planned, rooms), memory=tuple(memory))
-    return Fitting(placed, planned, target, draft, rooms, measured, wishes)
+    return Fitting(placed, planned, target, draft, rooms, measured, request)
 
 
-def _wishes(params: PairParams) -> Wishes:
+def _placement_request(params: PairParams) -> PlacementRequest:
     model, draft = params.model, params.draft_model
-    return Wishes(
+    return PlacementRequest(
         devices=(MAIN,) if model.on_cpu else model.devices,
         draft_device=MAIN if draft.on_cpu else "".join(draft.devices),
         gpu_layers=model.n_gpu_layers,
@@ -286,7 +286,7 @@ def context_room(found: Fitting) -> int:
 
     def fits(n_ctx: int) -> bool:
         small = _grown(draft, n_ctx) if draft is not None else None
-        return plan(_grown(target, n_ctx), small, found.rooms, found.wishes).fits
+        return plan(_grown(target, n_ctx), small, found.rooms, found.request).fits
 
     if fits(longest):
         return longest

@@ -40,7 +40,7 @@ class DownloadRequest:
         repo: `owner/name`.
         commit: Its revision, as a commit, so that all requests mean the same bytes.
         file: The file.
-        watcher: Told about progress.
+        watcher: Receives the progress.
         retry: How to wait, and whether to stop; checked between two chunks.
     """
 
@@ -82,7 +82,7 @@ def delete_if_damaged(request: DownloadRequest) -> bool:
 def fetch(request: DownloadRequest) -> Path:
     """Download one file into the cache, or find it there; return the path to load.
 
-    Downloaded bytes stay on disk, and the next call resumes behind them.
+    Downloaded bytes stay on disk, and the next call resumes after them.
 
     Raises:
         HubError: It is not available; `CacheError` if it is the disk.

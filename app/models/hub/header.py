@@ -30,7 +30,7 @@ def read_remote_header(
         commit: The revision.
         file: The file.
         retry: How to wait, and whether to stop.
-        watcher: Told how it goes.
+        watcher: Receives the progress.
 
     Raises:
         HubError: It is not available, or the file is not a GGUF model; `HubTimeoutError` at the deadline.

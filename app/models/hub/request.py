@@ -58,7 +58,7 @@ class Retries:
 
     Args:
         policy: How to wait.
-        watcher: Told every second of a wait.
+        watcher: Called every second of a wait.
         left_s: Returns the seconds until the deadline of a request; None for a download.
     """
 

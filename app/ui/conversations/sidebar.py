@@ -51,7 +51,7 @@ class Sidebar(Vertical):
         self._on_bindings(self.screen)
 
     def update_list(self) -> None:
-        """Return what is said, or which conversation goes on, has changed."""
+        """Show the titles and the open conversation as they are now."""
         if self._filled and self.display:
             self._picker.update()
 

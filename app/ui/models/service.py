@@ -215,7 +215,7 @@ class PairService:
         return files if files is not None and files.is_here and files.is_of(pair) else None
 
     def _prepared(self, name: str) -> Prepared | None:
-        """Return what Hugging Face said about a pair in this run."""
+        """Return the last answer of Hugging Face about a pair in this run."""
         task = self._setups.get(name)
         return self._added.get(name) or (task.prepared if task is not None else None)
 

@@ -33,7 +33,7 @@ class _Block:
     Attributes:
         node: The block.
         start: Its first line.
-        end: The line behind its last.
+        end: The line after its last.
         list: Kind of the list that an item belongs to; "" for other blocks.
     """
 

@@ -1,1 +1,1 @@
-"""Parts that several screens are made of; what belongs to one purpose stands with it."""
+"""Widgets that several screens share."""

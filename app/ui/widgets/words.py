@@ -21,7 +21,7 @@ class Word:
 
     @property
     def cells(self) -> int:
-        """Cells with the gap behind it."""
+        """Cells with the gap after it."""
         return self.text.cell_length + _GAP
 
 
@@ -64,7 +64,7 @@ class Words(Widget, can_focus=False):
         return line.rstrip().truncate(width)
 
     def _joined(self, words: Sequence[Word], x: int) -> Content:
-        """Return words with gaps behind them, and store their places."""
+        """Return words with gaps after them, and store their places."""
         line = Content("")
         for word in words:
             self._places.append((x + line.cell_length, word))

@@ -19,7 +19,7 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.hardware.checks import Check, Facts, Section, worst
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, DeviceRoom, Placed, Wishes, plan
+from app.hardware.fit import MAIN, DeviceRoom, Placed, PlacementRequest, plan
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place, pair_section
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer
 from app.hardware.slow_causes import Situation, diagnose
@@ -40,8 +40,8 @@ ROOMS = (DeviceRoom("CUDA0", "gpu", "CUDA", 24 * GB), DeviceRoom(MAIN, "cpu", "C
 pytestmark = pytest.mark.usefixtures("folders")
 
 
-def view(wishes: Wishes | None = None, rooms: tuple[DeviceRoom, ...] = ROOMS) -> PairView:
-    found = plan(BIG, SMALL, rooms, wishes)
+def view(request: PlacementRequest | None = None, rooms: tuple[DeviceRoom, ...] = ROOMS) -> PairView:
+    found = plan(BIG, SMALL, rooms, request)
     assert found.draft is not None
     models = (model_place(TARGET, BIG, found.target), model_place(DRAFT, SMALL, found.draft))
     return PairView("big", "A big pair", "the default pair", models, device_needs(found, rooms), measured=True)
@@ -72,7 +72,7 @@ def test_every_layer_on_a_gpu() -> None:
 
 
 def test_some_layers_and_a_draft_on_the_cpu() -> None:
-    section = pair_section(view(Wishes(gpu_layers=20, draft_device=MAIN)))
+    section = pair_section(view(PlacementRequest(gpu_layers=20, draft_device=MAIN)))
 
     assert line(section, "target").text.startswith("Big, 20 of 29 layers on CUDA0, 9 on the CPU: ")
     assert line(section, "draft").text.startswith("Small, all 25 layers on the CPU: ")
