@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from app.hardware.fit import MAIN, Rooms, PlacementRequest, fast_devices, offloaded, plan
+from app.hardware.fit import MAIN, PlacementRequest, Rooms, fast_devices, offloaded, plan
 from app.models.memory_estimate import ModelMemory
 from app.settings.placement import ALL_LAYERS
 

@@ -8,7 +8,7 @@ import pytest
 
 from app.core.errors import UsageError
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, DeviceRoom, Plan, PlacementRequest, fast_devices, plan
+from app.hardware.fit import MAIN, DeviceRoom, PlacementRequest, Plan, fast_devices, plan
 from app.hardware.offers import Offer, Smaller, offers
 from app.llama.fitting.device_rooms import memory_rooms
 from app.models.memory_estimate import ModelMemory

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, NoMemoryError, PairError
 from app.core.units import memory_size
-from app.hardware.fit import MAIN, Placed, Plan, Rooms, PlacementRequest, plan
+from app.hardware.fit import MAIN, Placed, PlacementRequest, Plan, Rooms, plan
 from app.hardware.offers import Offer, Smaller, offers
 from app.llama.fitting.device_rooms import memory_rooms, with_remote
 from app.llama.params import ModelParams
