@@ -92,18 +92,18 @@ class PairInfo:
         model, lookup = (drafting.model, drafting.lookup) if isinstance(drafting, AutoDraft) else (True, False)
         return taking_part(model=model and self.draft is not None, ngram=lookup)
 
-    def why_plain(self, drafting: Drafting) -> str:
+    def why_no_draft(self, drafting: Drafting) -> str:
         """Return why no source can draft, as a clause; "" if one can, or drafting is off."""
         if drafting is None or self.sources(drafting):
             return ""
         if self.wants_draft_model:
             return "only a draft model could draft for it, and there is none"
         if not self.can_draft:
-            return "rejected drafts could not be taken back here"
+            return "the state of this model cannot be rolled back"
         if isinstance(drafting, DraftParams) and self._wants_more(drafting):
             return (
-                f"no draft is as long as n_min {drafting.n_min}, for at most {self.most_drafted} tokens could be taken "
-                "back here"
+                f"no draft is as long as n_min {drafting.n_min}, "
+                f"for at most {self.most_drafted} tokens can be rolled back"
             )
         without_lookup = ", and n-gram drafting is off" if isinstance(drafting, AutoDraft) else ""
         return f"there is no draft model{without_lookup}"

@@ -50,7 +50,7 @@ class DraftState:
         """Return the state for a setting, the loaded pair and the user's switch."""
         available = drafting is not None if pair is None else bool(pair.sources(drafting))
         if not available:
-            why = pair.why_plain(drafting) if pair is not None else ""
+            why = pair.why_no_draft(drafting) if pair is not None else ""
             return cls(
                 False, False, "no draft", reason=f"{why[:1].upper()}{why[1:]}." if why else "There is no draft model."
             )

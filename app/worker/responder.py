@@ -237,7 +237,7 @@ def _strategy(pair: LoadedPair, drafting: Drafting, beside: Sequence[str], clock
         # Automatic drafting does not learn from fixed drafts.
         costs = CostModel(pair.memory.costs.snapshot()) if pair.memory is not None else None
         return FixedDrafting(drafter, drafting, costs, clock)
-    return NoDrafting(pair.info.why_plain(drafting))
+    return NoDrafting(pair.info.why_no_draft(drafting))
 
 
 def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]]:

@@ -198,7 +198,7 @@ def test_a_pair_that_lacks_what_a_side_needs() -> None:
     with pytest.raises(UsageError, match="need a draft model"):
         run(job(THREE), FakePair(FakeModel(mixing(4))))
     stateful = FakePair(FakeModel(mixing(4)), can_draft=False)
-    with pytest.raises(UsageError, match="could not be taken back"):
+    with pytest.raises(UsageError, match="cannot be rolled back"):
         run(job(), stateful)
 
 

@@ -253,7 +253,7 @@ def test_a_pair_drafts_where_the_target_can_take_back(hybrid: Model, tiny: Calla
     assert pair.can_draft is can
     assert pair.info.most_drafted == (N_SNAPSHOTS if can else 0)
     assert (pair.drafter is not None) is can
-    assert pair.info.why_plain(AutoDraft()) == ("" if can else "rejected drafts could not be taken back here")
+    assert pair.info.why_no_draft(AutoDraft()) == ("" if can else "the state of this model cannot be rolled back")
     assert bool(told) is not can
     for _ in pair.calibrate(lambda: False):
         pass

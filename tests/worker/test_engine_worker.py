@@ -399,7 +399,7 @@ class TestAutomatic:
     @pytest.mark.parametrize(
         ("can_draft", "drafting", "why"),
         [
-            (False, AutoDraft(), "rejected drafts could not be taken back here"),
+            (False, AutoDraft(), "the state of this model cannot be rolled back"),
             (True, AutoDraft(lookup=False), "there is no draft model, and n-gram drafting is off"),
             (True, DraftParams(), "there is no draft model"),
         ],
@@ -428,11 +428,9 @@ class TestAutomatic:
 
         assert isinstance(finished, Finished)
         assert finished.drafting is not None
-        assert finished.drafting.reason == (
-            "no draft is as long as n_min 8, for at most 7 tokens could be taken back here"
-        )
+        assert finished.drafting.reason == ("no draft is as long as n_min 8, for at most 7 tokens can be rolled back")
         assert not draft.batches
         as_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 7, 0.0), max_tokens=9)
-        assert pair.info.why_plain(as_many.drafting) == ""
+        assert pair.info.why_no_draft(as_many.drafting) == ""
         assert pair.info.sources(as_many.drafting) == ("model",)
         assert pair.info.sources(AutoDraft()) == ("model", "ngram")

@@ -307,7 +307,7 @@ def _repo_of(path: Path) -> Path | None:
 def _prune(repo: Path) -> None:
     """Remove references to revisions that are gone, and empty folders; the client reports them as damage."""
     for reference in [one for one in (repo / "refs").rglob("*") if one.is_file()]:
-        if not (repo / "snapshots" / reference.read_text()).exists():
+        if not (repo / "snapshots" / reference.read_text().strip()).exists():
             reference.unlink()
             _remove_empty(reference.parent)
     if not (repo / "snapshots").exists() and (repo / "blobs").exists():
