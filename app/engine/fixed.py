@@ -14,7 +14,7 @@ from app.engine.types import MODEL_FAILED, NO_DRAFT, Draft, DraftingStatus, Draf
 
 _RECENT_STEPS = 15
 """Number of recent steps that give the current speed of the machine."""
-NEVER_MEASURED = "what it gains is not known: this pair was never measured"
+NEVER_MEASURED = "speedup unknown: this pair was never measured"
 
 
 class NoDrafting:

@@ -1,1 +1,1 @@
-"""Benchmarks: ratios within one run, never absolute figures, because machines drift. Not part of the tests."""
+"""Benchmarks, run by hand. They measure ratios within one run, because the speed of a machine changes."""

@@ -1,6 +1,6 @@
 """Measure downloads from a loopback hub against curl: `python -m tests.bench.download --megabytes 1000`.
 
-The hub runs in a process of its own. Both write into the same folder in turn, and so to the same disk.
+The hub runs in a separate process. Both write to the same disk, in turn.
 """
 
 from __future__ import annotations
@@ -50,27 +50,27 @@ def timed_fetch(cache: Path) -> float:
     request = DownloadRequest(REPO, listed.commit, listed.files[0], Watcher(), RetryPolicy(lambda seconds: False))
     started = time.perf_counter()
     fetch(request)
-    took = time.perf_counter() - started
+    seconds = time.perf_counter() - started
     shutil.rmtree(cache)
-    return took
+    return seconds
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--folder", type=Path, default=None, help="where all of it is written")
+    parser.add_argument("--folder", type=Path, default=None, help="folder for all files")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=args.folder) as name, pytest.MonkeyPatch.context() as patch:
         folder = Path(name)
         content = folder / "content"
         with content.open("wb") as file:
             file.truncate(args.megabytes * 1_000_000)
-        ours, theirs = get_context("spawn").Pipe()
-        process = get_context("spawn").Process(target=serve, args=(content, theirs))
+        parent, child = get_context("spawn").Pipe()
+        process = get_context("spawn").Process(target=serve, args=(content, child))
         process.start()
-        theirs.close()
-        endpoint = ours.recv()
+        child.close()
+        endpoint = parent.recv()
         point_at(endpoint, folder / "hf", patch)
         url, copy = f"{endpoint}/{REPO}/resolve/main/{NAME}", folder / "copy"
         seconds: dict[str, list[float]] = {"curl": [], "tandem": []}
@@ -78,11 +78,11 @@ def main() -> None:
             seconds["curl"].append(timed_curl(url, copy))
             copy.unlink()
             seconds["tandem"].append(timed_fetch(folder / "hf"))
-        ours.close()
+        parent.close()
         process.join()
-    speeds = {who: args.megabytes / statistics.median(times) for who, times in seconds.items()}
-    for who, speed in speeds.items():
-        print(f"{who:8}{speed:8.0f} MB/s")
+    speeds = {name: args.megabytes / statistics.median(times) for name, times in seconds.items()}
+    for name, speed in speeds.items():
+        print(f"{name:8}{speed:8.0f} MB/s")
     print(f"ratio   {speeds['tandem'] / speeds['curl']:8.2f}")
 
 

@@ -1,8 +1,8 @@
-"""Race contenders against no draft, step by step, so that a drifting machine cannot mislead.
+"""Compare contenders with no draft, step by step, so that a change of the machine's speed affects all alike.
 
     python -m tests.bench.interleaved --target T.gguf [--draft D.gguf] [--fixed 7,0.6 ...] [--server PATH] [--cold]
 
-See README.md for how it counts. The second table takes every batch at the median time of its size: see
+README.md explains the method. In the second table, every batch counts the median time of its size; see
 `tests.bench.steady`.
 """
 
@@ -30,15 +30,15 @@ from tests.bench.loads import LOADS, Load
 from tests.bench.peer import LlamaServer
 from tests.bench.prompts import PROMPTS
 from tests.bench.rivals import rivals
-from tests.bench.steady import Race, steady, widths_of
+from tests.bench.steady import Race, batch_costs, steady
 
 Contender = Callable[[str], Lane]
-"""Begins an answer to a prompt."""
+"""Starts an answer to a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The speedup that Tandem showed for an answer, and the one measured beside it."""
+    """The speedup that Tandem showed for an answer, and the one measured here."""
 
     prompt: str
     contender: str
@@ -75,7 +75,7 @@ def _measure(args: argparse.Namespace) -> None:
             for run in range(args.runs):
                 with ExitStack() as stack:
                     pair, contenders = _loaded(args, drafting, Random(f"{prompt} {run}"), stack)
-                    memory = _teach(pair, memory if memory is not None and not args.cold else _kept(args))
+                    memory = _prepare(pair, memory if memory is not None and not args.cold else _loaded_history(args))
                     raced = _race(contenders, prompt)
                     races.append(_steps(f"{kind} {number}", raced))
                     found = _ratios(raced)
@@ -85,29 +85,29 @@ def _measure(args: argparse.Namespace) -> None:
             results[f"{kind} {number}"] = {name: statistics.median(values) for name, values in sorted(ratios.items())}
             print(f"{kind} {number:<3} ", _line(results[f"{kind} {number}"]), flush=True)
             if args.json:
-                _keep(args.json, results, races, claims)
+                _save(args.json, results, races, claims)
     _print_claims(claims)
     if args.keep and memory is not None:
         stored_measurements.save_statistics(args.keep, memory)
     _summary(results)
     print("\nwith every batch at the median of its size, in steps with no draft:")
-    print(_seen(races))
-    steadily = steady(races)
-    for name, of in steadily.items():
-        print(f"{name:<8}", _line(of))
-    _summary(steadily)
+    print(_measured_costs(races))
+    steady_ratios = steady(races)
+    for name, ratios_of_prompt in steady_ratios.items():
+        print(f"{name:<8}", _line(ratios_of_prompt))
+    _summary(steady_ratios)
 
 
-def _keep(file: Path, results: Mapping[str, Mapping[str, float]], races: list[Race], claims: list[Claim]) -> None:
-    found = {
+def _save(file: Path, results: Mapping[str, Mapping[str, float]], races: list[Race], claims: list[Claim]) -> None:
+    document = {
         "ratios": results,
         "races": [asdict(race) for race in races],
         "claims": [asdict(claim) for claim in claims],
     }
-    file.write_text(json.dumps(found))
+    file.write_text(json.dumps(document))
 
 
-def _teach(pair: NativePair, memory: PairStatistics | None) -> PairStatistics:
+def _prepare(pair: NativePair, memory: PairStatistics | None) -> PairStatistics:
     """Give a pair the statistics of earlier answers, or calibrate it."""
     if memory is None:
         for _ in pair.calibrate(lambda: False):
@@ -119,14 +119,14 @@ def _teach(pair: NativePair, memory: PairStatistics | None) -> PairStatistics:
     return pair.memory
 
 
-def _kept(args: argparse.Namespace) -> PairStatistics | None:
-    """Return the memory that an earlier run saved under another load; None without one."""
+def _loaded_history(args: argparse.Namespace) -> PairStatistics | None:
+    """Return the statistics that an earlier run saved; None without --history."""
     return stored_measurements.load_statistics(args.history) if args.history else None
 
 
 def _own(args: argparse.Namespace, drafting: Drafting, servers: Mapping[str, LlamaServer]) -> NativePair:
     def others() -> float:
-        # The servers take turns with Tandem and do not count as other programs.
+        # The servers take turns with Tandem, so they do not count as other programs.
         return others_seconds() - sum(server.cpu_seconds for server in servers.values())
 
     return load(args.target, args.draft if drafting else None, args.ctx, others)
@@ -135,9 +135,10 @@ def _own(args: argparse.Namespace, drafting: Drafting, servers: Mapping[str, Lla
 def _loaded(
     args: argparse.Namespace, drafting: dict[str, Drafting], order: Random, stack: ExitStack
 ) -> tuple[NativePair, dict[str, Contender]]:
-    """Load every contender with weights of its own; return the automatic one and all.
+    """Load every contender with its own weights; return the automatic one and all of them.
 
-    The address of the weights was seen to make 7%, so all are loaded again for every answer, in another order.
+    The memory address of the weights changed speeds by up to 7%, so all are loaded again for every answer, in random
+    order.
     """
     flags = rivals(args.draft) if args.server else {}
     names = [*drafting, *(name for name in flags if not args.rivals or name in args.rivals)]
@@ -173,8 +174,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--each", type=int, help="most prompts of a kind")
     parser.add_argument("--cold", action="store_true", help="calibrate before every answer and forget the earlier ones")
     parser.add_argument("--load", choices=LOADS, default="quiet", help="background load; see tests.bench.loads")
-    parser.add_argument("--history", type=Path, metavar="FILE", help="start every answer with the memory in this file")
-    parser.add_argument("--keep", type=Path, metavar="FILE", help="save the memory of the last answer for --history")
+    parser.add_argument(
+        "--history", type=Path, metavar="FILE", help="start every answer with the statistics in this file"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="FILE", help="save the statistics of the last answer for --history"
+    )
     parser.add_argument("--json", type=Path, help="save every ratio and every step")
     args = parser.parse_args()
     if unknown := set(args.rivals or ()) - rivals(args.draft).keys():
@@ -234,11 +239,11 @@ def _summary(results: dict[str, dict[str, float]]) -> None:
     names = list(next(iter(results.values())))
     spent = {name: sum(1 / ratios[name] for ratios in results.values()) for name in names}
     print("all     ", _line({name: spent["plain"] / ns for name, ns in spent.items()}))
-    for prefix, what in (("server", "the server's"), ("n", "our fixed")):
+    for prefix, group in (("server", "the server's"), ("n", "our fixed")):
         if others := [name for name in names if name.startswith(prefix)]:
             best = min(others, key=lambda name: spent[name])
             each = sum(min(1 / ratios[name] for name in others) for ratios in results.values())
-            print(f"auto over {what} best, {best}: {spent[best] / spent['auto']:.3f};", end=" ")
+            print(f"auto over {group} best, {best}: {spent[best] / spent['auto']:.3f};", end=" ")
             print(f"over the best of them for each prompt: {each / spent['auto']:.3f}")
 
 
@@ -248,15 +253,15 @@ def _line(ratios: dict[str, float]) -> str:
 
 def _describe(memory: PairStatistics) -> str:
     profile = memory.costs.profile
-    plain = profile.batch_ns[1]
-    rows = _staircase({n: ns / plain for n, ns in profile.batch_ns.items()})
-    return f"one row {plain / 1e6:.1f} ms, a drafted token {profile.draft_ns / plain:.2f} of that; rows {rows}"
+    single = profile.batch_ns[1]
+    batches = _staircase({n: ns / single for n, ns in profile.batch_ns.items()})
+    return f"single token {single / 1e6:.1f} ms, drafted token {profile.draft_ns / single:.2f}; batches {batches}"
 
 
-def _seen(races: list[Race]) -> str:
-    """Return what a calibration during the races would have measured."""
-    plain = statistics.median(race.plain_ns for race in races)
-    return f"one row {plain / 1e6:.1f} ms; rows {_staircase(widths_of(races))}"
+def _measured_costs(races: list[Race]) -> str:
+    """Return the batch costs during the races."""
+    single = statistics.median(race.single_ns for race in races)
+    return f"single token {single / 1e6:.1f} ms; batches {_staircase(batch_costs(races))}"
 
 
 def _staircase(shares: Mapping[int, float]) -> str:

@@ -1,7 +1,7 @@
 """Measure the latency of a key: python -m tests.bench.keys [--only start|stream]
 
 The program runs in a pseudo terminal of 120 x 40. Letters are typed one at a time, and the time is measured until the
-program draws each one: right after the first frame, while the demo pair is loaded; and while an engine that only sleeps
+program draws each one. This is done after the first frame, while the demo pair is loaded, and while a fake engine
 streams 200 tokens per second at the end of answers of several lengths and kinds, with the store on disk.
 """
 
@@ -47,18 +47,18 @@ def main() -> None:
         env = environment(Path(folder))
         if args.only in (None, "start"):
             waits = [wait for _ in range(5) for wait in _after_start(env)]
-            _tell("while the demo pair is loaded", waits)
+            _print("while the demo pair is loaded", waits)
         if args.only in (None, "stream"):
             for kind in _KINDS:
                 for length in _LENGTHS:
-                    _tell(f"{kind} behind {length:,} tokens", _while_streaming(env, kind, length, folder))
+                    _print(f"{kind} after {length:,} tokens", _while_streaming(env, kind, length, folder))
 
 
-def _tell(what: str, waits: Sequence[float]) -> None:
+def _print(title: str, waits: Sequence[float]) -> None:
     late = sum(wait > 0.05 for wait in waits)
     ranked = sorted(waits)
     print(
-        f"{what:36} median {statistics.median(waits) * 1e3:5.1f} ms, 95% {ranked[int(len(ranked) * 0.95)] * 1e3:5.1f}, "
+        f"{title:36} median {statistics.median(waits) * 1e3:5.1f} ms, 95% {ranked[int(len(ranked) * 0.95)] * 1e3:5.1f}, "
         f"worst {ranked[-1] * 1e3:6.1f}; {late} of {len(waits)} above 50",
         flush=True,
     )
@@ -95,7 +95,7 @@ def _while_streaming(env: dict[str, str], kind: str, length: int, folder: str) -
     terminal = PseudoTerminal(command, _SIZE, env)
     terminal.until("ready")
     terminal.type("go\r")
-    # Until the first part of the answer is on the screen.
+    # Wait for the first part of the answer.
     time.sleep(3.0)
     waits = _press(terminal, _LETTERS)
     terminal.close()
@@ -103,18 +103,18 @@ def _while_streaming(env: dict[str, str], kind: str, length: int, folder: str) -
 
 
 def _stream(kind: str, length: str, store: str) -> None:
-    """The chat over the engine that only sleeps."""
+    """Run the chat with the fake engine."""
     from app.conversations.store import Store
     from app.session.chat_settings import ChatSettings
     from app.ui.app import TandemApp
     from tests.bench.streamer import Streamer
 
-    def nothing(cancel: object, progress: object) -> object:
+    def no_loader(cancel: object, progress: object) -> object:
         raise AssertionError
 
     TandemApp(
         lambda emit: Streamer(emit, _STREAM_S, _KINDS[kind], int(length), lambda share: os._exit(0)),
-        nothing,  # type: ignore[arg-type]
+        no_loader,  # type: ignore[arg-type]
         ChatSettings("A pair"),
         store=lambda: Store.open(Path(store) / "conversations.db"),
     ).run()

@@ -1,4 +1,4 @@
-"""Answers that take turns, a step each, so that a slow second of the machine slows all of them alike."""
+"""Answers that take turns, one step each, so that a slow moment of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.bench.peer import LlamaServer
 from tests.bench.steady import StepTime
 
 _REST_S = 0.004
-"""Seconds for which idle threads of the last process still spin."""
+"""Seconds for which the idle threads of the last process still spin."""
 
 
 def load(
@@ -70,14 +70,14 @@ class Lane(Protocol):
     done: bool
 
     def step(self) -> None:
-        """Run until something has happened."""
+        """Run until the next event."""
         ...
 
 
 def race(lanes: Mapping[str, Lane], order: Random) -> None:
-    """Run all lanes to their ends; one with the fewest tokens makes the next step.
+    """Run all lanes to their ends; the lane with the fewest tokens runs the next step.
 
-    Ties are drawn: the order matters by several percent, as it decides what the CPU caches hold.
+    Ties are broken at random: the order decides the contents of the CPU caches, which matters by several percent.
     """
     while left := [lane for lane in lanes.values() if not lane.done]:
         behind = min(lane.n_tokens for lane in left)
@@ -99,18 +99,18 @@ class OwnLane:
         self.claim: Speedup | None = None
         self.steps: list[StepTime] = []
         self._pair = pair
-        self._told = GenerationStats()
+        self._last_stats = GenerationStats()
         self._spent_ns = self._began_ns = self._computed_ns = self._cpu_began_ns = 0
         pair.target.rollback(0)
         request = greedy(prompt, drafting, n_tokens)
         self._events: Iterator[Event] = answer(pair, 0, request, clock=self._clock, cpu_clock=self._cpu_clock)
 
     def _clock(self) -> int:
-        """Nanoseconds that this lane has run."""
+        """Return the nanoseconds that this lane has run."""
         return self._spent_ns + time.perf_counter_ns() - self._began_ns
 
     def _cpu_clock(self) -> int:
-        """Nanoseconds of CPU time of this lane."""
+        """Return the nanoseconds of CPU time of this lane."""
         return self._computed_ns + time.process_time_ns() - self._cpu_began_ns
 
     def step(self) -> None:
@@ -124,12 +124,12 @@ class OwnLane:
         match event:
             case Step(stats=stats):
                 self.ns += spent if self.n_tokens else 0
-                # Text that was held back to the end comes without a step.
-                if stats.verify_steps > self._told.verify_steps:
-                    n_tokens, rows = stats.predicted_n - self.n_tokens, stats.draft_n - self._told.draft_n + 1
-                    draft_ns = stats.draft_ns - self._told.draft_ns
+                # The text held back to the end comes without a verify step.
+                if stats.verify_steps > self._last_stats.verify_steps:
+                    n_tokens, rows = stats.predicted_n - self.n_tokens, stats.draft_n - self._last_stats.draft_n + 1
+                    draft_ns = stats.draft_ns - self._last_stats.draft_ns
                     self.steps.append(StepTime(n_tokens, rows, spent - draft_ns, draft_ns))
-                self.n_tokens, self._told = stats.predicted_n, stats
+                self.n_tokens, self._last_stats = stats.predicted_n, stats
             case PromptProgress(drafting=True):
                 self.draft_prompt_ns += spent
             case Finished(stats=stats, drafting=status):
@@ -138,9 +138,9 @@ class OwnLane:
 
 
 class ServerLane:
-    """An answer of a llama-server, whose process is stopped while others run.
+    """An answer of a llama-server, whose process is stopped while other lanes run.
 
-    All of its running time after the first token counts, also the part of the next step before it is stopped.
+    All of its running time after the first token counts, including the part of the next step before it is stopped.
     Its draft model reads the prompt before the first token.
     """
 
@@ -161,7 +161,7 @@ class ServerLane:
         started = time.perf_counter_ns()
         self._server.resume()
         chunk = self._chunk()
-        # What has arrived already belongs to the same step.
+        # Data that has already arrived belongs to the same step.
         self._server.pause()
         spent = time.perf_counter_ns() - started
         self.ns += spent if self.n_tokens else 0
@@ -176,4 +176,4 @@ class ServerLane:
             if line.startswith(b"data: "):
                 chunk: dict[str, Any] = json.loads(line[len(b"data: ") :])
                 return chunk
-        raise RuntimeError("llama-server ended the answer without saying so")
+        raise RuntimeError("llama-server closed the connection before the end of the answer")

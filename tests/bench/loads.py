@@ -23,7 +23,7 @@ from types import TracebackType
 
 LOADS = ("quiet", "one-core", "bursts", "changing")
 _SPIN = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(range(10_000))"
-"""Ends with the benchmark, also if that is killed."""
+"""A program that ends with the benchmark, also if the benchmark is killed."""
 
 
 class Load:
@@ -31,13 +31,13 @@ class Load:
 
     Args:
         kind: One of `LOADS`.
-        seed: Of the moments at which a changing load begins and ends.
+        seed: Random seed of a changing load.
     """
 
     def __init__(self, kind: str, seed: int = 0) -> None:
         self._kind = kind
         self._random = Random(seed)
-        self._left = threading.Event()
+        self._stopped = threading.Event()
         self._programs: list[subprocess.Popen[bytes]] = []
         self._thread = threading.Thread(target=self._alternate, daemon=True)
 
@@ -50,7 +50,7 @@ class Load:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._left.set()
+        self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
         for program in self._programs:
@@ -58,15 +58,15 @@ class Load:
             program.wait()
 
     def _periods(self) -> Iterator[float]:
-        """Seconds of load and of rest, in turn."""
+        """Yield the seconds of load and of rest, in turn."""
         if self._kind == "bursts":
             yield from cycle((2.0, 3.0))
         while True:
             yield self._random.uniform(3.0, 12.0)
 
     def _alternate(self) -> None:
-        for seconds, what in zip(self._periods(), cycle((signal.SIGCONT, signal.SIGSTOP)), strict=False):
+        for seconds, signal_number in zip(self._periods(), cycle((signal.SIGCONT, signal.SIGSTOP)), strict=False):
             for program in self._programs:
-                program.send_signal(what)
-            if self._left.wait(seconds):
+                program.send_signal(signal_number)
+            if self._stopped.wait(seconds):
                 return

@@ -1,4 +1,4 @@
-"""A llama-server of the same llama.cpp source, to measure against."""
+"""A llama-server of the same llama.cpp source, for comparison."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LlamaServer:
     Args:
         binary: Path of llama-server.
         target: GGUF file.
-        threads: For single tokens and batches alike.
+        threads: Threads for single tokens and for batches.
         n_ctx: Context length.
         extra: More flags, such as those of a draft.
     """
@@ -56,7 +56,7 @@ class LlamaServer:
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU time so far."""
+        """Return the CPU seconds so far."""
         if self._process is None or self._process.poll() is not None:
             return 0.0
         times = psutil.Process(self._process.pid).cpu_times()

@@ -2,9 +2,9 @@
 
     python -m tests.bench.processes --target T.gguf --draft D.gguf [--load bursts] [--rounds 10] [--first quiet]
 
-Every round runs the modes in random order. A figure is the median over the rounds of automatic's tokens per second over
-another mode's of the same round. All runs share one home folder, so automatic drafting uses the memory of earlier
-runs; `--first` runs four answers under another load before the first round.
+Each round runs the modes in random order. A result is the median over the rounds of automatic drafting's tokens per
+second over another mode's in the same round. All runs share one home folder, so automatic drafting uses the statistics
+of earlier runs. `--first` runs four answers under another load before the first round.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Prompts of our own, by kind of text."""
+"""Prompts by kind of text."""
 
 from __future__ import annotations
 

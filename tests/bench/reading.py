@@ -1,7 +1,7 @@
 """Measure the cost of showing a long answer: python -m tests.bench.reading
 
-CPU milliseconds of the drawing thread for one update of the screen, by the length of the answer, over a fake engine.
-An update brings 20 tokens, as a fast pair does in a fifth of a second.
+CPU milliseconds of the drawing thread per update of the screen, by the length of the answer, with a fake engine. An
+update adds 20 tokens, which a fast pair generates in a fifth of a second.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ async def _one(kind: str, *, tokens_shown: bool) -> None:
         await chat.send("go")
         if tokens_shown:
             await chat.pilot.press("f3")
-        pieces, there, figures = _repeated(_KINDS[kind]), 0, []
+        pieces, length, results = _repeated(_KINDS[kind]), 0, []
         for mark in _MARKS:
-            while there < mark:
-                await _update(chat, [next(pieces) for _ in range(min(2_000, mark - there))])
-                there += 2_000
-            figures.append(f"{await _measure(chat, pieces):8.2f}")
+            while length < mark:
+                await _update(chat, [next(pieces) for _ in range(min(2_000, mark - length))])
+                length += 2_000
+            results.append(f"{await _measure(chat, pieces):8.2f}")
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{kind + (', f3' if tokens_shown else ''):18}{''.join(figures)}   {memory:6.0f} MB", flush=True)
+        print(f"{kind + (', f3' if tokens_shown else ''):18}{''.join(results)}   {memory:6.0f} MB", flush=True)
 
 
 async def _main() -> None:
-    print(f"{'ms an update at':18}{''.join(f'{mark:8,}' for mark in _MARKS)} tokens")
+    print(f"{'ms per update at':18}{''.join(f'{mark:8,}' for mark in _MARKS)} tokens")
     for kind in _KINDS:
         await _one(kind, tokens_shown=False)
     await _one("mixed", tokens_shown=True)

@@ -3,7 +3,7 @@
     python -m tests.bench.record --target T.gguf --draft D.gguf --out tests/data/traces.jsonl
     python -m tests.bench.record --target T.gguf --out tests/data/texts.jsonl
 
-With a draft model, every answer is recorded with the drafts at each position.
+With a draft model, the draft at every position of each answer is recorded, too.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 python -m tests.bench.screen [--runs 3] [--tokens 300] [--only first|pair|fake]
 
-The real program runs in pseudo terminals, with folders of its own. The demo pair answers one prompt greedily, without
-drafts, in turn without a screen (`tandem run`) and in chats of two sizes; ratios are of consecutive runs. An engine
-that only sleeps shows the share of a core that drawing takes at 200 tokens per second.
+The real program runs in pseudo terminals, with separate folders. The demo pair answers one prompt greedily, without
+drafts, in turn without a screen (`tandem run`) and in chats of two sizes; ratios are of consecutive runs. A fake engine
+that only sleeps shows the share of a core that drawing uses at 200 tokens per second.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         env = environment(Path(folder))
-        # The draft of the demo is made, and every module compiled, before anything is measured.
+        # The first run makes the draft model of the demo and compiles the modules.
         _headless(env, 8)
         if args.only in (None, "first"):
             _first_frames(env, args.runs)
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return variables for a program with folders of its own that is compiled like an installed one."""
+    """Return environment variables with separate folders; modules are compiled as in an installed program."""
     given = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     homes = {f"XDG_{name}_HOME": str(folder / name) for name in ("CONFIG", "CACHE", "DATA", "STATE")}
     return {**given, **homes, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
@@ -69,13 +69,13 @@ def _chat(*flags: str) -> list[str]:
 def _first_frames(env: dict[str, str], runs: int) -> None:
     for name, size in _SIZES.items():
         times, spent = [], []
-        # The first one compiles what is not compiled yet.
+        # The first run compiles the remaining modules.
         for run in range(max(5, runs) + 1):
             terminal = PseudoTerminal(_chat(), size, env)
             waited = terminal.until(_SEEN)
             if run:
                 times.append(waited * 1e3)
-                spent.append(terminal.processor_s() * 1e3)
+                spent.append(terminal.cpu_seconds() * 1e3)
             terminal.close()
         print(
             f"first frame, {name:28} {statistics.median(times):7.0f} ms, {min(times):.0f} to {max(times):.0f}, "
@@ -129,18 +129,18 @@ def _pair(env: dict[str, str], folder: Path, runs: int, tokens: int) -> None:
 
 def _answer(terminal: PseudoTerminal, data: Path) -> float:
     """Send the prompt in a new conversation; return the speed that the chat measured."""
-    before = len(_kept(data))
+    before = len(_stored(data))
     terminal.type("\x0e")
     time.sleep(0.5)
     terminal.type(_PROMPT)
     time.sleep(0.5)
     terminal.type("\r")
-    while len(kept := _kept(data)) == before:
+    while len(stored := _stored(data)) == before:
         time.sleep(0.5)
-    return _find(json.loads(kept[-1]), "predicted_per_second")
+    return _find(json.loads(stored[-1]), "predicted_per_second")
 
 
-def _kept(data: Path) -> list[str]:
+def _stored(data: Path) -> list[str]:
     """Return the numbers of every ended answer."""
     found: list[str] = []
     for file in data.rglob("*.db"):
@@ -149,7 +149,7 @@ def _kept(data: Path) -> list[str]:
     return found
 
 
-# The engine that only sleeps
+# The fake engine
 
 
 def _fake(name: str, size: tuple[int, int], env: dict[str, str], result: Path) -> None:
@@ -160,16 +160,16 @@ def _fake(name: str, size: tuple[int, int], env: dict[str, str], result: Path) -
     terminal.wait()
     cost = json.loads(result.read_text())
     print(
-        f"{TOKENS_PER_SECOND} tok/s, {name:28} {cost['share']:6.1%} of a core, {cost['looks']:.1f} frames/s",
+        f"{TOKENS_PER_SECOND} tok/s, {name:28} {cost['share']:6.1%} of a core, {cost['frames']:.1f} frames/s",
         flush=True,
     )
 
 
-_looks = 0
+_frames = 0
 
 
 def _stream(result: Path) -> None:
-    """The chat over the engine that only sleeps."""
+    """Run the chat with the fake engine."""
     from app.session.chat_settings import ChatSettings
     from app.ui.app import TandemApp
     from app.ui.sidebar.readouts import Readouts
@@ -177,8 +177,8 @@ def _stream(result: Path) -> None:
     measured = Readouts.measured
 
     def counted(*args: object, **more: object) -> None:
-        global _looks
-        _looks += 1
+        global _frames
+        _frames += 1
         measured(*args, **more)  # type: ignore[arg-type]
 
     Readouts.measured = counted  # type: ignore[method-assign]
@@ -189,7 +189,7 @@ def _stream(result: Path) -> None:
     began = time.perf_counter()
 
     def ended(share: float) -> None:
-        result.write_text(json.dumps({"share": share, "looks": _looks / (time.perf_counter() - began)}))
+        result.write_text(json.dumps({"share": share, "frames": _frames / (time.perf_counter() - began)}))
         os._exit(0)
 
     TandemApp(lambda emit: Streamer(emit, _FAKE_S, ended=ended), nothing, ChatSettings("A pair")).run()  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 """Ratios without the machine's noise: every step counts the median time of its batch size.
 
-On a shared machine, steps of one batch size differ by a third, and copies of the weights by several percent: more than
-a decision to draft is worth. To compare decisions alone, the time of a batch is the median of all steps of its size, in
-units of a step with no draft in the same answers.
+On a shared machine, steps of one batch size differ by a third, and copies of the weights by several percent. A decision
+to draft is worth less. To compare decisions alone, the time of a batch is the median of all steps of its size, relative
+to a step with no draft of the same answer.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class StepTime:
     Attributes:
         n_tokens: Emitted tokens.
         rows: Batch size.
-        batch_ns: Verification, sampling and all else but drafting.
-        draft_ns: Drafting, with the tokens that the draft model read for it.
+        batch_ns: Verification, sampling and everything else except drafting.
+        draft_ns: Drafting, including the tokens that the draft model read first.
     """
 
     n_tokens: int
@@ -35,8 +35,8 @@ class Race:
 
     Attributes:
         prompt: Name of the prompt.
-        steps: By contender, "plain" among them: every step after the first token.
-        reading_ns: By contender: time in which the draft model read the prompt.
+        steps: Every step after the first token, by contender; "plain" is the one with no draft.
+        reading_ns: Time in which the draft model read the prompt, by contender.
     """
 
     prompt: str
@@ -44,8 +44,8 @@ class Race:
     reading_ns: Mapping[str, int]
 
     @property
-    def plain_ns(self) -> float:
-        """The median time of a step with no draft."""
+    def single_ns(self) -> float:
+        """Return the median time of a step with no draft."""
         return statistics.median(step.batch_ns for step in self.steps["plain"])
 
 
@@ -54,24 +54,26 @@ def steady(races: Sequence[Race]) -> dict[str, dict[str, float]]:
 
     Drafting counts as it was measured, since drafted tokens that were not submitted are unknown.
     """
-    widths = widths_of(races)
+    costs = batch_costs(races)
     ratios: dict[str, dict[str, list[float]]] = {}
     for race in races:
-        plain = race.plain_ns
+        single = race.single_ns
         for name, steps in race.steps.items():
             drafting = sum(step.draft_ns for step in steps) + race.reading_ns[name]
-            spent = sum(widths[step.rows] for step in steps) + drafting / plain
-            without = sum(step.n_tokens for step in steps) * widths[1]
+            spent = sum(costs[step.rows] for step in steps) + drafting / single
+            without = sum(step.n_tokens for step in steps) * costs[1]
             ratios.setdefault(race.prompt, {}).setdefault(name, []).append(without / spent)
-    return {prompt: {name: statistics.median(values) for name, values in of.items()} for prompt, of in ratios.items()}
+    return {
+        prompt: {name: statistics.median(values) for name, values in found.items()} for prompt, found in ratios.items()
+    }
 
 
-def widths_of(races: Iterable[Race]) -> dict[int, float]:
-    """Return the median time of each batch size, in steps with no draft of the same answer."""
-    seen: dict[int, list[float]] = {}
+def batch_costs(races: Iterable[Race]) -> dict[int, float]:
+    """Return the median time of each batch size, relative to a step with no draft of the same answer."""
+    shares: dict[int, list[float]] = {}
     for race in races:
-        plain = race.plain_ns
+        single = race.single_ns
         for steps in race.steps.values():
             for step in steps:
-                seen.setdefault(step.rows, []).append(step.batch_ns / plain)
-    return {rows: statistics.median(values) for rows, values in seen.items()}
+                shares.setdefault(step.rows, []).append(step.batch_ns / single)
+    return {rows: statistics.median(values) for rows, values in shares.items()}

@@ -27,7 +27,7 @@ _QUERIES = ("a", "qu", "the", "quick", "quicksort", "the quick sort", "the qu", 
 
 
 def main() -> None:
-    """Print the figures; medians, in milliseconds."""
+    """Print medians in milliseconds."""
     with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:
         file = Path(folder) / "conversations.db"
         store = Store.open(file)
@@ -87,13 +87,13 @@ def _journal(store: Store, conversation: int) -> None:
     print(f"{'end of an answer of 25,000 characters':44} {(time.perf_counter() - began) * 1e3:8.2f} ms")
 
 
-def _print(what: str, work: Callable[[], object]) -> None:
+def _print(title: str, work: Callable[[], object]) -> None:
     times = []
     for _ in range(_RUNS):
         began = time.perf_counter()
         work()
         times.append((time.perf_counter() - began) * 1e3)
-    print(f"{what:44} {statistics.median(times):8.1f} ms, worst {max(times):.1f} ms")
+    print(f"{title:44} {statistics.median(times):8.1f} ms, worst {max(times):.1f} ms")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An engine that only sleeps: it streams a fixed text at a fixed speed, so that all CPU time is the screen's."""
+"""A fake engine that streams a fixed text at a fixed speed, so that all CPU time is the screen's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.worker.request import AnswerRequest
 from tests.ui.fakes import PAIR
 
 TOKENS_PER_SECOND = 200
-_PER_ROUND = 4
+_PER_STEP = 4
 _LETTERS = 4
 _TEXT = (
     "## A heading\n\nSome **words** of an answer with `code` in it, and more words that fill the line.\n\n"
@@ -30,8 +30,8 @@ class Streamer:
         emit: Receives its events.
         seconds: Length of the answer.
         text: The text that it repeats.
-        at_once: Tokens that are streamed at once.
-        ended: Called on its thread at the end with the share of a core that all other threads took.
+        at_once: Tokens that are emitted first, in one step.
+        ended: Called on its thread at the end, with the share of a core that all other threads used.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Streamer:
         self._emit(Loaded(PAIR))
 
     def answer(self, request: AnswerRequest) -> int:
-        threading.Thread(target=self._speak, daemon=True).start()
+        threading.Thread(target=self._stream, daemon=True).start()
         return 1
 
     def run(self, job: Job) -> int:
@@ -71,23 +71,23 @@ class Streamer:
     def close(self, timeout: float | None = None) -> bool:
         return True
 
-    def _speak(self) -> None:
+    def _stream(self) -> None:
         began, spent = time.perf_counter(), time.process_time()
         if self._at_once:
-            self._say(self._at_once)
-        for number in range(int(self._seconds * TOKENS_PER_SECOND / _PER_ROUND)):
-            time.sleep(max(0.0, began + number * _PER_ROUND / TOKENS_PER_SECOND - time.perf_counter()))
+            self._emit_step(self._at_once)
+        for number in range(int(self._seconds * TOKENS_PER_SECOND / _PER_STEP)):
+            time.sleep(max(0.0, began + number * _PER_STEP / TOKENS_PER_SECOND - time.perf_counter()))
             self._stats.predicted_ns = int((time.perf_counter() - began) * 1e9)
-            self._say(_PER_ROUND)
+            self._emit_step(_PER_STEP)
         share = (time.process_time() - spent - time.thread_time()) / (time.perf_counter() - began)
         plan = AnswerPlan("auto", "model", None, None)
         self._emit(Finished(1, FinishReason.STOP, "x", "", self._stats.snapshot(), plan))
         self._ended(share)
 
-    def _say(self, tokens: int) -> None:
+    def _emit_step(self, tokens: int) -> None:
         at = self._stats.predicted_n
-        said = "".join(self._words[n % len(self._words)] for n in range(at, at + tokens))
+        text = "".join(self._words[n % len(self._words)] for n in range(at, at + tokens))
         self._stats.observe_step(tokens, tokens - 1, tokens)
         self._stats.predicted_n += tokens
-        drafting = DraftingStatus("model", "the draft model is right 82% of the time it goes on", "winning", 3.1)
-        self._emit(Step(1, (Segment(said, Origin.DRAFT),), self._stats.snapshot(), drafting))
+        drafting = DraftingStatus("model", "82% of drafted tokens accepted", "winning", 3.1)
+        self._emit(Step(1, (Segment(text, Origin.DRAFT),), self._stats.snapshot(), drafting))

@@ -42,27 +42,27 @@ class PseudoTerminal:
                 self._changed.notify_all()
 
     def type(self, text: str) -> None:
-        """Press keys, and forget the output so far."""
+        """Send keys, and drop the output so far."""
         self._seen = b""
         os.write(self._terminal, text.encode())
 
-    def until(self, drawn: str, seconds: float = 60) -> float:
+    def until(self, text: str, seconds: float = 60) -> float:
         """Wait for a text in the output; return the seconds since the start of the process."""
         with self._changed:
-            if not self._changed.wait_for(lambda: drawn.encode() in self._seen, seconds):
-                raise TimeoutError(f"never drew {drawn!r}")
+            if not self._changed.wait_for(lambda: text.encode() in self._seen, seconds):
+                raise TimeoutError(f"{text!r} was not drawn")
         return time.perf_counter() - self.began
 
-    def processor_s(self) -> float:
+    def cpu_seconds(self) -> float:
         """Return the CPU seconds of all its threads. Linux only."""
         tasks = Path(f"/proc/{self._pid}/task").glob("*/schedstat")
         return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
 
     def wait(self) -> None:
-        """Wait for its end."""
+        """Wait for the process to end."""
         os.waitpid(self._pid, 0)
 
     def close(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         os.kill(self._pid, signal.SIGKILL)
         self.wait()

@@ -1,4 +1,4 @@
-"""A verdict is wrong if it contradicts the speedup measured beside it."""
+"""The check of the verdicts that Tandem shows."""
 
 from __future__ import annotations
 

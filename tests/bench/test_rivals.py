@@ -25,7 +25,7 @@ def test_only_model_drafts_load_the_draft_model() -> None:
 
 
 def test_n_gram_drafts_are_at_least_as_long_as_their_match() -> None:
-    # It keeps silent where less than n tokens follow the match, so a shorter m would switch it off.
+    # It proposes nothing if fewer than n tokens follow the match, so a shorter m would turn it off.
     assert all(m >= n for n, m in NGRAM)
 
 

@@ -6,18 +6,18 @@ import pytest
 
 from tests.bench.steady import Race, StepTime, steady
 
-_PLAIN = StepTime(1, 1, 100, 0)
+_SINGLE = StepTime(1, 1, 100, 0)
 
 
 def _race(prompt: str, *drafted: StepTime, speed: int = 1, reading_ns: int = 0) -> Race:
-    """A race of three plain steps against some rounds, on a machine of so many times the usual time a step."""
-    plain = [StepTime(1, 1, 100 * speed, 0)] * 3
-    return Race(prompt, {"plain": plain, "auto": drafted}, {"plain": 0, "auto": reading_ns})
+    """Return a race of three steps with no draft against drafted ones; `speed` multiplies the time of the former."""
+    single = [StepTime(1, 1, 100 * speed, 0)] * 3
+    return Race(prompt, {"plain": single, "auto": drafted}, {"plain": 0, "auto": reading_ns})
 
 
 def test_a_step_counts_the_median_of_its_batch_size() -> None:
-    usual, held_up = StepTime(3, 3, 150, 0), StepTime(3, 3, 900, 0)
-    ratios = steady([_race("a", usual), _race("b", held_up), _race("c", usual)])
+    usual, slow = StepTime(3, 3, 150, 0), StepTime(3, 3, 900, 0)
+    ratios = steady([_race("a", usual), _race("b", slow), _race("c", usual)])
     assert ratios["a"]["auto"] == ratios["b"]["auto"] == ratios["c"]["auto"] == pytest.approx(2.0)
 
 
@@ -26,15 +26,15 @@ def test_a_slow_race_changes_no_ratio() -> None:
     assert ratios["a"]["auto"] == ratios["b"]["auto"] == pytest.approx(2.0)
 
 
-def test_drafting_and_the_prompt_count_as_measured() -> None:
-    ratios = steady([_race("a", StepTime(3, 2, 100, 30), _PLAIN, reading_ns=70)])
+def test_drafting_and_the_prompt_count_the_measured_time() -> None:
+    ratios = steady([_race("a", StepTime(3, 2, 100, 30), _SINGLE, reading_ns=70)])
     assert ratios["a"]["auto"] == pytest.approx(4 / 3)
 
 
-def test_races_of_a_prompt_count_their_median() -> None:
+def test_several_races_of_a_prompt_give_their_median() -> None:
     two, one = StepTime(2, 2, 100, 0), StepTime(1, 2, 100, 0)
     assert steady([_race("a", two), _race("a", one), _race("a", two)])["a"]["auto"] == pytest.approx(2.0)
 
 
-def test_no_draft_is_one() -> None:
+def test_the_ratio_of_no_draft_is_one() -> None:
     assert steady([_race("a", StepTime(3, 2, 150, 0))])["a"]["plain"] == pytest.approx(1.0)

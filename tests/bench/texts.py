@@ -12,42 +12,44 @@ from tests.recordings import other_traces, texts, traces
 _REACH = 24
 
 
-def right_by_support(all_texts: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[tuple[int, int]]:
-    """Return how many n-gram tokens were right and proposed, in every bin of `SUPPORT_EDGES`.
+def accepted_by_support(all_texts: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[tuple[int, int]]:
+    """Return the accepted and the proposed n-gram tokens in every bin of `SUPPORT_EDGES`.
 
-    Drafts are proposed at every position of every answer; tokens after a wrong one do not count.
+    Tokens are proposed at every position of every answer; tokens after a wrong one do not count.
 
     Args:
         all_texts: Token ids of each prompt and answer.
     """
-    right, said = [0] * len(SUPPORT_PRIOR), [0] * len(SUPPORT_PRIOR)
+    accepted, proposed = [0] * len(SUPPORT_PRIOR), [0] * len(SUPPORT_PRIOR)
     for prompt, text in all_texts:
         for support, was_right in _judged(prompt, text):
             bin_ = bisect_right(SUPPORT_EDGES, support)
-            said[bin_] += 1
-            right[bin_] += was_right
-    return list(zip(right, said, strict=True))
+            proposed[bin_] += 1
+            accepted[bin_] += was_right
+    return list(zip(accepted, proposed, strict=True))
 
 
 def _judged(prompt: Sequence[int], text: Sequence[int]) -> Iterator[tuple[float, bool]]:
     index = NgramIndex()
     index.grow(prompt)
     index.grow(text[:1])
-    for place in range(1, len(text)):
+    for position in range(1, len(text)):
         found = index.continuation((), _REACH)
-        for token, support, said in zip(found.tokens, found.support, text[place:], strict=False):
-            yield support, token == said
-            if token != said:
+        for token, support, actual in zip(found.tokens, found.support, text[position:], strict=False):
+            yield support, token == actual
+            if token != actual:
                 break
-        index.grow(text[place : place + 1])
+        index.grow(text[position : position + 1])
 
 
 def main() -> None:
     """Print a line per bin."""
     recorded = [(trace.prompt, trace.text) for trace in (*traces(), *other_traces())]
     lowest = [float("-inf"), *SUPPORT_EDGES]
-    for low, prior, (right, said) in zip(lowest, SUPPORT_PRIOR, right_by_support([*texts(), *recorded]), strict=True):
-        print(f"from {low:4}: {right / said:.3f} of {said:6}, prior {prior}")
+    for low, prior, (accepted, proposed) in zip(
+        lowest, SUPPORT_PRIOR, accepted_by_support([*texts(), *recorded]), strict=True
+    ):
+        print(f"from {low:4}: {accepted / proposed:.3f} of {proposed:6}, prior {prior}")
 
 
 if __name__ == "__main__":

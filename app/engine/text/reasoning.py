@@ -182,11 +182,11 @@ class ReasoningSplitter:
             found = _first(rest, marks)
             if found is not None and found[0] <= reach:
                 at, mark = found
-                header, behind = cut(cut(pending, lead)[1], at)
+                header, rest_segments = cut(cut(pending, lead)[1], at)
                 is_header = mark != markup.close and rest.startswith(markup.headers)
                 ready = self._text_in_header(header, rest[:at], has_mark=is_header)
                 self._pass_mark(marks[mark])
-                return ready, cut(behind, len(mark))[1], True
+                return ready, cut(rest_segments, len(mark))[1], True
             if (reach and len(rest) <= reach) or any(m.startswith(rest) for m in (*marks, *markup.headers)):
                 return [], pending, False
         self._move(AnswerPart.ANSWER)

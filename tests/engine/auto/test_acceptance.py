@@ -15,7 +15,7 @@ from app.engine.auto.acceptance import (
     model_table,
     ngram_table,
 )
-from tests.bench.texts import right_by_support
+from tests.bench.texts import accepted_by_support
 from tests.recordings import other_traces, texts, traces
 
 
@@ -89,7 +89,7 @@ def test_more_support_means_more_acceptance() -> None:
 def test_the_support_prior_matches_the_recorded_texts() -> None:
     recorded = [(trace.prompt, trace.text) for trace in (*traces(), *other_traces())]
 
-    measured = right_by_support([*texts(), *recorded])
+    measured = accepted_by_support([*texts(), *recorded])
 
     assert [right / proposed for right, proposed in measured] == pytest.approx(SUPPORT_PRIOR, abs=0.03)
 
