@@ -58,7 +58,8 @@ def _print(title: str, waits: Sequence[float]) -> None:
     late = sum(wait > 0.05 for wait in waits)
     ranked = sorted(waits)
     print(
-        f"{title:36} median {statistics.median(waits) * 1e3:5.1f} ms, 95% {ranked[int(len(ranked) * 0.95)] * 1e3:5.1f}, "
+        f"{title:36} median {statistics.median(waits) * 1e3:5.1f} ms, "
+        f"95% {ranked[int(len(ranked) * 0.95)] * 1e3:5.1f}, "
         f"worst {ranked[-1] * 1e3:6.1f}; {late} of {len(waits)} above 50",
         flush=True,
     )

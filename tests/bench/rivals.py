@@ -11,8 +11,8 @@ from pathlib import Path
 DRAFT = ((3, 0.0), (7, 0.6), (15, 0.8))
 """n_max and p_min of the draft model."""
 NGRAM = ((12, 48), (4, 7))
-"""Tokens that must match, and tokens proposed after a match: the defaults, and the best sizes for the recorded answers on
-the cost curves of two CPU cores."""
+"""Tokens that must match, and tokens proposed after a match: the defaults, and the best sizes for the recorded answers
+on the cost curves of two CPU cores."""
 
 Flags = list[object]
 
