@@ -24,7 +24,7 @@ from app.worker.engine_worker import EngineWorker
 
 _HERE = Path(__file__).parent
 _EARLIER = ("Name three uses of a paperclip.", "What is a monad, in one sentence?")
-_PROMPT = "Write a quicksort in Python, with comments."
+_PROMPT = "Write a Python function that reverses the words of a string."
 _SIZES = {"chat.svg": ((120, 36), "tandem-dark"), "chat-light.svg": ((120, 36), "tandem-light")}
 _PATIENCE_S = 120
 
@@ -51,7 +51,7 @@ async def _ask(pilot: Pilot[None], prompt: str) -> None:
 
 
 async def _take(name: str, size: tuple[int, int], theme: str) -> None:
-    options = read_options(parse_args(["run", "--temp", "0", "--max-tokens", "220", *sys.argv[1:], "-"]))
+    options = read_options(parse_args(["run", "--temp", "0", "--max-tokens", "600", *sys.argv[1:], "-"]))
     settings = ChatSettings(
         options.pair.title, options.pair.sampling, options.drafting, max_tokens=options.max_tokens, stops=options.stops
     )
