@@ -140,7 +140,7 @@ def test_other_versions_are_refused(version: int) -> None:
         (b"\x7fELF" + b"\0" * 40, "does not begin with GGUF"),
         (b"hello, world", "does not begin with GGUF"),
         (b"PK\x03\x04" + b"\0" * 40, "a ZIP archive"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull brings the file"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull downloads the file"),
         (b"\n<!DOCTYPE html>\n<title>Log in</title>", "a web page"),
         (b"<html>", "a web page"),
     ],
