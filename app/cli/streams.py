@@ -48,12 +48,14 @@ def read_input() -> str:
 
 def has_unread_input() -> bool:
     """Return whether stdin has data, without reading it; always False for a terminal and on Windows."""
-    try:
-        import fcntl
-        import termios
+    if sys.platform == "win32":
+        return False
+    import fcntl
+    import termios
 
+    try:
         n_bytes = fcntl.ioctl(sys.stdin.fileno(), termios.FIONREAD, b"\0" * 4)
-    except (ImportError, OSError, ValueError):
+    except (OSError, ValueError):
         return False
     return any(n_bytes) and not sys.stdin.isatty()
 
