@@ -13,7 +13,7 @@ from app.worker.events import Event
 from app.worker.request import LoadedPair
 
 if TYPE_CHECKING:
-    from app.core.child import Ending
+    from app.core.program import ExitStatus
     from app.worker.commands import CancelSwitch, Loader, Progress
     from app.worker.isolated.engine import IsolatedEngine
     from app.worker.isolated.process import Codec
@@ -41,7 +41,7 @@ def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
     """
     if not process.isolate:
         return EngineWorker(emit, CancelFlag())
-    from app.core.child import python_command
+    from app.core.program import python_command
     from app.worker.isolated.engine import IsolatedEngine
 
     child = python_command("-c", "from app.cli.engine import serve_child; serve_child()")
@@ -67,11 +67,11 @@ def codec() -> Codec:
     return codec_for(PairLoader, DoesNotFitError, Offer, CompareJob, RunBegan, RunEnded, Explaining, Raced)
 
 
-def hint_after(loader: Loader, ending: Ending) -> str:
+def hint_after(loader: Loader, status: ExitStatus) -> str:
     """Return what to do after the process of a pair has ended, or ""."""
     assert isinstance(loader, PairLoader)
     if loader.options.process.rpc:
         return "Without --rpc the models are loaded on this machine alone."
-    if ending.was_killed:
+    if status.was_killed:
         return "The system ends programs that take too much memory. Use a smaller --ctx, --no-draft or a smaller pair."
     return ""

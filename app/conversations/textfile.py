@@ -49,8 +49,6 @@ def text_size(path: Path, name: str) -> int:
 
 def read_text(path: Path, name: str, most_bytes: int = MAX_BYTES) -> TextFile:
     """Return the text of a file, called `name` in errors. Raises AppError."""
-    # Before it is opened: opening a device may have an effect.
-    text_size(path, name)
     with file_errors(name):
         data = regular_file.read_bytes(path, most_bytes + 1)
     if len(data) > most_bytes:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from app.core import regular_file
@@ -85,14 +85,20 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
     exists = os.path.lexists(path)
     if exists:
         regular_file.status(path)
-    with _temporary(path, data, durable=durable) as new:
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-", suffix=".partial")
+    new = Path(name)
+    try:
+        _fill(descriptor, data, durable=durable)
         if exists:
             shutil.copymode(path, new)
         _replace(new, path, _RETRY_S)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def create(path: Path, data: bytes) -> None:
-    """Write a new file atomically, never over an existing one.
+    """Write a new file, never over an existing one.
 
     Raises:
         FileExistsError: Something of that name exists.
@@ -100,17 +106,20 @@ def create(path: Path, data: bytes) -> None:
         ValueError: The name is invalid.
     """
     _check_name(path)
-    if os.path.lexists(path):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-    with _temporary(path, data) as new:
-        try:
-            path.hardlink_to(new)
-        except FileExistsError:
-            raise
-        except OSError:
-            # Not every file system has hard links.
-            path.touch(mode=0o600, exist_ok=False)
-            _replace(new, path, _RETRY_S)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        _fill(descriptor, data)
+    except BaseException:
+        path.unlink()
+        raise
+
+
+def _fill(descriptor: int, data: bytes, *, durable: bool = True) -> None:
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def move_large(new: Path, path: Path) -> None:
@@ -120,22 +129,6 @@ def move_large(new: Path, path: Path) -> None:
         OSError: The disk refuses, or on Windows another program holds one of them for long.
     """
     _replace(new, path, _LARGE_RETRY_S)
-
-
-@contextmanager
-def _temporary(path: Path, data: bytes, *, durable: bool = True) -> Iterator[Path]:
-    """Yield a temporary file with the data in the same folder; remove it unless the block renames it."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-", suffix=".partial")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        yield Path(name)
-    finally:
-        with suppress(OSError):
-            Path(name).unlink()
 
 
 def _replace(new: Path, path: Path, retry_s: float) -> None:
@@ -151,15 +144,10 @@ def _replace(new: Path, path: Path, retry_s: float) -> None:
 
 
 def _check_name(path: Path) -> None:
-    if reason := invalid_name(path.name):
-        raise OSError(errno.EINVAL, reason, str(path))
+    if not is_valid_name(path.name):
+        raise OSError(errno.EINVAL, "Windows has no files of that name", str(path))
 
 
 def is_valid_name(name: str) -> bool:
     """Return whether this system can have a file of this name."""
     return not (sys.platform == "win32" and _INVALID_ON_WINDOWS.fullmatch(name))
-
-
-def invalid_name(name: str) -> str:
-    """Return why no file can have this name, as the end of a sentence; "" if it can."""
-    return "" if is_valid_name(name) else "Windows has no files of that name"

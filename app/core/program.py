@@ -1,8 +1,9 @@
-"""Find installed programs and run them with a time limit."""
+"""Find and run programs with a time limit, also this one in a fresh Python; describe how a process ended."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,13 +12,28 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 from app.core.errors import Interrupted
+from app.core.printable import printable
 
 _MAX_OUTPUT = 4 << 20
 """Bytes read of an answer."""
 _GRACE_S = 0.5
 _POLL_S = 0.05
+_LONGEST_MESSAGE = 300
+_FOLDERS = re.compile(r"^\S*[/\\](?=[^/\\\s]+:\d+: )")
+"""Folder in which the library was built, in front of a source file."""
+_WINDOWS_CRASHES = {
+    0xC0000005: "a memory access violation",
+    0xC000001D: "an instruction that this processor does not have",
+    0xC0000094: "a division by zero",
+    0xC00000FD: "a stack overflow",
+    0xC0000374: "damaged memory",
+    0xC0000409: "an abort",
+    3: "an abort",
+}
 
 
 def find_program(name: str, folders: Sequence[str] = ()) -> str | None:
@@ -72,26 +88,26 @@ def limited_run(
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
         try:
-            code = _wait(child, seconds, cancelled)
+            _wait(child, seconds, cancelled)
         except BaseException:
             _kill(child)
             raise
         output.seek(0)
         errors.seek(0)
-        return subprocess.CompletedProcess(command, code, output.read(_MAX_OUTPUT), errors.read(_MAX_OUTPUT))
+        return subprocess.CompletedProcess(
+            command, child.returncode, output.read(_MAX_OUTPUT), errors.read(_MAX_OUTPUT)
+        )
 
 
-def _wait(child: subprocess.Popen[bytes], seconds: float, cancelled: Callable[[], bool]) -> int:
+def _wait(child: subprocess.Popen[bytes], seconds: float, cancelled: Callable[[], bool]) -> None:
     end = time.monotonic() + seconds
-    code: int | None = None
-    while code is None:
-        with suppress(subprocess.TimeoutExpired):
-            code = child.wait(_POLL_S)
+    while child.poll() is None:
         if cancelled():
             raise Interrupted
-        if code is None and time.monotonic() >= end:
+        if time.monotonic() >= end:
             raise subprocess.TimeoutExpired(child.args, seconds)
-    return code
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(_POLL_S)
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
@@ -104,3 +120,55 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
         child.wait(_GRACE_S)
     if child.returncode is None:
         child.returncode = -9  # stuck in its driver; else Popen warns when it is collected
+
+
+def python_command(*what: str) -> tuple[str, ...]:
+    """Return a command for a fresh Python: "-m" and a module of this program, or "-c" and code."""
+    return (sys.executable, "-P", *what)
+
+
+def python_environment() -> dict[str, str]:
+    """Return an environment in which the child imports this package, whatever the working folder holds."""
+    root = str(Path(__file__).resolve().parents[2])
+    paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
+    return {**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
+
+
+@dataclass(frozen=True, slots=True)
+class ExitStatus:
+    """The unexpected end of a process.
+
+    Attributes:
+        code: As in `subprocess`: negative for a signal, or a status of Windows.
+        message: Last message of the native library; "" without one.
+    """
+
+    code: int
+    message: str = ""
+
+    @property
+    def was_killed(self) -> bool:
+        """It was killed, as by a system out of memory."""
+        return self.code == -9
+
+    @property
+    def is_crash(self) -> bool:
+        """It crashed or was killed."""
+        return self.code < 0 or self.code in _WINDOWS_CRASHES
+
+    @property
+    def how(self) -> str:
+        """Such as "by signal ABRT", with the last message."""
+        message = _FOLDERS.sub("", " ".join(printable(self.message).split()))[:_LONGEST_MESSAGE].rstrip(". ")
+        return f"{self._cause}{f': {message}' if message else ''}"
+
+    @property
+    def _cause(self) -> str:
+        if self.code in _WINDOWS_CRASHES:
+            return f"by {_WINDOWS_CRASHES[self.code]}"
+        if self.code >= 0:
+            return f"with code {self.code}"
+        try:
+            return f"by signal {signal.Signals(-self.code).name.removeprefix('SIG')}"
+        except ValueError:
+            return f"by signal {-self.code}"

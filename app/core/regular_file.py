@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tomllib
 from pathlib import Path
+from typing import Any
 
-AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""Flags that open a possible pipe without waiting, and keep line ends on Windows."""
 MAX_BYTES = 16 << 20
 """Limit that no file of Tandem reaches; an endless one would fill the RAM."""
 
@@ -35,15 +35,10 @@ def exists(path: Path) -> bool:
     return os.path.exists(path)  # noqa: PTH110
 
 
-def is_gone(path: Path, *, follow_links: bool = True) -> bool:
-    """Return whether the path surely does not exist; False where access is denied.
-
-    Args:
-        path: Of a file or a folder.
-        follow_links: A link that leads nowhere counts as gone.
-    """
+def is_gone(path: Path) -> bool:
+    """Return whether nothing of that name exists, not even a broken link; False where access is denied."""
     try:
-        path.stat(follow_symlinks=follow_links)
+        path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return True
     except (OSError, ValueError):
@@ -66,15 +61,11 @@ def status(path: Path) -> os.stat_result:
         OSError: There is none; a `PipeOrDeviceError` or IsADirectoryError for anything else of that name.
     """
     found = path.stat()
-    _check(found, path)
-    return found
-
-
-def _check(found: os.stat_result, path: Path) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, "it is no regular file but a folder", str(path))
     if not stat.S_ISREG(found.st_mode):
         raise PipeOrDeviceError(errno.EINVAL, "it is no regular file but a pipe or a device", str(path))
+    return found
 
 
 def read_bytes(path: Path, most: int = -1) -> bytes:
@@ -83,20 +74,9 @@ def read_bytes(path: Path, most: int = -1) -> bytes:
     Raises:
         OSError: It cannot be read, or as `status` does.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | AT_ONCE)
-    except PermissionError:
-        # Windows says so of a folder.
-        status(path)
-        raise
-    try:
-        _check(os.fstat(descriptor), path)
-    except OSError:
-        os.close(descriptor)
-        raise
-    with os.fdopen(descriptor, "rb") as file:
-        # None for a file of /proc that would wait.
-        return file.read(most) or b""
+    status(path)
+    with path.open("rb") as file:
+        return file.read(most)
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
@@ -115,3 +95,29 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
 def with_line_feeds(text: str) -> str:
     """Normalize line ends to line feeds."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file that the user may have written.
+
+    Raises:
+        OSError: As `read_text` does.
+        ValueError: It is not TOML, or something in it is too long.
+        RecursionError: It nests too deeply.
+    """
+    return tomllib.loads(read_text(path, "utf-8-sig"))
+
+
+def reason(error: Exception) -> str:
+    """Return why reading a file or parsing it failed, as part of a sentence."""
+    match error:
+        case OSError():
+            return error.strerror or str(error)
+        case UnicodeDecodeError():
+            return "it is not UTF-8 text"
+        case tomllib.TOMLDecodeError():
+            return str(error)
+        case RecursionError() | ValueError():
+            # Python reads neither a table in a table a thousand deep nor a number of 4,300 digits.
+            return "something in it is too long"
+    return str(error)

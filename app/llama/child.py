@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from app.core.child import Ending, ask_python, is_crash
 from app.core.errors import AppError, ModelLoadError
 from app.core.printable import one_line
+from app.core.program import ExitStatus, limited_run, python_command, python_environment
 
 
 class ChildError(Exception):
@@ -44,15 +44,15 @@ def ask(function: str, *arguments: Any, seconds: float = 60.0, cancelled: Callab
     """
     question = json.dumps([function, *arguments]).encode()
     try:
-        done = ask_python("from app.llama.child import answer; answer()", seconds, question, cancelled)
+        command = python_command("-c", "from app.llama.child import answer; answer()")
+        done = limited_run(command, seconds, python_environment(), question, cancelled)
     except subprocess.TimeoutExpired:
         raise ChildError(f"took longer than {seconds:g} seconds", crashed=True) from None
     except OSError as error:
         raise ChildError(f"could not be started: {error.strerror or error}") from error
     if done.returncode != 0:
-        ending = Ending(done.returncode, _last_line(done.stderr))
-        crashed = is_crash(done.returncode) and not ending.was_killed
-        raise ChildError(f"ended {ending.how}", crashed=crashed)
+        status = ExitStatus(done.returncode, _last_line(done.stderr))
+        raise ChildError(f"ended {status.how}", crashed=status.is_crash and not status.was_killed)
     try:
         reply = json.loads(_last_line(done.stdout))
         result, message, hint = reply["result"], reply["message"], reply["hint"]

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from app.core import regular_file
 from app.core.errors import CatalogError, UsageError
-from app.core.toml import read_toml, reason
 from app.core.units import MAX_SIZE
 from app.engine.types import DraftParams, SamplingParams
 from app.models.memory_estimate import PairOverhead
@@ -112,7 +111,7 @@ class Catalog:
         for index, file in enumerate(files):
             if index == 0:
                 self._take(file, shipped=True)
-            elif not regular_file.is_gone(file, follow_links=False):
+            elif not regular_file.is_gone(file):
                 try:
                     self._take(file)
                 except CatalogError as error:
@@ -174,10 +173,11 @@ def shipped_file() -> Path:
 def _table(file: Path) -> dict[str, Any]:
     try:
         # Windows editors write a byte order mark.
-        return read_toml(regular_file.read_text(file, "utf-8-sig"))
+        return regular_file.read_toml(file)
     except (OSError, ValueError, RecursionError) as error:
         raise CatalogError(
-            f"{file} cannot be read: {reason(error)}.", "Fix it, or move it away; no pair in it is known until then."
+            f"{file} cannot be read: {regular_file.reason(error)}.",
+            "Fix it, or move it away; no pair in it is known until then.",
         ) from error
 
 

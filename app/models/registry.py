@@ -16,7 +16,6 @@ from app.core import atomic, regular_file
 from app.core.atomic import exclusive
 from app.core.errors import CatalogError, PairError
 from app.core.shell import quoted
-from app.core.toml import read_toml, reason
 from app.core.units import MAX_SIZE
 from app.models.catalog import Pair, first_of, read_pair, write_pair
 from app.models.model_names import plain, quantization
@@ -166,7 +165,7 @@ class Registry:
     def _read(self) -> tuple[Registered, Mapping[str, Any]]:
         """Return the content, and the table that it was read from."""
         try:
-            table = read_toml(regular_file.read_text(self._file))
+            table = regular_file.read_toml(self._file)
             return self._registered(table), table
         except (FileNotFoundError, NotADirectoryError):
             return Registered(), {}
@@ -274,7 +273,7 @@ def _means(source: ModelSource, was: ModelSource, model: ModelOnDisk) -> bool:
 
 def _why(error: Exception) -> str:
     is_malformed = isinstance(error, KeyError | TypeError | AttributeError)
-    return "its structure is wrong" if is_malformed else reason(error)
+    return "its structure is wrong" if is_malformed else regular_file.reason(error)
 
 
 def _entry(pair: SetUp) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from app.core import atomic, regular_file
 from app.core.atomic import exclusive
 from app.core.errors import SettingsError
 from app.core.printable import printable
-from app.core.toml import read_toml, reason
 from app.settings.checking import Problem, check, check_keys, check_presets
 from app.settings.kinds import Value
 from app.settings.layers import BUILT_IN, Layer
@@ -127,11 +126,11 @@ class SettingsFile:
         if self._memory is not None:
             return copy.deepcopy(self._memory)
         try:
-            return read_toml(regular_file.read_text(self.path, "utf-8-sig"))
+            return regular_file.read_toml(self.path)
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, RecursionError, ValueError) as error:
-            why = printable(reason(error)).rstrip(".")
+            why = printable(regular_file.reason(error)).rstrip(".")
             raise SettingsError(f"{self.path} cannot be read: {why}.", _FIX) from error
 
     @contextmanager

@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from app.conversations.message import Prefill
 from app.core.errors import Interrupted
-from app.core.waking_clock import WakingClock
 from app.engine import types as engine
 from app.engine.auto.curve import CostModel
 from app.engine.auto.strategy import AutomaticDrafting
@@ -47,7 +46,7 @@ def answer(
     request_id: int,
     request: AnswerRequest,
     controls: Controls = UNCONTROLLED,
-    clock: Clock | None = None,
+    clock: Clock = time.perf_counter_ns,
     cpu_clock: Clock = time.process_time_ns,
 ) -> Iterator[Event]:
     """Generate one answer.
@@ -57,7 +56,7 @@ def answer(
         request_id: Number for the events.
         request: The request.
         controls: Switches that may change meanwhile.
-        clock: Monotonic nanoseconds; None takes a clock that stops while the machine sleeps.
+        clock: Monotonic nanoseconds.
         cpu_clock: Nanoseconds of CPU time of this process.
 
     Yields:
@@ -66,10 +65,6 @@ def answer(
     Raises:
         AppError: The prompt does not fit, the template refuses, or the target failed.
     """
-    if clock is None:
-        with WakingClock() as waking:
-            yield from answer(pair, request_id, request, controls, waking, cpu_clock)
-        return
     prompt = pair.build_prompt(request.messages, request.prefill, request.thinking)
     refuse_overflow(pair, request, len(prompt.tokens))
     sampler = pair.new_sampler(request.sampling)

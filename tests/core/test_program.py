@@ -1,4 +1,4 @@
-"""Programs are found where they are installed, and run with a time limit."""
+"""Find programs, run them with a time limit, and describe how they ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.program import find_program, limited_run
+from app.core.program import ExitStatus, find_program, limited_run, python_command, python_environment
 
 
 def test_on_windows_the_working_folder_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,3 +61,26 @@ def test_a_program_that_hangs_is_killed_with_its_children(tmp_path: Path, body: 
     with alive.open("a") as file:
         # The child's lock ends with the child.
         fcntl.flock(file, fcntl.LOCK_EX)
+
+
+@pytest.mark.parametrize(
+    ("code", "how", "crash"),
+    [
+        (-11, "by signal SEGV", True),
+        (0xC0000005, "by a memory access violation", True),
+        # A wheel for newer processors.
+        (0xC000001D, "by an instruction that this processor does not have", True),
+        (1, "with code 1", False),
+    ],
+)
+def test_an_exit_status_is_described(code: int, how: str, crash: bool) -> None:
+    assert (ExitStatus(code).how, ExitStatus(code).is_crash) == (how, crash)
+
+
+def test_long_input_and_output_of_a_child_are_complete() -> None:
+    question = b"a" * (1 << 20)
+    code = "import sys; sys.stderr.write('hm'); sys.stdout.write(sys.stdin.read().upper()); sys.exit(3)"
+
+    done = limited_run(python_command("-c", code), 60, python_environment(), question)
+
+    assert (done.returncode, done.stdout, done.stderr) == (3, question.upper(), b"hm")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Callable
@@ -93,18 +92,6 @@ def test_line_ends_are_normalized(tmp_path: Path) -> None:
 
     assert regular_file.read_text(path) == "á\n\nb\nc"
     assert regular_file.read_bytes(path, 2) == "á".encode()
-
-
-def test_windows_denies_access_to_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, _: int) -> int:
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
-
-    (tmp_path / "file").touch()
-    monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(IsADirectoryError, match="a folder"):
-        regular_file.read_bytes(tmp_path)
-    with pytest.raises(PermissionError):
-        regular_file.read_bytes(tmp_path / "file")
 
 
 def test_a_link_to_nothing_is_written_through_but_no_catalog(tmp_path: Path) -> None:

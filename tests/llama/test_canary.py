@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from app.core import child
 from app.core.errors import Interrupted, ModelFileError, ModelLoadError
 from app.llama import canary, library
 from app.llama.canary import Survivors, send_ahead
@@ -69,7 +68,9 @@ def test_an_orderly_refusal_keeps_its_own_reason(tmp_path: Path) -> None:
 
 
 def test_it_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "python_command", lambda *_: (sys.executable, "-c", "import time; time.sleep(3600)"))
+    monkeypatch.setattr(
+        "app.llama.child.python_command", lambda *_: (sys.executable, "-c", "import time; time.sleep(3600)")
+    )
 
     with pytest.raises(Interrupted):
         send_ahead(write_model(tmp_path / "m.gguf"), None, lambda: False)

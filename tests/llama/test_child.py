@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from app.core import child as core_child
 from app.core.errors import ModelLoadError
 from app.llama.child import ChildError, ask
 from app.llama.devices import build, devices
@@ -15,7 +14,7 @@ from app.llama.probe import Throughput, probe, probe_throughput
 
 
 def run_instead(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    monkeypatch.setattr(core_child, "python_command", lambda *_: (sys.executable, "-c", code))
+    monkeypatch.setattr("app.llama.child.python_command", lambda *_: (sys.executable, "-c", code))
 
 
 @pytest.mark.parametrize(

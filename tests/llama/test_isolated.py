@@ -19,8 +19,8 @@ from app.cli.engine import Engine, PairLoader, codec, make_engine
 from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
 from app.conversations.message import Message, Role
-from app.core.child import python_command, python_environment
 from app.core.errors import EngineLostError
+from app.core.program import python_command, python_environment
 from app.engine.types import DraftParams, FinishReason, SamplingParams
 from app.llama.canary import Survivors
 from app.llama.fitting.fit_pair import DoesNotFitError

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.conversations.message import Message, Role
-from app.core.child import python_command
 from app.core.errors import TemplateError, UsageError
+from app.core.program import python_command
 from app.llama import sandbox
 from app.llama.checks import open_model_file
 from app.llama.model import Model

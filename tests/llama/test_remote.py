@@ -20,8 +20,8 @@ from app.cli.command_line import parse_args
 from app.cli.engine import PairLoader, make_engine
 from app.cli.options import read_options
 from app.conversations.message import Message, Role
-from app.core.child import python_command, python_environment
 from app.core.errors import EngineLostError, ModelLoadError, RemoteError
+from app.core.program import python_command, python_environment
 from app.engine.types import FinishReason, SamplingParams
 from app.hardware.rpc import Endpoint, ask
 from app.llama import devices

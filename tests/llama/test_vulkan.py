@@ -26,7 +26,7 @@ from typing import Any
 
 import pytest
 
-from app.core.child import python_command, python_environment
+from app.core.program import python_command, python_environment
 from app.hardware.devices import Device
 from app.llama.probe import probe
 from app.settings.placement import KV_TYPES

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from app.core.errors import SettingsError
 from app.core.printable import printable
-from app.core.toml import read_toml
 from app.settings.checking import check, check_keys, check_presets
 from app.settings.file import Content, SettingsFile
 from app.settings.table import SETTINGS
@@ -247,12 +246,3 @@ def test_tables_too_deep_to_walk_are_a_sentence(file: SettingsFile) -> None:
     with pytest.raises(SettingsError, match="too deep") as caught:
         file.set("sampling.temp", 0.5)
     assert caught.value.hint
-
-
-def test_a_long_text_is_no_key_of_many_parts() -> None:
-    text = "A sentence. " * 1100
-    written = tomli_w.dumps({"answer": {"system": text}})
-
-    assert read_toml(written) == {"answer": {"system": text}}
-    with pytest.raises(ValueError, match="parts"):
-        read_toml(f"{'a.' * 1100}a = 1")

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.core.child import python_command
+from app.core.program import python_command
 from app.session.chat_settings import ChatSettings
 from app.session.snapshot import Phase
 from app.ui.app import TandemApp

@@ -27,7 +27,7 @@ def own_files() -> Section:
 
 def _catalog() -> list[Check]:
     file = config_dir() / "models.toml"
-    if is_gone(file, follow_links=False):
+    if is_gone(file):
         return [Check("ok", "models.toml", "none of your own")]
     try:
         found = Catalog([file])

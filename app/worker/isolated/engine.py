@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.conversations.message import Prefill
-from app.core.child import Ending
 from app.core.errors import AppError, EngineLostError, StoppedError, UsageError
+from app.core.program import ExitStatus
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.commands import Answer, Command, CommandQueue, Load, Loader, RunJob
@@ -26,7 +26,7 @@ _OTHERWISE = "If it happens again, use another pair, or the CPU alone (--device 
 log = logging.getLogger("tandem.isolated")
 log.addHandler(logging.NullHandler())
 
-HintAfter = Callable[[Loader, Ending], str]
+HintAfter = Callable[[Loader, ExitStatus], str]
 """Returns a hint for a pair whose process ended like this; "" if there is none."""
 
 
@@ -64,7 +64,7 @@ class IsolatedEngine(CommandQueue):
         emit: Callable[[Event], None],
         command: Sequence[str],
         codec: Codec,
-        hint_after: HintAfter = lambda loader, ending: "",
+        hint_after: HintAfter = lambda loader, status: "",
         servers: Sequence[str] = (),
         deadlines: Deadlines | None = None,
     ) -> None:
@@ -212,11 +212,11 @@ class IsolatedEngine(CommandQueue):
                 if self._servers and now - last_event > self.deadlines.silence:
                     self._forget()
                     reason = f"{self._servers} did not answer for {now - last_event:.0f} seconds"
-                    raise self._lost(f"{reason}; the engine process was ended.", command, Ending(0)) from None
+                    raise self._lost(f"{reason}; the engine process was ended.", command, ExitStatus(0)) from None
                 continue
             last_event = time.monotonic()
             match message:
-                case Ending():
+                case ExitStatus():
                     self._forget()
                     raise self._lost(f"The engine process ended {message.how}.", command, message)
                 case Loaded(pair):
@@ -232,9 +232,9 @@ class IsolatedEngine(CommandQueue):
             if isinstance(message, Finished | JobEnded | Failed):
                 return
 
-    def _lost(self, text: str, command: Command, ending: Ending) -> EngineLostError:
+    def _lost(self, text: str, command: Command, status: ExitStatus) -> EngineLostError:
         loader = command.loader if isinstance(command, Load) else self._loader
-        hint = self._hint_after(loader, ending) if loader is not None else ""
+        hint = self._hint_after(loader, status) if loader is not None else ""
         if isinstance(command, Load):
             return EngineLostError(text, hint or _OTHERWISE)
         return EngineLostError(text, f"{_RETRY} {hint}".rstrip())

@@ -15,8 +15,8 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, Any
 
-from app.core.child import Ending, python_environment
 from app.core.errors import AppError
+from app.core.program import ExitStatus, python_environment
 from app.worker.commands import Command
 from app.worker.events import Event
 
@@ -179,11 +179,11 @@ class Process:
     reach it; it ends when its standard input does, also when this process was killed.
 
     Args:
-        command: From `app.core.child.python_command`.
+        command: From `app.core.program.python_command`.
         codec: The same as the child's.
 
     Attributes:
-        messages: Every event of the child, and at the end its `Ending`.
+        messages: Every event of the child, and at the end its `ExitStatus`.
 
     Raises:
         OSError: It cannot be started.
@@ -263,7 +263,7 @@ class Process:
         except subprocess.TimeoutExpired:
             self._popen.kill()
             code = self._popen.wait()
-        self.messages.put(Ending(code, self._abort_message))
+        self.messages.put(ExitStatus(code, self._abort_message))
         self._outbox.put(None)
 
 

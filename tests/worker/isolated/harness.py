@@ -9,7 +9,7 @@ from dataclasses import replace
 import psutil
 
 from app.conversations.message import Message, Role
-from app.core.child import python_command
+from app.core.program import python_command
 from app.engine.types import Drafting, SamplingParams
 from app.worker.events import Event, Failed, Finished, Loaded, PromptProgress, Step
 from app.worker.isolated.engine import Deadlines, HintAfter, IsolatedEngine

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.core.child import python_command, python_environment
 from app.core.errors import ModelLoadError
+from app.core.program import python_command, python_environment
 from app.engine.types import DraftParams, FinishReason
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import (

@@ -15,8 +15,8 @@ from app.compare.job import CompareJob, Raced
 from app.compare.race import RunBegan
 from app.compare.sides import Side
 from app.conversations.message import Message, Role
-from app.core.child import ask_python
 from app.core.errors import AppError, ModelFileError, StoppedError, WaitError
+from app.core.program import limited_run, python_command, python_environment
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import AutoDraft, DraftingStatus, DraftParams, FinishReason, Origin, SamplingParams
@@ -115,12 +115,12 @@ def test_an_error_keeps_its_kind_and_all_that_it_shows(error: AppError) -> None:
 
 def test_an_error_crosses_whatever_was_imported_when_the_process_began() -> None:
     # In this process everything is imported now.
-    fresh = ask_python(
+    code = (
         "import sys; from app.cli.engine import codec; ours = codec(); import app.llama.fitting.fit_pair\n"
         "from app.worker.events import Failed; from app.llama.fitting.fit_pair import DoesNotFitError\n"
-        "sys.stdout.buffer.write(ours.encode(Failed(None, DoesNotFitError('No room.', 'Take', ()))))",
-        60,
+        "sys.stdout.buffer.write(ours.encode(Failed(None, DoesNotFitError('No room.', 'Take', ()))))"
     )
+    fresh = limited_run(python_command("-c", code), 60, python_environment())
 
     heard = codec().decode(fresh.stdout).error
     assert isinstance(heard, DoesNotFitError)
