@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime
@@ -124,10 +123,9 @@ def _write(output: Path, text: str, *, force: bool) -> None:
 
 def import_(args: argparse.Namespace) -> int:
     """Add the conversations of a file to the store; skip those that are there already."""
-    now = time.time()
-    transcripts = read_file(args.file, now)
+    transcripts = read_file(args.file)
     with closing(_open()) as store:
-        known = store.duplicates(transcripts, now)
+        known = store.duplicates(transcripts)
         new = [transcript for transcript, there in zip(transcripts, known, strict=True) if there is None]
         inserted = iter(store.insert(new))
     for transcript, there in zip(transcripts, known, strict=True):

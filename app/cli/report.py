@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.conversations.ending import repeated
+from app.conversations.message import repeated
 from app.engine.drafting_report import NO_DRAFT, accepted, rate, speedup_of, why_undrafted
 from app.engine.fixed import NEVER_MEASURED
 from app.engine.stats import GenerationStats

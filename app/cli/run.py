@@ -151,7 +151,7 @@ def _with_files(prompt: str, files: Sequence[Path]) -> str:
 def _attached(file: Path) -> Attachment:
     if file == STDIN:
         return Attachment("standard input", read_input())
-    return Attachment(str(file), read_text(file, str(file)).text)
+    return Attachment(str(file), read_text(file, str(file)))
 
 
 def _read_prompt(args: argparse.Namespace) -> str:
@@ -168,7 +168,7 @@ def _read_prompt(args: argparse.Namespace) -> str:
     if text == "-" or file == STDIN:
         text = read_input()
     elif file is not None:
-        text = read_text(file, str(file)).text
+        text = read_text(file, str(file))
     assert text is not None
     if not text.strip():
         raise UsageError("The prompt is empty.", 'For example: tandem run "Why is the sky blue?"')

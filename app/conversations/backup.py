@@ -8,12 +8,18 @@ import time
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from threading import Thread
 
-from app.conversations.database import store_errors
+from app.conversations.database import connect, store_errors
 from app.core import atomic
 from app.core.errors import StoreError
 
 _DAY_S = 24 * 3600.0
+
+
+def start_daily_backup(file: Path) -> None:
+    """Run `back_up_daily` in a thread."""
+    Thread(target=back_up_daily, args=(file,), daemon=True).start()
 
 
 def back_up_daily(file: Path) -> None:
@@ -23,9 +29,9 @@ def back_up_daily(file: Path) -> None:
     """
     backup = _beside(file, "backup")
     with suppress(StoreError, OSError), store_errors(file):
-        if not _is_old(backup):
+        if backup.exists() and 0 <= time.time() - backup.stat().st_mtime < _DAY_S:
             return
-        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True)) as db:
+        with closing(connect(file, "rw")) as db:
             if db.execute("SELECT 1 FROM messages LIMIT 1").fetchone():
                 _copy(db, backup)
 
@@ -54,14 +60,6 @@ def _copy(db: sqlite3.Connection, to: Path) -> None:
     finally:
         os.close(descriptor)
     atomic.move_large(new, to)
-
-
-def _is_old(backup: Path) -> bool:
-    try:
-        age = time.time() - backup.stat().st_mtime
-    except FileNotFoundError:
-        return True
-    return not 0 <= age < _DAY_S
 
 
 def _beside(file: Path, name: str) -> Path:

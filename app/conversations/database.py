@@ -12,19 +12,17 @@ from app.core.errors import StoreError
 
 BUSY_S = 2.0
 """Seconds to wait for another Tandem that is writing."""
-_DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+# SQLite quotes broken bytes of a schema in its message, which Python then cannot decode.
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""Errors of SQLite."""
 _PERMISSIONS = "Check the folder and its permissions."
-
-
-class StoreBusyError(StoreError):
-    """Another Tandem is writing."""
 
 
 class ConversationGoneError(StoreError):
     """A conversation or message is not in the store."""
 
     def __init__(self) -> None:
-        super().__init__("This conversation, or this message, is no longer there.", "Another Tandem has removed it.")
+        super().__init__("This conversation, or this message, is no longer there.", "Begin a new conversation.")
 
 
 class Database:
@@ -36,9 +34,7 @@ class Database:
 
     def close(self) -> None:
         """Move the write-ahead log into the file, then close the connection."""
-        if self.file is not None:
-            with suppress(sqlite3.Error):
-                checkpoint(self.connection)
+        checkpoint(self.connection)
         self.connection.close()
 
     def rows(self, sql: str, values: Sequence[object] | Mapping[str, object] = ()) -> Sequence[Any]:
@@ -47,18 +43,21 @@ class Database:
             return self.connection.execute(sql, values).fetchall()
 
     @contextmanager
-    def write(self, *, durable: bool = False, wait_s: float = BUSY_S) -> Iterator[sqlite3.Connection]:
+    def write(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
         """Run a transaction. Raises StoreError; nothing is written then.
 
         Args:
             durable: Whether the commit must survive a power cut; it then waits for the disk.
-            wait_s: Seconds to wait for another Tandem that is writing.
         """
         with store_errors(self.file):
-            self.connection.execute(f"PRAGMA busy_timeout = {wait_s * 1000:.0f}")
             self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             with transaction(self.connection):
                 yield self.connection
+
+
+def connect(file: Path, mode: str, timeout: float = BUSY_S) -> sqlite3.Connection:
+    """Open an existing file; `mode` is "ro" or "rw"."""
+    return sqlite3.connect(f"{file.absolute().as_uri()}?mode={mode}", timeout=timeout, isolation_level=None, uri=True)
 
 
 @contextmanager
@@ -76,16 +75,13 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 def checkpoint(db: sqlite3.Connection) -> None:
     """Move the write-ahead log into the file; ignore a full disk and pages that another Tandem still reads."""
-    with suppress(sqlite3.OperationalError):
+    with suppress(sqlite3.Error):
         db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def is_damage(error: Exception) -> bool:
     """Return whether SQLite reports a broken file."""
-    # SQLite quotes broken bytes of a schema in its message, which Python then cannot decode. A broken full-text index
-    # is a constraint error without an extended code.
-    broken_index = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT
-    return isinstance(error, UnicodeDecodeError) or broken_index or _code(error) in _DAMAGE_CODES
+    return isinstance(error, UnicodeDecodeError) or _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def is_busy(error: Exception) -> bool:
@@ -103,7 +99,7 @@ def store_errors(file: Path | None) -> Iterator[None]:
     """Raise errors of SQLite and of the disk as `StoreError`; mark a damaged file."""
     try:
         yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:
+    except ERRORS as error:
         if file is not None and is_damage(error):
             with suppress(OSError):
                 damage_mark(file).touch()
@@ -118,7 +114,7 @@ def _store_error(error: Exception, file: Path | None) -> StoreError:
     if is_damage(error):
         return StoreError(f"The conversations in {place} are damaged.", "Restart Tandem; it opens the latest backup.")
     if is_busy(error):
-        return StoreBusyError("Another Tandem is writing the conversations.", "Try again when it is done.")
+        return StoreError("Another Tandem is writing the conversations.", "Try again when it is done.")
     if _code(error) == sqlite3.SQLITE_FULL:
         return StoreError("The disk is full, so messages are not saved.", "Free some space.")
     if _code(error) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):

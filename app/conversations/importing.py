@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from types import UnionType
 from typing import Any, NoReturn
 
 from app.conversations.export import FORMAT, MARKER, VERSION, unescape_markers
 from app.conversations.message import Role
-from app.conversations.rows import LAST_SECOND, dump, storable
+from app.conversations.rows import dump, storable
 from app.conversations.textfile import file_errors, marked_encoding
 from app.conversations.titles import make_title, one_line
 from app.conversations.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
@@ -20,9 +22,8 @@ from app.core import regular_file
 from app.core.errors import AppError
 from app.core.printable import printable
 
-_MAX_BYTES = 1 << 30
-_MAX_DOCUMENT = 4 << 20
-"""Characters of the settings of a conversation or the numbers of an answer."""
+_LAST_SECOND = 32_503_679_999.0
+"""The end of the year 2999: the last year whose local time every system can tell."""
 _MARKDOWN = (".md", ".markdown", ".txt")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TITLE = re.compile(r"#\s+(\S.*)$")
@@ -50,14 +51,13 @@ def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
     """
     try:
         with file_errors(str(file)):
-            data = regular_file.read_bytes(file, _MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            _refuse(f"it is larger than {_MAX_BYTES >> 30} GB")
+            data = regular_file.read_bytes(file)
         text = data.decode(marked_encoding(data) or "utf-8")
         raw = _from_markdown(text) if file.suffix.lower() in _MARKDOWN else _from_json(text)
         if not raw:
             _refuse("there is no conversation in it")
-        return tuple(_transcript(_object(each, "a conversation"), time.time() if now is None else now) for each in raw)
+        conversations = [_typed(each, dict, "a conversation is not an object") for each in raw]
+        return tuple(_transcript(each, time.time() if now is None else now) for each in conversations)
     except UnicodeDecodeError as error:
         reason = f"it is not {error.encoding.upper()} text"
     except json.JSONDecodeError as error:
@@ -86,12 +86,14 @@ def _from_json(text: str) -> list[Any]:
             _refuse("a newer Tandem wrote it")
         return _list(raw.get("conversations"), "conversations")
     messages = _list(raw.get("messages") if isinstance(raw, dict) else raw, "messages")
-    chain = []
-    for index, message in enumerate(messages):
-        fields = _object(message, "a message")
-        content = fields.get("text", fields.get("content"))
-        chain.append({"role": fields.get("role"), "text": content, "id": index, "parent": index - 1 if index else None})
-    return [{"messages": chain}]
+    fields = [_typed(message, dict, "a message is not an object") for message in messages]
+    return [_chain({"role": each.get("role"), "text": each.get("text", each.get("content"))} for each in fields)]
+
+
+def _chain(messages: Iterable[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+    """Return a conversation in the shape of Tandem's JSON, in which each message replies to the one before."""
+    linked = [{**each, "id": n, "parent": n - 1 if n else None} for n, each in enumerate(messages)]
+    return {**fields, "messages": linked}
 
 
 # Markdown, in the shape of Tandem's JSON
@@ -105,36 +107,28 @@ def _from_markdown(text: str) -> list[Any]:
 
 def _from_marked(lines: Iterable[str]) -> list[Any]:
     """Read Markdown with Tandem's comments."""
-    found: list[dict[str, Any]] = []
-    part: list[str] | None = None
-    parent = None
-    parts: list[tuple[dict[str, Any], str, list[str]]] = []
+    found: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
+    texts: list[tuple[dict[str, Any], str, list[str]]] = []
+    lines_of_part: list[str] = []
     for number, line in enumerate(lines, start=1):
         marker = MARKER.match(line)
         if marker is None:
-            if part is not None:
-                part.append(line)
+            lines_of_part.append(line)
             continue
-        kind, fields = marker[1], _fields(marker[2], number)
-        part = []
+        kind, fields, lines_of_part = marker[1], _fields(marker[2], number), []
         if kind == "conversation":
-            found.append({**fields, "messages": []})
-            parent = None
+            found.append((fields, []))
             continue
-        if kind == "message":
-            if not found:
-                _refuse("a message stands before its conversation")
-            messages = found[-1]["messages"]
-            messages.append({**fields, "id": len(messages), "parent": parent})
-            # Older exports have unanswered prompts, which are branches beside the next message.
-            parent = parent if fields.get("answered") is False else messages[-1]["id"]
-        if not found or not found[-1]["messages"]:
+        if not found or (kind != "message" and not found[-1][1]):
             _refuse("a text stands before its message")
-        parts.append((found[-1]["messages"][-1], "reasoning" if kind == "reasoning" else "text", part))
-    for message, key, body in parts:
+        messages = found[-1][1]
+        if kind == "message":
+            messages.append(fields)
+        texts.append((messages[-1], "reasoning" if kind == "reasoning" else "text", lines_of_part))
+    for message, key, body in texts:
         # The first line of a text is the heading, or the end of the reasoning.
         message[key] = unescape_markers("\n".join(body if key == "reasoning" else body[1:]).strip("\n"))
-    return found
+    return [_chain(messages, **fields) for fields, messages in found]
 
 
 def _fields(given: str, line: int) -> dict[str, Any]:
@@ -148,37 +142,32 @@ def _fields(given: str, line: int) -> dict[str, Any]:
 def _from_headings(lines: Iterable[str]) -> dict[str, Any]:
     """Read Markdown of another program: headings that name a speaker begin a message."""
     title, fence = "", ""
-    messages: list[dict[str, Any]] = []
-    bodies: list[list[str]] = []
+    messages: list[tuple[str, list[str]]] = []
     for line in lines:
         mark = _FENCE.match(line)
         if mark is not None and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
         heading = None if fence else _SPEAKER.match(line)
-        role = _SPEAKERS.get(heading[1].lower()) if heading else None
-        if role is not None:
-            messages.append({"role": role, "id": len(messages), "parent": len(messages) - 1 if messages else None})
-            bodies.append([])
-        elif bodies:
-            bodies[-1].append(line)
+        if heading is not None and (role := _SPEAKERS.get(heading[1].lower())):
+            messages.append((role, []))
+        elif messages:
+            messages[-1][1].append(line)
         elif not title and (first := _TITLE.match(line)):
             title = first[1]
-    if all(message["role"] != "user" for message in messages):
+    if all(role != "user" for role, _ in messages):
         _refuse('no heading such as "## You" says who speaks')
-    for message, body in zip(messages, bodies, strict=True):
-        message["text"] = "\n".join(body).strip("\n")
-    return {"title": title, "messages": messages}
+    return _chain(({"role": role, "text": "\n".join(body).strip("\n")} for role, body in messages), title=title)
 
 
 # Checks
 
 
-def _transcript(raw: Mapping[str, Any], now: float) -> Transcript:
+def _transcript(raw: dict[str, Any], now: float) -> Transcript:
     nodes: dict[int, Node] = {}
     stats: dict[int, Document] = {}
     numbers: dict[Any, int] = {}
     for number, each in enumerate(_list(raw.get("messages"), "messages"), 1):
-        message = _object(each, "a message")
+        message = _typed(each, dict, "a message is not an object")
         key, parent = _id(message.get("id")), message.get("parent")
         if key in numbers:
             _refuse("two messages have the same id")
@@ -200,51 +189,48 @@ def _transcript(raw: Mapping[str, Any], now: float) -> Transcript:
     return Transcript(Conversation(summary, tree, settings, _text(raw.get("draft", ""), "a draft")), stats)
 
 
-def _node(raw: Mapping[str, Any], number: int, parent: int | None, now: float) -> Node:
+def _node(raw: dict[str, Any], number: int, parent: int | None, now: float) -> Node:
     role, state = raw.get("role"), raw.get("state", "complete")
     if not isinstance(role, str) or role not in _ROLES:
         _refuse("a message is from neither system, user nor assistant")
     if not isinstance(state, str) or state not in _STATES:
         _refuse("a message has an unknown state")
     text, reasoning = _text(raw.get("text"), "a text"), _text(raw.get("reasoning", ""), "a reasoning")
-    ended = State.CUT if state == "writing" else _STATES[state]
-    return Node(number, parent, _ROLES[role], text, reasoning, ended, _time(raw.get("created"), now))
+    node = Node(number, parent, _ROLES[role], text, reasoning, _STATES[state], _time(raw.get("created"), now))
+    return replace(node, state=node.ended_state)
 
 
 def _text(raw: Any, what: str) -> str:
-    if not isinstance(raw, str):
-        _refuse(f"{what} of it is not text")
-    return printable(storable(raw))
+    return printable(storable(_typed(raw, str, f"{what} of it is not text")))
 
 
 def _time(raw: Any, now: float) -> float:
     if raw is None:
         return now
-    if isinstance(raw, bool) or not isinstance(raw, int | float) or not 0 <= raw <= LAST_SECOND:
-        _refuse("a time is not a number of seconds, or out of range")
+    refusal = "a time is not a number of seconds, or out of range"
+    if not 0 <= _typed(raw, int | float, refusal) <= _LAST_SECOND:
+        _refuse(refusal)
     return float(raw)
 
 
 def _document(raw: Any, what: str) -> Document:
-    document = _object(raw, what) if raw is not None else {}
-    if len(dump(document)) > _MAX_DOCUMENT:
-        _refuse(f"its {what} are longer than {_MAX_DOCUMENT:,} characters")
+    document: Document = _typed({} if raw is None else raw, dict, f"{what} is not an object")
+    # It refuses numbers that JSON does not have.
+    dump(document)
     return document
 
 
-def _id(raw: Any) -> int | str:
-    if isinstance(raw, bool) or not isinstance(raw, int | str):
-        _refuse("an id is neither a number nor text")
-    return raw
-
-
-def _object(raw: Any, what: str) -> dict[str, Any]:
-    if not isinstance(raw, dict):
-        _refuse(f"{what} is not an object")
-    return raw
+def _id(raw: Any) -> Any:
+    return _typed(raw, int | str, "an id is neither a number nor text")
 
 
 def _list(raw: Any, what: str) -> list[Any]:
-    if not isinstance(raw, list):
-        _refuse(f"its {what} are not a list")
+    found: list[Any] = _typed(raw, list, f"its {what} are not a list")
+    return found
+
+
+def _typed(raw: Any, kind: type | UnionType, refusal: str) -> Any:
+    """Return a value of this type; refuse another one."""
+    if isinstance(raw, bool) or not isinstance(raw, kind):
+        _refuse(refusal)
     return raw

@@ -8,16 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from app.conversations.database import ConversationGoneError, Database, StoreBusyError
-from app.conversations.ending import UNKNOWN, Ending, ending_in, numbers_of_failure, without_ending
+from app.conversations.database import ConversationGoneError, Database
+from app.conversations.message import UNKNOWN, ending_in, numbers_of_failure, without_ending
 from app.conversations.rows import NODE, change, dump, storable, to_document, to_node
-from app.conversations.tree import TELLING, Document, Node, State, model_in
+from app.conversations.tree import Document, Node, State, model_in
 from app.core.errors import AppError, StoreError
 
-WAIT_S = 0.8
-"""Longest wait of a piece in seconds; with a tick every 0.2 s, every piece is on disk within a second."""
-_BUSY_S = 0.05
-"""Seconds a piece waits for another Tandem, as the screen waits too; the next tick tries again."""
+ON_DISK_S = 1.0
+"""Longest wait of a piece in seconds."""
 _NOT_BEGUN = numbers_of_failure(AppError("Tandem ended before the answer began.", "Send the prompt again."))
 
 
@@ -60,8 +58,8 @@ class Journal:
         """Pieces that are not on disk, and whether each is reasoning."""
         self._pending_since = 0.0
         self._n_written = 0
-        self._refused: tuple[Node, Document | None] | None = None
-        """The whole answer and its numbers, if the disk has refused them."""
+        self._final: tuple[Node, Document | None] | None = None
+        """The whole answer and its numbers, until they are stored."""
 
     @property
     def continues(self) -> bool:
@@ -88,48 +86,50 @@ class Journal:
         (self._reasoning if reasoning else self._text).append(text)
         self._pending.append((reasoning, text))
 
-    def tick(self) -> None:
-        """Write the pieces that have waited long enough."""
-        if self._pending and self._clock() - self._pending_since >= WAIT_S:
+    def tick(self, next_s: float) -> None:
+        """Write the pieces that cannot wait for the next tick, in so many seconds."""
+        if self._pending and self._clock() - self._pending_since + next_s >= ON_DISK_S:
             self.flush()
 
     def flush(self) -> None:
-        """Write all pending pieces now."""
+        """Write all that is not on disk yet; `trouble` says why it is refused."""
         try:
             self.save()
-        except StoreBusyError:
-            return
         except StoreError as error:
             self.trouble = error
             # The next try comes after the same wait, not with the next token.
             self._pending_since = self._clock()
+        if isinstance(self.trouble, ConversationGoneError):
+            self._end()
 
     def retry(self) -> bool:
         """Store an ended answer that the disk has refused; return whether it is stored now."""
-        if self._refused is None:
+        if self._final is None:
             return False
         self.flush()
-        return self.ended
+        return self.trouble is None
 
     def save(self) -> None:
         """Write all that is not on disk yet. Raises StoreError."""
-        if self._refused is not None:
-            self._store(*self._refused)
-        if self.ended or not self._pending:
-            return
+        if self._final is not None:
+            self._store(*self._final)
+        elif self._pending:
+            self._append()
+        self.trouble = None
+
+    def _append(self) -> None:
         runs = groupby(self._pending, key=lambda piece: piece[0])
         texts = [(reasoning, storable("".join(text for _, text in run))) for reasoning, run in runs]
         rows = [(self.start.id, seq, *piece) for seq, piece in enumerate(texts, self._n_written)]
-        with self._database.write(wait_s=_BUSY_S) as db:
+        with self._database.write() as db:
             db.executemany("INSERT INTO journal(message, seq, reasoning, text) VALUES (?, ?, ?, ?)", rows)
         self._n_written += len(rows)
         self._pending.clear()
-        self.trouble = None
 
     def finish(
         self, state: State, *, text: str | None = None, reasoning: str | None = None, stats: Document | None = None
     ) -> Node:
-        """End the answer and store it as a message. Raises StoreError; `retry` tries again.
+        """End the answer and store it as a message; return it.
 
         Args:
             state: How it ended.
@@ -140,51 +140,39 @@ class Journal:
         node = replace(
             node,
             state=state,
-            ending=self._ending(state, stats),
+            ending=self.start.ending if stats is None else ending_in(stats),
             model=self.start.model if stats is None else model_in(stats),
             text=node.text if text is None else text,
             reasoning=node.reasoning if reasoning is None else reasoning,
         )
-        self._store(node, stats)
+        self._final = node, stats
+        self.flush()
         return node
 
-    def discard(self) -> int | None:
-        """Remove an empty new answer, or leave a continued one as it was; return the active leaf. Raises StoreError."""
+    def discard(self) -> None:
+        """Remove an empty new answer, or leave a continued one as it was. Raises StoreError."""
         if self.continues:
-            self._store(self.start, None)
-        else:
-            with self._database.write() as db:
-                db.execute("UPDATE conversations SET leaf = ? WHERE leaf = ?", (self._leaf, self.start.id))
-                db.execute("DELETE FROM messages WHERE id = ?", (self.start.id,))
-            self._end()
-        return self._leaf
+            self._final = self.start, None
+            self.flush()
+            return
+        with self._database.write() as db:
+            db.execute("UPDATE conversations SET leaf = ? WHERE leaf = ?", (self._leaf, self.start.id))
+            db.execute("DELETE FROM messages WHERE id = ?", (self.start.id,))
+        self._end()
 
     def _store(self, node: Node, stats: Document | None) -> None:
-        self._refused = node, stats
-        try:
-            with self._database.write(durable=True) as db:
-                _replace_pieces(db, node, None if stats is None else dump(stats))
-                db.execute(
-                    "UPDATE conversations SET updated = ? WHERE id = (SELECT conversation FROM messages WHERE id = ?)",
-                    (self._now(), node.id),
-                )
-        except ConversationGoneError:
-            self._end()
-            raise
-        except StoreError as error:
-            self.trouble = error
-            raise
+        with self._database.write(durable=True) as db:
+            _replace_pieces(db, node, None if stats is None else dump(stats))
+            db.execute(
+                "UPDATE conversations SET updated = ? WHERE id = (SELECT conversation FROM messages WHERE id = ?)",
+                (self._now(), node.id),
+            )
         self._end()
 
     def _end(self) -> None:
         self.ended = True
         self._pending.clear()
-        self._refused = self.trouble = None
-
-    def _ending(self, state: State, stats: Document | None) -> Ending:
-        if state not in TELLING:
-            return UNKNOWN
-        return self.start.ending if stats is None else ending_in(stats)
+        self._final = None
 
 
 def recover(db: sqlite3.Connection, unfinished: Sequence[int]) -> None:

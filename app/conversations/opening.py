@@ -3,52 +3,52 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import time
 from contextlib import closing, suppress
 from pathlib import Path
-from shutil import copyfile
 
 from app.conversations.backup import back_up_before_migration, backups
 from app.conversations.database import (
     BUSY_S,
+    ERRORS,
     Database,
     checkpoint,
+    connect,
     damage_mark,
     is_busy,
     is_damage,
     store_errors,
     transaction,
 )
-from app.conversations.rows import decode
 from app.conversations.schema import MIGRATIONS, drop_index, prepare, schema_version
 from app.core import regular_file
-from app.core.errors import StoreError
 
-_DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError)
 _SUFFIXES = ("", "-wal", "-shm")
 """Of the files that make up one database."""
 
 
-def open_file(file: Path, wait_s: float = BUSY_S) -> tuple[Database, str]:
+def open_file(file: Path) -> tuple[Database, str]:
     """Open the database, creating it if it is absent; replace a damaged one by its backup.
 
     Returns:
         The database, and a notice if the file was damaged, else "".
 
     Raises:
-        StoreError: The file cannot be written, is busy, or belongs to another program or a newer Tandem.
+        StoreError: The file cannot be written, is busy, or belongs to a newer Tandem.
     """
     with store_errors(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
         _create_private(file)
-        is_marked, notice = damage_mark(file).exists(), ""
+        notice = ""
         try:
-            opened = _open(file, wait_s, check=is_marked)
-        except _DAMAGE as error:
+            opened = _open(file, check=damage_mark(file).exists())
+        except ERRORS as error:
             if not is_damage(error):
                 raise
             notice = _restore(file)
-            opened = _open(file, wait_s)
+            opened = _open(file)
         damage_mark(file).unlink(missing_ok=True)
         return opened, notice
 
@@ -60,13 +60,11 @@ def open_memory() -> Database:
 
 def is_unused(file: Path) -> bool:
     """Return whether no process has the file open, by SQLite's own lock."""
-    if not regular_file.exists(file):
-        return True
     try:
-        with closing(sqlite3.connect(file, timeout=0)) as db:
+        with closing(connect(file, "rw", timeout=0)) as db:
             db.execute("PRAGMA locking_mode = EXCLUSIVE")
             db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except (sqlite3.Error, UnicodeDecodeError) as error:
+    except ERRORS as error:
         return not is_busy(error)
     return True
 
@@ -85,7 +83,7 @@ def check_file(file: Path) -> int | None:
             regular_file.status(file)
         except FileNotFoundError:
             return None
-        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        with closing(connect(file, "ro")) as db:
             schema_version(db)
             _check_pages(db)
             (n,) = db.execute("SELECT count(*) FROM conversations").fetchone()
@@ -94,15 +92,13 @@ def check_file(file: Path) -> int | None:
 
 def _create_private(file: Path) -> None:
     """Create the file for its owner alone, or check that it can be written."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if regular_file.exists(file):
-        regular_file.status(file)
     # SQLite would open a read-only file for reading, and fail at the first message.
     os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+    regular_file.status(file)
 
 
-def _open(file: Path, wait_s: float, *, check: bool = False) -> Database:
-    db = sqlite3.connect(file, timeout=wait_s, isolation_level=None)
+def _open(file: Path, *, check: bool = False) -> Database:
+    db = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None)
     try:
         # macOS writes through to the disk only with this pragma; other systems ignore it.
         db.execute("PRAGMA fullfsync = ON")
@@ -124,7 +120,7 @@ def _open(file: Path, wait_s: float, *, check: bool = False) -> Database:
 
 def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
     # One title with a broken byte would make every list unreadable.
-    db.text_factory = decode
+    db.text_factory = lambda text: text.decode("utf-8", "replace")
     prepare(db)
     db.execute("PRAGMA foreign_keys = ON")
     return db
@@ -141,7 +137,8 @@ def _check_pages(db: sqlite3.Connection) -> None:
 
 def _restore(file: Path) -> str:
     """Set a damaged file aside and put its newest intact backup, or nothing, in its place; return a notice."""
-    new, aside = file.with_name(file.name + "-restored"), _free_name(file)
+    new = file.with_name(file.name + "-restored")
+    aside = file.with_name(f"{file.stem}-damaged-{time.strftime('%Y-%m-%d-%H%M%S')}{file.suffix}")
     backup = next((backup for backup in backups(file) if _copied_intact(backup, new)), None)
     for suffix in _SUFFIXES:
         with suppress(FileNotFoundError):
@@ -156,20 +153,11 @@ def _restore(file: Path) -> str:
 
 def _copied_intact(backup: Path, new: Path) -> bool:
     """Copy a backup; remove the copy and return False if it is damaged. Raises OSError."""
-    for suffix in _SUFFIXES:
-        new.with_name(new.name + suffix).unlink(missing_ok=True)
-    os.close(os.open(new, os.O_CREAT | os.O_RDWR, 0o600))
-    copyfile(backup, new)
+    shutil.copy(backup, new)
     try:
-        with closing(sqlite3.connect(new, isolation_level=None)) as db:
-            schema_version(db)
+        with closing(connect(new, "rw")) as db:
             _check_pages(db)
             return True
-    except (*_DAMAGE, StoreError):
+    except ERRORS:
         new.unlink()
         return False
-
-
-def _free_name(file: Path) -> Path:
-    stamp = time.strftime("%Y-%m-%d-%H%M%S")
-    return file.with_name(f"{file.stem}-damaged-{stamp}{file.suffix}")

@@ -1,83 +1,51 @@
-"""Rows of the store as values, and values as rows."""
+"""Rows of the store as values, and values as rows; imported conversations that the store has already."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
-from app.conversations.database import ConversationGoneError
-from app.conversations.ending import UNKNOWN, ending_in
-from app.conversations.message import Role
-from app.conversations.tree import TELLING, Document, Node, State, Summary, Transcript, model_in
+from app.conversations.database import ConversationGoneError, Database
+from app.conversations.message import UNKNOWN, Role, ending_in
+from app.conversations.tree import Document, Node, State, Summary, Transcript, model_in
+from app.core.printable import printable
 
 SUMMARY = "id, title, named, pinned, created, updated"
 """The columns that `to_summary` takes."""
 NODE = "id, parent, role, text, reasoning, state, created, stats"
 """The columns that `to_node` takes."""
-LAST_SECOND = 32_503_679_999.0
-"""The end of the year 2999: the last year whose local time every system can tell."""
 _EMPTY = "{}"
 _ROLES = {role.value: role for role in Role}
 _STATES = {state.value: state for state in State}
 
 
-# A damaged disk may have changed a value: it must not make the others unreadable.
-
-
 def to_summary(row: Sequence[Any]) -> Summary:
     """Return a conversation's line in the list."""
     number, title, named, pinned, created, updated = row
-    return Summary(number, to_text(title), bool(named), bool(pinned), to_seconds(created), to_seconds(updated))
-
-
-def to_state(raw: Any) -> State:
-    """Return a message's state; CUT for an unknown one."""
-    return _STATES.get(raw, State.CUT)
+    return Summary(number, title, bool(named), bool(pinned), created, updated)
 
 
 def to_node(row: Sequence[Any]) -> Node:
-    """Return a message."""
+    """Return a message; its role or state may be one of a newer version."""
     number, parent, raw_role, text, reasoning, raw_state, created, stats = row
-    role, state = _ROLES.get(raw_role, Role.USER), to_state(raw_state)
+    role, state = _ROLES.get(raw_role, Role.USER), _STATES.get(raw_state, State.CUT)
     numbers = {} if stats == _EMPTY else to_document(stats)
-    return Node(
-        number,
-        parent,
-        role,
-        to_text(text),
-        to_text(reasoning),
-        state,
-        to_seconds(created),
-        ending_in(numbers) if numbers and (role is Role.USER or state in TELLING) else UNKNOWN,
-        model_in(numbers) if role is Role.ASSISTANT else "",
-    )
+    ending = UNKNOWN if state is State.WRITING else ending_in(numbers)
+    model = model_in(numbers) if role is Role.ASSISTANT else ""
+    return Node(number, parent, role, text, reasoning, state, created, ending, model)
 
 
-def to_document(text: Any) -> Document:
+def to_document(text: str) -> Document:
     """Return what `dump` wrote; an empty document if it cannot be read."""
     try:
-        found = json.loads(to_text(text))
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def decode(text: bytes) -> str:
-    """Decode SQLite's text, with a replacement character for broken bytes."""
-    return text.decode("utf-8", "replace")
-
-
-def to_text(value: Any) -> str:
-    """Return a text column as text, whatever SQLite holds in its place."""
-    return decode(value) if isinstance(value, bytes) else str(value)
-
-
-def to_seconds(value: Any) -> float:
-    """Return a time; 0 if it is none."""
-    return float(value) if isinstance(value, int | float) and 0 <= value <= LAST_SECOND else 0.0
 
 
 def dump(document: Document | None) -> str:
@@ -139,3 +107,32 @@ def insert_transcript(db: sqlite3.Connection, transcript: Transcript) -> int:
         )
     db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (ids[conversation.tree.leaf], number))
     return number
+
+
+def find_duplicates(database: Database, transcripts: Sequence[Transcript]) -> tuple[int | None, ...]:
+    """Return for each imported conversation the id of a stored one that has all its messages, or None.
+
+    Ids differ from store to store, so the texts are compared, each with all texts before it in its branch.
+    """
+    messages = "SELECT id, parent, role, text FROM messages WHERE conversation = ? ORDER BY id"
+    stored = [
+        (number, _digests(database.rows(messages, (number,))))
+        for (number,) in database.rows("SELECT id FROM conversations WHERE deleted IS NULL ORDER BY id")
+    ]
+    found = []
+    for transcript in transcripts:
+        nodes = transcript.conversation.tree.nodes.values()
+        digests = _digests((node.id, node.parent, node.role.value, node.text) for node in nodes)
+        found.append(next((number for number, known in stored if digests and digests <= known), None))
+    return tuple(found)
+
+
+def _digests(messages: Iterable[Sequence[Any]]) -> set[bytes]:
+    """Return for each message a digest of it and of all before it; parents come first."""
+    found: dict[int | None, bytes] = {}
+    for number, parent, role, text in messages:
+        # Markdown has no empty lines around a text.
+        plain = printable(storable(text)).strip()
+        whole = found.get(parent, b"") + f"{role}\0{plain}".encode()
+        found[number] = blake2b(whole, digest_size=16).digest()
+    return set(found.values())

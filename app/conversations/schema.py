@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from itertools import chain
 
 from app.conversations.database import transaction
 from app.core.errors import StoreError
-
-APPLICATION = 0x54616E64
-"""SQLite's application id of Tandem's files: "Tand"."""
 
 MIGRATIONS: Sequence[Sequence[str]] = (
     (
@@ -53,11 +51,13 @@ MIGRATIONS: Sequence[Sequence[str]] = (
             PRIMARY KEY (message, seq)
         ) WITHOUT ROWID
         """,
+        # "Tand", which names the file's program to the `file` command.
+        "PRAGMA application_id = 0x54616E64",
     ),
 )
 """The statements that lead to each schema version."""
 
-# Older versions of Tandem ignore these tables, so they need no schema version.
+# Older versions of Tandem ignore this table, so it needs no schema version.
 _PENDING_INPUT = """
     CREATE TABLE IF NOT EXISTS unsent (
         writer TEXT PRIMARY KEY,
@@ -65,16 +65,7 @@ _PENDING_INPUT = """
         updated REAL NOT NULL
     ) WITHOUT ROWID
 """
-"""Unsent prompts of empty conversations, one for each running Tandem."""
-_SET_ASIDE = """
-    CREATE TABLE IF NOT EXISTS set_aside (
-        text TEXT PRIMARY KEY,
-        updated REAL NOT NULL,
-        conversation INTEGER REFERENCES conversations(id) ON DELETE CASCADE
-    ) WITHOUT ROWID
-"""
-"""Discarded prompts, found in the prompt history; without a conversation where it was empty."""
-
+"""The unsent prompt of an empty conversation."""
 _INDEX = (
     "CREATE VIRTUAL TABLE found USING fts5(text, reasoning, content='messages', content_rowid='id', tokenize='trigram')"
 )
@@ -91,19 +82,15 @@ def prepare(db: sqlite3.Connection) -> None:
     """Create or migrate all tables and the full-text index.
 
     Raises:
-        StoreError: The file is from a newer Tandem or another program.
+        StoreError: The file is from a newer Tandem.
         sqlite3.Error: SQLite refuses; nothing was changed.
     """
-    (application,) = db.execute("PRAGMA application_id").fetchone()
-    if schema_version(db) < len(MIGRATIONS) or application != APPLICATION:
+    if missing := MIGRATIONS[schema_version(db) :]:
         with transaction(db):
-            for statements in MIGRATIONS[schema_version(db) :]:
-                for statement in statements:
-                    db.execute(statement)
-            db.execute(f"PRAGMA application_id = {APPLICATION}")
+            for statement in chain.from_iterable(missing):
+                db.execute(statement)
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     db.execute(_PENDING_INPUT)
-    db.execute(_SET_ASIDE)
     names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE name LIKE 'found%'")}
     if not names >= {"found", *_TRIGGERS}:
         with transaction(db):
@@ -115,14 +102,8 @@ def prepare(db: sqlite3.Connection) -> None:
 
 
 def schema_version(db: sqlite3.Connection) -> int:
-    """Return the schema version; 0 for a new file. Raises StoreError for a newer one or another program's file."""
+    """Return the schema version; 0 for a new file. Raises StoreError for a newer one."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
-    (application,) = db.execute("PRAGMA application_id").fetchone()
-    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if application != APPLICATION and (tables or application or version):
-        raise StoreError(
-            "The conversations file is a database of another program.", "Move it away; Tandem creates its own."
-        )
     if version > len(MIGRATIONS):
         raise StoreError(
             f"The conversations were written by a newer Tandem (schema {version}, this one knows {len(MIGRATIONS)}).",

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.conversations.database import Database
-from app.conversations.rows import to_text
 
 _MOST_TERMS, _LONGEST_TERM = 16, 100
 _TRIGRAM = 3
-_WILDCARD = re.compile(r"[\\%_]")
-_ESCAPE = r"'\'"
 _EXCERPT = 80
 _BEFORE = 24
 """Characters of an excerpt before its first hit."""
@@ -69,53 +66,35 @@ def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
     words = terms(query)
     if not words:
         return ()
-    matching, title, values = _conditions(words)
+    # The full-text index has no words of fewer than three letters, and no titles.
+    database.connection.create_function("has_words", -1, _has_words, deterministic=True)
+    short = " ".join(word for word in words if len(word) < _TRIGRAM)
+    long = " ".join('"' + word.replace('"', '""') + '"' for word in words if len(word) >= _TRIGRAM)
+    source = "found CROSS JOIN messages m ON m.id = found.rowid AND found MATCH :long" if long else "messages m"
     rows = database.rows(
         f"""
         SELECT c.id, c.title, h.message, coalesce(h.n, 0), coalesce(m.text, ''), coalesce(m.reasoning, '')
         FROM conversations c LEFT JOIN (
             SELECT m.conversation AS conversation, max(m.id) AS message, count(*) AS n
-            {matching} GROUP BY m.conversation
+            FROM {source} WHERE {"has_words(:short, m.text, m.reasoning)" if short else "1"} GROUP BY m.conversation
         ) h ON h.conversation = c.id LEFT JOIN messages m ON m.id = h.message
-        WHERE c.deleted IS NULL AND (h.n IS NOT NULL OR {title})
+        WHERE c.deleted IS NULL AND (h.n IS NOT NULL OR has_words(:all, c.title))
         ORDER BY c.updated DESC, c.id DESC LIMIT :limit
         """,
-        {**values, "limit": limit},
+        {"long": long, "short": short.casefold(), "all": " ".join(words).casefold(), "limit": limit},
     )
     return tuple(_hit(row, words) for row in rows)
 
 
-def _conditions(words: Sequence[str]) -> tuple[str, str, dict[str, object]]:
-    """Return FROM and WHERE of the messages `m` with every word, the condition of a title, and the parameters."""
-    values: dict[str, object] = {}
-    conditions, of_title = [], []
-    long = [word for word in words if len(word) >= _TRIGRAM]
-    if long:
-        conditions.append("m.id = found.rowid AND found MATCH :match")
-        values["match"] = " ".join('"' + word.replace('"', '""') + '"' for word in long)
-    for word in words:
-        patterns = {f"like{n}": pattern for n, pattern in enumerate(_patterns(word), len(values))}
-        values |= patterns
-
-        def like(*columns: str, names: Sequence[str] = tuple(patterns)) -> str:
-            return f"({' OR '.join(f'{column} LIKE :{n} ESCAPE {_ESCAPE}' for column in columns for n in names)})"
-
-        of_title.append(like("c.title"))
-        if word not in long:
-            conditions.append(like("m.text", "m.reasoning"))
-    source = "found CROSS JOIN messages m" if long else "messages m"
-    return f"FROM {source} WHERE {' AND '.join(conditions)}", " AND ".join(of_title), values
-
-
-def _patterns(word: str) -> Sequence[str]:
-    """Return LIKE patterns of a word; SQLite ignores the case of ASCII letters only."""
-    spellings = dict.fromkeys([word] if word.isascii() else [word, word.lower(), word.upper(), word.capitalize()])
-    return ["%" + _WILDCARD.sub(r"\\\g<0>", spelling) + "%" for spelling in spellings]
+def _has_words(words: str, *texts: str) -> bool:
+    """Return whether the texts contain every word, in any case."""
+    text = "\0".join(texts).casefold()
+    return all(word in text for word in words.split(" "))
 
 
 def _hit(row: Sequence[Any], words: Sequence[str]) -> Hit:
     conversation, title, message, count, text, reasoning = row
-    shown = excerpt(to_text(title if message is None else text), words)
+    shown = excerpt(title if message is None else text, words)
     if message is not None and not shown.marks and reasoning:
-        shown = excerpt(to_text(reasoning), words)
-    return Hit(conversation, to_text(title), message, shown, count)
+        shown = excerpt(reasoning, words)
+    return Hit(conversation, title, message, shown, count)

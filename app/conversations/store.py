@@ -12,11 +12,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from uuid import uuid4
 
 from app.conversations.attached import question_of
 from app.conversations.database import ConversationGoneError, store_errors
-from app.conversations.duplicates import find_duplicates
 from app.conversations.journal import Journal, recover, with_pieces
 from app.conversations.message import Role
 from app.conversations.opening import is_unused, open_file, open_memory
@@ -25,13 +23,13 @@ from app.conversations.rows import (
     SUMMARY,
     change,
     dump,
+    find_duplicates,
     insert_node,
     insert_transcript,
     storable,
     to_document,
     to_node,
     to_summary,
-    to_text,
 )
 from app.conversations.search import Hit, search
 from app.conversations.titles import make_title, one_line
@@ -43,15 +41,12 @@ from app.conversations.tree import (
     Summary,
     Transcript,
     Tree,
-    Typed,
     model_in,
 )
 from app.core.errors import StoreError
 
 UNDO_S = 24 * 3600.0
 """Seconds for which a deleted conversation can be restored."""
-_MOST_SET_ASIDE = 100
-"""Discarded prompts in the history."""
 
 
 class Store:
@@ -68,8 +63,6 @@ class Store:
         self.database, self.notice = (open_memory(), "") if file is None else open_file(file)
         self._rows = self.database.rows
         self._now = now
-        self._writer = uuid4().hex
-        """Identifies the pending input of this process."""
         self._journals: list[Journal] = []
         cut = self._rows("SELECT id FROM messages WHERE state = 'writing'") if self._was_unused else ()
         if cut:
@@ -89,19 +82,7 @@ class Store:
     @classmethod
     def in_memory(cls, now: Callable[[], float] = time.time) -> Store:
         """Return an empty store that ends with the process."""
-        store = cls(now=now)
-        store.notice = "Conversations are kept in memory only, until Tandem ends."
-        return store
-
-    @property
-    def file(self) -> Path | None:
-        """The database file; None in memory."""
-        return self.database.file
-
-    @property
-    def on_disk(self) -> bool:
-        """Return whether changes outlive this process."""
-        return self.database.file is not None
+        return cls(now=now)
 
     def retry(self) -> bool:
         """Store ended answers that the disk has refused; return whether one was stored."""
@@ -149,12 +130,12 @@ class Store:
         for row in self._rows(f"SELECT {NODE} FROM messages WHERE conversation = ? ORDER BY id", (conversation,)):
             node = to_node(row)
             if node.state is State.WRITING:
-                with store_errors(self.file):
+                with store_errors(self.database.file):
                     node = with_pieces(self.database.connection, node)
             # A reply to a message that damage has removed begins a branch.
             nodes[node.id] = node if node.parent in nodes else replace(node, parent=None)
         tree = Tree(nodes, leaf if leaf in nodes else next(reversed(nodes), None))
-        return Conversation(to_summary(summary), tree, to_document(settings), to_text(draft))
+        return Conversation(to_summary(summary), tree, to_document(settings), draft)
 
     def create(self, settings: Document | None = None) -> int:
         """Create an empty conversation; returns its id."""
@@ -172,7 +153,7 @@ class Store:
         self._change(conversation, "title = ?, named = ?", chosen or made, bool(chosen))
         return chosen or made
 
-    def call_after(self, conversation: int, prompt: str) -> None:
+    def retitle(self, conversation: int, prompt: str) -> None:
         """Make the title from another prompt, unless the user chose one."""
         with self.database.write() as db:
             title = make_title(question_of(prompt))
@@ -202,63 +183,40 @@ class Store:
 
     # Unsent text
 
-    def set_draft(self, conversation: int, text: str, *, undelete: bool = False) -> None:
-        """Store the unsent prompt of a conversation; `undelete` restores one that another Tandem has deleted."""
-        self._change(conversation, "draft = ?" + ", deleted = NULL" * undelete, storable(text))
+    def set_draft(self, conversation: int, text: str) -> None:
+        """Store the unsent prompt of a conversation."""
+        self._change(conversation, "draft = ?", storable(text))
 
     def save_pending_input(self, text: str) -> None:
         """Store the unsent prompt of an empty conversation; "" removes it."""
         with self.database.write() as db:
+            db.execute("DELETE FROM unsent")
             if text:
-                row = (self._writer, storable(text), self._now())
-                db.execute("INSERT OR REPLACE INTO unsent(writer, text, updated) VALUES (?, ?, ?)", row)
-            else:
-                db.execute("DELETE FROM unsent WHERE writer = ?", (self._writer,))
+                db.execute("INSERT INTO unsent(writer, text, updated) VALUES ('', ?, ?)", (storable(text), self._now()))
 
     def take_pending_input(self) -> str:
-        """Return the last unsent prompt of an earlier run, from now on this one's; "" without any.
+        """Return the last unsent prompt of an earlier run; "" without any.
 
-        While another Tandem runs the prompt may be in its input line, so it stays there.
+        While another Tandem runs the prompt may be in its input line.
         """
-        rows = self._rows("SELECT writer, text FROM unsent ORDER BY updated DESC LIMIT 1") if self._was_unused else ()
-        for writer, text in rows:
-            with self.database.write() as db:
-                db.execute("DELETE FROM unsent WHERE writer = ?", (writer,))
-            self.save_pending_input(to_text(text))
-            return to_text(text)
-        return ""
+        rows = self._rows("SELECT text FROM unsent ORDER BY updated DESC LIMIT 1") if self._was_unused else ()
+        return str(rows[0][0]) if rows else ""
 
     def left_typed(self) -> str:
         """Return the title of the last conversation if it has an unsent prompt, else ""."""
         rows = self._rows(
             "SELECT title, draft FROM conversations WHERE deleted IS NULL ORDER BY updated DESC, id DESC LIMIT 1"
         )
-        return to_text(rows[0][0]) if rows and to_text(rows[0][1]).strip() else ""
+        return str(rows[0][0]) if rows and rows[0][1].strip() else ""
 
-    def set_aside(self, text: str, conversation: int | None = None) -> None:
-        """Store a discarded prompt for the history, and forget the oldest ones.
-
-        It is deleted with its conversation; None stands for an empty one.
-        """
-        with self.database.write() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO set_aside(text, updated, conversation) "
-                "VALUES (?, ?, (SELECT id FROM conversations WHERE id = ?))",
-                (storable(text), self._now(), conversation),
-            )
-            newest = "SELECT text FROM set_aside ORDER BY updated DESC LIMIT ?"
-            db.execute(f"DELETE FROM set_aside WHERE text NOT IN ({newest})", (_MOST_SET_ASIDE,))
-
-    def typed(self, limit: int) -> tuple[Typed, ...]:
-        """Return the prompts of all conversations and the discarded ones, newest first."""
+    def prompts(self, limit: int) -> tuple[str, ...]:
+        """Return the prompts of all conversations, newest first."""
         rows = self._rows(
-            "SELECT m.text, 1, m.created AS at, m.id AS id "
-            "FROM messages m JOIN conversations c ON c.id = m.conversation WHERE m.role = 'user' AND c.deleted IS NULL "
-            "UNION ALL SELECT a.text, 0, a.updated, 0 FROM set_aside a LEFT JOIN conversations c "
-            "ON c.id = a.conversation WHERE c.deleted IS NULL ORDER BY at DESC, id DESC LIMIT ?",
+            "SELECT m.text FROM messages m JOIN conversations c ON c.id = m.conversation "
+            "WHERE m.role = 'user' AND c.deleted IS NULL ORDER BY m.created DESC, m.id DESC LIMIT ?",
             (limit,),
         )
-        return tuple(Typed(to_text(text), was_sent=bool(sent)) for text, sent, *_ in rows)
+        return tuple(text for (text,) in rows)
 
     # Messages
 
@@ -279,12 +237,6 @@ class Store:
     def _add(self, conversation: int, node: Node, stats: Document | None = None, *, durable: bool = False) -> Node:
         title = make_title(question_of(node.text)) if node.role is Role.USER else ""
         with self.database.write(durable=durable) as db:
-            if node.parent is not None:
-                known = db.execute(
-                    "SELECT 1 FROM messages WHERE id = ? AND conversation = ?", (node.parent, conversation)
-                )
-                if known.fetchone() is None:
-                    raise ConversationGoneError
             # A conversation that is used is not deleted, whatever another Tandem did.
             change(
                 db,
@@ -298,8 +250,6 @@ class Store:
 
     def switch(self, conversation: int, leaf: int) -> None:
         """Make the branch that ends with this message the active one."""
-        if not self._rows("SELECT 1 FROM messages WHERE id = ? AND conversation = ?", (leaf, conversation)):
-            raise ConversationGoneError
         self._change(conversation, "leaf = ?", leaf)
 
     def answer(
@@ -360,9 +310,9 @@ class Store:
         rows = self._rows("SELECT id, stats FROM messages WHERE conversation = ? AND stats != '{}'", (conversation,))
         return Transcript(self.load(conversation), {message: to_document(stats) for message, stats in rows})
 
-    def duplicates(self, transcripts: Sequence[Transcript], now: float) -> tuple[int | None, ...]:
-        """Return for each imported conversation the id of a stored one that holds it; see `duplicates`."""
-        return find_duplicates(self.database, transcripts, now)
+    def duplicates(self, transcripts: Sequence[Transcript]) -> tuple[int | None, ...]:
+        """Return for each imported conversation the id of a stored one that has all its messages, or None."""
+        return find_duplicates(self.database, transcripts)
 
     def insert(self, transcripts: Sequence[Transcript]) -> tuple[int, ...]:
         """Insert conversations as new ones, all or none; returns their ids."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.core import regular_file
@@ -17,12 +16,9 @@ _LOOK = 8192
 """Bytes that decide whether a file is text."""
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_CONTROLS = frozenset(range(32)) - set(b"\t\n\r\f\x1b\b")
 
 
 class MissingFile(AppError):  # noqa: N818 - what is missing is the file
@@ -33,28 +29,26 @@ class FolderNamed(AppError):  # noqa: N818 - what it names is a folder
     """There is a folder of that name."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextFile:
-    """A decoded text; its lines end with line feeds only."""
-
-    text: str
-    encoding: str
-
-
 def text_size(path: Path, name: str) -> int:
     """Return the bytes of a regular file, called `name` in errors, without opening it. Raises AppError."""
     with file_errors(name):
         return regular_file.status(path).st_size
 
 
-def read_text(path: Path, name: str, most_bytes: int = MAX_BYTES) -> TextFile:
-    """Return the text of a file, called `name` in errors. Raises AppError."""
+def read_text(path: Path, name: str, most_bytes: int = MAX_BYTES) -> str:
+    """Return the text of a file, called `name` in errors, with normalized line ends. Raises AppError."""
     with file_errors(name):
         data = regular_file.read_bytes(path, most_bytes + 1)
     if len(data) > most_bytes:
         raise AppError(f"{name} is larger than {most_bytes / (1 << 20):.0f} MB.", "Include a part of it.")
-    text, encoding = _decode(data, name)
-    return TextFile(regular_file.with_line_feeds(text), encoding)
+    try:
+        text = data.decode(marked_encoding(data) or "utf-8")
+    except UnicodeDecodeError:
+        # Text that is not UTF-8 is most often Windows-1252.
+        text = data.decode("cp1252", "replace")
+    if "\0" in text[:_LOOK]:
+        raise AppError(f"{name} is not text.", "Include a text file.")
+    return regular_file.with_line_feeds(text)
 
 
 def marked_encoding(data: bytes) -> str | None:
@@ -64,24 +58,7 @@ def marked_encoding(data: bytes) -> str | None:
 
 def looks_binary(head: bytes) -> bool:
     """Return whether the first bytes of a file are not text."""
-    if marked_encoding(head):
-        return False
-    head = head[:_LOOK]
-    return 0 in head or sum(byte in _CONTROLS for byte in head) * 100 > len(head)
-
-
-def _decode(data: bytes, name: str) -> tuple[str, str]:
-    marked = marked_encoding(data)
-    # Text without a mark that is not UTF-8 is most often Windows-1252.
-    encodings = (marked,) if marked else ("utf-8", "cp1252")
-    if looks_binary(data):
-        raise AppError(f"{name} is not text.", "Include a text file.")
-    for encoding in encodings:
-        try:
-            return data.decode(encoding), encoding
-        except UnicodeDecodeError:
-            continue
-    raise AppError(f"{name} is not text in an encoding that Tandem knows.", "Save it as UTF-8.")
+    return not marked_encoding(head) and b"\0" in head[:_LOOK]
 
 
 @contextmanager

@@ -8,8 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from app.conversations.ending import UNKNOWN, Ending
-from app.conversations.message import Message, Role
+from app.conversations.message import UNKNOWN, Ending, Message, Role
 
 Document = Mapping[str, Any]
 """A small JSON object: the settings of a conversation or the numbers of an answer."""
@@ -33,8 +32,6 @@ class State(Enum):
         return self in (State.STOPPED, State.CUT, State.FAILED)
 
 
-TELLING = (State.CUT, State.FAILED)
-"""States whose `Ending` says why the answer is incomplete."""
 _LONGEST_NAME = 200
 """Characters of a model name; an imported file may hold more."""
 
@@ -123,16 +120,8 @@ class Tree:
 
     @property
     def opening(self) -> str:
-        """The prompt that gives the title: the first one, or the newest in its place if it was never answered."""
-        first = next((node for node in self.nodes.values() if node.role is Role.USER), None)
-        if first is None:
-            return ""
-        beside = self.siblings(first.id)
-        return next((node for node in beside if self._is_answered(node.id)), beside[-1]).text
-
-    def _is_answered(self, node_id: int) -> bool:
-        replies = self._children.get(node_id, ())
-        return any(reply.text.strip() and reply.state is not State.FAILED for reply in replies)
+        """The first prompt of the active branch, which gives the title; "" without one."""
+        return next((node.text for node in self.path if node.role is Role.USER), "")
 
     def newest_leaf(self, node_id: int) -> int:
         """Return the end of the newest branch through a message."""
@@ -161,14 +150,6 @@ class Tree:
         for node in self.nodes.values():
             found.setdefault(node.parent, []).append(node)
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """A prompt of the history; `was_sent` if it was sent, not discarded."""
-
-    text: str
-    was_sent: bool = True
 
 
 @dataclass(frozen=True, slots=True)

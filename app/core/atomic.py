@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,16 +18,13 @@ from app.core.errors import AppError
 
 
 @contextmanager
-def exclusive(
-    file: Path, failure: type[AppError], *, timeout_s: float, waits: Callable[[], object] = lambda: None
-) -> Iterator[None]:
+def exclusive(file: Path, failure: type[AppError], *, timeout_s: float) -> Iterator[None]:
     """Hold the lock of a file; its folder is created if needed.
 
     Args:
         file: The lock is a file with the suffix .lock beside it.
         failure: Error to raise.
-        timeout_s: Longest wait for another program; negative for no limit.
-        waits: Called before a wait.
+        timeout_s: Longest wait for another program.
 
     Raises:
         AppError: `failure`, if another program holds the lock for longer, or the file cannot be written.
@@ -37,20 +34,13 @@ def exclusive(
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(file.with_suffix(".lock"))
-        try:
-            acquired = lock.acquire(timeout=0)
-        except Timeout:
-            waits()
-            acquired = lock.acquire(timeout=timeout_s)
-        with acquired:
+        with FileLock(file.with_suffix(".lock"), timeout=timeout_s):
             yield
     except Timeout:
         raise failure(f"{file} is locked by another program.", "Wait until it is done.") from None
     except OSError as error:
-        raise failure(
-            f"{file} cannot be written: {error.strerror or error}.", "Check the disk and its permissions."
-        ) from error
+        text = f"{file} cannot be written: {error.strerror or error}."
+        raise failure(text, "Check the disk and its permissions.") from error
 
 
 _RETRY_S, _PAUSE_S = 0.5, 0.01

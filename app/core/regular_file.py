@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import tomllib
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 MAX_BYTES = 16 << 20
 """Limit that no file of Tandem reaches; an endless one would fill the RAM."""
+_LONG_KEY = re.compile(r"(?<![\w.-])(?:[\w-]++\.){1001}")
+"""Parsing a dotted key takes time and memory cubic in its parts."""
 
 
 class PipeOrDeviceError(OSError):
@@ -105,7 +108,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         ValueError: It is not TOML, or something in it is too long.
         RecursionError: It nests too deeply.
     """
-    return tomllib.loads(read_text(path, "utf-8-sig"))
+    text = read_text(path, "utf-8-sig")
+    if _LONG_KEY.search(text):
+        raise ValueError("a key has too many parts")
+    return tomllib.loads(text)
 
 
 def reason(error: Exception) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from app.conversations.ending import Ending, ending_in, numbers_of, numbers_of_failure
-from app.conversations.message import Message, Prefill, Role
+from app.conversations.message import Ending, Message, Prefill, Role, ending_in, numbers_of, numbers_of_failure
 from app.conversations.tree import Document, Node, State, Tree, as_messages
 from app.core.errors import AppError
 from app.engine.text.segments import Segment
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from app.conversations.journal import Journal
     from app.conversations.store import Store
 
-_ON_DISK_S = 1.0
-"""Shown text is on disk after at most this long."""
-_SLACK_S = 0.01
 _SIMILAR_ANSWERS = 4
 """Earlier answers to the same prompt that n-gram drafting may search."""
 _STATES = {
@@ -109,7 +105,7 @@ class Conversation:
         Returns:
             Whether the store took it.
         """
-        self._library.disk.open()
+        self._library.open_store()
         return self._library.do(lambda store: self._ask(store, text, instead_of)) is not None
 
     def _ask(self, store: Store, text: str, instead_of: int | None) -> Node:
@@ -117,30 +113,25 @@ class Conversation:
         turn = self.turn if replaced is None else Turn(replaced, parent=replaced.parent)
         number = self._library.conversation
         if number is None:
-            number = self._create(store, turn.parent)
-            turn = self.turn
+            number = self._create(store)
         leaf, prompt = self.tree.leaf, turn.prompt
         is_new = prompt is None or (prompt.text, prompt.parent) != (text, turn.parent)
         if prompt is None or is_new:
             prompt = store.add(number, Role.USER, text, parent=turn.parent)
             self.tree = self.tree.with_node(prompt)
             if len(self.tree.siblings(prompt.id)) > 1:
-                store.call_after(number, self.tree.opening)
+                store.retitle(number, self.tree.opening)
         if self.draft:
             store.set_draft(number, "")
             self.draft = ""
         return self._begin(store, number, prompt.id, None if is_new else leaf)
 
-    def _create(self, store: Store, parent: int | None) -> int:
-        """Create the conversation; what the store has lost of it, down to a message, is added again."""
+    def _create(self, store: Store) -> int:
         if self._new_draft:
             store.save_pending_input("")
             self._new_draft = ""
-        number, tree = store.create(self.settings), Tree()
-        for node in self.tree.path_to(parent):
-            tree = tree.with_node(store.add(number, node.role, node.text, node.reasoning, parent=tree.leaf))
-        self._library.conversation, self.tree, self.draft = number, tree, ""
-        return number
+        self._library.conversation, self.draft = store.create(self.settings), ""
+        return self._library.conversation
 
     def regenerate(self, prompt: int) -> bool:
         """Begin another answer to a prompt; return whether it began."""
@@ -182,14 +173,8 @@ class Conversation:
         """
         if self._running is None:
             return
-        from app.conversations.journal import WAIT_S
-
-        journal = self._running.journal
-        if next_s + WAIT_S > _ON_DISK_S + _SLACK_S:
-            journal.flush()
-        else:
-            journal.tick()
-        self._report_saving(journal)
+        self._running.journal.tick(next_s)
+        self._report_saving(self._running.journal)
 
     def finish(self, event: Finished) -> Outcome:
         """Store an ended answer with its numbers, and those of the part it continued."""
@@ -227,7 +212,7 @@ class Conversation:
             self._discard(journal, fallback, why)
             reverted = journal.continues or fallback not in (None, journal.start.parent)
             return replace(outcome, reverted=reverted, counts=idle and counts(journal.start))
-        node = self._library.do(lambda store: journal.finish(state, **stored)) or replace(journal.node, state=state)
+        node = journal.finish(state, **stored)
         self._report_saving(journal)
         self.tree = self.tree.with_node(node)
         if counts(node):
@@ -239,6 +224,7 @@ class Conversation:
 
     def _discard(self, journal: Journal, fallback: int | None, why: Document) -> None:
         self._library.do(lambda store: journal.discard())
+        self._report_saving(journal)
         start = journal.start
         if journal.continues:
             self.tree = self.tree.with_node(start)
@@ -258,7 +244,7 @@ class Conversation:
         """Report once that the answer cannot be saved."""
         failed_before, self._save_failed = self._save_failed, journal.trouble is not None
         if journal.trouble is not None and not failed_before:
-            self._library.disk.report(journal.trouble)
+            self._library.report(journal.trouble)
 
     # Branches
 
@@ -302,7 +288,7 @@ class Conversation:
 
     def open(self, conversation: int, draft: str = "") -> bool:
         """Leave for another conversation, as `leave` does; return whether it exists."""
-        found = self._library.do(lambda store: store.load(conversation), conversation)
+        found = self._library.do(lambda store: store.load(conversation))
         if found is None:
             return False
         self.leave(draft)
@@ -314,18 +300,18 @@ class Conversation:
 
     def set_draft(self, text: str) -> None:
         """Store the text of the input line."""
-        library, number = self._library, self._library.conversation
-        if number is not None and text != self.draft:
-            library.do(lambda store: store.set_draft(number, text))
-            self.draft = text
-        # The store may have lost the conversation just now.
-        if library.conversation is None and text != self._new_draft:
-            self._new_draft = self.draft = text
-            library.with_store(lambda store: store.save_pending_input(text))
+        if text == self.draft:
+            return
+        self.draft = text
+        if self._library.conversation is None:
+            self._new_draft = text
+            self._library.do(lambda store: store.save_pending_input(text))
+        else:
+            self._library.with_conversation(lambda store, number: store.set_draft(number, text))
 
     def take_draft(self) -> str:
         """Return what an earlier run left in the input line of an empty conversation."""
-        self._new_draft = self.draft = self._library.with_store(lambda store: store.take_pending_input()) or ""
+        self._new_draft = self.draft = self._library.do(lambda store: store.take_pending_input()) or ""
         return self._new_draft
 
     def set_settings(self, settings: Mapping[str, Any]) -> None:
@@ -343,4 +329,4 @@ class Conversation:
         if draft is not None:
             self.set_draft(draft)
         self._running = None
-        self._library.disk.close()
+        self._library.close()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from app.conversations.disk import Disk, StoreOpener
 from app.conversations.tree import Document, Summary
 from app.core.errors import StoreError
 
@@ -13,78 +13,133 @@ if TYPE_CHECKING:
     from app.conversations.search import Hit
     from app.conversations.store import Store
 
+StoreOpener = Callable[[], "Store"]
+"""Opens the store; may raise `StoreError`."""
+
 _T = TypeVar("_T")
+_BACKUP_S = 3600.0
+"""Seconds between two checks whether a backup is due."""
+_REPEAT_S = 10.0
+"""Seconds for which the same error is not reported again."""
 
 
 class Library:
-    """List, search, rename, pin and delete conversations.
+    """Open the store; list, search, rename, pin and delete conversations.
 
-    No method raises for a disk error: it is reported through `say`.
+    No method raises for a disk error: it is reported through `say`, and the text stays on the screen.
 
     Args:
         open_store: Opens the store; None keeps conversations in memory only.
+        clock: Seconds, monotonic.
+
+    Attributes:
+        store: None until `open_store`, and after `close`.
+        conversation: Id of the open conversation; None until its first prompt.
+        has_history: Whether conversations outlive this run, so that a list is worth showing.
+        say: Receives one line about the disk for the user.
+        unwritten: Why the last messages were not saved, known after `close`.
     """
 
-    def __init__(self, open_store: StoreOpener | None = None) -> None:
-        self.has_history = open_store is not None
-        """Whether conversations outlive this run, so that a list is worth showing."""
-        self.disk = Disk(open_store or _in_memory, self._lose)
+    def __init__(self, open_store: StoreOpener | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.store: Store | None = None
         self.conversation: int | None = None
-        """Id of the open conversation; None until its first prompt."""
+        self.has_history = open_store is not None
+        self.say: Callable[[str], object] = lambda text: None
+        self.unwritten: StoreError | None = None
+        self._opener: StoreOpener | None = open_store or _in_memory
+        self._clock = clock
         self._deleted: list[int] = []
-
-    @property
-    def say(self) -> Callable[[str], object]:
-        """Receives one line about the disk for the user."""
-        return self.disk.say
-
-    @say.setter
-    def say(self, say: Callable[[str], object]) -> None:
-        self.disk.say = say
+        self._backed_up: float | None = None
+        self._reported = "", 0.0
+        """The last error and its time."""
 
     @property
     def is_open(self) -> bool:
-        return self.disk.store is not None and self.has_history
-
-    @property
-    def unwritten(self) -> StoreError | None:
-        """Why the last messages were not saved, known after closing."""
-        return self.disk.unwritten
+        return self.store is not None and self.has_history
 
     def open_store(self) -> None:
-        """Open the store in about a millisecond; fall back to memory."""
-        self.disk.open()
-        self._deleted = list(self.with_store(lambda store: store.deleted()) or ())
+        """Open the store, once, in about a millisecond; fall back to memory."""
+        if self._opener is None or self.store is not None:
+            return
+        try:
+            self.store = self._opener()
+        except StoreError as error:
+            self.store = _in_memory()
+            self.say(f"{error.sentences} Conversations are kept in memory only, until Tandem ends.")
+        if self.store.notice:
+            self.say(self.store.notice)
+        self._deleted = list(self.do(lambda store: store.deleted()) or ())
+
+    def close(self) -> None:
+        """Close the store."""
+        store, self.store, self._opener = self.store, None, None
+        if store is not None:
+            try:
+                store.close()
+            except StoreError as error:
+                self.unwritten = error
 
     def maintain(self) -> None:
-        """Retry a failed disk and back up the file; call every few seconds."""
-        self.disk.maintain()
+        """Retry what the disk refused, and back up the file; call every few seconds."""
+        if self.store is None:
+            return
+        if self.store.retry():
+            self.say("All messages are saved again.")
+        file, now = self.store.database.file, self._clock()
+        if file is not None and (self._backed_up is None or now - self._backed_up >= _BACKUP_S):
+            from app.conversations.backup import start_daily_backup
+
+            self._backed_up = now
+            start_daily_backup(file)
+
+    def do(self, action: Callable[[Store], _T]) -> _T | None:
+        """Run a store action and return its result; report an error and return None."""
+        if self.store is None:
+            return None
+        try:
+            return action(self.store)
+        except StoreError as error:
+            self.report(error)
+            return None
+
+    def with_conversation(self, action: Callable[[Store, int], _T]) -> _T | None:
+        """Run a store action on the open conversation; None before its first prompt or on a disk error."""
+        number = self.conversation
+        return None if number is None else self.do(lambda store: action(store, number))
+
+    def report(self, error: StoreError) -> None:
+        """Report an error, unless it was just reported."""
+        text, now = error.sentences, self._clock()
+        last, at = self._reported
+        if text != last or now - at >= _REPEAT_S:
+            self._reported = text, now
+            self.say(text)
 
     def summaries(self) -> tuple[Summary, ...]:
         """Return all conversations, pinned first, then by last message."""
-        return self.with_store(lambda store: store.summaries()) or ()
+        return self.do(lambda store: store.summaries()) or ()
 
     def summary(self, conversation: int | None) -> Summary | None:
         return next((summary for summary in self.summaries() if summary.id == conversation), None)
 
     def search(self, query: str) -> tuple[Hit, ...]:
         """Return conversations that contain every word; a running answer is found once it ends."""
-        return self.with_store(lambda store: store.search(query)) or ()
+        return self.do(lambda store: store.search(query)) or ()
 
     def stats(self, message: int) -> Document:
         """Return the numbers stored with an answer; empty without any."""
-        return self.with_store(lambda store: store.stats(message)) or {}
+        return self.do(lambda store: store.stats(message)) or {}
 
     def rename(self, conversation: int, title: str) -> str:
         """Set the title, or with "" the one made from the first prompt; return it."""
-        return self.do(lambda store: store.rename(conversation, title), conversation) or ""
+        return self.do(lambda store: store.rename(conversation, title)) or ""
 
     def pin(self, conversation: int, pinned: bool) -> None:
-        self.do(lambda store: store.pin(conversation, pinned), conversation)
+        self.do(lambda store: store.pin(conversation, pinned))
 
     def delete(self, conversation: int) -> None:
         """Delete a conversation; `undelete` restores it."""
-        self.do(lambda store: store.delete(conversation), conversation)
+        self.do(lambda store: store.delete(conversation))
         self._deleted.append(conversation)
 
     def undelete(self) -> int | None:
@@ -92,7 +147,7 @@ class Library:
         if not self._deleted:
             return None
         conversation = self._deleted.pop()
-        self.do(lambda store: store.undelete(conversation), conversation)
+        self.do(lambda store: store.undelete(conversation))
         return conversation
 
     @property
@@ -104,31 +159,8 @@ class Library:
         """Return whether the open conversation was deleted."""
         return self.conversation in self._deleted
 
-    def set_aside(self, text: str) -> None:
-        """Store typed text that was replaced, to be found among past prompts."""
-        self.do(lambda store: store.set_aside(text, self.conversation))
-
-    def with_conversation(self, action: Callable[[Store, int], _T]) -> _T | None:
-        """Run a store action on the open conversation; None before its first prompt or on a disk error."""
-        number = self.conversation
-        return None if number is None else self.do(lambda store: action(store, number))
-
-    def with_store(self, action: Callable[[Store], _T]) -> _T | None:
-        """Run a store action that concerns no single conversation; None on a disk error."""
-        return self.disk.do(action, None)
-
-    def do(self, action: Callable[[Store], _T], conversation: int | None = None) -> _T | None:
-        """Run a store action on a conversation, by default the open one; None on a disk error."""
-        return self.disk.do(action, self.conversation if conversation is None else conversation)
-
-    def _lose(self, conversation: int | None) -> None:
-        if conversation is None or conversation == self.conversation:
-            self.conversation = None
-
 
 def _in_memory() -> Store:
     from app.conversations.store import Store
 
-    store = Store.in_memory()
-    store.notice = ""
-    return store
+    return Store.in_memory()

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.conversations.disk import StoreOpener
 from app.conversations.message import Prefill, Role
 from app.conversations.tree import Node, State
 from app.engine.text.segments import Segment
@@ -15,7 +14,7 @@ from app.models.pair_info import PairInfo
 from app.session.chat_settings import ChatSettings, answer_request, applied
 from app.session.conversation import Conversation
 from app.session.engine import Engine
-from app.session.library import Library
+from app.session.library import Library, StoreOpener
 from app.session.snapshot import Blocked, DraftState, Phase, Snapshot
 from app.session.turn import Outcome
 from app.settings.kinds import Value

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from app.conversations.ending import Ending, numbers_of
-from app.conversations.message import Role
+from app.conversations.message import Ending, Role, numbers_of
 from app.conversations.tree import Node, State
 from app.engine.drafting_report import speedup_of
 from app.worker.events import Finished

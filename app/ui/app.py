@@ -13,11 +13,11 @@ from textual.binding import Binding, BindingType
 from textual.command import CommandPalette
 from textual.screen import Screen
 
-from app.conversations.disk import StoreOpener
 from app.conversations.titles import fit
 from app.core.errors import AppError
 from app.session.chat_settings import ChatSettings
 from app.session.engine import EngineFactory
+from app.session.library import StoreOpener
 from app.session.session import Session
 from app.ui.base_screen import SubScreen
 from app.ui.commands.palette import chat_commands
@@ -120,7 +120,7 @@ class TandemApp(App[None]):
         library.open_store()
         self.set_interval(_MAINTAIN_S, library.maintain)
         self._chat.restore_typed(self.session.conversation.take_draft())
-        if title := library.with_store(lambda store: store.left_typed()):
+        if title := library.do(lambda store: store.left_typed()):
             library.say(f'What you typed last waits in "{fit(title, _BRIEF)}": {key("chat.open", "ctrl+o")} opens it.')
         self._chat.call_later(self._fill)
         if not self._chooses_pair:

@@ -218,7 +218,6 @@ _MESSAGE = (*_FIRST, "messages", 0)
         ((*_MESSAGE, "created"), "now", "out of range"),
         ((*_MESSAGE, "created"), 1e300, "out of range"),
         ((*_MESSAGE, "stats"), [1], "not an object"),
-        ((*_MESSAGE, "stats"), {"x": "y" * 2000}, "longer than"),
         ((*_FIRST, "settings"), "x", "not an object"),
         ((*_FIRST, "leaf"), 99, "active message"),
         ((*_FIRST, "title"), 5, "not text"),
@@ -226,9 +225,8 @@ _MESSAGE = (*_FIRST, "messages", 0)
     ],
 )
 def test_an_invalid_value_is_refused_with_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: tuple[Any, ...], value: Any, reason: str
+    tmp_path: Path, path: tuple[Any, ...], value: Any, reason: str
 ) -> None:
-    monkeypatch.setattr("app.conversations.importing._MAX_DOCUMENT", 1000)
     raw = sample()
     change(path, value)(raw)
     file = tmp_path / "x.json"
@@ -252,6 +250,7 @@ def test_an_invalid_value_is_refused_with_a_reason(
             b'{"format": "tandem-conversations", "version": 1, "conversations": [{"messages": [], "created": NaN}]}',
             "NaN",
         ),
+        pytest.param(to_json([SAMPLE]).replace("0.75", "1e999").encode(), "JSON compliant", id="infinity"),
         (b"5", "not a list"),
         (b'"x"', "not a list"),
         (b"9" * 5000, "."),
@@ -338,3 +337,45 @@ def test_a_long_conversation_is_read(tmp_path: Path) -> None:
 
     assert len(found.conversation.tree.path) == 20_000
     assert not math.isnan(found.conversation.summary.created)
+
+
+# Duplicates
+
+
+def conversation(*texts: str) -> Transcript:
+    """A chain of messages, a prompt first."""
+    roles = (Role.USER, Role.ASSISTANT)
+    nodes = {n: Node(n, n - 1 or None, roles[(n - 1) % 2], text) for n, text in enumerate(texts, 1)}
+    return Transcript(Conversation(Summary(0, "A title"), Tree(nodes, len(texts) or None)))
+
+
+GREETING = conversation("Hi", "Hello!")
+REGENERATED = Tree({**GREETING.conversation.tree.nodes, 3: Node(3, 1, Role.ASSISTANT, "Good day.")}, 2)
+BRANCHED = Transcript(replace(GREETING.conversation, tree=REGENERATED))
+
+
+@pytest.mark.parametrize(
+    ("stored", "imported", "is_known"),
+    [
+        (GREETING, GREETING, True),
+        (GREETING, conversation("Hi", "Hello"), False),
+        (GREETING, conversation("Hi", "Hello!\n\n    indented"), False),
+        (conversation("Hi", "Hello!", "More", "Gladly."), GREETING, True),
+        (GREETING, conversation("Hi", "Hello!", "More"), False),
+        (conversation("A", "B", "C", "B"), conversation("C", "B", "A", "B"), False),
+        (conversation("Hi\x1b[2J\n"), conversation("Hi[2J"), True),
+        (conversation(), conversation(), False),
+        (GREETING, BRANCHED, False),
+        (BRANCHED, BRANCHED, True),
+    ],
+)
+def test_a_conversation_is_a_duplicate_if_a_stored_one_has_all_its_messages(
+    stored: Transcript, imported: Transcript, is_known: bool
+) -> None:
+    store = Store.in_memory()
+    assert store.duplicates([imported]) == (None,)
+    (number,) = store.insert([stored])
+    assert store.duplicates([imported]) == (number if is_known else None,)
+    store.delete(number)
+    assert store.duplicates([imported]) == (None,)
+    store.close()

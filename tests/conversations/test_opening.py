@@ -75,18 +75,20 @@ def damage_other_pages(file: Path) -> None:
 # Other processes
 
 
-def test_a_busy_file_is_an_error_but_not_for_a_running_answer(file: Path) -> None:
+def test_a_busy_file_is_an_error_and_a_running_answer_tries_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.conversations.opening.BUSY_S", 0.05)
     with closing(Store.open(file)) as store, closing(sqlite3.connect(file, isolation_level=None)) as other:
         conversation, asked, _ = exchange(store, "a", "b")
         journal = store.answer(conversation, asked.id)
         other.execute("BEGIN IMMEDIATE")
         journal.add("a piece")
         journal.flush()
-        assert journal.trouble is None
+        assert journal.trouble is not None
         with pytest.raises(StoreError, match="Another Tandem"):
             store.create()
         other.execute("ROLLBACK")
         journal.flush()
+        assert journal.trouble is None
         assert store.database.rows("SELECT text FROM journal") == [("a piece",)]
 
 
@@ -113,17 +115,13 @@ def test_opening_and_quitting_move_the_log_into_the_file(file: Path, tmp_path: P
 # Versions
 
 
-def test_newer_and_foreign_files_are_not_changed(file: Path, tmp_path: Path) -> None:
+def test_a_newer_file_is_not_changed(file: Path) -> None:
     change(file, "PRAGMA user_version = 99")
-    other = tmp_path / "other.db"
-    change(other, "CREATE TABLE theirs (x)")
-    for path, reason in ((file, "newer Tandem"), (other, "another program")):
-        before = path.read_bytes()
-        with pytest.raises(StoreError, match=reason):
-            check_file(path)
-        with pytest.raises(StoreError, match=reason):
-            Store.open(path)
-        assert path == other or path.read_bytes() == before, "only the journal mode of another program's may differ"
+    before = file.read_bytes()
+    for use in (check_file, Store.open):
+        with pytest.raises(StoreError, match="newer Tandem"):
+            use(file)
+    assert file.read_bytes() == before
 
 
 def test_a_migration_is_done_whole_or_not_at_all_and_keeps_a_copy(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +148,6 @@ def test_a_file_of_the_first_version_opens_with_its_leftovers(tmp_path: Path) ->
     with closing(sqlite3.connect(file)) as db, db:
         for statement in schema.MIGRATIONS[0]:
             db.execute(statement)
-        db.execute(f"PRAGMA application_id = {schema.APPLICATION}")
         db.execute("PRAGMA user_version = 1")
         db.execute("CREATE TABLE arriving (conversation INTEGER PRIMARY KEY, writer TEXT NOT NULL)")
         db.execute(
@@ -241,13 +238,9 @@ def test_a_broken_index_is_built_again(file: Path) -> None:
         "UPDATE messages SET state = 'complfte'",
         "UPDATE messages SET stats = '{'",
         "UPDATE messages SET stats = '[1]'",
-        "UPDATE messages SET created = 'soon'",
-        "UPDATE messages SET text = x'ff00'",
         "UPDATE messages SET text = cast(x'68ff' AS TEXT)",
         "UPDATE conversations SET settings = '{'",
         "UPDATE conversations SET title = cast(x'ff' AS TEXT)",
-        "UPDATE conversations SET updated = 1e300",
-        "UPDATE conversations SET draft = x'ff'",
         "DELETE FROM messages WHERE id = 1",
         "DELETE FROM messages WHERE id = 2",
     ],
@@ -256,11 +249,10 @@ def test_a_damaged_value_leaves_the_others_readable(file: Path, sql: str) -> Non
     change(file, sql)
     with closing(Store.open(file)) as store:
         (summary,) = store.summaries()
-        assert 0 <= summary.updated < 1e12
         found = store.transcript(summary.id).conversation
         assert [node.id for node in found.tree.path][-1] == 3
         assert all(isinstance(node.text, str) for node in found.tree.path)
-        assert all(isinstance(one.text, str) for one in store.typed(5))
+        store.prompts(5)
         store.search("an")
         store.add(summary.id, Role.ASSISTANT, "more", parent=3)
 

@@ -85,6 +85,6 @@ def test_an_import_of_an_export_is_the_same_conversation(
         file.write_text(to_json([before]), encoding="utf-8")
         [number] = theirs.insert(read_file(file))
         assert without_ids(theirs.transcript(number)) == without_ids(before)
-        assert theirs.duplicates([before], 0.0) == (number,)
+        assert theirs.duplicates([before]) == (number,)
         mine.close()
         theirs.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -79,46 +78,25 @@ def test_a_chosen_title_stays_until_it_is_cleared(store: Store) -> None:
     assert not store.load(conversation).summary.named
 
 
-def test_a_parent_must_be_of_the_same_conversation(store: Store) -> None:
-    first, asked, _ = exchange(store, "a", "b")
-    second = store.create()
-
-    with pytest.raises(StoreError, match="no longer there"):
-        store.add(second, Role.USER, "c", parent=asked.id)
-    with pytest.raises(StoreError):
-        store.add(99, Role.USER, "c", parent=None)
-    with pytest.raises(StoreError):
-        store.switch(second, asked.id)
-    assert store.load(second).tree.nodes == {}
-    assert len(store.load(first).tree.nodes) == 2
-
-
-def test_the_newest_discarded_prompts_are_kept_once_each() -> None:
-    store = Store.in_memory(now=map(float, count()).__next__)
-    for n in [*range(150), 120]:
-        store.set_aside(f"thought {n}")
-    texts = [one.text for one in store.typed(1000)]
-    assert texts == [f"thought {n}" for n in (120, *(n for n in range(149, 49, -1) if n != 120))]
-
-
-def test_discarded_prompts_are_sorted_with_the_others_by_time(store: Store, clock: Clock) -> None:
-    exchange(store, "first", "answer")
-    for text in ("second", "last"):
-        clock.now += 50.0
-        store.set_aside(f"before the {text}")
-        clock.now += 50.0
-        exchange(store, text, "answer")
-    assert [one.text for one in store.typed(9)] == ["last", "before the last", "second", "before the second", "first"]
+def test_a_conversation_that_is_not_there_is_an_error(store: Store) -> None:
+    for use in (
+        lambda: store.add(99, Role.USER, "c", parent=None),
+        lambda: store.switch(99, 1),
+        lambda: store.load(99),
+        lambda: store.resume(99),
+    ):
+        with pytest.raises(StoreError, match="no longer there"):
+            use()
+    assert store.summaries() == ()
 
 
 def test_a_deleted_conversation_can_be_restored_for_a_day(store: Store, file: Path, clock: Clock) -> None:
     conversation, *_ = exchange(store, "secret", "plan")
-    store.set_aside("secret thought", conversation)
     kept, *_ = exchange(store, "other", "plan")
     store.delete(conversation)
     assert [summary.id for summary in store.summaries()] == [kept]
     assert [hit.conversation for hit in store.search("plan")] == [kept]
-    assert [one.text for one in store.typed(9)] == ["other"]
+    assert store.prompts(9) == ("other",)
     assert store.deleted() == (conversation,)
 
     store.undelete(conversation)
@@ -130,11 +108,11 @@ def test_a_deleted_conversation_can_be_restored_for_a_day(store: Store, file: Pa
     with closing(Store.open(file)) as later:
         with pytest.raises(StoreError, match="no longer there"):
             later.load(conversation)
-        for table, n in (("conversations", 1), ("messages", 2), ("set_aside", 0)):
+        for table, n in (("conversations", 1), ("messages", 2)):
             assert later.database.rows(f"SELECT count(*) FROM {table}") == [(n,)]
 
 
-@pytest.mark.parametrize("what", ["add", "draft", "answer", "resume"])
+@pytest.mark.parametrize("what", ["add", "answer", "resume"])
 def test_using_a_conversation_that_another_tandem_deleted_restores_it(store: Store, file: Path, what: str) -> None:
     conversation, asked, _ = exchange(store, "a", "b")
     cut = store.add(conversation, Role.ASSISTANT, "c", parent=asked.id, state=State.CUT)
@@ -143,8 +121,6 @@ def test_using_a_conversation_that_another_tandem_deleted_restores_it(store: Sto
     match what:
         case "add":
             store.add(conversation, Role.USER, "more", parent=asked.id)
-        case "draft":
-            store.set_draft(conversation, "typed", undelete=True)
         case "answer":
             store.answer(conversation, asked.id)
         case "resume":

@@ -15,34 +15,25 @@ from app.core.errors import AppError
 
 
 @pytest.mark.parametrize(
-    ("data", "text", "encoding"),
+    ("data", "text"),
     [
-        ("naïve\r\nend\r".encode(), "naïve\nend\n", "utf-8"),
-        ("\ufeffx".encode(), "x", "utf-8-sig"),
-        ("héllo".encode("utf-16"), "héllo", "utf-16"),
-        ("caf\xe9 \u20ac 2".encode("cp1252"), "café \u20ac 2", "cp1252"),
-        (b"", "", "utf-8"),
-        (
-            b"\x1b[1mbold\x1b[0m and much more text around it",
-            "\x1b[1mbold\x1b[0m and much more text around it",
-            "utf-8",
-        ),
+        ("naïve\r\nend\r".encode(), "naïve\nend\n"),
+        ("\ufeffx".encode(), "x"),
+        ("héllo".encode("utf-16"), "héllo"),
+        ("caf\xe9 \u20ac 2".encode("cp1252"), "café \u20ac 2"),
+        (b"", ""),
+        (b"\x1b[1mbold\x1b[0m", "\x1b[1mbold\x1b[0m"),
     ],
 )
-def test_text_is_read_in_common_encodings(tmp_path: Path, data: bytes, text: str, encoding: str) -> None:
+def test_text_is_read_in_common_encodings(tmp_path: Path, data: bytes, text: str) -> None:
     file = tmp_path / "a.txt"
     file.write_bytes(data)
-    found = read_text(file, "a.txt")
-    assert (found.text, found.encoding) == (text, encoding)
+    assert read_text(file, "a.txt") == text
 
 
-@pytest.mark.parametrize(
-    ("data", "sentence"),
-    [(b"\x7fELF\x00\x01", "a is not text."), (b"plain \x81\x8d text", "a is not text in an encoding")],
-)
-def test_binary_files_are_refused(tmp_path: Path, data: bytes, sentence: str) -> None:
-    (tmp_path / "a").write_bytes(data)
-    with pytest.raises(AppError, match=sentence):
+def test_a_binary_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"\x7fELF\x00\x01")
+    with pytest.raises(AppError, match=r"a is not text\."):
         read_text(tmp_path / "a", "a")
 
 
@@ -82,7 +73,7 @@ def test_a_large_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "big").write_text("x" * 11)
     with pytest.raises(AppError, match="big is larger than"):
         read_text(tmp_path / "big", "big", most_bytes=10)
-    assert len(read_text(tmp_path / "big", "big", most_bytes=11).text) == 11
+    assert len(read_text(tmp_path / "big", "big", most_bytes=11)) == 11
 
 
 @given(st.binary(max_size=200))
@@ -90,5 +81,5 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
     file = tmp_path_factory.getbasetemp() / "any"
     file.write_bytes(data)
     with suppress(AppError):
-        assert "\r" not in read_text(file, "any").text
+        assert "\r" not in read_text(file, "any")
     looks_binary(data)

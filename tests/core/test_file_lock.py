@@ -28,16 +28,6 @@ def test_another_program_is_an_error(tmp_path: Path) -> None:
         _enter(file)
 
 
-def test_a_wait_is_reported_and_ends_with_the_other_program(tmp_path: Path) -> None:
-    file = tmp_path / "pairs.toml"
-    held = FileLock(file.with_suffix(".lock"), thread_local=False)
-    held.acquire()
-    with exclusive(file, CatalogError, timeout_s=-1, waits=held.release):
-        assert not held.is_locked
-    with exclusive(file, CatalogError, timeout_s=0, waits=lambda: pytest.fail("no one has it")):
-        pass
-
-
 def test_a_disk_that_refuses_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CatalogError, match=f"cannot be written: {os.strerror(17)}|{os.strerror(20)}"):

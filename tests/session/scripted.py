@@ -85,7 +85,7 @@ class ScriptedSession:
     @property
     def store(self) -> Store:
         """The open store."""
-        store = self.library.disk.store
+        store = self.library.store
         assert store is not None
         return store
 

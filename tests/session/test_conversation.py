@@ -6,8 +6,7 @@ import sqlite3
 
 import pytest
 
-from app.conversations.ending import UNKNOWN, Ending, Failure
-from app.conversations.message import Prefill, Role
+from app.conversations.message import UNKNOWN, Ending, Failure, Prefill, Role
 from app.conversations.tree import Node, State
 from app.engine.types import FinishReason
 from tests.session.scripted import BROKEN, ScriptedSession
@@ -73,7 +72,7 @@ def test_shown_text_is_on_disk_within_a_second(chat: ScriptedSession, monkeypatc
     assert chat.texts()[-1] == ""
     chat.session.tick(1.0)
     assert chat.path()[-1] == ("one", "", State.WRITING)
-    monkeypatch.setattr("app.conversations.journal.WAIT_S", 0.0)
+    monkeypatch.setattr("app.conversations.journal.ON_DISK_S", 0.2)
     chat.says(" two")
     chat.session.tick(0.2)
     assert chat.texts()[-1] == "one two"
@@ -313,19 +312,11 @@ def test_a_full_disk_refuses_prompts_and_keeps_the_answer(chat: ScriptedSession)
     assert chat.texts(1) == ["a", "b", "c", "d", "e", "f"]
 
 
-def test_a_conversation_that_another_tandem_removed_is_stored_again(chat: ScriptedSession) -> None:
-    chat.exchange("a", "b")
-    remove_elsewhere(chat)
-    chat.exchange("c", "d")
-    assert chat.read == ["a", "b", "c"]
-    assert chat.texts() == ["a", "b", "c", "d"]
-    assert len(chat.said) == 1
-
-
-def test_another_answer_in_a_removed_conversation_is_refused(chat: ScriptedSession) -> None:
+def test_a_prompt_in_a_removed_conversation_is_refused(chat: ScriptedSession) -> None:
     chat.exchange("a", "b")
     remove_elsewhere(chat)
     assert not chat.session.regenerate()
+    assert not chat.session.send("c")
     assert len(chat.said) == 1
 
 

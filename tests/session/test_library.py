@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 
 import pytest
@@ -66,16 +65,6 @@ def test_text_that_was_sent_or_removed_does_not_come_again(
     assert again(chat).conversation.take_draft() == ""
 
 
-def test_text_typed_in_a_removed_conversation_waits_for_the_next_run(chat: ScriptedSession) -> None:
-    conversation = chat.exchange("a", "b")
-    with sqlite3.connect(chat.file) as db:
-        db.execute("PRAGMA foreign_keys = ON")
-        db.execute("DELETE FROM conversations WHERE id = ?", (conversation,))
-    db.close()
-    chat.session.close("half a thought")
-    assert again(chat).conversation.take_draft() == "half a thought"
-
-
 # Deleted conversations
 
 
@@ -109,14 +98,6 @@ def test_typed_text_does_not_restore_a_conversation_deleted_here(chat: ScriptedS
     chat.session.new_conversation("typed meanwhile")
     assert listed(chat) == []
     assert chat.other.load(conversation).draft == "typed meanwhile"
-
-
-def test_text_set_aside_in_a_deleted_conversation_is_forgotten(chat: ScriptedSession) -> None:
-    chat.library.set_aside("in an empty conversation")
-    conversation = chat.exchange("a", "b")
-    chat.library.set_aside("half a thought")
-    chat.library.delete(conversation)
-    assert [one.text for one in chat.other.typed(9)] == ["in an empty conversation"]
 
 
 def test_without_a_store_conversations_stay_in_memory() -> None:

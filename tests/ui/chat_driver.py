@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from textual import events
 from textual.pilot import Pilot
 
-from app.conversations.disk import StoreOpener
 from app.session.chat_settings import ChatSettings
+from app.session.library import StoreOpener
 from app.session.snapshot import Phase
 from app.settings.live import LiveSettings
 from app.ui.screens.chat import ChatScreen

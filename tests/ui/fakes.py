@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.conversations.disk import StoreOpener
 from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, DraftParams, FinishReason, Origin
 from app.models.pair_info import ModelInfo, PairInfo
 from app.session.chat_settings import ChatSettings
+from app.session.library import StoreOpener
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
 from app.ui.models.state import LoadRequest, Tuning

@@ -27,7 +27,6 @@ SAID = [
 def filled() -> Store:
     now = [NOW]
     store = Store.in_memory(now=lambda: now[0])
-    store.notice = ""
     for prompt, answer, ago in SAID:
         now[0] = NOW - ago
         number = store.create()

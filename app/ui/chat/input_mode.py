@@ -132,7 +132,7 @@ class InputMode:
         edited = self._edited
         self.end()
         if edited:
-            self._screen.prompt.past.set_aside(edited)
+            self._screen.prompt.past.add(edited)
             self._screen.hint.say(f"The changed text is kept: {key('prompt.search', 'ctrl+s')} finds it.")
 
     def end(self) -> None:

@@ -168,7 +168,7 @@ def include_files(question: str, pastes: Sequence[Attachment], base: Path, *, mi
         found = find_file(reference, base, missing_is_text=missing_is_text)
         if found is not None:
             files.setdefault(found.name, found)
-    attachments = [Attachment(file.name, read_text(file.path, file.name).text) for file in files.values()]
+    attachments = [Attachment(file.name, read_text(file.path, file.name)) for file in files.values()]
     return compose(question, [*attachments, *pastes])
 
 

@@ -119,7 +119,7 @@ class PromptInput(PromptEditor):
         """Insert a found prompt; the text before the search goes to the history."""
         written = self.whole
         if written.strip() and written != found:
-            self.past.set_aside(written)
+            self.past.add(written)
         self.put(found)
 
     # Sending. Bindings overtake the characters typed before them; what they do waits behind these.

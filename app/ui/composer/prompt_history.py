@@ -39,20 +39,14 @@ class PastPrompts:
         """Those of earlier runs as typed, newest first; None before the store is open."""
 
     def add(self, message: str) -> None:
-        """Add a prompt that was sent."""
+        """Add a prompt that was sent or discarded."""
         self._new.append(message)
-
-    def set_aside(self, text: str) -> None:
-        """Add a discarded prompt, also for later runs."""
-        self.add(text)
-        self._library.set_aside(text)
 
     def newest(self) -> Sequence[PastPrompt]:
         """Return every prompt, newest first."""
         if self._stored is None:
-            typed = self._library.with_store(lambda store: store.typed(_MOST_STORED))
-            if typed is not None:
-                self._stored = [COMMANDS.as_typed(one.text) if one.was_sent else one.text for one in typed]
+            stored = self._library.do(lambda store: store.prompts(_MOST_STORED))
+            self._stored = list(map(COMMANDS.as_typed, stored)) if stored is not None else None
         once: dict[tuple[str, ...], PastPrompt] = {}
         for message in (*reversed(self._new), *(self._stored or ())):
             question, attachments = split(message)

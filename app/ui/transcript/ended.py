@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from app.conversations.ending import Ending, repeated
-from app.conversations.message import Role
+from app.conversations.message import Ending, Role, repeated
 from app.conversations.tree import Node, State
 from app.core.errors import AppError
 from app.engine.types import FinishReason

@@ -78,7 +78,7 @@ async def test_what_a_disk_refuses_is_shown_in_sight_of_a_long_answer(file: Path
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         await chat.send("two")
-        store = chat.screen.library.disk.store
+        store = chat.screen.library.store
         assert store is not None
         store.database.connection.execute("PRAGMA query_only = ON")
         chat.engine.says("line\n\n" * 60)

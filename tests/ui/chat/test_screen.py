@@ -75,7 +75,7 @@ async def test_ctrl_c_stops_a_comparison_first() -> None:
 async def test_what_the_disk_refuses_to_the_end_is_reported_when_the_screen_is_gone(tmp_path: Path) -> None:
     async with kept_chat(tmp_path / "conversations.db") as chat:
         assert isinstance(chat.pilot.app, TandemApp)
-        store = chat.screen.library.disk.store
+        store = chat.screen.library.store
         assert store is not None
         await chat.send("go")
         store.database.connection.execute("PRAGMA query_only = ON")

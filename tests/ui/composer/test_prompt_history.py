@@ -7,7 +7,6 @@ from pathlib import Path
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.conversations.tree import Typed
 from app.session.library import Library
 from app.ui.composer.prompt_history import PastPrompt, PastPrompts
 from tests.ui.chat_driver import open_chat
@@ -60,8 +59,8 @@ def test_a_store_that_opens_later_is_asked_again() -> None:
 def test_deleted_conversations_are_forgotten() -> None:
     store = store_with("one", "two")
     store.delete(store.summaries()[0].id)
-    assert store.typed(10) == (Typed("one"),)
-    assert store_with("one", "two", "three").typed(2) == (Typed("three"), Typed("two"))
+    assert store.prompts(10) == ("one",)
+    assert store_with("one", "two", "three").prompts(2) == ("three", "two")
 
 
 async def test_up_leads_to_earlier_sessions() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import app
-from app.conversations.ending import Ending
+from app.conversations.message import Ending
 from app.core.errors import ContextOverflowError
 from app.engine.types import FinishReason
 from app.ui import key_names

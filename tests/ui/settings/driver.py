@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.conversations.disk import StoreOpener
 from app.engine.types import AutoDraft
 from app.session.chat_settings import ChatSettings
+from app.session.library import StoreOpener
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
