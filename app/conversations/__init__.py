@@ -1,11 +1,10 @@
 """Conversations as trees of messages, their store on disk, and files.
 
-message, tree, ending   messages, branches, and why an answer is incomplete
+message, tree           messages, branches, and why an answer is incomplete
 attached, textfile      files and pastes in front of a prompt
 store, rows, journal    reads and writes; an answer that is being written
-disk                    disk errors as notices; the daily backup
 opening, database       the SQLite file, its transactions and errors
-schema, backup          tables and migrations; backups
+schema, backup          tables and migrations; daily backups
 search, titles          full-text search; titles made from prompts
-export, importing       JSON and Markdown; duplicates finds what is stored already
+export, importing       JSON and Markdown
 """

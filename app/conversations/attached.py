@@ -82,7 +82,7 @@ def question_of(message: str) -> str:
     return split(message)[0]
 
 
-def in_other_words(question: str, words: Mapping[str, str]) -> str:
+def replace_references(question: str, words: Mapping[str, str]) -> str:
     """Replace references in a question, all at once: a new text may look like another reference."""
     references = "|".join(map(re.escape, words))
     return re.sub(references, lambda found: words[found[0]], question) if words else question

@@ -59,7 +59,7 @@ def _copy(db: sqlite3.Connection, to: Path) -> None:
         raise
     finally:
         os.close(descriptor)
-    atomic.move_large(new, to)
+    atomic.replace(new, to)
 
 
 def _beside(file: Path, name: str) -> Path:

@@ -76,7 +76,7 @@ def check_file(file: Path) -> int | None:
         The number of conversations; None without a file.
 
     Raises:
-        StoreError: The file is damaged, cannot be read, or is not for this program.
+        StoreError: The file is damaged, cannot be read, or is from a newer Tandem.
     """
     with store_errors(file):
         try:

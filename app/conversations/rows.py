@@ -64,42 +64,43 @@ def change(db: sqlite3.Connection, sql: str, *values: object) -> None:
         raise ConversationGoneError
 
 
+def insert(db: sqlite3.Connection, table: str, **columns: object) -> int:
+    """Insert a row; returns its id."""
+    names, marks = ", ".join(columns), ", ".join("?" * len(columns))
+    row = db.execute(f"INSERT INTO {table}({names}) VALUES ({marks})", tuple(columns.values()))
+    return int(row.lastrowid or 0)
+
+
 def insert_node(db: sqlite3.Connection, conversation: int, node: Node, stats: Document | None = None) -> int:
     """Insert a message; returns its id."""
-    row = db.execute(
-        "INSERT INTO messages(conversation, parent, role, text, reasoning, state, created, stats) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            conversation,
-            node.parent,
-            node.role.value,
-            storable(node.text),
-            storable(node.reasoning),
-            node.state.value,
-            node.created,
-            dump(stats),
-        ),
+    return insert(
+        db,
+        "messages",
+        conversation=conversation,
+        parent=node.parent,
+        role=node.role.value,
+        text=storable(node.text),
+        reasoning=storable(node.reasoning),
+        state=node.state.value,
+        created=node.created,
+        stats=dump(stats),
     )
-    return int(row.lastrowid or 0)
 
 
 def insert_transcript(db: sqlite3.Connection, transcript: Transcript) -> int:
     """Insert a conversation with new ids; returns its own."""
     conversation, summary = transcript.conversation, transcript.conversation.summary
-    row = db.execute(
-        "INSERT INTO conversations(title, named, pinned, created, updated, settings, draft) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            storable(summary.title),
-            summary.named,
-            summary.pinned,
-            summary.created,
-            summary.updated,
-            dump(conversation.settings),
-            storable(conversation.draft),
-        ),
+    number = insert(
+        db,
+        "conversations",
+        title=storable(summary.title),
+        named=summary.named,
+        pinned=summary.pinned,
+        created=summary.created,
+        updated=summary.updated,
+        settings=dump(conversation.settings),
+        draft=storable(conversation.draft),
     )
-    number = int(row.lastrowid or 0)
     ids: dict[int | None, int | None] = {None: None}
     for node in conversation.tree.nodes.values():
         ids[node.id] = insert_node(

@@ -31,14 +31,11 @@ class Hit:
     Attributes:
         message: The newest message with a hit; None if only the title has one.
         excerpt: Of that message, or the title.
-        count: Messages with a hit.
     """
 
     conversation: int
-    title: str
     message: int | None
     excerpt: Excerpt
-    count: int
 
 
 def terms(query: str) -> tuple[str, ...]:
@@ -73,12 +70,12 @@ def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
     source = "found CROSS JOIN messages m ON m.id = found.rowid AND found MATCH :long" if long else "messages m"
     rows = database.rows(
         f"""
-        SELECT c.id, c.title, h.message, coalesce(h.n, 0), coalesce(m.text, ''), coalesce(m.reasoning, '')
+        SELECT c.id, c.title, h.message, m.text, m.reasoning
         FROM conversations c LEFT JOIN (
-            SELECT m.conversation AS conversation, max(m.id) AS message, count(*) AS n
+            SELECT m.conversation AS conversation, max(m.id) AS message
             FROM {source} WHERE {"has_words(:short, m.text, m.reasoning)" if short else "1"} GROUP BY m.conversation
         ) h ON h.conversation = c.id LEFT JOIN messages m ON m.id = h.message
-        WHERE c.deleted IS NULL AND (h.n IS NOT NULL OR has_words(:all, c.title))
+        WHERE c.deleted IS NULL AND (h.message IS NOT NULL OR has_words(:all, c.title))
         ORDER BY c.updated DESC, c.id DESC LIMIT :limit
         """,
         {"long": long, "short": short.casefold(), "all": " ".join(words).casefold(), "limit": limit},
@@ -93,8 +90,8 @@ def _has_words(words: str, *texts: str) -> bool:
 
 
 def _hit(row: Sequence[Any], words: Sequence[str]) -> Hit:
-    conversation, title, message, count, text, reasoning = row
+    conversation, title, message, text, reasoning = row
     shown = excerpt(title if message is None else text, words)
     if message is not None and not shown.marks and reasoning:
         shown = excerpt(reasoning, words)
-    return Hit(conversation, title, message, shown, count)
+    return Hit(conversation, message, shown)

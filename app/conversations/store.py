@@ -24,6 +24,7 @@ from app.conversations.rows import (
     change,
     dump,
     find_duplicates,
+    insert,
     insert_node,
     insert_transcript,
     storable,
@@ -75,7 +76,7 @@ class Store:
         """Open the file, creating it if it is absent; mark answers that a crash cut.
 
         Raises:
-            StoreError: It cannot be written, or is from a newer Tandem or another program.
+            StoreError: It cannot be written, or is from a newer Tandem.
         """
         return cls(file, now)
 
@@ -141,10 +142,7 @@ class Store:
         """Create an empty conversation; returns its id."""
         now = self._now()
         with self.database.write() as db:
-            row = db.execute(
-                "INSERT INTO conversations(created, updated, settings) VALUES (?, ?, ?)", (now, now, dump(settings))
-            )
-        return int(row.lastrowid or 0)
+            return insert(db, "conversations", created=now, updated=now, settings=dump(settings))
 
     def rename(self, conversation: int, title: str) -> str:
         """Set a title, or with "" the one made from the first prompt; returns it."""
@@ -192,7 +190,7 @@ class Store:
         with self.database.write() as db:
             db.execute("DELETE FROM unsent")
             if text:
-                db.execute("INSERT INTO unsent(writer, text, updated) VALUES ('', ?, ?)", (storable(text), self._now()))
+                insert(db, "unsent", writer="", text=storable(text), updated=self._now())
 
     def take_pending_input(self) -> str:
         """Return the last unsent prompt of an earlier run; "" without any.

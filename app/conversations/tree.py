@@ -69,10 +69,6 @@ class Node:
         """The state in a file, where no one is writing it."""
         return State.CUT if self.state is State.WRITING else self.state
 
-    def has_same_text(self, other: Node) -> bool:
-        """Return whether another node has the same id, state and text."""
-        return (self.id, self.state, self.text) == (other.id, other.state, other.text)
-
 
 @dataclass(frozen=True)
 class Tree:
@@ -110,9 +106,6 @@ class Tree:
         while parent is not None and self.nodes[parent].role is not Role.ASSISTANT:
             parent = self.nodes[parent].parent
         return self.nodes[parent] if parent is not None else None
-
-    def has_replies(self, node_id: int) -> bool:
-        return node_id in self._children
 
     def replies(self, node_id: int) -> tuple[Node, ...]:
         """Return the replies to a message, oldest first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
@@ -43,10 +42,8 @@ def exclusive(file: Path, failure: type[AppError], *, timeout_s: float) -> Itera
         raise failure(text, "Check the disk and its permissions.") from error
 
 
-_RETRY_S, _PAUSE_S = 0.5, 0.01
-"""Windows refuses to replace a file while any program reads it, which takes milliseconds."""
-_LARGE_RETRY_S = 10.0
-"""Virus scanners hold large files longer."""
+_RETRY_S, _PAUSE_S = 10.0, 0.01
+"""Windows refuses to replace a file while any program reads it; virus scanners read large files for seconds."""
 _INVALID_ON_WINDOWS = re.compile(
     r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?"
     r'|.*[<>:"|?*\x00-\x1f].*'
@@ -70,7 +67,6 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
     Raises:
         OSError: It cannot be written; the old content is unchanged.
     """
-    _check_name(path)
     path = Path(os.path.realpath(path))
     exists = os.path.lexists(path)
     if exists:
@@ -81,7 +77,7 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
         _fill(descriptor, data, durable=durable)
         if exists:
             shutil.copymode(path, new)
-        _replace(new, path, _RETRY_S)
+        replace(new, path)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
@@ -95,7 +91,6 @@ def create(path: Path, data: bytes) -> None:
         OSError: It cannot be written; nothing is left behind.
         ValueError: The name is invalid.
     """
-    _check_name(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
         _fill(descriptor, data)
@@ -112,17 +107,13 @@ def _fill(descriptor: int, data: bytes, *, durable: bool = True) -> None:
             os.fsync(file.fileno())
 
 
-def move_large(new: Path, path: Path) -> None:
-    """Rename a large file that was just written, also over another one.
+def replace(new: Path, path: Path) -> None:
+    """Rename a file, also over another one.
 
     Raises:
         OSError: The disk refuses, or on Windows another program holds one of them for long.
     """
-    _replace(new, path, _LARGE_RETRY_S)
-
-
-def _replace(new: Path, path: Path, retry_s: float) -> None:
-    end = time.monotonic() + retry_s
+    end = time.monotonic() + _RETRY_S
     while True:
         try:
             new.replace(path)
@@ -131,11 +122,6 @@ def _replace(new: Path, path: Path, retry_s: float) -> None:
             if sys.platform != "win32" or time.monotonic() > end:
                 raise
         time.sleep(_PAUSE_S)
-
-
-def _check_name(path: Path) -> None:
-    if not is_valid_name(path.name):
-        raise OSError(errno.EINVAL, "Windows has no files of that name", str(path))
 
 
 def is_valid_name(name: str) -> bool:

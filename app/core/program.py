@@ -118,8 +118,6 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
             os.killpg(child.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):
         child.wait(_GRACE_S)
-    if child.returncode is None:
-        child.returncode = -9  # stuck in its driver; else Popen warns when it is collected
 
 
 def python_command(*what: str) -> tuple[str, ...]:

@@ -231,7 +231,7 @@ class Conversation:
             return
         self.tree = self.tree.without(start.id, fallback if fallback is not None else start.parent)
         prompt = self.tree.nodes.get(start.parent or 0)
-        if prompt is not None and not self.tree.has_replies(prompt.id):
+        if prompt is not None and not self.tree.replies(prompt.id):
             self._library.do(lambda store: store.set_stats(prompt.id, why))
             self.tree = self.tree.with_node(replace(prompt, ending=ending_in(why)))
 

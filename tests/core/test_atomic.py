@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and their locks."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from filelock import FileLock
 
 from app.core import atomic
-from app.core.atomic import is_valid_name
+from app.core.atomic import exclusive, is_valid_name
+from app.core.errors import CatalogError, SettingsError
 
 NEEDS_POSIX = pytest.mark.skipif(sys.platform == "win32", reason="modes, links, signals and pipes of POSIX")
 
@@ -133,14 +135,36 @@ VALID = ("console.md", "auxiliary", "com.md", "com10.md", ".hidden", "a.b.c", "Ã
 
 
 @pytest.mark.parametrize("name", INVALID + VALID)
-def test_windows_lacks_some_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_lacks_some_names(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_valid_name(name)
 
     monkeypatch.setattr(sys, "platform", "win32")
 
     assert is_valid_name(name) == (name in VALID)
-    if name in INVALID:
-        for write in (atomic.write, atomic.create):
-            with pytest.raises(OSError, match="Windows has no files of that name"):
-                write(tmp_path / name, b"new")
-        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_creates_the_folder_and_is_released(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "settings.toml"
+    for text in ("a", "b"):
+        with exclusive(file, SettingsError, timeout_s=0):
+            file.write_text(text)
+
+    assert file.read_text() == "b"
+
+
+def test_a_locked_file_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.toml"
+    held = FileLock(file.with_suffix(".lock"), thread_local=False)
+    with held, pytest.raises(CatalogError, match=r"pairs\.toml is locked by another program"):
+        _enter(file)
+
+
+def test_a_lock_in_an_impossible_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CatalogError, match=f"cannot be written: {os.strerror(17)}|{os.strerror(20)}"):
+        _enter(tmp_path / "file" / "pairs.toml")
+
+
+def _enter(file: Path) -> None:
+    with exclusive(file, CatalogError, timeout_s=0):
+        pytest.fail("somebody else has it")

@@ -240,7 +240,7 @@ def place(repo: str, commit: str, file: RemoteFile) -> Path:
     with disk_errors():
         named.parent.mkdir(parents=True, exist_ok=True)
         if not are_symlinks_supported(folder()):
-            atomic.move_large(content, named)
+            atomic.replace(content, named)
         elif not (named.is_symlink() and named.resolve() == content.resolve()):
             named.unlink(missing_ok=True)
             # Relative, so that the whole cache can be moved.

@@ -155,7 +155,7 @@ def _transfer(request: DownloadRequest) -> None:
             # The name must not outlive a power cut without its bytes.
             os.fsync(out.fileno())
         if is_right:
-            return atomic.move_large(path, cache.blob(request.repo, request.file))
+            return atomic.replace(path, cache.blob(request.repo, request.file))
         path.unlink(missing_ok=True)
         request.watcher.found(-part.have)
         if again:

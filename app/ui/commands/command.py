@@ -10,7 +10,7 @@ from enum import Enum, auto
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from app.conversations.attached import compose, in_other_words, split
+from app.conversations.attached import compose, replace_references, split
 from app.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Commands:
         if argument and command.takes is Takes.NOTHING:
             raise UsageError(f"/{name} takes no argument.", "To send the line as text, put a space before it.")
         if command.takes is Takes.LINES:
-            argument = in_other_words(argument, {paste.reference: paste.text for paste in pastes})
+            argument = replace_references(argument, {paste.reference: paste.text for paste in pastes})
         elif pastes or "\n" in argument:
             raise UsageError(f"/{name} takes one line.", "To send it as text, put a space before it.")
         wrong = bool(command.choices) and argument not in command.choices

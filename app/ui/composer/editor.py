@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from textual import events
 from textual.widgets.text_area import Document
 
-from app.conversations.attached import Attachment, compose, in_other_words, split
+from app.conversations.attached import Attachment, compose, replace_references, split
 from app.core.printable import printable
 from app.ui.text import size
 from app.ui.widgets.inputs import TextEditor
@@ -55,7 +55,7 @@ class Pastes:
 
     def adopt(self, question: str, pastes: Iterable[Attachment]) -> str:
         """Remember the pastes of a message and return its question with their marks."""
-        return in_other_words(question, {paste.reference: self.remember(paste) for paste in pastes})
+        return replace_references(question, {paste.reference: self.remember(paste) for paste in pastes})
 
     def found_in(self, text: str) -> tuple[Attachment, ...]:
         """Return the pastes whose marks stand in a text, in its order."""

@@ -237,7 +237,7 @@ class MessageList(MessageWindow):
         if node is None:
             return
         siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
-        ended_early = node.state.can_continue and not self._tree.has_replies(node.id)
+        ended_early = node.state.can_continue and not self._tree.replies(node.id)
         message_view.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early)
         message_view.name_model(node.model if self._is_other_model(node) else "")
 
@@ -325,7 +325,7 @@ def _is_same(old: Item, new: Item, *, is_live: bool) -> bool:
     before, now = old.node, new.node
     if before is None or now is None or before.id != now.id or old.is_answer is not new.is_answer:
         return False
-    return is_live or before is now or (before.has_same_text(now) and before.ending == now.ending)
+    return is_live or (before.state, before.text, before.ending) == (now.state, now.text, now.ending)
 
 
 def _is_notice(widget: Widget | None) -> bool:
