@@ -80,8 +80,10 @@ def checkpoint(db: sqlite3.Connection) -> None:
 
 
 def is_damage(error: Exception) -> bool:
-    """Return whether SQLite reports a broken file."""
-    return isinstance(error, UnicodeDecodeError) or _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    """Return whether SQLite reports a broken file; a broken full-text index is a constraint error of no kind."""
+    is_broken_index = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT
+    is_broken_file = _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return isinstance(error, UnicodeDecodeError) or is_broken_index or is_broken_file
 
 
 def is_busy(error: Exception) -> bool:

@@ -64,7 +64,7 @@ def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
     if not words:
         return ()
     # The full-text index has no words of fewer than three letters, and no titles.
-    database.connection.create_function("has_words", -1, _has_words, deterministic=True)
+    database.connection.create_function("has_words", 2, _has_words, deterministic=True)
     short = " ".join(word for word in words if len(word) < _TRIGRAM)
     long = " ".join('"' + word.replace('"', '""') + '"' for word in words if len(word) >= _TRIGRAM)
     source = "found CROSS JOIN messages m ON m.id = found.rowid AND found MATCH :long" if long else "messages m"
@@ -73,9 +73,10 @@ def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
         SELECT c.id, c.title, h.message, m.text, m.reasoning
         FROM conversations c LEFT JOIN (
             SELECT m.conversation AS conversation, max(m.id) AS message
-            FROM {source} WHERE {"has_words(:short, m.text, m.reasoning)" if short else "1"} GROUP BY m.conversation
+            FROM {source} WHERE :short = '' OR has_words(:short, CAST(m.text || char(10) || m.reasoning AS BLOB))
+            GROUP BY m.conversation
         ) h ON h.conversation = c.id LEFT JOIN messages m ON m.id = h.message
-        WHERE c.deleted IS NULL AND (h.message IS NOT NULL OR has_words(:all, c.title))
+        WHERE c.deleted IS NULL AND (h.message IS NOT NULL OR has_words(:all, CAST(c.title AS BLOB)))
         ORDER BY c.updated DESC, c.id DESC LIMIT :limit
         """,
         {"long": long, "short": short.casefold(), "all": " ".join(words).casefold(), "limit": limit},
@@ -83,10 +84,10 @@ def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
     return tuple(_hit(row, words) for row in rows)
 
 
-def _has_words(words: str, *texts: str) -> bool:
-    """Return whether the texts contain every word, in any case."""
-    text = "\0".join(texts).casefold()
-    return all(word in text for word in words.split(" "))
+def _has_words(words: str, text: bytes) -> bool:
+    """Return whether a text contains every word, in any case."""
+    folded = text.decode("utf-8", "replace").casefold()
+    return all(word in folded for word in words.split())
 
 
 def _hit(row: Sequence[Any], words: Sequence[str]) -> Hit:

@@ -44,8 +44,8 @@ def test_an_answer_is_stored_with_its_numbers(chat: ScriptedSession) -> None:
 @pytest.mark.parametrize(
     ("reason", "state", "ending"),
     [
-        (FinishReason.STOP, State.COMPLETE, UNKNOWN),
-        (FinishReason.CANCELLED, State.STOPPED, UNKNOWN),
+        (FinishReason.STOP, State.COMPLETE, Ending(FinishReason.STOP)),
+        (FinishReason.CANCELLED, State.STOPPED, Ending(FinishReason.CANCELLED)),
         (FinishReason.LENGTH, State.CUT, Ending(FinishReason.LENGTH)),
         (FinishReason.CONTEXT, State.CUT, Ending(FinishReason.CONTEXT)),
         (FinishReason.REPETITION, State.CUT, Ending(FinishReason.REPETITION)),

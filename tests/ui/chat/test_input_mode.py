@@ -174,7 +174,7 @@ async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_eve
         assert texts(file)[-1] == CODE + "line\n" * 50
 
 
-async def test_what_gave_way_is_found_after_another_start_where_it_was_typed(file: Path) -> None:
+async def test_replaced_text_is_found_among_past_prompts(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         await press(chat, "ctrl+up", "up", "e")
@@ -188,11 +188,8 @@ async def test_what_gave_way_is_found_after_another_start_where_it_was_typed(fil
         await chat.until(lambda: chat.prompt == "one more")
         chat.screen.prompt.clear()
         await exchange(chat, "two", "second")
-    async with kept_chat(file) as chat:
         past = [prompt.message for prompt in chat.screen.prompt.past.newest()]
         assert past == ["two", "/half a thought", "one more", "one"]
-        await press(chat, "up")
-        await chat.until(lambda: chat.prompt == "two")
 
 
 async def wait(chat: Chat) -> None:
