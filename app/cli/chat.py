@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.cli.engine import make_engine
@@ -27,7 +28,7 @@ from app.core.errors import AppError, PairError, UsageError
 from app.core.paths import conversations_file, log_file
 from app.core.printable import printable
 from app.models.catalog import Pair
-from app.models.recommend import USUAL_CONTEXT, PairSpeed, Room
+from app.models.recommend import USUAL_CONTEXT, Room
 from app.models.registry import SetUp
 from app.ui.models.state import Tuning
 
@@ -111,9 +112,12 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
     from app.ui.models.service import PairService
 
     def machine() -> tuple[str, Room]:
+        from app.cli.measured_pairs import seen_here
         from app.llama.fitting.machine_room import loaded_bytes, machine_room
 
-        return machine_room(loaded_bytes(session().pair))
+        line, room = machine_room(loaded_bytes(session().pair))
+        n_ctx = opener.live.resolved()["model.ctx"]
+        return line, replace(room, n_ctx=n_ctx if isinstance(n_ctx, int) else USUAL_CONTEXT, measured=seen_here())
 
     def known() -> tuple[Sequence[Pair], AppError | None]:
         found = catalog()
@@ -125,15 +129,6 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
 
         return place("", folder()).free_bytes
 
-    def n_ctx() -> int:
-        value = opener.live.resolved()["model.ctx"]
-        return value if isinstance(value, int) else USUAL_CONTEXT
-
-    def seen() -> Mapping[str, PairSpeed]:
-        from app.cli.measured_pairs import seen_here
-
-        return seen_here()
-
     return PairService(
         PairEnvironment(
             catalog=known,
@@ -142,11 +137,9 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
             demo_file=demo_file,
             demo_is_installed=demo_is_installed,
             open_pair=opener.open,
-            seen=seen,
             current=lambda: opener.current,
             lacks_draft=lambda: session().lacks_draft,
             phase=lambda: session().phase,
             free_disk=free_disk,
-            n_ctx=n_ctx,
         )
     )

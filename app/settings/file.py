@@ -111,17 +111,6 @@ class SettingsFile:
             removed = [_remove(table, path) for path in ([KEYS, binding], [KEYS, *binding.split(".")])]
         return any(removed)
 
-    def move_away(self) -> Path:
-        """Rename the file, so that a new one can be written; return its new path."""
-        number = 1
-        try:
-            while (away := self.path.with_name(f"{self.path.name}.broken-{number}")).exists():
-                number += 1
-            self.path.rename(away)
-        except OSError as error:
-            raise SettingsError(f"{self.path} cannot be moved: {error.strerror or error}.") from error
-        return away
-
     def _table(self) -> Table:
         if self._memory is not None:
             return copy.deepcopy(self._memory)

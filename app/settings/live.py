@@ -244,12 +244,6 @@ class LiveSettings:
             if name not in self.presets and layer.get("preset") == name:
                 del layer["preset"]
 
-    def move_file_away(self) -> str:
-        """Rename a file that cannot be read, and return its new name."""
-        backup = self.file.move_away()
-        self._changed()
-        return str(backup)
-
     def _changed(self) -> None:
         self.content, self._placement_error = self.file.read(), ""
 

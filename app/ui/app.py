@@ -20,7 +20,7 @@ from app.session.engine import EngineFactory
 from app.session.library import StoreOpener
 from app.session.session import Session
 from app.ui.base_screen import SubScreen
-from app.ui.commands.palette import chat_commands
+from app.ui.commands.table import chat_commands
 from app.ui.event_queue import EventQueue
 from app.ui.garbage_collection import exclude_existing_objects
 from app.ui.key_names import key, name_by, shown

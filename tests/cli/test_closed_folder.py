@@ -14,14 +14,13 @@ import pytest
 from app.cli import main
 from app.cli.doctor.files import own_files
 from app.core import regular_file
-from app.core.errors import ModelFileError, ModelLoadError, SettingsError
+from app.core.errors import ModelFileError, ModelLoadError
 from app.core.paths import config_dir
 from app.llama import demo
 from app.models.catalog import Catalog, shipped_file
 from app.models.hub.request import RetryPolicy
 from app.models.resolve import resolve
 from app.models.source import LocalModel
-from app.settings.file import SettingsFile
 
 
 @pytest.fixture
@@ -84,8 +83,3 @@ def test_the_demo_has_no_draft(closed: Path, demo_target: Path) -> None:
 def test_nor_is_a_model(closed: Path) -> None:
     with pytest.raises(ModelFileError, match="cannot be read: Permission denied"):
         resolve(LocalModel(closed / "deeper" / "model.gguf"), lambda part: closed, RetryPolicy(lambda _: True))
-
-
-def test_settings_cannot_be_moved(closed: Path) -> None:
-    with pytest.raises(SettingsError, match="cannot be moved: Permission denied"):
-        SettingsFile(closed / "tandem" / "settings.toml").move_away()

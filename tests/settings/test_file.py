@@ -158,12 +158,6 @@ def test_a_broken_file_is_never_written(file: SettingsFile, text: str) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):
         file.clear()
     assert file.path.read_text() == text
-    away = file.move_away()
-    assert away.read_text() == text
-    file.set("sampling.temp", 0.2)
-    write(file, text)
-    assert file.move_away() != away
-    assert away.read_text() == text
 
 
 def test_bytes_that_are_no_text(file: SettingsFile) -> None:

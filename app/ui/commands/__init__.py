@@ -1,5 +1,4 @@
 """Slash commands and the command palette.
 
-command  parses commands       table    the chat's commands
-chat     what they act on      palette  entries of the palette
+command  parses commands; what they act on    table  the chat's commands and its palette
 """

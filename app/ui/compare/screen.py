@@ -15,10 +15,12 @@ from textual.getters import query_one
 from app.compare.job import Explaining, Raced
 from app.compare.race import WARM_UP, RunBegan, RunEnded
 from app.compare.report import Comparison, comparison_markdown, save_note
+from app.compare.sides import sides_of
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
 from app.core.regular_file import resolved
 from app.core.units import counted
+from app.engine.types import DraftParams
 from app.session.comparison import Comparable
 from app.ui.base_screen import SubScreen
 from app.ui.chat.error_hints import in_comparison
@@ -84,7 +86,8 @@ class CompareScreen(SubScreen[None]):
         self._comparable = comparable
         self._listen = listen
         self._rounds = ComparisonRounds(comparable)
-        self.panes: dict[str, SidePane] = {side.name: SidePane(side.name) for side in self._rounds.sides}
+        every = sides_of(comparable.automatic, comparable.fixed or DraftParams())
+        self._all_panes = {side.name: SidePane(side.name) for side in every}
         self._visible = 0
         """Index of the text that a narrow window shows."""
         self._job: int | None = None
@@ -95,8 +98,8 @@ class CompareScreen(SubScreen[None]):
     def compose(self) -> ComposeResult:
         yield HeaderLine("Compare")
         yield PromptLines(self._comparable.request)
-        yield Container(*self.panes.values(), id="panes")
-        yield VerticalGroup(*(pane.row for pane in self.panes.values()), id="sides")
+        yield Container(*self._all_panes.values(), id="panes")
+        yield VerticalGroup(*(pane.row for pane in self._all_panes.values()), id="sides")
         yield Result()
         yield Hint()
         yield KeyBar()
@@ -135,7 +138,7 @@ class CompareScreen(SubScreen[None]):
         except UsageError as error:
             self.hint.say(error.message)
             return
-        await self._change_panes()
+        self._arrange()
         if is_added:
             await self.action_more(1)
         else:
@@ -269,28 +272,22 @@ class CompareScreen(SubScreen[None]):
 
     # Panes
 
-    async def _change_panes(self) -> None:
-        """Add and remove panes so that each side has one, in order."""
-        names = [side.name for side in self._rounds.sides]
-        for gone in [name for name in self.panes if name not in names]:
-            pane = self.panes.pop(gone)
-            await pane.row.remove()
-            await pane.remove()
-        missing = {name: SidePane(name) for name in names if name not in self.panes}
-        self.panes = {name: missing.get(name) or self.panes[name] for name in names}
-        for name, pane in missing.items():
-            await self.query_one("#panes").mount(pane, before=names.index(name))
-            await self.query_one("#sides").mount(pane.row, before=names.index(name))
-        self._arrange()
+    @property
+    def panes(self) -> dict[str, SidePane]:
+        """The panes of the compared sides, in order."""
+        return {side.name: self._all_panes[side.name] for side in self._rounds.sides}
 
     def _arrange(self) -> None:
         """Show all texts, or only one in a narrow window."""
-        is_wide = self.size.width >= _SIDE * len(self.panes)
+        panes = list(self.panes.values())
+        is_wide = self.size.width >= _SIDE * len(panes)
         self.set_class(is_wide, "-wide")
-        self._visible %= len(self.panes)
-        for at, pane in enumerate(self.panes.values()):
-            pane.display = is_wide or at == self._visible
-            pane.row.set_class(at == self._visible, "-chosen")
+        self._visible %= len(panes)
+        for pane in self._all_panes.values():
+            is_chosen = pane is panes[self._visible]
+            pane.display = is_chosen or (is_wide and pane in panes)
+            pane.row.display = pane in panes
+            pane.row.set_class(is_chosen, "-chosen")
         self.refresh_bindings()
 
     def _mark_difference(self, result: Comparison) -> None:

@@ -25,7 +25,7 @@ from app.ui.key_names import key
 from app.ui.keys.footer import KeyBar
 from app.ui.models.downloads import UPDATE_S
 from app.ui.models.service import PairService
-from app.ui.models.state import PairReport, SetupProgress, Stage
+from app.ui.models.state import PairReport, SetupProgress
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import SourceInput
@@ -65,8 +65,6 @@ class AddPairScreen(SubScreen[str | None]):
         self._service = pairs
         self._checked: tuple[str, str] | None = None
         """The sources that were checked last."""
-        self._check: SetupProgress | None = None
-        self._was_at_draft = False
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Add models")
@@ -89,7 +87,7 @@ class AddPairScreen(SubScreen[str | None]):
     def _on_changed(self) -> None:
         if self._checked is not None and self._sources != self._checked:
             self._service.cancel_check()
-            self._checked = self._check = None
+            self._checked = None
             self._show()
 
     @on(Input.Submitted)
@@ -99,9 +97,8 @@ class AddPairScreen(SubScreen[str | None]):
         if not target:
             self.target.focus()
             self.hint.say("Type the target first.")
-        elif not self._was_at_draft and not self.draft.has_focus:
-            self._was_at_draft = True
-            self.draft.focus()
+        elif self.focused is self.target and not self._checked:
+            self.set_focus(self.draft)
         elif self._check is None or self._check.error is not None:
             self._start_check()
         elif self._check.report is not None:
@@ -120,19 +117,19 @@ class AddPairScreen(SubScreen[str | None]):
         return self.target.value.strip(), self.draft.value.strip()
 
     def _start_check(self) -> None:
-        self._checked, self._was_at_draft = self._sources, True
+        self._checked = self._sources
         self._service.check_sources(*self._sources)
-        self._check = SetupProgress(Stage.CHECKING)
-        self._show()
+        self._update()
         self._timer.resume()
 
+    @property
+    def _check(self) -> SetupProgress | None:
+        return self._service.state().check
+
     def _update(self) -> None:
-        check = self._service.state().check
-        if check is None or not check.running:
+        if self._check is None or not self._check.running:
             self._timer.pause()
-        if check is not None and self._checked is not None:
-            self._check = check
-            self._show()
+        self._show()
 
     def _add(self, report: PairReport) -> None:
         if report.remedy is not None:
@@ -186,7 +183,7 @@ def report_lines(report: PairReport, room: int) -> Iterator[Content]:
         yield Content(f"{'Compatible.' if len(report.models) > 1 else 'Usable.'} Press {enter} to {verb}.")
     yield Content("")
     facts = (
-        f"{report.word}: {report.reason}" if report.word else "",
+        report.fit,
         f"license {report.licence}" if report.licence else "",
         "Gated model: your account has access." if report.gated else "",
         f"{gigabytes(report.download_bytes)} to download, {gigabytes(report.free_bytes)} of disk free"

@@ -63,18 +63,21 @@ class PairList(ChoiceList[PairRow]):
         self._words: list[str] = []
         self._question = ""
         self._picked: str | None = None
-        """Name of the chosen pair, "" for the row that adds one; None chooses again."""
-        self._is_users_choice = False
+        """Name of the pair that stays chosen, "" for the row that adds one; None while the first one is."""
 
     @property
     def card(self) -> PairCard | None:
         """The chosen pair; None for the row that adds one."""
         return self.row.card if self.row is not None else None
 
+    @property
+    def _chosen_name(self) -> str:
+        return self.row.name if self.row is not None else ""
+
     def show(self, state: PairsState) -> None:
         """Show the pairs; those to download only once the machine is known."""
-        if not self._is_users_choice and not self._state.machine:
-            self._picked = None
+        if self._state.machine and self._picked is None:
+            self._picked = self._chosen_name or None
         self._state = state
         # Hidden pairs count too, so that no column moves when they appear.
         names = (Content(printable(card.name)).cell_length for card in state.cards)
@@ -86,22 +89,24 @@ class PairList(ChoiceList[PairRow]):
         self._words = text.lower().split()
         self._picked = self._picked or None
         self._update()
+        self._picked = self._chosen_name or None
 
-    def show_question(self, question: str) -> None:
-        """Show a question about the chosen pair until another is chosen; "" shows none."""
+    @property
+    def question(self) -> str:
+        """The question about the chosen pair; "" for none. Choosing another pair removes it."""
+        return self._question
+
+    @question.setter
+    def question(self, question: str) -> None:
         self._question = question
-        self._update()
+        self.choose_pair(self._chosen_name)
 
     def choose_pair(self, name: str) -> None:
-        self._picked, self._is_users_choice, self._question = name, True, ""
+        self._picked = name
         self._update()
 
     def choose(self, at: int) -> None:
-        super().choose(at)
-        self._is_users_choice = True
-        if self.row is not None and self.row.name != self._picked:
-            self._picked = self.row.name
-            self.show_question("")
+        self.choose_pair(self.rows[max(0, min(len(self.rows) - 1, at))].name)
 
     def lines(self, at: int, width: int) -> list[Content]:
         row, is_chosen = self.rows[at], self.is_chosen(at)
@@ -123,11 +128,12 @@ class PairList(ChoiceList[PairRow]):
         """Show the pairs that match the filter; keep the chosen one, or choose the open or the first one."""
         rows = list(_rows(self._state, self._words))
         names = [row.name for row in rows]
-        if self._picked not in names:
-            opened = (row.name for row in rows if row.card is not None and row.card.is_open)
-            self._picked, self._is_users_choice = next(opened, names[0]), False
+        chosen = self._picked
+        if chosen not in names:
+            chosen = next((row.name for row in rows if row.card is not None and row.card.is_open), names[0])
+        if chosen != self._chosen_name:
             self._question = ""
-        self.show_rows(rows, names.index(self._picked))
+        self.show_rows(rows, names.index(chosen))
 
     def _line(self, row: PairRow, width: int, *, chosen: bool) -> Content:
         mark = f" {MARK} " if chosen else "   "
@@ -263,7 +269,7 @@ def _before_setup(card: PairCard, setup: SetupProgress | None) -> Iterator[Conte
     """Yield what enter would do with a pair that is not set up."""
     if setup is not None and setup.stage is Stage.CHECKED and setup.report is not None:
         yield Content.styled(_download_question(setup.report.download_bytes), "bold")
-        yield Content(f"{gigabytes(setup.report.free_bytes)} free on disk{_partial(setup.report.partial_bytes)}.")
+        yield Content(f"{gigabytes(setup.report.free_bytes)} free on disk.")
     elif setup is not None:
         return
     elif card.on_disk:
@@ -271,7 +277,7 @@ def _before_setup(card: PairCard, setup: SetupProgress | None) -> Iterator[Conte
     elif card.size == NO_FILE:
         yield Content("A model file is missing. Restore it or choose another pair.")
     elif card.download_bytes:
-        yield Content(f"Press {_enter()} to download {gigabytes(card.download_bytes)}{_partial(card.partial_bytes)}.")
+        yield Content(f"Press {_enter()} to download {gigabytes(card.download_bytes)}.")
     elif card.download_bytes is None:
         yield Content(f"Press {_enter()} to look up its size on Hugging Face.")
 
@@ -289,17 +295,13 @@ def _setup_result(card: PairCard, setup: SetupProgress) -> Iterator[Content]:
         yield Content(f"Ready. Press {_enter()} to open it.")
         make_default = f"Press {key('pairs.default', 'ctrl+d')} to make it the default."
         yield Content.styled("Tandem opens with it." if card.is_default else make_default, "$quiet")
-    for warning in setup.warnings:
+    for warning in setup.report.warnings if setup.report is not None else ():
         yield Content.styled(printable(warning), "$quiet")
 
 
 def _download_question(n_bytes: int) -> str:
     escape = key("pairs.leave", "esc").capitalize()
     return f"Download {gigabytes(n_bytes)}? {_enter()} yes, {escape} no"
-
-
-def _partial(n_bytes: int) -> str:
-    return f", {gigabytes(n_bytes)} are here already" if n_bytes else ""
 
 
 def _enter() -> str:

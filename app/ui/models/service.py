@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, PairError
-from app.core.regular_file import resolved
+from app.core.regular_file import is_file
 from app.models.catalog import Pair
-from app.models.pair_names import free_name, pair_name, pair_texts
+from app.models.pair_names import free_name, pair_name, pair_texts, title_of
 from app.models.pair_size import has_room, model_bytes, size_text, with_files
-from app.models.recommend import Proposal, Room, Standing, every_pair, in_order, longest_context, propose, weigh, why
+from app.models.recommend import Proposal, Standing, every_pair, in_order, propose, weigh, why
 from app.models.registry import ModelOnDisk, Registered, SetUp
-from app.models.source import HubModel, LocalModel, ModelSource
+from app.models.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
 from app.session.snapshot import Phase
 from app.ui.key_names import key
 from app.ui.models.machine_facts import MachineFacts, PairEnvironment, inspected
 from app.ui.models.state import LoadRequest, PairCard, PairsState, Stage
-from app.ui.models.tasks import CheckTask, PairTask, SetupTask
+from app.ui.models.tasks import PairTask
 
 if TYPE_CHECKING:
     from app.models.setup import Prepared, Setup
@@ -38,31 +38,29 @@ class PairService:
         self._problems: list[AppError] = []
         self._pairs: dict[str, Pair] = {}
         self._registered = Registered()
-        self._added: dict[str, Prepared] = {}
+        self._added: dict[str, Pair] = {}
+        """Pairs that were checked and added in this run."""
         self._unlisted: dict[str, tuple[Pair, SetUp | None]] = {}
         """Pairs that were opened by their files."""
         self._open: tuple[Pair | None, bool] = (None, False)
         """The pair that the chat asked for, and whether it is loaded or loading."""
         self._open_name = ""
-        self._setups: dict[str, SetupTask] = {}
-        self._check: CheckTask | None = None
-        self._replaced: list[PairTask] = []
-        self._n_ended = 0
-        """Ended setups at the last inspection."""
+        self._setups: dict[str, PairTask] = {}
+        self._check: PairTask | None = None
+        self._tasks: list[PairTask] = []
+        """All that were started."""
 
     def refresh(self) -> None:
         """Read the pairs again and inspect the machine in the background; other programs change them, too."""
         self._stale = True
-        self._inspect()
+        if not self._is_inspecting:
+            self._inspector = threading.Thread(target=self._inspect, name="machine", daemon=True)
+            self._inspector.start()
 
     def state(self) -> PairsState:
         """Return the current state."""
         # Read first: work that ends meanwhile is seen by the next call.
-        busy = self._is_inspecting or self._facts.is_provisional
-        busy = busy or any(task.progress.running for task in self._tasks)
-        if self._is_inspection_due():
-            busy = True
-            self._inspect()
+        busy = self._is_inspecting or any(task.progress.running for task in self._tasks)
         is_open = self._environment.phase() is not Phase.UNLOADED
         current, _ = self._environment.current() or (None, None)
         if self._stale or (current, is_open) != self._open:
@@ -101,14 +99,12 @@ class PairService:
     def check_sources(self, target: str, draft: str) -> None:
         """Check two models, given as sources; `draft` may be ""."""
         self.cancel_check()
-        self._check = CheckTask(target, draft, self._make_setup, self._room)
-        self._check.start()
+        self._check = self._run(lambda: _pair_of(target, draft), None, installs=False)
 
     def cancel_check(self) -> None:
         """Cancel the check and forget its result."""
         if self._check is not None:
             self._check.cancel()
-            self._replaced.append(self._check)
             self._check = None
 
     def add_checked(self) -> str:
@@ -121,11 +117,9 @@ class PairService:
         if pair is None:
             unread = dict.fromkeys(self._registered.problems)
             pair = replace(asked, name=free_name(asked, {**unread, **self._pairs}))
-        prepared = replace(prepared, pair=pair)
-        if pair.name not in self._pairs:
-            self._added[pair.name] = prepared
+            self._added[pair.name] = pair
             self._stale = True
-        self._start(pair, prepared, confirmed=True)
+        self._start(pair, replace(prepared, pair=pair), confirmed=True)
         return pair.name
 
     def load_request(self, name: str) -> LoadRequest:
@@ -139,85 +133,47 @@ class PairService:
     def close(self, timeout: float | None = None) -> bool:
         """Stop everything; return whether all threads ended within `timeout` seconds (None waits)."""
         until = None if timeout is None else time.monotonic() + timeout
-        tasks = [*self._tasks, *self._replaced]
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        for task in tasks:
+        for task in self._tasks:
             task.join(None if until is None else max(0.0, until - time.monotonic()))
-        return not any(task.is_alive() for task in tasks)
+        return not any(task.is_alive() for task in self._tasks)
 
-    @property
-    def _tasks(self) -> list[PairTask]:
-        return [*self._setups.values(), *([self._check] if self._check is not None else [])]
-
-    def _mark_stale(self) -> None:
-        self._stale = True
-
-    # The machine
+    # Background work
 
     @property
     def _is_inspecting(self) -> bool:
         return self._inspector is not None and self._inspector.is_alive()
 
-    def _is_inspection_due(self) -> bool:
-        """Return whether a setup has ended, or loading, since the machine was inspected."""
-        if self._inspector is None or self._is_inspecting:
-            return False
-        has_loaded = self._facts.is_provisional and self._environment.phase() is not Phase.LOADING
-        return has_loaded or self._count_ended() != self._n_ended
-
-    def _count_ended(self) -> int:
-        return sum(not task.progress.running for task in self._setups.values())
-
     def _inspect(self) -> None:
-        self._n_ended = self._count_ended()
-        if not self._is_inspecting:
-            sources = (source for pair in self._pairs.values() for source in pair.sources)
-            on_hub = frozenset(source for source in sources if isinstance(source, HubModel))
-            self._inspector = threading.Thread(target=self._run_inspection, args=(on_hub,), name="machine", daemon=True)
-            self._inspector.start()
-
-    def _run_inspection(self, sources: frozenset[HubModel]) -> None:
-        self._facts = inspected(self._facts, self._environment, sources)
+        sources = (source for pair in list(self._pairs.values()) for source in pair.sources)
+        on_hub = frozenset(source for source in sources if isinstance(source, HubModel))
+        self._facts = inspected(self._environment, on_hub)
         self._stale = True
-
-    @property
-    def _room(self) -> Room | None:
-        room = self._facts.room
-        if room is None:
-            return None
-        return replace(room, n_ctx=self._environment.n_ctx(), measured=self._facts.seen)
-
-    # Setups
 
     def _make_setup(self) -> Setup:
         from app.models.setup import Setup
 
         return Setup(self._environment.registry, self._environment.demo_file)
 
-    def _start(self, pair: Pair, prepared: Prepared | None = None, *, confirmed: bool) -> None:
+    def _mark_stale(self) -> None:
+        self._stale = True
+
+    def _start(self, pair: Pair, prepared: Prepared | None, *, confirmed: bool) -> None:
         before = self._setups.pop(pair.name, None)
         if before is not None:
             before.cancel()
-            self._replaced.append(before)
-        task = SetupTask(pair, self._make_setup, self._mark_stale, prepared, confirmed=confirmed)
-        self._setups[pair.name] = task
+        self._setups[pair.name] = self._run(lambda: pair, prepared, confirmed=confirmed)
+
+    def _run(
+        self, pair: Callable[[], Pair], prepared: Prepared | None, *, installs: bool = True, confirmed: bool = False
+    ) -> PairTask:
+        task = PairTask(
+            pair, self._make_setup, self._mark_stale, self._facts.room, prepared, installs=installs, confirmed=confirmed
+        )
+        self._tasks.append(task)
         task.start()
-
-    def _files(self, name: str) -> SetUp | None:
-        """Return the files of a pair that can be opened."""
-        task, pair = self._setups.get(name), self._pairs[name]
-        if (registered := self._registered.usable(pair)) is not None:
-            return registered
-        files = task.files if task is not None else None
-        if files is None and name in self._unlisted:
-            files = self._unlisted[name][1]
-        return files if files is not None and files.is_here and files.is_of(pair) else None
-
-    def _prepared(self, name: str) -> Prepared | None:
-        """Return the last answer of Hugging Face about a pair in this run."""
-        task = self._setups.get(name)
-        return self._added.get(name) or (task.prepared if task is not None else None)
+        return task
 
     # The list
 
@@ -238,53 +194,73 @@ class PairService:
                 self._problems.append(problem)
         except AppError as error:
             self._problems.append(error)
-        known = every_pair(known, self._registered)
-        self._pairs = self._with_unlisted({name: one.pair for name, one in self._added.items()} | known)
-        room, pairs = self._room, [self._sized(name) for name in self._pairs]
-        proposed = propose(pairs, room, self._has_disk) if room is not None else []
-        standings = [self._standing(name) for name in self._pairs]
+        known = self._added | every_pair(known, self._registered)
+        self._pairs = {name: pair for name, (pair, _) in self._unlisted.items()} | known
+        self._find_open()
+        room, sized = self._facts.room, [self._sized(name) for name in self._pairs]
+        proposed = propose(sized, room, self._has_disk) if room is not None else []
+        standings = [self._standing(pair) for pair in sized]
         self._cards = tuple(self._card(one, proposed) for one in in_order(standings, proposed))
 
-    def _with_unlisted(self, known: Mapping[str, Pair]) -> dict[str, Pair]:
-        """Return the known pairs after those that were opened by their files."""
-        pairs = {name: pair for name, (pair, _) in self._unlisted.items()} | dict(known)
+    def _find_open(self) -> None:
+        """Find the name of the pair that the chat asked for; list it if it was opened by its files."""
+        self._open_name = ""
         pair, files = self._environment.current() or (None, None)
-        name = _name_of(pair, pairs) if pair is not None else ""
-        if pair is not None and not name:
-            pair = pair if files is not None else replace(pair, name=pair_name(pair.target))
-            name = free_name(pair, pairs)
+        if pair is None:
+            return
+        names = [name for name, other in self._pairs.items() if other.sources == pair.sources]
+        name = pair.name if pair.name in names else next(iter(names), "")
+        if not name:
+            name = free_name(pair if files is not None else replace(pair, name=pair_name(pair.target)), self._pairs)
             pair = replace(pair, name=name)
             self._unlisted[name] = pair, replace(files, pair=pair) if files is not None else _local_files(pair)
-            pairs = {name: pair} | pairs
-        self._open_name = name if self._open[1] else ""
-        return pairs
+            self._pairs = {name: pair} | self._pairs
+        if self._open[1]:
+            self._open_name = name
 
-    def _standing(self, name: str) -> Standing:
-        pair, files, room = self._pairs[name], self._files(name), self._room
-        return Standing(
-            pair,
-            weigh(self._sized(name), room) if room is not None else None,
-            set_up=files is not None,
-            here=files is not None or all(map(self._facts.is_on_disk, pair.sources)),
-            is_default=name == self._registered.default,
-            is_new=name in self._added,
-        )
+    def _files(self, name: str) -> SetUp | None:
+        """Return the files of a pair that can be opened."""
+        task, pair = self._setups.get(name), self._pairs[name]
+        if (registered := self._registered.usable(pair)) is not None:
+            return registered
+        files = task.files if task is not None else None
+        if files is None and name in self._unlisted:
+            files = self._unlisted[name][1]
+        return files if files is not None and files.is_here and files.is_of(pair) else None
+
+    def _prepared(self, name: str) -> Prepared | None:
+        """Return the last answer of Hugging Face about a pair in this run."""
+        task = self._setups.get(name)
+        return task.prepared if task is not None else None
 
     def _sized(self, name: str) -> Pair:
         """Return the pair with sizes from its files or headers, as far as they are known."""
         files, prepared = self._files(name), self._prepared(name)
         return prepared.sized if files is None and prepared is not None else with_files(self._pairs[name], files)
 
+    def _standing(self, sized: Pair) -> Standing:
+        name, room = sized.name, self._facts.room
+        files = self._files(name)
+        return Standing(
+            sized,
+            weigh(sized, room) if room is not None else None,
+            set_up=files is not None,
+            here=files is not None or all(map(self._is_on_disk, self._pairs[name].sources)),
+            is_default=name == self._registered.default,
+            is_new=name in self._added,
+        )
+
     def _card(self, one: Standing, proposed: Sequence[Proposal]) -> PairCard:
-        pair, proposal, name, room = one.pair, one.proposal, one.pair.name, self._room
-        files, sized = self._files(name), self._sized(name)
+        pair, proposal, room = one.pair, one.proposal, self._facts.room
+        name, files = pair.name, self._files(pair.name)
         target, draft = pair_texts(pair, files)
+        is_open = name == self._open_name
         return PairCard(
             name=name,
             title=pair.title,
             target=target,
             draft=draft,
-            size=size_text(sized, files),
+            size=size_text(pair, files),
             fit=proposal.fit if proposal is not None else None,
             reason=proposal.reason if proposal is not None else "",
             speed=proposal.pace if proposal is not None else "",
@@ -295,39 +271,42 @@ class PairService:
             licence=pair.licence,
             tested_with=pair.tested_with,
             on_disk=one.here,
-            download_bytes=self._download_bytes(pair) if files is None else 0,
-            partial_bytes=sum(map(self._facts.partial_bytes, pair.sources)) if files is None else 0,
+            download_bytes=self._download_bytes(name),
             set_up=one.set_up,
             is_demo=pair.is_demo,
             is_default=one.is_default,
-            is_open=name == self._open_name,
-            lacks_draft=name == self._open_name and self._environment.lacks_draft(),
-            context=longest_context(sized, room) if room else 0,
+            is_open=is_open,
+            lacks_draft=is_open and self._environment.lacks_draft(),
         )
 
-    def _download_bytes(self, pair: Pair) -> int | None:
+    def _is_on_disk(self, source: ModelSource) -> bool:
+        match source:
+            case LocalModel(path):
+                return is_file(path)
+            case DemoModel():
+                return self._environment.demo_is_installed()
+            case HubModel():
+                return source in self._facts.cached
+
+    def _download_bytes(self, name: str) -> int | None:
         """Return the bytes to download; None if the catalog does not know."""
-        if (prepared := self._prepared(pair.name)) is not None:
+        if self._files(name) is not None:
+            return 0
+        if (prepared := self._prepared(name)) is not None:
             return prepared.download_bytes
-        missing = [s for s in pair.sources if isinstance(s, HubModel) and s not in self._facts.cached]
+        missing = [one for one in self._pairs[name].sources if isinstance(one, HubModel) and not self._is_on_disk(one)]
         sizes = [source.size for source in missing]
-        known = sum(size for size in sizes if size is not None)
-        return known - sum(map(self._facts.partial_bytes, missing)) if None not in sizes else None
+        return sum(size for size in sizes if size is not None) if None not in sizes else None
 
     def _has_disk(self, pair: Pair) -> bool:
-        free, n_bytes = self._facts.free_disk, self._download_bytes(pair) if self._files(pair.name) is None else 0
+        free, n_bytes = self._facts.free_disk, self._download_bytes(pair.name)
         return free is None or n_bytes is None or has_room(n_bytes, free)
 
 
-def _name_of(pair: Pair, known: Mapping[str, Pair]) -> str:
-    """Return the name of the known pair with the same models; "" without one."""
-    models = _models(pair)
-    alike = [name for name, other in known.items() if _models(other) == models]
-    return pair.name if pair.name in alike else next(iter(alike), "")
-
-
-def _models(pair: Pair) -> tuple[ModelSource, ...]:
-    return tuple(LocalModel(resolved(one.path)) if isinstance(one, LocalModel) else one for one in pair.sources)
+def _pair_of(target: str, draft: str) -> Pair:
+    """Return the pair of two models, given as sources; may raise AppError."""
+    main, small = parse_source(target), parse_source(draft) if draft.strip() else None
+    return Pair(pair_name(main), title_of(main, small), main, small)
 
 
 def _local_files(pair: Pair) -> SetUp | None:

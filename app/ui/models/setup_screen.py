@@ -64,8 +64,6 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         self._state = PairsState()
         self._awaited: str | None = None
         """Pair that opens when its setup ends."""
-        self._asked: str | None = None
-        """Pair that the user was asked about."""
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Choose models")
@@ -113,17 +111,13 @@ class SetupScreen(SubScreen[LoadRequest | None]):
             self._open(card.name)
         elif setup is not None and setup.running:
             self.hint.say(f"Already running; {key('pairs.cancel', 'ctrl+x')} stops it.")
-        elif self._asked != card.name and (question := question_before_setup(card, setup)):
-            self._asked = card.name
-            self.pairs.show_question(question)
+        elif not self.pairs.question and (question := question_before_setup(card, setup)):
+            self.pairs.question = question
         else:
-            self._set_up(card, confirmed=self._asked == card.name or setup is not None)
+            self._set_up(card, confirmed=bool(self.pairs.question) or setup is not None)
 
     @on(PairList.Changed)
     def _on_changed(self) -> None:
-        # The message may arrive after the key that asked.
-        if self.pairs.card is None or self.pairs.card.name != self._asked:
-            self._asked = None
         self.bars.show(self._setup_to_show)
         self.refresh_bindings()
 
@@ -133,9 +127,8 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     def _go_back(self) -> None:
         """Undo the last step: the question, the filter, or opening this screen."""
-        if self._asked is not None:
-            self._asked = None
-            self.pairs.show_question("")
+        if self.pairs.question:
+            self.pairs.question = ""
         elif self.filter_input.value:
             self.filter_input.value = ""
         elif self._can_leave:
@@ -196,8 +189,8 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         return running[-1] if running else None
 
     def _set_up(self, card: PairCard, *, confirmed: bool) -> None:
-        self._awaited, self._asked = card.name, None
-        self.pairs.show_question("")
+        self._awaited = card.name
+        self.pairs.question = ""
         self._service.set_up(card.name, confirmed=confirmed)
         self._timer.resume()
 

@@ -49,9 +49,7 @@ class PairReport:
         models: The target and, if there is one, the draft.
         problems: Why they are incompatible; empty if they are compatible.
         remedy: How to solve the problems.
-        fit: Whether both fit into memory; None until the machine is known.
-        reason: Reason for `fit`.
-        slow: Whether the expected speed is below reading speed.
+        fit: Whether both fit into memory, and why; "" until the machine is known.
         gated: Whether Hugging Face asks to accept terms, and this account did.
     """
 
@@ -59,26 +57,14 @@ class PairReport:
     problems: tuple[str, ...] = ()
     remedy: Remedy | None = None
     warnings: tuple[str, ...] = ()
-    fit: Fit | None = None
-    reason: str = ""
-    slow: bool = False
+    fit: str = ""
     licence: str = ""
     gated: bool = False
     download_bytes: int = 0
     free_bytes: int = 0
 
-    @property
-    def word(self) -> str:
-        """The fit in one word; "" until the machine is known."""
-        return in_a_word(self.fit, slow=self.slow)
 
-    @property
-    def partial_bytes(self) -> int:
-        """Bytes that need no download."""
-        return sum(model.size for model in self.models) - self.download_bytes
-
-
-NO_TRANSFER = Progress((), 0.0, None)
+_NO_TRANSFER = Progress((), 0.0, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +75,14 @@ class SetupProgress:
         transfer: The downloads.
         report: Result of the check, once there is one.
         error: Why the setup failed.
-        warnings: Warnings about the pair.
         note: Sentence to show when the pair is opened; "" for none.
         header_progress: Progress of reading model headers; "" if none are read.
     """
 
     stage: Stage
-    transfer: Progress = NO_TRANSFER
+    transfer: Progress = _NO_TRANSFER
     report: PairReport | None = None
     error: AppError | None = None
-    warnings: tuple[str, ...] = ()
     note: str = ""
     header_progress: str = ""
 
@@ -138,12 +122,10 @@ class PairCard:
         tested_with: Published measurements.
         on_disk: Whether its files are on this machine.
         download_bytes: Bytes to download; None if only Hugging Face knows.
-        partial_bytes: Bytes that an earlier download left.
         set_up: Whether it can be opened at once.
         is_default: Whether Tandem opens with it.
         is_open: Whether the chat uses or loads it.
         lacks_draft: Whether the chat uses it without its draft, which failed.
-        context: Longest context in tokens that fits into memory; 0 if unknown.
     """
 
     name: str
@@ -162,13 +144,11 @@ class PairCard:
     tested_with: str = ""
     on_disk: bool = False
     download_bytes: int | None = 0
-    partial_bytes: int = 0
     set_up: bool = False
     is_demo: bool = False
     is_default: bool = False
     is_open: bool = False
     lacks_draft: bool = False
-    context: int = 0
 
     @property
     def word(self) -> str:

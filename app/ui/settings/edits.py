@@ -171,8 +171,6 @@ class SettingEdits:
         lines = [printable(sentence) for sentence in sentences[:_MOST_PROBLEMS]]
         if len(sentences) > _MOST_PROBLEMS:
             lines.append(f"and {len(sentences) - _MOST_PROBLEMS} more; run tandem settings to list them")
-        if self._live.content.unreadable:
-            lines.append(f"Press {key('settings.move', 'ctrl+o')} to move the file away and start a new one.")
         return lines
 
     def _why_ignored(self, setting: Setting, now: Resolved) -> str:

@@ -14,7 +14,6 @@ from textual.getters import query_one
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
 from app.models.pair_info import PairInfo
@@ -57,14 +56,18 @@ class ValueEditor(TextEditor):
     class Submitted(Message):
         """The value is to be saved."""
 
-    def __init__(self, value: str, placeholder: str = "", *, is_text: bool = False) -> None:
-        super().__init__(placeholder)
-        self._is_text = is_text
-        self.load_text(value)
+    _is_text = False
+
+    def begin(self, value: str, placeholder: str = "", *, is_text: bool = False) -> None:
+        """Edit a value."""
+        self._is_text, self.placeholder = is_text, placeholder
+        with self.prevent(TextEditor.Changed):
+            self.load_text(value)
         if is_text:
             self.move_cursor(self.document.end)
         else:
             self.select_all()
+        self.screen.set_focus(self)
 
     def action_submit(self) -> None:
         self.post_message(self.Submitted())
@@ -102,7 +105,6 @@ class SettingsScreen(SubScreen[bool]):
         Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Save all as a preset", priority=True),
         Binding("ctrl+k", "remove", "remove preset", id="settings.remove", tooltip="Remove the preset", priority=True),
         Binding("ctrl+r", "dismiss(True)", "reload", id="settings.load", tooltip="Reload the models", priority=True),
-        Binding("ctrl+o", "move", "move the file", id="settings.move", tooltip="Start a new file", priority=True),
     ]
     SHOWN_FIRST = (
         "settings.change",
@@ -115,7 +117,6 @@ class SettingsScreen(SubScreen[bool]):
         "settings.reset",
         "settings.reset_all",
         "settings.save",
-        "settings.move",
         "app.quit",
     )
 
@@ -137,9 +138,11 @@ class SettingsScreen(SubScreen[bool]):
         self._can_load = can_load
         self._edits = SettingEdits(live, themes, pair)
         self.settings = SettingList(self._edits.views())
-        self.editor: ValueEditor | None = None
+        self.editor = ValueEditor()
+        self._editor_pane = Vertical(Static(id="edited"), self.editor, Static(id="error"), id="editor")
+        self._editor_pane.display = False
         self._edited: SettingView | None = None
-        """The setting in the editor; None for the name of a new preset."""
+        """The setting in the editor; None if it has the name of a new preset."""
         self._waiting = live.waiting
         self._chosen = ""
         """Name of the chosen setting."""
@@ -154,9 +157,7 @@ class SettingsScreen(SubScreen[bool]):
             yield SettingFilter("type to filter")
             yield Static(id="scope")
         yield self.settings
-        with Vertical(id="editor"):
-            yield Static(id="edited")
-            yield Static(id="error")
+        yield self._editor_pane
         yield Static(f"{RELOAD} takes effect after a reload", id="legend")
         yield Hint()
         yield KeyBar()
@@ -169,7 +170,7 @@ class SettingsScreen(SubScreen[bool]):
         self.settings.filter(event.value)
 
     @on(FilterInput.Pressed)
-    async def _press(self, event: FilterInput.Pressed) -> None:
+    def _press(self, event: FilterInput.Pressed) -> None:
         if by := event.lines(self.settings.page):
             self.settings.move(by)
         elif event.key in ("left", "right"):
@@ -177,30 +178,29 @@ class SettingsScreen(SubScreen[bool]):
         elif self._asked == "load":
             self.dismiss(True)
         else:
-            await self._take()
+            self._take()
 
     @on(SettingList.Selected)
-    async def _take(self) -> None:
+    def _take(self) -> None:
         view = self.settings.row
-        if view is None or self.editor is not None:
+        if view is None or self._is_editing:
             return
         if view.options:
             self._step(1)
         elif refusal := self._edits.not_in_scope(view.setting):
             self.hint.say(refusal)
         else:
-            text = view.setting.kind.show(view.value)
-            editor = ValueEditor(text, is_text=isinstance(view.setting.kind, Text))
-            await self._open_editor(editor, view.name, view)
+            self._open_editor(view.name, view)
+            self.editor.begin(view.setting.kind.show(view.value), is_text=isinstance(view.setting.kind, Text))
 
     @on(SettingList.Changed)
-    async def _on_changed(self) -> None:
+    def _on_changed(self) -> None:
         chosen = self.settings.row.name if self.settings.row is not None else ""
         if chosen != self._chosen:
             self._chosen, self._asked = chosen, ""
         # The message may arrive after the key that opened the editor.
         if self._edited is not None and chosen != self._edited.name:
-            await self._close_editor()
+            self._close_editor()
         self.refresh_bindings()
 
     @on(events.Click, "#scope")
@@ -209,25 +209,26 @@ class SettingsScreen(SubScreen[bool]):
 
     # The editor
 
-    async def _open_editor(self, editor: ValueEditor, label: str, edited: SettingView | None) -> None:
-        self.editor, self._edited = editor, edited
-        self.query_one("#edited", Static).update(Content(label))
-        self.add_class("-editing")
-        await self.query_one("#editor").mount(editor, before="#error")
-        editor.focus()
+    @property
+    def _is_editing(self) -> bool:
+        return self._editor_pane.display
 
-    async def _close_editor(self) -> None:
-        editor, self.editor, self._edited = self.editor, None, None
+    def _open_editor(self, label: str, edited: SettingView | None) -> None:
+        self._edited = edited
+        self.query_one("#edited", Static).update(Content(label))
+        self._editor_pane.display = True
+
+    def _close_editor(self) -> None:
+        self._edited = None
         self._show_error("")
-        self.remove_class("-editing")
-        if editor is not None:
-            await editor.remove()
-        self.filter_input.focus()
+        self.set_focus(self.filter_input)
+        self._editor_pane.display = False
         self.refresh_bindings()
 
-    async def action_save(self) -> None:
-        if self.editor is None:
-            await self._open_editor(ValueEditor("", "name of the preset"), PRESET, None)
+    def action_save(self) -> None:
+        if not self._is_editing:
+            self._open_editor(PRESET, None)
+            self.editor.begin("", "name of the preset")
 
     def _parse(self, text: str) -> tuple[Value, str]:
         """Return the typed value and why it is invalid; "" if it is valid."""
@@ -243,8 +244,8 @@ class SettingsScreen(SubScreen[bool]):
         self._show_error(self._parse(event.text_area.text)[1])
 
     @on(ValueEditor.Submitted)
-    async def _on_submitted(self) -> None:
-        if self.editor is None:
+    def _on_submitted(self) -> None:
+        if not self._is_editing:
             return
         text = self.editor.text
         value, error = self._parse(text)
@@ -252,14 +253,14 @@ class SettingsScreen(SubScreen[bool]):
             self._show_error(error)
             return
         edited = self._edited
-        await self._close_editor()
+        self._close_editor()
         self._after_change(self._edits.set(edited.setting, value) if edited else self._edits.save_preset(text))
 
     # Actions
 
-    async def action_leave(self) -> None:
-        if self.editor is not None:
-            await self._close_editor()
+    def action_leave(self) -> None:
+        if self._is_editing:
+            self._close_editor()
         elif self._asked != "load" and (waiting := self._live.waiting) and waiting != self._waiting:
             self._asked = "load"
             names = ", ".join(setting.name for setting in waiting)
@@ -294,20 +295,10 @@ class SettingsScreen(SubScreen[bool]):
         self.hint.ask(question)
         return False
 
-    def action_move(self) -> None:
-        try:
-            away = self._live.move_file_away()
-        except AppError as error:
-            self.hint.say(printable(error.message))
-        else:
-            self._after_change(f"Moved the file to {printable(away)}.")
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide or dim keys that would do nothing."""
-        editing, view = self.editor is not None, self.settings.row
+        editing, view = self._is_editing, self.settings.row
         match action:
-            case "move":
-                return bool(self._live.content.unreadable)
             case "dismiss":
                 return (self._can_load or bool(self._live.waiting)) and not editing
             case "scope" | "save" | "reset_all":

@@ -106,4 +106,4 @@ def test_the_screen_asks_before_it_downloads_again(setting: Setting) -> None:
     assert asking.stage is Stage.CHECKED
     assert asking.report is not None
     assert asking.report.download_bytes >= len(true)
-    assert f"{FILE} was damaged here; it is downloaded again." in asking.warnings
+    assert f"{FILE} was damaged here; it is downloaded again." in asking.report.warnings

@@ -15,10 +15,7 @@ from app.models.recommend import Fit, PairSpeed, Room
 from app.models.source import HubModel, LocalModel
 from app.session.snapshot import Phase
 from app.ui.models.service import PairService
-from app.ui.models.state import Stage
-from tests.models.hub.faults import Stall
-from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import DRAFT, TARGET, sha256, tiny
+from tests.models.hub.models import DRAFT, TARGET
 from tests.models.hub.pairs_setting import DEMO, TARGET_SIZE, Setting, tiny_file
 
 
@@ -37,22 +34,6 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
         ("huge", Fit.TOO_BIG),
     ]
     assert setting.service.state().cards is now.cards
-    assert [card.context for card in now.cards] == [0, 4096, 0]
-
-
-def test_pairs_are_held_against_memory_with_the_context_of_the_settings(setting: Setting) -> None:
-    n_ctx = [8192]
-    working = PairOverhead(per_token=100_000, fixed=0, main=0)
-    long = Pair("long", "Long", HubModel("owner/long", size=800_000_000), None, working=working, context=100_000)
-    setting.pairs = [long]
-    setting.surroundings = replace(setting.surroundings, n_ctx=lambda: n_ctx[0])
-    setting.again().refresh()
-    setting.until(lambda: setting.card("long").word)
-    assert (setting.card("long").word, setting.card("long").context) == ("fits", 12_000)
-
-    n_ctx[0] = 16384
-    setting.service.refresh()
-    assert setting.card("long").word == "too big"
 
 
 NO_ROOM = "the disk has no room for larger ones."
@@ -77,22 +58,14 @@ def test_what_the_disk_has_no_room_for_is_not_proposed_as_long_as_it_has_none(se
     setting.until(lambda: not setting.service.state().busy)
     assert setting.card("large").why, "room was made"
 
-    free[0] = 1_150_000_000
-    setting.set_up("demo")
-    setting.until(lambda: not setting.service.state().busy)
-    assert setting.card("small").why.endswith(NO_ROOM), "what was set up took it"
 
-
-def test_what_answers_have_shown_is_read_again_at_every_look_at_the_list(setting: Setting) -> None:
-    seen = {"mine": PairSpeed(5.4, speedup=Speedup(1.5, measured=True))}
-    found = [seen, {"mine": replace(seen["mine"], speedup=Speedup(1.7, measured=True))}]
-    looks: list[str] = []
-
-    def machine() -> tuple[str, Room]:
-        looks.append("machine")
-        return "An abacus", Room(2_000_000_000)
-
-    service = PairService(replace(setting.surroundings, machine=machine, seen=lambda: found.pop(0)))
+def test_every_refresh_inspects_the_machine_again(setting: Setting) -> None:
+    rooms = [
+        Room(2_000_000_000, measured={"mine": PairSpeed(5.4, speedup=Speedup(n, measured=True))}) for n in (1.5, 1.7)
+    ]
+    service = PairService(
+        replace(setting.surroundings, machine=lambda: ("An abacus", Room(9, measured=measured.pop(0))))
+    )
 
     def gain() -> str:
         service.refresh()
@@ -101,36 +74,18 @@ def test_what_answers_have_shown_is_read_again_at_every_look_at_the_list(setting
 
     assert gain() == "Measured here: speedup 1.5×."
     assert gain() == "Measured here: speedup 1.7×."
-    # What cannot be read any more is as it was.
-    assert gain() == "Measured here: speedup 1.7×."
-    assert looks == ["machine"]
 
 
-def test_a_machine_in_the_middle_of_loading_is_looked_at_again_when_that_has_ended(setting: Setting) -> None:
-    loading, free = [True], [1_000_000]
-    looks: list[int] = []
-
-    def machine() -> tuple[str, Room]:
-        looks.append(free[0])
-        return f"{free[0]} free", Room(free[0])
-
-    service = PairService(
-        replace(setting.surroundings, machine=machine, phase=lambda: Phase.LOADING if loading[0] else Phase.READY)
-    )
+def test_the_machine_is_inspected_only_after_a_load_in_progress(setting: Setting) -> None:
+    phase = [Phase.LOADING]
+    service = PairService(replace(setting.surroundings, phase=lambda: phase[0]))
     service.refresh()
-    setting.until(lambda: service.state().machine)
+    assert service.state().busy
+    assert service.state().machine == ""
 
-    state = service.state()
-    assert state.machine == "1000000 free", "what is known so far is shown"
-    assert state.busy, "the screen has to look on"
-
-    loading[0], free[0] = False, 2_000_000_000
+    phase[0] = Phase.READY
     setting.until(lambda: not service.state().busy)
-    assert service.state().machine == "2000000000 free"
-
-    service.refresh()
-    setting.until(lambda: not service.state().busy)
-    assert looks == [1_000_000, 2_000_000_000], "a machine at rest stays what it was"
+    assert service.state().machine == "An abacus"
 
 
 def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
@@ -142,29 +97,6 @@ def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
     setting.until(lambda: not service.state().busy)
     assert "could not be inspected" in service.state().machine
     assert len(service.state().cards) == 3
-
-
-def test_what_a_cut_download_has_left_need_not_come_again(setting: Setting, hub: LoopbackHub, tmp_path: Path) -> None:
-    content, kept = tiny(tmp_path / "made", "cut.gguf").ljust(TARGET_SIZE, b"\0"), 1 << 20
-    hub.add("owner/cut-GGUF", {"cut.gguf": content})
-    source = HubModel("owner/cut-GGUF", file="cut.gguf", size=len(content), sha256=sha256(content))
-    setting.pairs.append(Pair("cut", "Cut", source, None, memory_gb=1))
-    setting.again()
-    hub.faults.add(Stall(after=kept), "cut.gguf", origin="cdn", when=lambda request: "range" not in request.headers)
-    setting.service.set_up("cut", confirmed=True)
-    setting.until(lambda: [file.done for file in setting.job("cut").transfer.files] == [kept])
-    setting.service.cancel_setup("cut")
-    assert setting.card("cut").download_bytes == len(content)
-
-    setting.again().refresh()
-    setting.until(lambda: not setting.service.state().busy)
-
-    assert (setting.card("cut").download_bytes, setting.card("cut").partial_bytes) == (len(content) - kept, kept)
-    setting.service.set_up("cut")
-    setting.until(lambda: setting.job("cut").stage is Stage.CHECKED)
-    report = setting.job("cut").report
-    assert report is not None
-    assert (report.download_bytes, report.partial_bytes) == (len(content) - kept, kept)
 
 
 def test_a_file_that_was_replaced_shows_its_size_itself(setting: Setting, tmp_path: Path) -> None:

@@ -171,7 +171,8 @@ def test_where_nothing_can_be_written_there_is_a_chat_all_the_same(setting: Sett
     job = service.state().setups["demo"]
     assert job.stage is Stage.READY
     assert "Read-only file system" in job.note
-    assert any("Running without a draft. The draft cannot be written." in line for line in job.warnings)
+    assert job.report is not None
+    assert any("Running without a draft. The draft cannot be written." in line for line in job.report.warnings)
     card = next(card for card in service.state().cards if card.name == "demo")
     assert (card.set_up, card.is_default) == (True, False)
     service.load_request("demo")

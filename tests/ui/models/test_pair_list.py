@@ -41,7 +41,7 @@ def test_a_name_is_cut_before_what_shows_the_draft() -> None:
     assert text.endswith("Q4_K_M + Llama-3.2-1B Q4_K_M")
 
 
-async def test_with_nothing_here_the_first_of_the_list_is_chosen_when_it_comes_and_stays_so() -> None:
+async def test_with_nothing_here_the_first_of_the_list_is_chosen_and_stays_so() -> None:
     async with open_setup(FakePairs(CODER, SMALL, machine="")) as window:
         await window.until(lambda: window.setup.pairs.card is None)
         window.pairs.now = replace(window.pairs.now, machine="An abacus")

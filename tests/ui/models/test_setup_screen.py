@@ -10,7 +10,7 @@ from app.core.errors import AppError, CacheError, PairError
 from app.engine.types import DraftParams
 from app.models.progress import FileProgress, Progress
 from app.session.snapshot import Phase
-from app.ui.models.state import ModelReport, PairCard, PairReport, SetupProgress, Stage
+from app.ui.models.state import ModelReport, PairCard, SetupProgress, Stage
 from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, HUGE, MACHINE, OFFLINE, REPORT, SMALL, FakePairs
 
@@ -123,21 +123,14 @@ async def test_esc_takes_a_question_back() -> None:
         assert window.pairs.arguments("set_up") == []
 
 
-def checked(download_bytes: int) -> SetupProgress:
-    models = (ModelReport("target", "Big", "Q4_K_M", 20 * GB),)
-    report = PairReport(models, download_bytes=download_bytes, free_bytes=100 * GB)
-    return SetupProgress(Stage.CHECKED, report=report)
-
-
 async def test_a_size_that_only_the_hub_knows_is_asked_about_when_it_is_known() -> None:
     async with open_setup(FakePairs(replace(CODER, size="?", download_bytes=None))) as window:
         await window.shows("Press Enter to look up its size")
         await window.press("enter")
         assert window.pairs.arguments("set_up") == [["coder-32b"]]
-        window.pairs.report("coder-32b", checked(20 * GB))
+        window.pairs.report("coder-32b", SetupProgress(Stage.CHECKED, report=REPORT))
         await window.shows("Download 20.0 GB? Enter yes, Esc no")
-        window.pairs.report("coder-32b", checked(15 * GB))
-        await window.shows("100.0 GB free on disk, 5.0 GB are here already.")
+        await window.shows("100.0 GB free on disk.")
         await window.press("enter")
         assert window.pairs.arguments("set_up")[1:] == [["coder-32b", "confirmed"]]
 
@@ -169,7 +162,7 @@ async def test_texts_from_outside_are_only_text(markup: str) -> None:
     async with open_setup(FakePairs(card, machine=evil), first_run=False, size=(200, 60)) as window:
         assert window.text.count(markup) >= 6
         await window.press("enter", "enter")
-        job = SetupProgress(Stage.FAILED, warnings=(evil,), error=AppError(evil, evil))
+        job = SetupProgress(Stage.FAILED, report=replace(REPORT, warnings=(evil,)), error=AppError(evil, evil))
         window.pairs.report("evil", job)
         await window.until(lambda: window.text.count(markup) >= 9)
         await window.press("ctrl+a")
@@ -179,7 +172,7 @@ async def test_texts_from_outside_are_only_text(markup: str) -> None:
         window.pairs.report_check(
             SetupProgress(
                 Stage.CHECKED,
-                report=replace(REPORT, models=(model,), problems=(evil,), warnings=(evil,), reason=evil, licence=evil),
+                report=replace(REPORT, models=(model,), problems=(evil,), warnings=(evil,), fit=evil, licence=evil),
             )
         )
         await window.until(lambda: window.text.count(markup) >= 6)
@@ -237,14 +230,17 @@ async def test_the_open_pair_is_chosen_and_cannot_be_opened_again() -> None:
 @pytest.mark.parametrize(
     ("card", "setup", "shown"),
     [
-        (replace(CODER, download_bytes=15 * GB, partial_bytes=5 * GB), None, "15.0 GB, 5.0 GB are here already."),
         (replace(SMALL, slow=True, reason="about 2 tok/s"), None, "slow: about 2 tok/s"),
         (replace(SMALL, why="llama-8b is the largest that fits."), None, "llama-8b is the largest that fits."),
         (replace(SMALL, size="no file", download_bytes=0), None, "A model file is missing."),
         (replace(SMALL, name="a-name-longer-than-its-column"), None, "a-name-longer-than-its-column"),
         (replace(SMALL, is_open=True, set_up=True, lacks_draft=True), None, "Its draft failed to load; Enter reloads"),
         (replace(SMALL, is_open=True, download_bytes=None), None, "Currently loaded."),
-        (replace(DEMO, is_open=True), SetupProgress(Stage.READY, warnings=("It is large.",)), "It is large."),
+        (
+            replace(DEMO, is_open=True),
+            SetupProgress(Stage.READY, report=replace(REPORT, warnings=("It is large.",))),
+            "It is large.",
+        ),
         (CODER, replace(BEGUN, stage=Stage.READY), "Press ctrl+d to make it the default."),
         (CODER, SetupProgress(Stage.FAILED, error=CacheError("The disk is full.", "Make room.")), "Make room."),
     ],

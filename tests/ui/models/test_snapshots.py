@@ -9,7 +9,6 @@ import pytest
 from textual.pilot import Pilot
 
 from app.core.errors import HubError
-from app.models.recommend import Fit
 from app.ui.models.state import ModelReport, PairReport, SetupProgress, Stage
 from tests.ui.models.driver import Window, setup_app
 from tests.ui.models.fake_pairs import BEGUN, FakePairs
@@ -76,8 +75,7 @@ async def adding(window: Window) -> None:
     report = PairReport(
         models,
         warnings=("The draft was trained for 4,096 tokens of context, the target for 32,768.",),
-        fit=Fit.FITS,
-        reason="1.9 GB to spare on RTX 4090",
+        fit="fits: 1.9 GB to spare on RTX 4090",
         licence="apache-2.0",
         gated=True,
         download_bytes=19_851_000_000,
