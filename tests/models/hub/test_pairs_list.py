@@ -60,12 +60,12 @@ def test_what_the_disk_has_no_room_for_is_not_proposed_as_long_as_it_has_none(se
 
 
 def test_every_refresh_inspects_the_machine_again(setting: Setting) -> None:
-    rooms = [
-        Room(2_000_000_000, measured={"mine": PairSpeed(5.4, speedup=Speedup(n, measured=True))}) for n in (1.5, 1.7)
-    ]
-    service = PairService(
-        replace(setting.surroundings, machine=lambda: ("An abacus", Room(9, measured=measured.pop(0))))
-    )
+    measured = [{"mine": PairSpeed(5.4, speedup=Speedup(ratio, measured=True))} for ratio in (1.5, 1.7)]
+
+    def machine() -> tuple[str, Room]:
+        return "An abacus", Room(9, measured=measured.pop(0))
+
+    service = PairService(replace(setting.surroundings, machine=machine))
 
     def gain() -> str:
         service.refresh()
