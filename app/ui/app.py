@@ -187,7 +187,7 @@ class TandemApp(App[None]):
         yield SystemCommand("Theme", "Choose other colors", self.action_change_theme)
         yield SystemCommand("Quit", "Stop everything and leave", self.action_quit)
         if screen is self._chat:
-            yield from chat_commands(self._chat, self.session.library)
+            yield from chat_commands(self._chat)
 
     def on_unmount(self) -> None:
         self._events.close()

@@ -54,14 +54,3 @@ def chosen(chat: Chat) -> str:
 
 def is_chosen(chat: Chat, text: str) -> bool:
     return chosen(chat) == text
-
-
-async def palette(chat: Chat, command: str) -> None:
-    for entry in chat.pilot.app.get_system_commands(chat.screen):
-        if entry.title == command:
-            result = entry.callback()
-            if result is not None:
-                await result
-            await chat.pilot.pause()
-            return
-    raise AssertionError(f"there is no command {command}")

@@ -19,10 +19,9 @@ from app.compare.report import Comparison, how, seen
 from app.compare.sides import Side, sides_of
 from app.conversations.attached import question_of
 from app.conversations.titles import fit, in_brief
-from app.core.errors import AppError, UsageError
+from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.drafting_report import rate
-from app.engine.types import DraftParams
 from app.session.comparison import Comparable
 from app.ui.compare.side_pane import median_figures
 from app.ui.key_names import key
@@ -64,23 +63,6 @@ class ComparisonRounds:
         self._rounds += raced.rounds
         # The first round of a side has the text that is shown.
         self._differences = {**raced.differences, **self._differences}
-
-    def toggle_fixed(self) -> bool:
-        """Add a side with fixed draft parameters, or remove it; return whether it was added.
-
-        Raises:
-            UsageError: The pair has no draft model.
-        """
-        if any(isinstance(side.drafting, DraftParams) for side in self.sides):
-            self.sides = sides_of(self._comparable.automatic, None)
-            names = {side.name for side in self.sides}
-            self._rounds = [{name: run for name, run in round_.items() if name in names} for round_ in self._rounds]
-            self._differences = {name: found for name, found in self._differences.items() if name in names}
-            return False
-        if self._comparable.pair.draft is None:
-            raise UsageError("Fixed parameters need a draft model, and this pair has none.")
-        self.sides = sides_of(self._comparable.automatic, self._comparable.fixed or DraftParams())
-        return True
 
 
 _STYLES = {"faster": "bold $draft", "slower": "bold $target"}

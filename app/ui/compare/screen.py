@@ -15,12 +15,10 @@ from textual.getters import query_one
 from app.compare.job import Explaining, Raced
 from app.compare.race import WARM_UP, RunBegan, RunEnded
 from app.compare.report import Comparison, comparison_markdown, save_note
-from app.compare.sides import sides_of
-from app.core.errors import AppError, UsageError
+from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.regular_file import resolved
 from app.core.units import counted
-from app.engine.types import DraftParams
 from app.session.comparison import Comparable
 from app.ui.base_screen import SubScreen
 from app.ui.chat.error_hints import in_comparison
@@ -58,7 +56,6 @@ class CompareScreen(SubScreen[None]):
         Binding("tab", "switch", "other text", id="compare.switch", tooltip="Show the text of the next side"),
         Binding("m", "more(1)", "once more", id="compare.once", tooltip="Run one more round"),
         Binding("r", f"more({_MORE})", f"{_MORE} more", id="compare.more", tooltip="Run three more rounds"),
-        Binding("f", "toggle_fixed", "fixed", id="compare.fixed", tooltip="Add or remove fixed draft parameters"),
         Binding("s", "save", "save", id="compare.save", tooltip="Save as Markdown in the current folder"),
         Binding("c", "copy", "copy", id="compare.copy", tooltip="Copy as Markdown"),
         Binding("up,k", "scroll(-1)", "up", id="compare.up", show=False),
@@ -71,7 +68,6 @@ class CompareScreen(SubScreen[None]):
         "compare.switch",
         "compare.once",
         "compare.more",
-        "compare.fixed",
         "compare.save",
         "compare.copy",
         "app.quit",
@@ -86,8 +82,7 @@ class CompareScreen(SubScreen[None]):
         self._comparable = comparable
         self._listen = listen
         self._rounds = ComparisonRounds(comparable)
-        every = sides_of(comparable.automatic, comparable.fixed or DraftParams())
-        self._all_panes = {side.name: SidePane(side.name) for side in every}
+        self.panes = {side.name: SidePane(side.name) for side in self._rounds.sides}
         self._visible = 0
         """Index of the text that a narrow window shows."""
         self._job: int | None = None
@@ -98,8 +93,8 @@ class CompareScreen(SubScreen[None]):
     def compose(self) -> ComposeResult:
         yield HeaderLine("Compare")
         yield PromptLines(self._comparable.request)
-        yield Container(*self._all_panes.values(), id="panes")
-        yield VerticalGroup(*(pane.row for pane in self._all_panes.values()), id="sides")
+        yield Container(*self.panes.values(), id="panes")
+        yield VerticalGroup(*(pane.row for pane in self.panes.values()), id="sides")
         yield Result()
         yield Hint()
         yield KeyBar()
@@ -132,18 +127,6 @@ class CompareScreen(SubScreen[None]):
         await self.result.clear_problem()
         self._run_rounds(rounds)
 
-    async def action_toggle_fixed(self) -> None:
-        try:
-            is_added = self._rounds.toggle_fixed()
-        except UsageError as error:
-            self.hint.say(error.message)
-            return
-        self._arrange()
-        if is_added:
-            await self.action_more(1)
-        else:
-            self._show_result()
-
     def action_switch(self) -> None:
         self._visible += 1
         self._arrange()
@@ -167,7 +150,7 @@ class CompareScreen(SubScreen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide or dim keys that would do nothing."""
         match action:
-            case "more" | "toggle_fixed":
+            case "more":
                 return not self.expects_events or None
             case "switch":
                 return not self.has_class("-wide")
@@ -272,22 +255,14 @@ class CompareScreen(SubScreen[None]):
 
     # Panes
 
-    @property
-    def panes(self) -> dict[str, SidePane]:
-        """The panes of the compared sides, in order."""
-        return {side.name: self._all_panes[side.name] for side in self._rounds.sides}
-
     def _arrange(self) -> None:
         """Show all texts, or only one in a narrow window."""
-        panes = list(self.panes.values())
-        is_wide = self.size.width >= _SIDE * len(panes)
+        is_wide = self.size.width >= _SIDE * len(self.panes)
         self.set_class(is_wide, "-wide")
-        self._visible %= len(panes)
-        for pane in self._all_panes.values():
-            is_chosen = pane is panes[self._visible]
-            pane.display = is_chosen or (is_wide and pane in panes)
-            pane.row.display = pane in panes
-            pane.row.set_class(is_chosen, "-chosen")
+        self._visible %= len(self.panes)
+        for at, pane in enumerate(self.panes.values()):
+            pane.display = is_wide or at == self._visible
+            pane.row.set_class(at == self._visible, "-chosen")
         self.refresh_bindings()
 
     def _mark_difference(self, result: Comparison) -> None:

@@ -22,7 +22,6 @@ from tests.ui.steering_driver import (
     exchange,
     is_chosen,
     next_request,
-    palette,
     press,
 )
 
@@ -232,10 +231,6 @@ async def test_only_what_was_asked_is_offered_as_a_past_prompt(file: Path) -> No
         await chat.type(" changed")
         await press(chat, "enter")
         await chat.shows("first changed")
-        await palette(chat, "Rename")
-        await chat.type(" title")
-        await press(chat, "enter")
-        await chat.shows("is called")
         await press(chat, "up")
         assert chat.prompt == "one"
         await press(chat, "down", "ctrl+up", "up", "e")

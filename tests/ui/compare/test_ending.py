@@ -17,7 +17,6 @@ from tests.ui.chat.test_inspector import listed
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare.driver import (
     AUTOMATIC,
-    FIXED,
     PLAIN,
     SAME,
     SETTINGS,
@@ -122,16 +121,6 @@ async def test_a_pair_that_is_loaded_again_for_it_is_reported() -> None:
         await compare.chat.shows("loading the models again: 50%")
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0× faster")
-        await compare.chat.pilot.press("f")
-        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
-        compare.runs(made(FIXED, 2))
-        compare.finishes([], stopped=True)
-        await compare.chat.until(lambda: "stop  " not in compare.chat.text)
-        # The side that had the last turn takes no part any more.
-        await compare.chat.pilot.press("f", "m")
-        await compare.chat.until(lambda: len(compare.engine.jobs) == 3)
-        compare.engine.load_progress("draft", 0.25)
-        await compare.chat.shows("loading the models again: 25%")
 
 
 async def test_the_inspector_still_lists_the_steps_of_the_last_answer() -> None:
