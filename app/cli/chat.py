@@ -123,12 +123,6 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
         found = catalog()
         return list(found.pairs.values()), found.trouble
 
-    def free_disk() -> int | None:
-        from app.hardware.system import place
-        from app.models.hub.cache import folder
-
-        return place("", folder()).free_bytes
-
     return PairService(
         PairEnvironment(
             catalog=known,
@@ -138,8 +132,6 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
             demo_is_installed=demo_is_installed,
             open_pair=opener.open,
             current=lambda: opener.current,
-            lacks_draft=lambda: session().lacks_draft,
             phase=lambda: session().phase,
-            free_disk=free_disk,
         )
     )

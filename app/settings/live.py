@@ -236,14 +236,6 @@ class LiveSettings:
         self.file.save_preset(name, own)
         self._changed()
 
-    def remove_preset(self, name: str) -> None:
-        """Remove a preset from the file; a built-in preset of the same name counts again."""
-        self.file.remove_preset(name)
-        self._changed()
-        for layer in (self._conversation, self._flags):
-            if name not in self.presets and layer.get("preset") == name:
-                del layer["preset"]
-
     def _changed(self) -> None:
         self.content, self._placement_error = self.file.read(), ""
 

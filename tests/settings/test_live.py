@@ -248,19 +248,6 @@ def test_a_preset_that_another_program_removes_is_ignored_and_reported(file: Set
     assert live.problems[0].text.startswith('There is no preset "mine".')
 
 
-def test_a_preset_that_is_removed_is_chosen_by_no_one_any_more(file: SettingsFile) -> None:
-    write(file, 'preset = "mine"\n[presets.mine.sampling]\ntemp = 0.3\n[presets.coder.sampling]\ntemp = 0.9')
-    live = LiveSettings(file, {"preset": "mine"})
-    live.enter({"preset": "mine"})
-    live.remove_preset("mine")
-    assert (live.preset, live.problems, live.document) == (None, (), {})
-    assert live.resolved()["sampling.temp"] == LiveSettings().resolved()["sampling.temp"]
-    assert file.read().values == {}
-    live.set("preset", "coder")
-    live.remove_preset("coder")
-    assert (live.preset, live.resolved()["sampling.temp"]) == ("coder", 0.2)
-
-
 def test_a_stored_placement_that_contradicts_itself_is_ignored_until_the_next_change(file: SettingsFile) -> None:
     write(file, "[model]\ntensor_split = '3,1'\n[sampling]\ntemp = 0.4")
     live = LiveSettings(file, {"model.ctx": 512})

@@ -39,7 +39,7 @@ class DownloadBars(Static):
 
     def _draw(self) -> None:
         setup = self._setup
-        self.display = setup is not None and bool(setup.transfer.files)
+        self.display = setup is not None and bool(setup.transfer.files) and setup.stage is not Stage.READY
         if setup is not None:
             files, width = setup.transfer.files, self.app.size.width - self.gutter.width
             pending = next((file for file in files if file.done < file.total), None)

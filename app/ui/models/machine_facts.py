@@ -29,9 +29,7 @@ class PairEnvironment:
         demo_file: Returns the demo's target or draft; creates it if missing.
         catalog: Returns the known pairs and a problem of the catalog.
         open_pair: Returns the request that loads a pair.
-        free_disk: Returns free bytes of the download disk; None if unknown.
         current: Returns the pair that the chat was asked for, and its files.
-        lacks_draft: Returns whether the chat runs without its draft, which failed.
     """
 
     registry: Registry
@@ -40,10 +38,8 @@ class PairEnvironment:
     demo_is_installed: Callable[[], bool]
     catalog: Callable[[], tuple[Sequence[Pair], AppError | None]]
     open_pair: Callable[[Pair, SetUp], LoadRequest]
-    free_disk: Callable[[], int | None] = lambda: None
     current: Callable[[], tuple[Pair, SetUp | None] | None] = lambda: None
     phase: Callable[[], Phase] = lambda: Phase.READY
-    lacks_draft: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +48,11 @@ class MachineFacts:
 
     Attributes:
         cached: Models that are on this machine.
-        free_disk: Free bytes of the download disk; None if unknown.
     """
 
     machine: str = ""
     room: Room | None = None
     cached: frozenset[HubModel] = frozenset()
-    free_disk: int | None = None
 
 
 def inspected(environment: PairEnvironment, sources: frozenset[HubModel]) -> MachineFacts:
@@ -67,7 +61,7 @@ def inspected(environment: PairEnvironment, sources: frozenset[HubModel]) -> Mac
 
     while environment.phase() is Phase.LOADING:
         time.sleep(_POLL_S)
-    room, cached, free_disk = None, frozenset[HubModel](), None
+    room, cached = None, frozenset[HubModel]()
     try:
         machine, room = environment.machine()
     except Exception as error:
@@ -75,7 +69,6 @@ def inspected(environment: PairEnvironment, sources: frozenset[HubModel]) -> Mac
         machine = error.message if isinstance(error, AppError) else "could not be inspected"
     try:
         cached = frozenset(source for source in sources if cached_file(source) is not None)
-        free_disk = environment.free_disk()
     except Exception:
         log.exception("model files could not be found")
-    return MachineFacts(machine, room, cached, free_disk)
+    return MachineFacts(machine, room, cached)

@@ -10,7 +10,6 @@ from textual.content import Content
 from app.core.errors import CacheError, HubError
 from app.core.printable import printable
 from app.core.units import gigabytes
-from app.models.pair_size import NO_FILE
 from app.models.recommend import Fit
 from app.ui.key_names import key
 from app.ui.models.state import PairCard, PairsState, SetupProgress, Stage
@@ -170,8 +169,7 @@ class PairList(ChoiceList[PairRow]):
         if self._question:
             yield Content.styled(printable(self._question), "bold")
         elif card.is_open:
-            failed = f" Its draft failed to load; {_enter()} reloads both." if card.lacks_draft else ""
-            yield Content(f"Currently loaded.{failed}")
+            yield Content("Currently loaded.")
         elif not card.set_up:
             yield from _before_setup(card, setup)
         if setup is not None:
@@ -254,17 +252,6 @@ def question_before_setup(card: PairCard, setup: SetupProgress | None) -> str:
     return _download_question(card.download_bytes) if card.download_bytes else ""
 
 
-def default_text(cards: Sequence[PairCard], name: str) -> str:
-    """Return which pair Tandem opens with after the setup of a pair."""
-    default = next((card.name for card in cards if card.is_default), None)
-    if default is None:
-        return ""
-    if default == name:
-        return printable(f"Tandem now opens with {name}.")
-    pairs, make = key("chat.pairs", "f6"), key("pairs.default", "ctrl+d")
-    return printable(f"Tandem still opens with {default}; to change that, press {pairs}, then {make} on {name}.")
-
-
 def _before_setup(card: PairCard, setup: SetupProgress | None) -> Iterator[Content]:
     """Yield what enter would do with a pair that is not set up."""
     if setup is not None and setup.stage is Stage.CHECKED and setup.report is not None:
@@ -274,8 +261,6 @@ def _before_setup(card: PairCard, setup: SetupProgress | None) -> Iterator[Conte
         return
     elif card.on_disk:
         yield Content(f"Press {_enter()} to open it; nothing is downloaded.")
-    elif card.size == NO_FILE:
-        yield Content("A model file is missing. Restore it or choose another pair.")
     elif card.download_bytes:
         yield Content(f"Press {_enter()} to download {gigabytes(card.download_bytes)}.")
     elif card.download_bytes is None:
@@ -293,8 +278,6 @@ def _setup_result(card: PairCard, setup: SetupProgress) -> Iterator[Content]:
         yield Content(f"Stopped. Press {_enter()} to resume.")
     if setup.stage is Stage.READY and not card.is_open:
         yield Content(f"Ready. Press {_enter()} to open it.")
-        make_default = f"Press {key('pairs.default', 'ctrl+d')} to make it the default."
-        yield Content.styled("Tandem opens with it." if card.is_default else make_default, "$quiet")
     for warning in setup.report.warnings if setup.report is not None else ():
         yield Content.styled(printable(warning), "$quiet")
 

@@ -12,7 +12,7 @@ from app.core.errors import AppError, PairError
 from app.core.regular_file import is_file
 from app.models.catalog import Pair
 from app.models.pair_names import free_name, pair_name, pair_texts, title_of
-from app.models.pair_size import has_room, model_bytes, size_text, with_files
+from app.models.pair_size import model_bytes, size_text, with_files
 from app.models.recommend import Proposal, Standing, every_pair, in_order, propose, weigh, why
 from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
@@ -198,7 +198,7 @@ class PairService:
         self._pairs = {name: pair for name, (pair, _) in self._unlisted.items()} | known
         self._find_open()
         room, sized = self._facts.room, [self._sized(name) for name in self._pairs]
-        proposed = propose(sized, room, self._has_disk) if room is not None else []
+        proposed = propose(sized, room) if room is not None else []
         standings = [self._standing(pair) for pair in sized]
         self._cards = tuple(self._card(one, proposed) for one in in_order(standings, proposed))
 
@@ -254,7 +254,6 @@ class PairService:
         pair, proposal, room = one.pair, one.proposal, self._facts.room
         name, files = pair.name, self._files(pair.name)
         target, draft = pair_texts(pair, files)
-        is_open = name == self._open_name
         return PairCard(
             name=name,
             title=pair.title,
@@ -275,8 +274,7 @@ class PairService:
             set_up=one.set_up,
             is_demo=pair.is_demo,
             is_default=one.is_default,
-            is_open=is_open,
-            lacks_draft=is_open and self._environment.lacks_draft(),
+            is_open=name == self._open_name,
         )
 
     def _is_on_disk(self, source: ModelSource) -> bool:
@@ -297,10 +295,6 @@ class PairService:
         missing = [one for one in self._pairs[name].sources if isinstance(one, HubModel) and not self._is_on_disk(one)]
         sizes = [source.size for source in missing]
         return sum(size for size in sizes if size is not None) if None not in sizes else None
-
-    def _has_disk(self, pair: Pair) -> bool:
-        free, n_bytes = self._facts.free_disk, self._download_bytes(pair.name)
-        return free is None or n_bytes is None or has_room(n_bytes, free)
 
 
 def _pair_of(target: str, draft: str) -> Pair:

@@ -20,7 +20,7 @@ from app.ui.key_names import key
 from app.ui.keys.footer import KeyBar
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.downloads import UPDATE_S, DownloadBars
-from app.ui.models.pair_list import PairList, default_text, question_before_setup
+from app.ui.models.pair_list import PairList, question_before_setup
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, PairsState, SetupProgress, Stage
 from app.ui.text import MARK, side_by_side
@@ -105,7 +105,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
             self.hint.say("Still checking this machine; more pairs follow in a moment.")
         elif card is None:
             self.action_add()
-        elif card.is_open and not card.lacks_draft:
+        elif card.is_open:
             self.hint.say(printable(f"{card.name} is already loaded; {key('pairs.leave', 'esc')} goes back."))
         elif card.set_up:
             self._open(card.name)
@@ -118,7 +118,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     @on(PairList.Changed)
     def _on_changed(self) -> None:
-        self.bars.show(self._setup_to_show)
+        self.bars.show(self._setup)
         self.refresh_bindings()
 
     def action_leave(self) -> None:
@@ -180,14 +180,6 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         """Setup of the chosen pair."""
         return self._state.setups.get(self.pairs.card.name) if self.pairs.card is not None else None
 
-    @property
-    def _setup_to_show(self) -> SetupProgress | None:
-        """Setup of the chosen pair if it downloads, or else a running one."""
-        if self._setup is not None and self._setup.transfer.files and self._setup.stage is not Stage.READY:
-            return self._setup
-        running = [setup for setup in self._state.setups.values() if setup.running and setup.transfer.files]
-        return running[-1] if running else None
-
     def _set_up(self, card: PairCard, *, confirmed: bool) -> None:
         self._awaited = card.name
         self.pairs.question = ""
@@ -221,7 +213,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         self._state = state
         self.pairs.show(state)
         self._show_machine()
-        self.bars.show(self._setup_to_show)
+        self.bars.show(self._setup)
         self.refresh_bindings()
         self._open_if_awaited()
 
@@ -244,4 +236,4 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         name, self._awaited = self._awaited, None
         may_open = not self._can_leave or not setup.has_downloaded
         if setup.stage is Stage.READY and may_open and name is not None and self.is_current:
-            self._open(name, setup.note or default_text(self._state.cards, name))
+            self._open(name, setup.note)

@@ -125,7 +125,6 @@ class PairCard:
         set_up: Whether it can be opened at once.
         is_default: Whether Tandem opens with it.
         is_open: Whether the chat uses or loads it.
-        lacks_draft: Whether the chat uses it without its draft, which failed.
     """
 
     name: str
@@ -148,7 +147,6 @@ class PairCard:
     is_demo: bool = False
     is_default: bool = False
     is_open: bool = False
-    lacks_draft: bool = False
 
     @property
     def word(self) -> str:

@@ -156,15 +156,6 @@ class SettingEdits:
         name = text.strip()
         return self._try(lambda: self._live.save_preset(name)) or f"Saved the preset {printable(name)}."
 
-    @property
-    def own_preset(self) -> str:
-        """The active preset if the user saved it; else ""."""
-        return name if (name := self._live.preset or "") in self._live.content.presets else ""
-
-    def remove_preset(self, name: str) -> str:
-        """Remove one of the user's presets."""
-        return self._try(lambda: self._live.remove_preset(name)) or f"Removed the preset {printable(name)}."
-
     def problems(self) -> list[str]:
         """Return problems of the settings file, in lines."""
         sentences = self._live.sentences()

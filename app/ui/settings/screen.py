@@ -103,7 +103,6 @@ class SettingsScreen(SubScreen[bool]):
         Binding("ctrl+x", "reset", "reset", id="settings.reset", tooltip="Reset the setting", priority=True),
         Binding("ctrl+l", "reset_all", "reset all", id="settings.reset_all", tooltip="Reset all", priority=True),
         Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Save all as a preset", priority=True),
-        Binding("ctrl+k", "remove", "remove preset", id="settings.remove", tooltip="Remove the preset", priority=True),
         Binding("ctrl+r", "dismiss(True)", "reload", id="settings.load", tooltip="Reload the models", priority=True),
     ]
     SHOWN_FIRST = (
@@ -112,7 +111,6 @@ class SettingsScreen(SubScreen[bool]):
         "text.break_line",
         "settings.leave",
         "settings.load",
-        "settings.remove",
         "settings.scope",
         "settings.reset",
         "settings.reset_all",
@@ -278,22 +276,11 @@ class SettingsScreen(SubScreen[bool]):
             self._after_change(self._edits.reset(view.setting))
 
     def action_reset_all(self) -> None:
-        again = key("settings.reset_all", "ctrl+l")
-        if self._is_confirmed("reset", f"Reset all settings for all conversations? {again} again resets them"):
+        if self._asked == "reset":
             self._after_change(self._edits.reset_all())
-
-    def action_remove(self) -> None:
-        preset, again = self._edits.own_preset, key("settings.remove", "ctrl+k")
-        if self._is_confirmed("remove", printable(f"Remove the preset {preset}? {again} again removes it")):
-            self._after_change(self._edits.remove_preset(preset))
-
-    def _is_confirmed(self, action: str, question: str) -> bool:
-        """Return whether the key was pressed twice; ask after the first time."""
-        if self._asked == action:
-            return True
-        self._asked = action
-        self.hint.ask(question)
-        return False
+            return
+        self._asked, again = "reset", key("settings.reset_all", "ctrl+l")
+        self.hint.ask(f"Reset all settings for all conversations? {again} again resets them")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide or dim keys that would do nothing."""
@@ -303,9 +290,6 @@ class SettingsScreen(SubScreen[bool]):
                 return (self._can_load or bool(self._live.waiting)) and not editing
             case "scope" | "save" | "reset_all":
                 return not editing
-            case "remove":
-                at_presets = view is not None and view.name == PRESET
-                return at_presets and not editing and bool(self._edits.own_preset)
             case "reset":
                 may = view is not None and view.origin in (Origin.FLAG, Origin.CONVERSATION, Origin.FILE)
                 return False if editing else may or None

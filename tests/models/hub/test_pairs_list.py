@@ -10,13 +10,12 @@ import pytest
 from app.core.errors import CatalogError
 from app.engine.drafting_report import Speedup
 from app.models.catalog import Pair
-from app.models.memory_estimate import PairOverhead
 from app.models.recommend import Fit, PairSpeed, Room
 from app.models.source import HubModel, LocalModel
 from app.session.snapshot import Phase
 from app.ui.models.service import PairService
 from tests.models.hub.models import DRAFT, TARGET
-from tests.models.hub.pairs_setting import DEMO, TARGET_SIZE, Setting, tiny_file
+from tests.models.hub.pairs_setting import TARGET_SIZE, Setting, tiny_file
 
 
 def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> None:
@@ -34,29 +33,6 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
         ("huge", Fit.TOO_BIG),
     ]
     assert setting.service.state().cards is now.cards
-
-
-NO_ROOM = "the disk has no room for larger ones."
-
-
-def test_what_the_disk_has_no_room_for_is_not_proposed_as_long_as_it_has_none(setting: Setting) -> None:
-    free = [1_150_000_000]
-    small, large = (
-        Pair(name, name, HubModel(f"owner/{name}", size=size), None, memory_gb=2, working=PairOverhead(0, 0, 0))
-        for name, size in (("small", 900_000_000), ("large", 1_000_000_000))
-    )
-    setting.pairs = [large, small, DEMO]
-    setting.surroundings = replace(setting.surroundings, free_disk=lambda: free[0])
-    setting.again().refresh()
-    setting.until(lambda: setting.card("small").word)
-
-    assert setting.card("small").why.endswith(f"as fast as people read; {NO_ROOM}")
-    assert not setting.card("large").why
-
-    free[0] = 10**12
-    setting.service.refresh()
-    setting.until(lambda: not setting.service.state().busy)
-    assert setting.card("large").why, "room was made"
 
 
 def test_every_refresh_inspects_the_machine_again(setting: Setting) -> None:

@@ -232,16 +232,13 @@ async def test_the_open_pair_is_chosen_and_cannot_be_opened_again() -> None:
     [
         (replace(SMALL, slow=True, reason="about 2 tok/s"), None, "slow: about 2 tok/s"),
         (replace(SMALL, why="llama-8b is the largest that fits."), None, "llama-8b is the largest that fits."),
-        (replace(SMALL, size="no file", download_bytes=0), None, "A model file is missing."),
         (replace(SMALL, name="a-name-longer-than-its-column"), None, "a-name-longer-than-its-column"),
-        (replace(SMALL, is_open=True, set_up=True, lacks_draft=True), None, "Its draft failed to load; Enter reloads"),
         (replace(SMALL, is_open=True, download_bytes=None), None, "Currently loaded."),
         (
             replace(DEMO, is_open=True),
             SetupProgress(Stage.READY, report=replace(REPORT, warnings=("It is large.",))),
             "It is large.",
         ),
-        (CODER, replace(BEGUN, stage=Stage.READY), "Press ctrl+d to make it the default."),
         (CODER, SetupProgress(Stage.FAILED, error=CacheError("The disk is full.", "Make room.")), "Make room."),
     ],
 )
@@ -251,16 +248,6 @@ async def test_the_chosen_pair_has_its_details(card: PairCard, setup: SetupProgr
         pairs.report(card.name, setup)
     async with open_setup(pairs, first_run=False, size=(80, 24)) as window:
         await window.shows(shown)
-
-
-async def test_the_note_after_a_setup_names_the_default() -> None:
-    for default in ("coder-32b", "demo"):
-        async with open_setup(size=(140, 40)) as window:
-            await window.press("enter", "enter")
-            window.pairs.change(default, is_default=True, set_up=True)
-            window.pairs.report("coder-32b", SetupProgress(Stage.READY))
-            await window.until(lambda: window.in_chat)
-            await window.shows(f"Tandem {'now' if default == 'coder-32b' else 'still'} opens with {default}")
 
 
 async def test_files_that_are_gone_are_an_error() -> None:

@@ -351,27 +351,6 @@ async def test_presets_are_chosen_and_made(file: Path) -> None:
         assert panel.live.presets["nonex"] == {"sampling.temp": 0.0}
 
 
-async def test_a_preset_of_ones_own_is_removed_once_that_is_confirmed(file: Path) -> None:
-    file.write_text('preset = "mine"\n[presets.mine.sampling]\ntemp = 0.3\n[presets.coder.sampling]\ntemp = 0.9')
-    async with open_panel(file) as panel:
-        await panel.chat.shows("ctrl+k remove preset")
-        await panel.press("ctrl+k")
-        await panel.chat.shows("Remove the preset mine? ctrl+k again removes it")
-        assert panel.live.preset == "mine"
-        # Another preset was not asked about.
-        await panel.press("left")
-        assert panel.live.preset == "coder"
-        await panel.press("ctrl+k", "right")
-        await panel.press("ctrl+k")
-        assert sorted(panel.live.content.presets) == ["coder", "mine"]
-        await panel.press("ctrl+k")
-        await panel.chat.shows("Removed the preset mine.")
-        assert panel.live.preset is None
-        assert panel.live.problems == ()
-        assert "mine" not in file.read_text()
-        assert "remove preset" not in panel.chat.text
-
-
 async def test_a_broken_file_is_named_and_left_alone(file: Path) -> None:
     file.write_text("[sampling\ntemp = 1")
     async with open_panel(file) as panel:
