@@ -12,7 +12,7 @@ from textual.binding import Binding
 from app.cli.command_line import parse_args
 from app.models.catalog import Catalog, shipped_file
 from app.ui.composer.input import PromptInput
-from app.ui.keys.bindings import CHAT_KEYS, PROGRAM_KEYS
+from app.ui.keys import CHAT_KEYS, PROGRAM_KEYS
 from tests.cli.commands import every_command
 
 _README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")

@@ -108,8 +108,8 @@ def first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
 
 def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
     """Return the pair service; its functions import when they are called, for a quick first frame."""
-    from app.ui.models.machine_facts import PairEnvironment
     from app.ui.models.service import PairService
+    from app.ui.models.tasks import PairEnvironment
 
     def machine() -> tuple[str, Room]:
         from app.cli.measured_pairs import seen_here

@@ -24,7 +24,7 @@ from app.ui.commands.table import chat_commands
 from app.ui.event_queue import EventQueue
 from app.ui.garbage_collection import exclude_existing_objects
 from app.ui.key_names import key, name_by, shown
-from app.ui.keys.bindings import PROGRAM_KEYS
+from app.ui.keys import PROGRAM_KEYS
 from app.ui.models.service import PairService
 from app.ui.models.state import Tuning
 from app.ui.screens.chat import ChatScreen

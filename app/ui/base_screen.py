@@ -12,7 +12,7 @@ from textual.geometry import Offset
 from textual.screen import Screen
 from textual.widget import Widget
 
-from app.ui.keys.footer import in_order
+from app.ui.keys import in_order
 
 _T = TypeVar("_T")
 

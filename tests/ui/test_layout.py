@@ -11,7 +11,7 @@ import pytest
 from app.conversations.store import Store
 from app.engine.types import DraftingStatus
 from app.models.pair_info import DeviceMemory
-from app.ui.keys.footer import KeyBar
+from app.ui.keys import KeyBar
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.widgets.words import Words

@@ -16,7 +16,7 @@ from app.ui.composer.input import PromptInput
 from app.ui.composer.suggestions import Suggestions
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.event_dispatcher import EventDispatcher
-from app.ui.keys.footer import KeyBar
+from app.ui.keys import KeyBar
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.service import PairService
 from app.ui.sidebar.panel import ReadoutPanel

@@ -26,7 +26,7 @@ from app.ui.compare.result import ComparisonRounds, PromptLines, Result
 from app.ui.compare.side_pane import SidePane, median_figures
 from app.ui.event_dispatcher import EventHandler
 from app.ui.event_queue import Batch, SingleEvent
-from app.ui.keys.footer import KeyBar
+from app.ui.keys import KeyBar
 from app.ui.text import n_in_common, percent
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint

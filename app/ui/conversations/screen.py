@@ -14,7 +14,7 @@ from app.session.library import Library
 from app.ui.base_screen import SubScreen
 from app.ui.conversations.list import ConversationList
 from app.ui.conversations.picker import ConversationPicker
-from app.ui.keys.footer import KeyBar
+from app.ui.keys import KeyBar
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 

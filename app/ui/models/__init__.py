@@ -1,8 +1,8 @@
 """Pairs of models: which exist, how they are set up, and options for one that does not fit.
 
-state         pairs and setups as frozen values
-service       the owner of all pairs and setups, over the catalog, this machine and Hugging Face
-tasks         its background threads       machine_facts  this machine and the model files on it
-pair_list     the list of pairs            downloads      progress of downloads
-setup_screen, add_pair_screen              fit_options    options for a pair that does not fit
+state      pairs and setups as frozen values
+service    the owner of all pairs and setups, over the catalog, this machine and Hugging Face
+tasks      its background work             pair_list    the list of pairs
+downloads  progress of downloads           fit_options  options for a pair that does not fit
+setup_screen, add_pair_screen
 """

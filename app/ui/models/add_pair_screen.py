@@ -22,7 +22,7 @@ from app.core.units import gigabytes
 from app.models.compatibility import Remedy
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
-from app.ui.keys.footer import KeyBar
+from app.ui.keys import KeyBar
 from app.ui.models.downloads import UPDATE_S
 from app.ui.models.service import PairService
 from app.ui.models.state import PairReport, SetupProgress

@@ -10,7 +10,6 @@ from textual.content import Content
 from app.core.errors import CacheError, HubError
 from app.core.printable import printable
 from app.core.units import gigabytes
-from app.models.recommend import Fit
 from app.ui.key_names import key
 from app.ui.models.state import PairCard, PairsState, SetupProgress, Stage
 from app.ui.text import MARK, percent, side_by_side
@@ -153,9 +152,12 @@ class PairList(ChoiceList[PairRow]):
         else:
             columns.append(status or card.word)
         if speed:
-            columns += [_GAP, Content.styled(printable(card.speed), "$quiet")]
+            columns += [
+                _GAP,
+                Content.styled(printable(card.speed), "$quiet"),
+            ]
         line = Content.assemble(*columns)
-        return line.stylize("$quiet") if card.fit is Fit.TOO_BIG and not chosen else line
+        return line.stylize("$quiet") if card.is_too_big and not chosen else line
 
     def _details(self, row: PairRow, width: int) -> Iterator[Content]:
         card, setup = row.card, row.setup
@@ -164,8 +166,8 @@ class PairList(ChoiceList[PairRow]):
             return
         if len(card.name) > _NAME:
             yield Content(printable(card.name))
-        if card.title != card.name:
-            yield Content(printable(card.title))
+        if card.pair.title != card.name:
+            yield Content(printable(card.pair.title))
         if self._question:
             yield Content.styled(printable(self._question), "bold")
         elif card.is_open:
@@ -182,11 +184,11 @@ class PairList(ChoiceList[PairRow]):
         is_in_question = card.reason and card.reason in self._question
         facts = (
             f"{card.word}: {card.reason}" if card.word and not is_in_question else "",
-            f"for {card.good_at}" if card.good_at else "",
-            f"license {card.licence}" if card.licence else "",
+            f"for {card.pair.good_at}" if card.pair.good_at else "",
+            f"license {card.pair.licence}" if card.pair.licence else "",
         )
         line = side_by_side(filter(None, map(printable, facts)), width, _SPACER)
-        for text in (printable(recommendation), printable(card.gain), line, printable(card.tested_with)):
+        for text in (printable(recommendation), printable(card.gain), line, printable(card.pair.tested_with)):
             if text:
                 yield Content.styled(text, "$quiet")
 
@@ -209,7 +211,7 @@ def _rows(state: PairsState, words: Sequence[str]) -> Iterator[PairRow]:
 
 
 def _section(card: PairCard) -> str:
-    if card.is_demo:
+    if card.pair.is_demo:
         return DEMO
     if card.why and not card.is_open:
         return RECOMMENDED
@@ -246,7 +248,7 @@ def question_before_setup(card: PairCard, setup: SetupProgress | None) -> str:
     """Return what to ask before a pair is set up; "" if nothing, or if it was asked."""
     if card.on_disk or setup is not None:
         return ""
-    if card.fit is Fit.TOO_BIG:
+    if card.is_too_big:
         does = f"download {gigabytes(card.download_bytes)}" if card.download_bytes else "set it up"
         return f"Does not fit: {card.reason}. {_enter()} again to {does} anyway"
     return _download_question(card.download_bytes) if card.download_bytes else ""

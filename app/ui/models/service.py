@@ -18,9 +18,8 @@ from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
 from app.session.snapshot import Phase
 from app.ui.key_names import key
-from app.ui.models.machine_facts import MachineFacts, PairEnvironment, inspected
 from app.ui.models.state import LoadRequest, PairCard, PairsState, Stage
-from app.ui.models.tasks import PairTask
+from app.ui.models.tasks import MachineFacts, PairEnvironment, PairTask, inspected
 
 if TYPE_CHECKING:
     from app.models.setup import Prepared, Setup
@@ -251,28 +250,19 @@ class PairService:
         )
 
     def _card(self, one: Standing, proposed: Sequence[Proposal]) -> PairCard:
-        pair, proposal, room = one.pair, one.proposal, self._facts.room
-        name, files = pair.name, self._files(pair.name)
+        pair, name, files = one.pair, one.pair.name, self._files(one.pair.name)
         target, draft = pair_texts(pair, files)
         return PairCard(
-            name=name,
-            title=pair.title,
+            pair=pair,
+            proposal=one.proposal,
             target=target,
             draft=draft,
             size=size_text(pair, files),
-            fit=proposal.fit if proposal is not None else None,
-            reason=proposal.reason if proposal is not None else "",
-            speed=proposal.pace if proposal is not None else "",
-            slow=proposal.slow if proposal is not None else False,
             why=why(proposed) if proposed and proposed[0].pair.name == name else "",
-            gain=room.drafting(pair) if room is not None else "",
-            good_at=pair.good_at,
-            licence=pair.licence,
-            tested_with=pair.tested_with,
+            gain=self._facts.room.drafting(pair) if self._facts.room is not None else "",
             on_disk=one.here,
             download_bytes=self._download_bytes(name),
             set_up=one.set_up,
-            is_demo=pair.is_demo,
             is_default=one.is_default,
             is_open=name == self._open_name,
         )

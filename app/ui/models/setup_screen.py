@@ -17,7 +17,7 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
-from app.ui.keys.footer import KeyBar
+from app.ui.keys import KeyBar
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.downloads import UPDATE_S, DownloadBars
 from app.ui.models.pair_list import PairList, question_before_setup

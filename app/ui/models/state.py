@@ -8,9 +8,10 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError
+from app.models.catalog import Pair
 from app.models.compatibility import Remedy
 from app.models.progress import Progress
-from app.models.recommend import Fit, in_a_word
+from app.models.recommend import Fit, Proposal
 from app.session.chat_settings import ChatSettings
 from app.settings.live import LiveSettings
 
@@ -111,15 +112,12 @@ class PairCard:
     """A pair and how it suits this machine. Texts may come from outside and are not yet printable.
 
     Attributes:
+        proposal: The pair weighed against this machine; None until the machine is known.
+        target: Name of the target with its quantization.
         draft: Name of the draft as far as it differs from the target; "" without one.
         size: Size of both models, as text.
-        fit: Whether it fits into memory; None until the machine is known.
-        reason: Reason for `fit`, as a short clause.
-        speed: Expected tokens per second without drafts, as text; "" if unknown.
-        slow: Whether the expected speed is below reading speed.
         why: Why this pair is recommended, as a sentence; "" if it is not.
-        gain: Expected effect of drafting, as a sentence; "" if unknown.
-        tested_with: Published measurements.
+        gain: Measured effect of drafting, as a sentence; "" if unknown.
         on_disk: Whether its files are on this machine.
         download_bytes: Bytes to download; None if only Hugging Face knows.
         set_up: Whether it can be opened at once.
@@ -127,39 +125,48 @@ class PairCard:
         is_open: Whether the chat uses or loads it.
     """
 
-    name: str
-    title: str
+    pair: Pair
+    proposal: Proposal | None
     target: str
     draft: str = ""
     size: str = ""
-    fit: Fit | None = None
-    reason: str = ""
-    speed: str = ""
-    slow: bool = False
     why: str = ""
     gain: str = ""
-    good_at: str = ""
-    licence: str = ""
-    tested_with: str = ""
     on_disk: bool = False
     download_bytes: int | None = 0
     set_up: bool = False
-    is_demo: bool = False
     is_default: bool = False
     is_open: bool = False
 
     @property
+    def name(self) -> str:
+        return self.pair.name
+
+    @property
     def word(self) -> str:
         """The fit in one word; "" until the machine is known."""
-        return in_a_word(self.fit, slow=self.slow)
+        return self.proposal.word if self.proposal is not None else ""
+
+    @property
+    def reason(self) -> str:
+        return self.proposal.reason if self.proposal is not None else ""
+
+    @property
+    def speed(self) -> str:
+        """The expected tokens per second without drafts, as text; "" if unknown."""
+        return self.proposal.pace if self.proposal is not None else ""
+
+    @property
+    def is_too_big(self) -> bool:
+        return self.proposal is not None and self.proposal.fit is Fit.TOO_BIG
 
     @property
     def needs_no_download(self) -> bool:
         return self.on_disk or self.set_up or self.is_open
 
     def matches(self, words: Sequence[str]) -> bool:
-        text = " ".join((self.name, self.title, self.target, self.draft, self.good_at, self.licence)).lower()
-        return all(word in text for word in words)
+        texts = (self.name, self.pair.title, self.target, self.draft, self.pair.good_at, self.pair.licence)
+        return all(word in " ".join(texts).lower() for word in words)
 
 
 @dataclass(frozen=True, slots=True)

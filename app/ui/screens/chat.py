@@ -25,8 +25,7 @@ from app.ui.composer.suggestions import Suggestions
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.event_dispatcher import EventDispatcher, EventHandler
 from app.ui.event_queue import EventQueue
-from app.ui.keys.bindings import CHAT_KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS
-from app.ui.keys.footer import in_order
+from app.ui.keys import CHAT_KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS, in_order
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import FitOptionList
 from app.ui.models.service import PairService

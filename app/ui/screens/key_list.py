@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import shown
-from app.ui.keys.footer import KeyBar
+from app.ui.keys import KeyBar
 from app.ui.widgets.header import HeaderLine
 
 _EDITING = "Editing"

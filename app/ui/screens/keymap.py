@@ -15,7 +15,7 @@ from app.ui.composer.input import PromptInput
 from app.ui.conversations.picker import ConversationPicker, TitleInput
 from app.ui.conversations.screen import ConversationsScreen
 from app.ui.conversations.sidebar import Sidebar
-from app.ui.keys.bindings import PROGRAM_KEYS
+from app.ui.keys import PROGRAM_KEYS
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.setup_screen import SetupScreen
 from app.ui.screens.chat import ChatScreen

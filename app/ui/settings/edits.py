@@ -19,7 +19,6 @@ from app.ui.key_names import key
 
 PRESET = "preset"
 _COMMON_SAMPLING = ("temp", "top_k", "top_p", "min_p", "seed")
-_MOST_PROBLEMS = 3
 _LONGEST_NAME = 64
 _LONGEST_VALUE = 24
 """Characters of a value that a message repeats."""
@@ -138,8 +137,9 @@ class SettingEdits:
 
     def reset(self, setting: Setting) -> str:
         """Remove the changed value."""
-        error = self._try(lambda: self._live.reset(setting.name))
-        return error or f"{setting.key} is {_brief(setting, self._live.resolved())} again."
+        problem = self._try(lambda: self._live.reset(setting.name))
+        problem = problem or " ".join(printable(one.text) for one in self._live.problems)
+        return problem or f"{setting.key} is {_brief(setting, self._live.resolved())} again."
 
     def reset_all(self) -> str:
         """Remove all changed values."""
@@ -155,14 +155,6 @@ class SettingEdits:
         """Save the settings as a preset."""
         name = text.strip()
         return self._try(lambda: self._live.save_preset(name)) or f"Saved the preset {printable(name)}."
-
-    def problems(self) -> list[str]:
-        """Return problems of the settings file, in lines."""
-        sentences = self._live.sentences()
-        lines = [printable(sentence) for sentence in sentences[:_MOST_PROBLEMS]]
-        if len(sentences) > _MOST_PROBLEMS:
-            lines.append(f"and {len(sentences) - _MOST_PROBLEMS} more; run tandem settings to list them")
-        return lines
 
     def _why_ignored(self, setting: Setting, now: Resolved) -> str:
         """Return why the loaded model ignores a setting; "" if it does not."""

@@ -22,7 +22,7 @@ from app.settings.layers import Origin
 from app.settings.live import LiveSettings
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
-from app.ui.keys.footer import KeyBar
+from app.ui.keys import KeyBar
 from app.ui.settings.edits import PRESET, SettingEdits, SettingView, next_value
 from app.ui.settings.setting_list import RELOAD, SettingList
 from app.ui.text import MARK
@@ -149,7 +149,6 @@ class SettingsScreen(SubScreen[bool]):
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Settings")
-        yield Static(id="problems")
         with Horizontal(id="search"):
             yield Static(MARK, classes="mark")
             yield SettingFilter("type to filter")
@@ -320,7 +319,4 @@ class SettingsScreen(SubScreen[bool]):
     def _show(self) -> None:
         self.settings.show(self._edits.views())
         self.query_one("#scope", Static).update(Content.styled(f"for {self._edits.scope.value}", "$quiet"))
-        lines, problems = self._edits.problems(), self.query_one("#problems", Static)
-        problems.update(Content("\n".join(lines)))
-        problems.display = bool(lines)
         self.refresh_bindings()

@@ -13,9 +13,9 @@ from app.models.recommend import Room
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, HubModel
 from app.session.chat_settings import ChatSettings
-from app.ui.models.machine_facts import PairEnvironment
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, SetupProgress
+from app.ui.models.tasks import PairEnvironment
 from app.worker.commands import CancelSwitch, Progress
 from app.worker.request import LoadedPair
 from tests.models.hub.models import DRAFT, TARGET, tiny

@@ -10,7 +10,7 @@ import pytest
 from app.core.errors import CatalogError
 from app.engine.drafting_report import Speedup
 from app.models.catalog import Pair
-from app.models.recommend import Fit, PairSpeed, Room
+from app.models.recommend import PairSpeed, Room
 from app.models.source import HubModel, LocalModel
 from app.session.snapshot import Phase
 from app.ui.models.service import PairService
@@ -20,18 +20,14 @@ from tests.models.hub.pairs_setting import TARGET_SIZE, Setting, tiny_file
 
 def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> None:
     before = setting.service.state()
-    assert (before.machine, [card.fit for card in before.cards]) == ("", [None] * 3)
+    assert (before.machine, [card.word for card in before.cards]) == ("", [""] * 3)
 
     setting.service.refresh()
     setting.until(lambda: not setting.service.state().busy)
 
     now = setting.service.state()
     assert now.machine == "An abacus"
-    assert [(card.name, card.fit) for card in now.cards] == [
-        ("demo", Fit.FITS),
-        ("mine", Fit.FITS),
-        ("huge", Fit.TOO_BIG),
-    ]
+    assert [(card.name, card.word) for card in now.cards] == [("demo", "fits"), ("mine", "fits"), ("huge", "too big")]
     assert setting.service.state().cards is now.cards
 
 

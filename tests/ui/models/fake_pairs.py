@@ -6,8 +6,10 @@ from dataclasses import replace
 
 from app.core.errors import AppError, HubError, PairError
 from app.engine.types import DraftParams
+from app.models.catalog import Pair
 from app.models.progress import FileProgress, Progress
-from app.models.recommend import Fit
+from app.models.recommend import Fit, Proposal
+from app.models.source import DemoModel, HubModel
 from app.session.chat_settings import ChatSettings
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, ModelReport, PairCard, PairReport, PairsState, SetupProgress, Stage
@@ -17,7 +19,30 @@ GB = 1_000_000_000
 MACHINE = "NVIDIA RTX 4090, 22.8 GB of 24.0 GB free for models · 16 cores · 64.0 GB memory"
 ON_CARD = "to spare on RTX 4090"
 
-CODER = PairCard(
+
+def made(
+    name: str,
+    title: str,
+    target: str,
+    draft: str = "",
+    *,
+    fit: Fit,
+    reason: str,
+    size: str,
+    good_at: str,
+    licence: str,
+    tested_with: str = "",
+    download_bytes: int = 0,
+) -> PairCard:
+    """Return a card; the one named demo is the demo."""
+    source = DemoModel("target") if name == "demo" else HubModel(f"owner/{name}")
+    pair = Pair(name, title, source, None, good_at=good_at, licence=licence, tested_with=tested_with)
+    proposal = Proposal(pair, fit, reason=reason)
+    is_here = not download_bytes
+    return PairCard(pair, proposal, target, draft, size, on_disk=is_here, download_bytes=download_bytes)
+
+
+CODER = made(
     name="coder-32b",
     title="Qwen2.5 Coder 32B with 0.5B, code in 24 GB",
     target="Qwen2.5-Coder-32B Q4_K_M",
@@ -30,7 +55,7 @@ CODER = PairCard(
     licence="apache-2.0",
     tested_with="1.9x on an RTX 3090 with 24 GB (r/LocalLLaMA 1gzm93o)",
 )
-GENERAL = PairCard(
+GENERAL = made(
     name="qwen3-32b",
     title="Qwen3 32B with 0.6B, thinks before it answers",
     target="Qwen3-32B Q4_K_M",
@@ -42,7 +67,7 @@ GENERAL = PairCard(
     good_at="reasoning, mathematics, general questions, code",
     licence="apache-2.0",
 )
-SMALL = PairCard(
+SMALL = made(
     name="llama-8b",
     title="Llama 3.1 8B with Llama 3.2 1B, an all-rounder",
     target="Meta-Llama-3.1-8B Q4_K_M",
@@ -54,7 +79,7 @@ SMALL = PairCard(
     good_at="chat, general questions, code",
     licence="llama3.1; draft: llama3.2",
 )
-DEMO = PairCard(
+DEMO = made(
     name="demo",
     title="SmolLM2 135M, for trying Tandem without a download",
     target="SmolLM2-135M",
@@ -64,10 +89,8 @@ DEMO = PairCard(
     reason=f"22.2 GB {ON_CARD}",
     good_at="trying the program",
     licence="apache-2.0",
-    on_disk=True,
-    is_demo=True,
 )
-ALONE = PairCard(
+ALONE = made(
     name="nemo-12b",
     title="Mistral Nemo 12B alone, drafts by looking up",
     target="Mistral-Nemo-2407 Q4_K_M",
@@ -78,7 +101,7 @@ ALONE = PairCard(
     good_at="chat, prose, summaries and edits of given text",
     licence="apache-2.0",
 )
-HUGE = PairCard(
+HUGE = made(
     name="llama-70b",
     title="Llama 3.3 70B with Llama 3.2 1B, the large all-rounder",
     target="Llama-3.3-70B Q4_K_M",
@@ -183,7 +206,8 @@ class FakePairs(PairService):
     def add_checked(self) -> str:
         self._refuse()
         self.calls.append(("add_checked",))
-        added = PairCard("added", "owner/big + owner/small", "Big Q4_K_M", "Small Q8_0", size="2.0 GB")
+        pair = Pair("added", "owner/big + owner/small", HubModel("owner/big"), HubModel("owner/small"))
+        added = PairCard(pair, None, "Big Q4_K_M", "Small Q8_0", size="2.0 GB")
         self.now = replace(self.now, cards=(added, *self.now.cards))
         self.report("added", SetupProgress(Stage.DOWNLOADING))
         return "added"

@@ -119,7 +119,7 @@ async def test_a_click_chooses_and_a_second_one_takes() -> None:
 
 
 async def test_pairs_to_download_appear_once_the_machine_is_known() -> None:
-    pairs = FakePairs(*(replace(c, fit=None, reason="") for c in CARDS), machine="")
+    pairs = FakePairs(*(replace(c, proposal=None) for c in CARDS), machine="")
     async with open_setup(pairs) as window:
         assert "Checking this machine" in window.text
         assert "Checking what this machine can run" in window.text

@@ -9,10 +9,14 @@ import pytest
 from app.core.errors import AppError, CacheError, PairError
 from app.engine.types import DraftParams
 from app.models.progress import FileProgress, Progress
+from app.models.recommend import Fit, Proposal
 from app.session.snapshot import Phase
 from app.ui.models.state import ModelReport, PairCard, SetupProgress, Stage
 from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import BEGUN, CARDS, CODER, DEMO, GB, HUGE, MACHINE, OFFLINE, REPORT, SMALL, FakePairs
+
+LONG = "a-name-longer-than-its-column"
+SLOW = Proposal(SMALL.pair, Fit.FITS, reason="about 2 tok/s", slow=True)
 
 
 async def test_the_first_run_shows_the_machine_and_the_pairs_and_loads_nothing() -> None:
@@ -22,8 +26,7 @@ async def test_the_first_run_shows_the_machine_and_the_pairs_and_loads_nothing()
             row = next(row for row in window.rows if row[3:].startswith(f"{card.name} "))
             assert card.target[:12] in row
             assert card.draft in row
-            assert card.fit is not None
-            assert card.fit.value in row
+            assert card.word in row
         assert "Choose models" in window.rows[0]
         assert "A big model answers; a small draft model makes it faster." in window.text
         assert [row.strip() for row in window.rows if row.strip() in ("To download", "Try offline (tiny)")] == [
@@ -157,7 +160,10 @@ async def test_a_broken_catalog_is_named_beside_the_pairs() -> None:
 async def test_texts_from_outside_are_only_text(markup: str) -> None:
     evil = f"{markup}\x1b]0;owned\x07\u202e"
     card = replace(
-        CODER, name="evil", title=evil, target=evil, reason=evil, good_at=evil, licence=evil, tested_with=evil
+        CODER,
+        pair=replace(CODER.pair, name="evil", title=evil, good_at=evil, licence=evil, tested_with=evil),
+        proposal=Proposal(CODER.pair, Fit.FITS, reason=evil),
+        target=evil,
     )
     async with open_setup(FakePairs(card, machine=evil), first_run=False, size=(200, 60)) as window:
         assert window.text.count(markup) >= 6
@@ -205,7 +211,7 @@ async def test_ctrl_d_makes_the_default() -> None:
 
 
 async def test_the_recommended_pair_is_on_top_and_chosen() -> None:
-    best = replace(SMALL, why="llama-8b is the largest that fits.", speed="about 12 tok/s")
+    best = replace(SMALL, why="llama-8b is the largest that fits.", proposal=Proposal(SMALL.pair, Fit.FITS, speed=12.0))
     async with open_setup(FakePairs(replace(CODER, on_disk=True), best, DEMO)) as window:
         await window.until(lambda: window.chosen == "llama-8b")
         rows = [row.strip() for row in window.rows]
@@ -230,9 +236,13 @@ async def test_the_open_pair_is_chosen_and_cannot_be_opened_again() -> None:
 @pytest.mark.parametrize(
     ("card", "setup", "shown"),
     [
-        (replace(SMALL, slow=True, reason="about 2 tok/s"), None, "slow: about 2 tok/s"),
+        (replace(SMALL, proposal=SLOW), None, "slow: about 2 tok/s"),
         (replace(SMALL, why="llama-8b is the largest that fits."), None, "llama-8b is the largest that fits."),
-        (replace(SMALL, name="a-name-longer-than-its-column"), None, "a-name-longer-than-its-column"),
+        (
+            replace(SMALL, pair=replace(SMALL.pair, name="a-name-longer-than-its-column")),
+            None,
+            "a-name-longer-than-its-column",
+        ),
         (replace(SMALL, is_open=True, download_bytes=None), None, "Currently loaded."),
         (
             replace(DEMO, is_open=True),
