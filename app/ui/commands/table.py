@@ -12,7 +12,6 @@ from textual.content import Content
 
 from app.conversations.export import n_left_out, to_json, to_markdown
 from app.conversations.message import Message, Role
-from app.conversations.textfile import text_size
 from app.conversations.titles import fit, one_line
 from app.conversations.tree import Transcript
 from app.core import atomic
@@ -24,7 +23,6 @@ from app.ui.key_names import key
 from app.ui.reading.rows import table
 from app.ui.terminal.copying import copy_text
 
-_NUMBER = re.compile("[0-9]{1,9}")
 _SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
 """Of a file name; a title may have other dots."""
 _NEWEST = "the answer"
@@ -63,19 +61,14 @@ def _copy(chat: Chat, what: str) -> None:
     answer, name = _last_answer(chat)
     if not answer:
         raise AppError("There is no answer to copy yet.")
-    kind, _, number = what.partition(" ")
-    if not kind:
+    if not what:
         copy_text(chat.app, answer, name)
         return
-    if kind != "code" or not _NUMBER.fullmatch(number.strip() or "1"):
-        raise UsageError("Usage: /copy, /copy code or /copy code 2.")
     blocks = code_blocks(answer)
-    at = int(number or len(blocks)) if blocks else 0
-    if not 1 <= at <= len(blocks):
-        many = f"{len(blocks)} block{'s' * (len(blocks) != 1)} of code" if blocks else "no code"
-        raise AppError(f"{name.capitalize()} has {many}.")
-    which = "the code" if len(blocks) == 1 else f"code {at} of {len(blocks)}"
-    copy_text(chat.app, blocks[at - 1], which if name == _NEWEST else f"{which} in {name}")
+    if not blocks:
+        raise AppError(f"{name.capitalize()} has no code.")
+    which = "the code" if len(blocks) == 1 else "the last code"
+    copy_text(chat.app, blocks[-1], which if name == _NEWEST else f"{which} in {name}")
 
 
 async def _save(chat: Chat, name: str) -> None:
@@ -110,14 +103,6 @@ def _write_transcript(transcript: Transcript, file: Path) -> str:
     return f"Saved as {file}.{left_out}"
 
 
-def _include(chat: Chat, path: str) -> None:
-    try:
-        text_size(Path(path).expanduser(), path)
-    except (RuntimeError, ValueError):
-        raise AppError(f"There is no file {path}.") from None
-    chat.prompt.include(path)
-
-
 def _title(chat: Chat, title: str) -> None:
     conversation = chat.library.conversation
     if conversation is None:
@@ -147,7 +132,6 @@ async def _help(chat: Chat, _: str) -> None:
 
 
 _ALIASES = {
-    "add": "include",
     "clear": "new",
     "exit": "quit",
     "export": "save",
@@ -166,9 +150,8 @@ COMMANDS = Commands(
         Command("again", "regenerate the last answer", lambda chat, _: chat.action_again()),
         Command("stop", "stop the answer; its text stays", lambda chat, _: chat.action_stop()),
         Command("draft", "turn drafting on or off", _draft, Takes.WORDS, "on|off|auto", choices=("on", "off", "auto")),
-        Command("copy", "copy the answer or a code block", _copy, Takes.WORDS, "[code [N]]"),
+        Command("copy", "copy the answer or its last code", _copy, Takes.WORDS, "[code]", choices=("code",)),
         Command("save", "save this conversation as Markdown or .json", _save, Takes.PATH, "FILE"),
-        Command("include", "include a file in the prompt", _include, Takes.PATH, "FILE"),
         Command("models", "choose or add a pair of models", lambda chat, _: chat.action_pairs()),
         Command("title", "rename this conversation", _title, Takes.TEXT, "[TEXT]"),
         Command("system", "system prompt for this conversation", _system, Takes.LINES, f"[TEXT|{_NONE}]"),

@@ -1,4 +1,4 @@
-"""The rounds of a comparison, and their result as text and bars."""
+"""The prompt of a comparison, and its result as text and bars."""
 
 from __future__ import annotations
 
@@ -11,59 +11,17 @@ from textual.getters import query_one
 from textual.widget import Widget
 from textual.widgets import Static
 
-from app.compare.difference import Difference
-from app.compare.job import CompareJob, Raced
 from app.compare.measure import Measured
-from app.compare.race import Round
 from app.compare.report import Comparison, how, seen
-from app.compare.sides import Side, sides_of
 from app.conversations.attached import question_of
 from app.conversations.titles import fit, in_brief
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.drafting_report import rate
-from app.session.comparison import Comparable
 from app.ui.compare.side_pane import median_figures
 from app.ui.key_names import key
 from app.ui.transcript.message import Problem
 from app.worker.request import AnswerRequest
-
-
-class ComparisonRounds:
-    """The sides of a comparison, and what their rounds have shown."""
-
-    def __init__(self, comparable: Comparable) -> None:
-        self._comparable = comparable
-        self.sides: tuple[Side, ...] = sides_of(comparable.automatic, comparable.fixed)
-        self.goal = 0
-        """Rounds that will have been run."""
-        self._rounds: list[Round] = []
-        self._differences: dict[str, Difference | None] = {}
-
-    @property
-    def result(self) -> Comparison | None:
-        """The result so far; None before the first whole round."""
-        return Comparison(self._rounds, self._differences) if self._rounds else None
-
-    def next_job(self, n_rounds: int) -> CompareJob:
-        """Return the job that runs more rounds."""
-        n_done = len(self._rounds)
-        self.goal = n_done + n_rounds
-        return CompareJob(
-            self._comparable.request,
-            self.sides,
-            n_rounds,
-            first=n_done + 1,
-            warm_up=not n_done,
-            explains=len(self._differences) < len(self.sides) - 1,
-        )
-
-    def add(self, raced: Raced) -> None:
-        """Add the whole rounds of a job."""
-        self._rounds += raced.rounds
-        # The first round of a side has the text that is shown.
-        self._differences = {**raced.differences, **self._differences}
-
 
 _STYLES = {"faster": "bold $draft", "slower": "bold $target"}
 _GAP = 2

@@ -12,9 +12,11 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import Container, VerticalGroup
 from textual.getters import query_one
 
-from app.compare.job import Explaining, Raced
-from app.compare.race import WARM_UP, RunBegan, RunEnded
+from app.compare.difference import Difference
+from app.compare.job import CompareJob, Explaining, Raced
+from app.compare.race import WARM_UP, Round, RunBegan, RunEnded
 from app.compare.report import Comparison, comparison_markdown, save_note
+from app.compare.sides import sides_of
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.regular_file import resolved
@@ -22,7 +24,7 @@ from app.core.units import counted
 from app.session.comparison import Comparable
 from app.ui.base_screen import SubScreen
 from app.ui.chat.error_hints import in_comparison
-from app.ui.compare.result import ComparisonRounds, PromptLines, Result
+from app.ui.compare.result import PromptLines, Result
 from app.ui.compare.side_pane import SidePane, median_figures
 from app.ui.event_dispatcher import EventHandler
 from app.ui.event_queue import Batch, SingleEvent
@@ -63,15 +65,6 @@ class CompareScreen(SubScreen[None]):
         Binding("pageup", "scroll(-5)", "page up", id="compare.page_up", show=False),
         Binding("pagedown", "scroll(5)", "page down", id="compare.page_down", show=False),
     ]
-    SHOWN_FIRST = (
-        "compare.leave",
-        "compare.switch",
-        "compare.once",
-        "compare.more",
-        "compare.save",
-        "compare.copy",
-        "app.quit",
-    )
 
     result = query_one(Result)
     hint = query_one(Hint)
@@ -81,8 +74,12 @@ class CompareScreen(SubScreen[None]):
         self._engine = engine
         self._comparable = comparable
         self._listen = listen
-        self._rounds = ComparisonRounds(comparable)
-        self.panes = {side.name: SidePane(side.name) for side in self._rounds.sides}
+        self._sides = sides_of(comparable.automatic, comparable.fixed)
+        self._rounds: list[Round] = []
+        self._goal = 0
+        """Rounds that will have been run."""
+        self._differences: dict[str, Difference | None] = {}
+        self.panes = {side.name: SidePane(side.name) for side in self._sides}
         self._visible = 0
         """Index of the text that a narrow window shows."""
         self._job: int | None = None
@@ -155,7 +152,7 @@ class CompareScreen(SubScreen[None]):
             case "switch":
                 return not self.has_class("-wide")
             case "save" | "copy":
-                return self._rounds.result is not None or None
+                return bool(self._rounds) or None
         return True
 
     @property
@@ -172,8 +169,9 @@ class CompareScreen(SubScreen[None]):
 
     @property
     def _markdown(self) -> str:
-        assert self._rounds.result is not None
-        return comparison_markdown(self._rounds.result, self._comparable.request, self._comparable.pair)
+        return comparison_markdown(
+            Comparison(self._rounds, self._differences), self._comparable.request, self._comparable.pair
+        )
 
     # Events; see `app.ui.event_dispatcher.EventHandler`
 
@@ -190,7 +188,7 @@ class CompareScreen(SubScreen[None]):
 
     async def show(self, batch: Batch) -> None:
         is_warm_up = self._turn.round == WARM_UP
-        turn = "warming up" if is_warm_up else f"round {self._turn.round} of {self._rounds.goal}"
+        turn = "warming up" if is_warm_up else f"round {self._turn.round} of {self._goal}"
         activity = f"{turn}, {self._turn.side}"
         match batch.latest:
             case LoadProgress(share=share):
@@ -218,7 +216,9 @@ class CompareScreen(SubScreen[None]):
                 self._show_activity("explaining the difference")
             case JobEnded(result=Raced() as raced):
                 self._job = None
-                self._rounds.add(raced)
+                self._rounds += raced.rounds
+                # The first round of a side has the text that is shown.
+                self._differences = {**raced.differences, **self._differences}
                 self._show_result(was_stopped=raced.stopped)
                 if raced.broken is not None:
                     await self._fail(raced.broken)
@@ -227,8 +227,17 @@ class CompareScreen(SubScreen[None]):
                 await self._fail(error)
 
     def _run_rounds(self, n_rounds: int) -> None:
-        self._is_stopping, self._turn = False, RunBegan("", WARM_UP)
-        self._job = self._engine.run(self._rounds.next_job(n_rounds))
+        n_done = len(self._rounds)
+        self._is_stopping, self._turn, self._goal = False, RunBegan("", WARM_UP), n_done + n_rounds
+        job = CompareJob(
+            self._comparable.request,
+            self._sides,
+            n_rounds,
+            first=n_done + 1,
+            warm_up=not n_done,
+            explains=len(self._differences) < len(self._sides) - 1,
+        )
+        self._job = self._engine.run(job)
         self._listen(self)
         self.result.show_activity("starting")
         self.refresh_bindings()
@@ -238,9 +247,8 @@ class CompareScreen(SubScreen[None]):
             self.result.show_activity(text)
 
     def _show_result(self, *, was_stopped: bool = False) -> None:
-        result = self._rounds.result
-        n_rounds = len(result.rounds) if result is not None else 0
-        ending = f"after {counted(n_rounds, 'whole round')}" if n_rounds else "before the first whole round"
+        result = Comparison(self._rounds, self._differences) if self._rounds else None
+        ending = f"after {counted(len(self._rounds), 'whole round')}" if result else "before the first whole round"
         self.result.show_activity(f"stopped {ending}" if was_stopped else "")
         self.result.show_result(result)
         if result is not None:

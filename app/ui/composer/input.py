@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from app.conversations.attached import file_reference
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
 from app.session.library import Library
@@ -181,13 +180,6 @@ class PromptInput(PromptEditor):
         if action == "dismiss":
             return self.menu.is_open or self._history.is_searching
         return super().check_action(action, parameters)
-
-    def include(self, path: str) -> None:
-        """Insert a reference to a file at the cursor."""
-        space = "" if not self.text or self.text[-1].isspace() else " "
-        self.type_in(space + file_reference(path) + " ")
-
-    # Past prompts
 
     def action_search(self) -> None:
         """Search past prompts; the text is saved until then."""

@@ -53,7 +53,6 @@ class AddPairScreen(SubScreen[str | None]):
         Binding("tab", "next", "next", id="add.next", tooltip="Complete the path, or next field"),
         Binding("escape", "leave", "back", key_display="esc", id="add.leave", tooltip="Back to the pairs"),
     ]
-    SHOWN_FIRST = ("line.submit", "add.next", "add.leave", "app.quit")
 
     target = query_one("#target", SourceInput)
     draft = query_one("#draft", SourceInput)

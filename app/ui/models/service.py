@@ -38,9 +38,7 @@ class PairService:
         self._pairs: dict[str, Pair] = {}
         self._registered = Registered()
         self._added: dict[str, Pair] = {}
-        """Pairs that were checked and added in this run."""
-        self._unlisted: dict[str, tuple[Pair, SetUp | None]] = {}
-        """Pairs that were opened by their files."""
+        """Pairs that were added, or opened by their files, in this run."""
         self._open: tuple[Pair | None, bool] = (None, False)
         """The pair that the chat asked for, and whether it is loaded or loading."""
         self._open_name = ""
@@ -78,7 +76,7 @@ class PairService:
         """Set a pair up, or resume; unless `confirmed`, ask before a download."""
         before = self._setups.get(name)
         prepared = before.prepared if before is not None and before.progress.stage is Stage.CHECKED else None
-        self._start(self._pairs[name], prepared, confirmed=confirmed or (before is not None and before.confirmed))
+        self._start(self._pairs[name], prepared, confirmed=confirmed)
 
     def cancel_setup(self, name: str) -> None:
         """Stop a setup; downloaded bytes stay."""
@@ -193,8 +191,7 @@ class PairService:
                 self._problems.append(problem)
         except AppError as error:
             self._problems.append(error)
-        known = self._added | every_pair(known, self._registered)
-        self._pairs = {name: pair for name, (pair, _) in self._unlisted.items()} | known
+        self._pairs = self._added | every_pair(known, self._registered)
         self._find_open()
         room, sized = self._facts.room, [self._sized(name) for name in self._pairs]
         proposed = propose(sized, room) if room is not None else []
@@ -204,16 +201,15 @@ class PairService:
     def _find_open(self) -> None:
         """Find the name of the pair that the chat asked for; list it if it was opened by its files."""
         self._open_name = ""
-        pair, files = self._environment.current() or (None, None)
+        pair, _ = self._environment.current() or (None, None)
         if pair is None:
             return
         names = [name for name, other in self._pairs.items() if other.sources == pair.sources]
         name = pair.name if pair.name in names else next(iter(names), "")
         if not name:
-            name = free_name(pair if files is not None else replace(pair, name=pair_name(pair.target)), self._pairs)
-            pair = replace(pair, name=name)
-            self._unlisted[name] = pair, replace(files, pair=pair) if files is not None else _local_files(pair)
-            self._pairs = {name: pair} | self._pairs
+            name = free_name(replace(pair, name=pair_name(pair.target)), self._pairs)
+            self._added[name] = replace(pair, name=name)
+            self._pairs = self._added | self._pairs
         if self._open[1]:
             self._open_name = name
 
@@ -223,8 +219,8 @@ class PairService:
         if (registered := self._registered.usable(pair)) is not None:
             return registered
         files = task.files if task is not None else None
-        if files is None and name in self._unlisted:
-            files = self._unlisted[name][1]
+        if files is None and name in self._added:
+            files = _local_files(pair)
         return files if files is not None and files.is_here and files.is_of(pair) else None
 
     def _prepared(self, name: str) -> Prepared | None:

@@ -45,11 +45,10 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     CSS_PATH = "setup.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", key_display="esc", id="pairs.leave", tooltip="Clear the filter, or go back"),
-        Binding("ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop the download", priority=True),
-        Binding("ctrl+d", "make_default", "default", id="pairs.default", tooltip="Open Tandem with it", priority=True),
         Binding("ctrl+a", "add", "add", id="pairs.add", tooltip="Add models from a repository or file", priority=True),
+        Binding("ctrl+d", "make_default", "default", id="pairs.default", tooltip="Open Tandem with it", priority=True),
+        Binding("ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop the download", priority=True),
     ]
-    SHOWN_FIRST = ("pairs.choose", "pairs.leave", "pairs.add", "pairs.default", "pairs.cancel", "app.quit")
 
     machine = query_one("#machine", Static)
     filter_input = query_one(PairFilter)

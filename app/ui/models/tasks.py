@@ -112,7 +112,7 @@ class PairTask(threading.Thread):
         super().__init__(name="pair", daemon=True)
         self.progress = SetupProgress(Stage.CHECKING)
         self.prepared = prepared
-        self.confirmed = confirmed
+        self._confirmed = confirmed
         self.files: SetUp | None = None
         """The files, even if the registry could not store them."""
         self._pair = pair
@@ -150,7 +150,7 @@ class PairTask(threading.Thread):
         self.prepared = self.prepared or setup.prepare(self._pair(), self._report_headers)
         report = _pair_report(self.prepared, self._room)
         checked = SetupProgress(Stage.CHECKED, report=report)
-        if self._installs and (self.confirmed or not report.download_bytes):
+        if self._installs and (self._confirmed or not report.download_bytes):
             self._report(replace(checked, stage=Stage.DOWNLOADING))
             self._install(setup, self.prepared)
             return

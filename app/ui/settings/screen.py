@@ -99,24 +99,12 @@ class SettingsScreen(SubScreen[bool]):
     CSS_PATH = "screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", key_display="esc", id="settings.leave", tooltip="Back to the chat"),
+        Binding("ctrl+r", "dismiss(True)", "reload", id="settings.load", tooltip="Reload the models", priority=True),
         Binding("tab", "scope", "scope", id="settings.scope", tooltip="All conversations, or this one", priority=True),
         Binding("ctrl+x", "reset", "reset", id="settings.reset", tooltip="Reset the setting", priority=True),
         Binding("ctrl+l", "reset_all", "reset all", id="settings.reset_all", tooltip="Reset all", priority=True),
         Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Save all as a preset", priority=True),
-        Binding("ctrl+r", "dismiss(True)", "reload", id="settings.load", tooltip="Reload the models", priority=True),
     ]
-    SHOWN_FIRST = (
-        "settings.change",
-        "value.keep",
-        "text.break_line",
-        "settings.leave",
-        "settings.load",
-        "settings.scope",
-        "settings.reset",
-        "settings.reset_all",
-        "settings.save",
-        "app.quit",
-    )
 
     filter_input = query_one(SettingFilter)
     hint = query_one(Hint)

@@ -112,7 +112,7 @@ def test_the_list_has_an_end(tmp_path: Path) -> None:
 
 def test_a_command_knows_what_its_argument_is(tree: Path) -> None:
     completion = Completion(COMMANDS, tree)
-    for text, values in (("/include not", ["notes.md"]), ("/draft o", ["on", "off"])):
+    for text, values in (("/save not", ["notes.md"]), ("/draft o", ["on", "off"])):
         found = completion.at(text, len(text))
         assert found is not None
         assert [each.value for each in found.suggestions] == values
