@@ -10,6 +10,7 @@ from app.core.printable import printable
 from app.models.context_limit import here, remark
 from app.models.memory_estimate import rounding
 from app.models.pair_info import PairInfo
+from app.settings.checking import is_preset_name
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin, Resolved
 from app.settings.live import LiveSettings, Scope
@@ -19,7 +20,6 @@ from app.ui.key_names import key
 
 PRESET = "preset"
 _COMMON_SAMPLING = ("temp", "top_k", "top_p", "min_p", "seed")
-_LONGEST_NAME = 64
 _LONGEST_VALUE = 24
 """Characters of a value that a message repeats."""
 
@@ -147,9 +147,7 @@ class SettingEdits:
 
     def preset_problem(self, text: str) -> str:
         """Return why a preset cannot have this name; "" if it can."""
-        name = text.strip()
-        is_valid = 0 < len(name) <= _LONGEST_NAME and text.isprintable() and name.lower() != "none"
-        return "" if is_valid else "Choose a name other than none."
+        return "" if is_preset_name(text) else "Choose a name other than none."
 
     def save_preset(self, text: str) -> str:
         """Save the settings as a preset."""
