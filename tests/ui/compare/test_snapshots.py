@@ -82,9 +82,9 @@ async def three(compare: Comparison) -> None:
 @pytest.mark.parametrize(
     ("scene", "size", "theme"),
     [
-        *((scene, size, THEMES[0]) for scene in (running, same, differs, three) for size in ((80, 24), (120, 40))),
-        *((differs, size, THEMES[1]) for size in ((80, 24), (120, 40))),
-        (idle, (80, 24), THEMES[0]),
+        *((scene, (80, 24), THEMES[0]) for scene in (running, same, three, idle)),
+        *((scene, (120, 40), THEMES[0]) for scene in (running, differs)),
+        (differs, (80, 24), THEMES[1]),
         (running, (60, 24), THEMES[1]),
         (running, (200, 60), THEMES[1]),
     ],

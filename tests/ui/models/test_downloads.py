@@ -38,7 +38,7 @@ async def test_the_chat_continues_while_a_pair_is_downloaded() -> None:
         assert "f6 opens it" not in window.text
 
 
-async def test_a_download_that_is_done_does_not_push_aside_the_pair_that_is_loaded() -> None:
+async def test_a_finished_download_does_not_replace_the_loaded_pair() -> None:
     async with open_setup(first_run=False) as window:
         await window.press("enter", "enter")
         window.pairs.report("coder-32b", replace(BEGUN, stage=Stage.READY))
@@ -48,7 +48,7 @@ async def test_a_download_that_is_done_does_not_push_aside_the_pair_that_is_load
         await window.until(lambda: window.engine.loads == 2)
 
 
-async def test_of_two_downloads_behind_the_chat_both_are_reported_to_their_end() -> None:
+async def test_two_downloads_are_both_shown_to_their_end() -> None:
     async with open_setup(first_run=False) as window:
         await window.press("escape")
         await window.until(lambda: window.in_chat)
@@ -67,7 +67,7 @@ async def test_of_two_downloads_behind_the_chat_both_are_reported_to_their_end()
         await window.until(lambda: "f6 opens it" not in window.text)
 
 
-async def test_another_pair_stops_the_answer_and_takes_the_conversation_over() -> None:
+async def test_another_pair_stops_the_answer_and_continues_the_conversation() -> None:
     async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
         await window.press("escape")
         await window.until(lambda: window.in_chat)
@@ -115,7 +115,7 @@ async def test_a_pair_that_does_not_load_shows_so_and_keeps_the_conversation() -
         await window.shows("No model is loaded; f6 chooses one.")
 
 
-async def test_what_is_loaded_last_counts() -> None:
+async def test_the_pair_chosen_last_is_loaded() -> None:
     async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as window:
         for loads in (2, 3):
             await window.press("enter")
@@ -141,14 +141,6 @@ async def test_quitting_stops_the_downloads() -> None:
         assert ("close",) in window.pairs.calls
 
 
-async def test_an_error_from_outside_is_only_text_in_the_chats_line() -> None:
-    async with open_setup(first_run=False) as window:
-        await window.press("enter", "enter", "escape")
-        await window.until(lambda: window.in_chat)
-        window.pairs.report("coder-32b", SetupProgress(Stage.FAILED, error=AppError("[b]bad\x1b[2J")))
-        await window.shows("coder-32b: [b]bad[2J")
-
-
 @pytest.mark.parametrize(
     ("width", "line"),
     [
@@ -158,10 +150,16 @@ async def test_an_error_from_outside_is_only_text_in_the_chats_line() -> None:
         (6, "coder…"),
     ],
 )
-def test_a_download_behind_the_chat_is_reported_as_far_as_there_is_room(width: int, line: str) -> None:
+def test_a_download_line_shows_what_fits(width: int, line: str) -> None:
     assert line_text("coder-32b", BEGUN, width).plain == line
 
 
-def test_a_failure_behind_the_chat_always_shows_where_there_is_more() -> None:
-    failed = SetupProgress(Stage.FAILED, error=AppError("The connection was lost, and lost again."))
-    assert line_text("coder-32b", failed, 40).plain == "coder-32b: The… f6 shows details"
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        ("The connection was lost, and lost again.", "coder-32b: The… f6 shows details"),
+        ("[b]bad\x1b[2J", "coder-32b: [b]bad[2J f6 shows details"),
+    ],
+)
+def test_a_failed_download_is_one_printable_line_with_the_key(error: str, line: str) -> None:
+    assert line_text("coder-32b", SetupProgress(Stage.FAILED, error=AppError(error)), 40).plain == line

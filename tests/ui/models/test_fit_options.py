@@ -1,4 +1,4 @@
-"""Check a pair that does not fit: the offers on the screen, and the key that takes one."""
+"""Test the options for a pair that does not fit, and how they are applied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def choice(title: str) -> Callable[[], LoadRequest]:
     return lambda: LoadRequest(no_loader, ChatSettings(title, drafting=DraftParams()))
 
 
-WAYS = (
+OPTIONS = (
     FitOption(
         "a context of 4,096 tokens", "frees about 1.2 GB", "conversations of 50% of the length", choice("Shorter")
     ),
@@ -28,7 +28,7 @@ WAYS = (
     ),
     FitOption("no draft", "frees about 0.6 GB, not enough alone", "decoding without drafts", choice("Without")),
 )
-ERROR = NoRoomError("Big with Small does not fit: it takes 25.1 GB on CUDA0, where 23.3 GB are free for it.", WAYS)
+ERROR = NoRoomError("Big with Small does not fit: it takes 25.1 GB on CUDA0, where 23.3 GB are free for it.", OPTIONS)
 
 
 async def refuse(chat: Chat) -> None:
@@ -36,7 +36,7 @@ async def refuse(chat: Chat) -> None:
     await chat.until(lambda: chat.screen.session.phase is Phase.UNLOADED and chat.screen.query(FitOptionLine))
 
 
-async def test_the_ways_are_shown_with_their_keys() -> None:
+async def test_the_options_are_shown_with_their_keys() -> None:
     async with open_chat(loaded=False) as chat:
         await refuse(chat)
 
@@ -48,7 +48,7 @@ async def test_the_ways_are_shown_with_their_keys() -> None:
 
 
 @pytest.mark.parametrize(("key", "title"), [("1", "Shorter"), ("2", "Without")])
-async def test_one_key_loads_the_pair_that_way(key: str, title: str) -> None:
+async def test_a_digit_applies_an_option(key: str, title: str) -> None:
     async with open_chat(loaded=False) as chat:
         await refuse(chat)
         await chat.pilot.press(key)
@@ -63,7 +63,7 @@ async def test_one_key_loads_the_pair_that_way(key: str, title: str) -> None:
         await chat.send("Hello")
 
 
-async def test_a_click_takes_one_too() -> None:
+async def test_a_click_applies_an_option() -> None:
     async with open_chat(loaded=False) as chat:
         await refuse(chat)
         await chat.pilot.click(list(chat.screen.query(FitOptionLine))[2])
@@ -72,7 +72,7 @@ async def test_a_click_takes_one_too() -> None:
         await chat.shows("Without")
 
 
-async def test_one_that_needs_a_download_is_not_taken() -> None:
+async def test_an_option_that_needs_a_download_is_not_applied() -> None:
     async with open_chat(loaded=False) as chat:
         await refuse(chat)
         await chat.pilot.click(list(chat.screen.query(FitOptionLine))[1])
@@ -82,7 +82,7 @@ async def test_one_that_needs_a_download_is_not_taken() -> None:
         assert chat.engine.loads == 1
 
 
-async def test_writing_continues_in_the_prompt() -> None:
+async def test_typed_text_goes_to_the_prompt() -> None:
     async with open_chat(loaded=False) as chat:
         await refuse(chat)
         await chat.pilot.press("H", "i")
@@ -93,7 +93,7 @@ async def test_writing_continues_in_the_prompt() -> None:
         assert chat.engine.loads == 1
 
 
-async def test_a_digit_that_is_being_typed_takes_nothing() -> None:
+async def test_a_digit_after_typed_text_is_text() -> None:
     async with open_chat(loaded=False) as chat:
         await chat.type("Add ")
         await refuse(chat)
@@ -103,7 +103,7 @@ async def test_a_digit_that_is_being_typed_takes_nothing() -> None:
         assert chat.engine.loads == 1
 
 
-async def test_a_prompt_that_waited_comes_back_and_a_key_still_takes() -> None:
+async def test_a_waiting_prompt_comes_back_and_a_digit_still_applies() -> None:
     async with open_chat(loaded=False) as chat:
         await chat.type("Why?")
         await chat.pilot.press("enter")

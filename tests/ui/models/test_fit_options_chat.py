@@ -1,4 +1,4 @@
-"""Check offers for a pair that does not fit beside an answer, a comparison or another conversation."""
+"""Test the options for a pair that does not fit beside an answer, a comparison or another conversation."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from app.worker.events import Failed
 from tests.ui.chat_driver import Chat, open_chat, said
 from tests.ui.compare.driver import open_comparison
 from tests.ui.kept_driver import answered, kept_chat
-from tests.ui.models.test_fit_options import WAYS, refuse
+from tests.ui.models.test_fit_options import OPTIONS, refuse
 
-LOST = NoRoomError("Big does not fit.", WAYS, "Ask again when there is room for it; f6 chooses another pair.")
-TOLD = [
+NO_ROOM = NoRoomError("Big does not fit.", OPTIONS, "Ask again when there is room for it; f6 chooses another pair.")
+SHOWN = [
     "┃ Big does not fit.",
     "┃ Ask again when there is room for it; f6 chooses another pair.",
 ]
 
 
-async def lose(chat: Chat) -> None:
-    """The pair has no room any more, and was to be loaded again for an answer."""
-    chat.engine.fails(LOST)
+async def fail_without_room(chat: Chat) -> None:
+    """Fail to load the pair again for an answer."""
+    chat.engine.fails(NO_ROOM)
     await chat.until(lambda: chat.screen.query(FitOptionLine))
     await chat.ready()
 
 
-async def test_an_answer_whose_pair_has_no_room_any_more_offers_the_offers(file: Path) -> None:
+async def test_a_reload_without_room_offers_options(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("Why?")
-        await lose(chat)
+        await fail_without_room(chat)
         await chat.shows("What would make it fit:")
-        assert said(chat)[:5] == ["You", "Why?", "Answer", *TOLD]
+        assert said(chat)[:5] == ["You", "Why?", "Answer", *SHOWN]
         assert chat.prompt == "Why?"
         await chat.pilot.press("1")
         await chat.until(lambda: chat.engine.loads == 2)
@@ -48,19 +48,19 @@ async def test_an_answer_whose_pair_has_no_room_any_more_offers_the_offers(file:
         await chat.until(lambda: said(chat)[:2] == ["You", "Why?"] and "So." in said(chat))
 
 
-async def test_what_is_kept_of_it_shows_by_itself_what_to_do(file: Path) -> None:
+async def test_the_stored_error_names_the_fix(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("Why?")
-        await lose(chat)
+        await fail_without_room(chat)
     async with kept_chat(file, again=True) as chat:
-        await chat.until(lambda: said(chat) == ["You", "Why?", "Answer", *TOLD])
+        await chat.until(lambda: said(chat) == ["You", "Why?", "Answer", *SHOWN])
 
 
 @pytest.mark.parametrize("keys", [["escape", "enter"], ["ctrl+r"]])
-async def test_the_offer_goes_when_something_is_asked_again(keys: list[str]) -> None:
+async def test_the_options_go_with_the_next_request(keys: list[str]) -> None:
     async with open_chat() as chat:
         await chat.send("Why?")
-        await lose(chat)
+        await fail_without_room(chat)
         await chat.pilot.press(*keys)
         await chat.until(lambda: len(chat.engine.requests) == 2)
         await chat.until(lambda: "What would make it fit:" not in chat.text)
@@ -68,9 +68,9 @@ async def test_the_offer_goes_when_something_is_asked_again(keys: list[str]) -> 
         await chat.until(lambda: not chat.screen.query(FitOptionList))
 
 
-async def test_a_comparison_shows_where_to_choose_and_offers_nothing_that_it_could_not_take() -> None:
+async def test_a_comparison_names_the_key_and_shows_no_options() -> None:
     async with open_comparison() as compare:
-        compare.engine.emit(Failed(compare.engine.job_number, LOST))
+        compare.engine.emit(Failed(compare.engine.job_number, NO_ROOM))
         await compare.chat.shows("m tries again when memory is free; f6 in the chat chooses another")
         assert not compare.chat.pilot.app.screen.query(FitOptionList)
         await compare.chat.pilot.press("m")
@@ -79,7 +79,7 @@ async def test_a_comparison_shows_where_to_choose_and_offers_nothing_that_it_cou
 
 
 @pytest.mark.parametrize("key", ["ctrl+n", "left"])
-async def test_why_there_is_no_pair_is_shown_in_whatever_conversation_is_shown(file: Path, key: str) -> None:
+async def test_a_failed_load_is_shown_in_every_conversation(file: Path, key: str) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("Why?", "So.")
         await chat.pilot.press("ctrl+r")
@@ -104,7 +104,7 @@ async def test_why_there_is_no_pair_is_shown_in_whatever_conversation_is_shown(f
         await chat.until(lambda: not chat.screen.query(Problem))
 
 
-async def test_only_a_failed_load_is_shown_again() -> None:
+async def test_a_failed_answer_is_not_shown_in_another_conversation() -> None:
     async with open_chat() as chat:
         await chat.send("Why?")
         chat.engine.fails(AppError("It broke."))

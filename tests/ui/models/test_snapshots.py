@@ -101,8 +101,7 @@ async def beside_the_chat(window: Window) -> None:
     await window.shows("coder-32b  target 62%")
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize(("size", "theme"), list(zip(SIZES, THEMES, strict=False)), ids=str)
 def test_downloading(snap_compare: SnapCompare, size: tuple[int, int], theme: str) -> None:
     assert picture(snap_compare, downloading, size, theme)
 
