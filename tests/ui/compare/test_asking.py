@@ -38,7 +38,7 @@ async def test_the_prompt_being_typed_is_compared() -> None:
         assert job.request.max_tokens == 256
 
 
-async def test_else_the_last_prompt_with_what_came_before_it() -> None:
+async def test_without_a_typed_prompt_the_last_one_is_compared() -> None:
     async with open_chat(SETTINGS) as chat:
         for prompt, answer in (("One?", "First."), ("Two?", "Second.")):
             await chat.exchange(prompt, answer)
@@ -54,9 +54,7 @@ async def test_else_the_last_prompt_with_what_came_before_it() -> None:
         assert asked(compare)[2:] == [(Role.USER, "Two?"), (Role.ASSISTANT, "Second."), (Role.USER, "Three?")]
 
 
-async def test_pastes_and_files_are_compared_as_they_would_be_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_pastes_and_files_are_part_of_the_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.md").write_text("Buy milk.")
     async with open_chat(SETTINGS) as chat:
@@ -79,7 +77,7 @@ async def test_pastes_and_files_are_compared_as_they_would_be_sent(
         await chat.shows("why @notes.md [pasted")
 
 
-async def test_a_draw_gets_a_seed_that_all_rounds_share() -> None:
+async def test_sampling_uses_one_seed_for_all_rounds() -> None:
     settings = ChatSettings("A pair", drafting=AutoDraft(), sampling=SamplingParams(temperature=0.7), max_tokens=32)
     async with open_comparison(settings) as compare:
         seed = compare.job.request.sampling.seed

@@ -51,7 +51,7 @@ async def test_a_failure_keeps_whole_rounds_and_shows_why() -> None:
         await compare.chat.shows("2.0× faster  (2 runs")
 
 
-async def test_the_chat_is_as_it_was() -> None:
+async def test_a_comparison_leaves_the_chat_unchanged() -> None:
     store = Store.in_memory()
     async with open_chat(SETTINGS, store=lambda: store) as chat:
         await chat.exchange("One?", "First.")
@@ -80,7 +80,7 @@ async def test_the_chat_is_as_it_was() -> None:
         await chat.shows("Second.")
 
 
-async def test_a_failure_is_an_error_and_one_can_continue() -> None:
+async def test_a_comparison_can_continue_after_a_failure() -> None:
     async with open_comparison() as compare:
         compare.begins(PLAIN)
         compare.engine.emit(Failed(compare.engine.job_number, DecodeError("The target failed.", "Try a smaller one.")))
@@ -115,7 +115,7 @@ async def test_it_is_saved_and_copied(tmp_path: Path, monkeypatch: pytest.Monkey
         assert compare.chat.pilot.app.clipboard == text
 
 
-async def test_a_pair_that_is_loaded_again_for_it_is_reported() -> None:
+async def test_a_reload_of_the_pair_is_shown() -> None:
     async with open_comparison() as compare:
         compare.engine.load_progress("target", 0.5)
         await compare.chat.shows("loading the models again: 50%")

@@ -42,7 +42,7 @@ TIE = Difference(
 
 
 @pytest.mark.parametrize("thought", ["I sort.", "I sort.\n", "I sort.\n\n"])
-async def test_what_is_thought_and_what_is_shown_are_set_apart(thought: str) -> None:
+async def test_a_blank_line_separates_reasoning_from_the_answer(thought: str) -> None:
     async with open_comparison() as compare:
         compare.begins(PLAIN)
         for text, thinking in ((thought, True), ("Quick", False), ("sort.", False)):
@@ -72,7 +72,7 @@ async def test_both_sides_stream_with_their_own_figures() -> None:
         assert titles == ["Without draft", "With draft, automatic"]
 
 
-async def test_what_comes_in_is_followed_until_the_reader_moves_and_a_difference_is_gone_to() -> None:
+async def test_new_text_is_followed_until_the_reader_scrolls_and_a_difference_is_shown() -> None:
     text = "".join(f"line {number}\n\n" for number in range(40))
     other = text.replace("line 20", "line twenty")
     difference = Difference(20, 1, 2, "20", "twenty", 1, None, None, None, None, "why")
@@ -92,7 +92,7 @@ async def test_what_comes_in_is_followed_until_the_reader_moves_and_a_difference
         assert "line 39" not in compare.chat.text
 
 
-async def test_what_continues_is_shown() -> None:
+async def test_measuring_and_prompt_progress_are_shown() -> None:
     async with open_comparison() as compare:
         compare.begins(AUTOMATIC, 0)
         compare.engine.emit(Measuring(compare.engine.job_number, 0.5))
@@ -172,18 +172,7 @@ async def test_hostile_text_stays_text() -> None:
         assert "[red]hi[/]" in compare.chat.text
 
 
-async def test_long_texts_scroll_together() -> None:
-    text = "\n".join(f"line {n}" for n in range(60))
-    async with open_comparison(size=(120, 24)) as compare:
-        compare.races([made(PLAIN, 4, text=text), made(AUTOMATIC, 2, text=text)], differences=SAME)
-        await compare.chat.shows("line 59")
-        await compare.chat.pilot.press(*["pageup"] * 12)
-        await compare.chat.until(
-            lambda: any(row.split() == ["line", "0", "│", "line", "0"] for row in compare.chat.rows)
-        )
-
-
-@pytest.mark.parametrize(("width", "beside"), [(60, False), (99, False), (100, True), (200, True)])
+@pytest.mark.parametrize(("width", "beside"), [(99, False), (100, True)])
 async def test_a_narrow_window_shows_one_text_above_a_table_of_sides(width: int, beside: bool) -> None:
     async with open_comparison(size=(width, 30)) as compare:
         screen = compare.chat.pilot.app.screen

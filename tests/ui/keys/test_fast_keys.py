@@ -23,7 +23,7 @@ def hit(chat: Chat, *keys: str) -> None:
         chat.pilot.app.post_message(events.Key(key, None))
 
 
-async def test_a_screen_that_is_left_twice_takes_no_other_one_with_it() -> None:
+async def test_leaving_a_screen_twice_closes_only_that_screen() -> None:
     async with open_setup(first_run=False) as window:
         # What two keys do that were both pressed before the first was seen.
         setup = window.setup
@@ -34,7 +34,7 @@ async def test_a_screen_that_is_left_twice_takes_no_other_one_with_it() -> None:
 
 
 @pytest.mark.parametrize("key", ["f4", "f2"])
-async def test_a_screen_that_is_asked_for_twice_comes_once(key: str, tmp_path: Path) -> None:
+async def test_a_key_pressed_twice_opens_one_screen(key: str, tmp_path: Path) -> None:
     live = LiveSettings(SettingsFile(tmp_path / "settings.toml"))
     async with open_chat(live=live, store=lambda: Store.in_memory(), size=(120, 40)) as chat:
         await chat.exchange("Hello", "Hi")
@@ -44,7 +44,7 @@ async def test_a_screen_that_is_asked_for_twice_comes_once(key: str, tmp_path: P
         assert len(chat.pilot.app.screen_stack) == 2
 
 
-async def test_the_command_list_is_asked_to_move_before_it_is_there() -> None:
+async def test_keys_before_the_palette_is_shown_are_harmless() -> None:
     async with open_chat() as chat:
         hit(chat, "ctrl+p", "pagedown", "pageup", "pagedown")
         await chat.shows("search the commands")

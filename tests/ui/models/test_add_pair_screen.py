@@ -15,7 +15,7 @@ from tests.ui.models.driver import Window, open_setup
 from tests.ui.models.fake_pairs import REPORT
 
 
-async def test_any_repository_is_looked_at_before_it_is_downloaded() -> None:
+async def test_repositories_are_checked_before_they_are_downloaded() -> None:
     async with open_setup() as window:
         await window.press("ctrl+a")
         await window.until(lambda: window.is_adding)
@@ -80,7 +80,7 @@ async def test_incompatible_models_are_not_added(remedy: Remedy, told: str) -> N
         assert window.pairs.arguments("check_sources")[-1] == ["a/b", "c/de"]
 
 
-async def test_a_repository_that_is_not_available_shows_why_and_can_be_asked_again() -> None:
+async def test_a_failed_check_shows_why_and_can_be_repeated() -> None:
     async with open_setup() as window:
         await window.press("ctrl+a")
         await window.press("enter")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.ui.models.pair_list import models_text
 from tests.ui.models.driver import open_setup
-from tests.ui.models.fake_pairs import CARDS, CODER, DEMO, GENERAL, SMALL, FakePairs
+from tests.ui.models.fake_pairs import CODER, DEMO, GENERAL, SMALL, FakePairs
 
 
 async def test_only_the_chosen_pair_shows_more() -> None:
@@ -20,7 +20,7 @@ async def test_only_the_chosen_pair_shows_more() -> None:
         assert "1.9x on an RTX 3090" not in window.text
 
 
-async def test_the_open_pair_is_the_chosen_one_at_first_and_stays_so_whatever_is_the_default() -> None:
+async def test_the_open_pair_is_chosen_at_first() -> None:
     default, is_open = (
         replace(DEMO, set_up=True, is_default=True),
         replace(SMALL, on_disk=True, set_up=True, is_open=True),
@@ -34,16 +34,18 @@ async def test_the_open_pair_is_the_chosen_one_at_first_and_stays_so_whatever_is
         assert window.chosen == "coder-32b"
 
 
-def test_a_name_is_cut_before_what_shows_the_draft() -> None:
+def test_the_name_of_the_target_is_shortened_before_the_draft() -> None:
     text = models_text(SMALL, colored=False, room=42).plain
     assert len(text) <= 42
     assert text.startswith("Meta-Llama-3")
     assert text.endswith("Q4_K_M + Llama-3.2-1B Q4_K_M")
 
 
-async def test_with_nothing_here_the_first_of_the_list_is_chosen_and_stays_so() -> None:
+async def test_the_first_pair_is_chosen_once_the_machine_is_known_and_stays_so() -> None:
     async with open_setup(FakePairs(CODER, SMALL, machine="")) as window:
         await window.until(lambda: window.setup.pairs.card is None)
+        assert "Checking what this machine can run" in window.text
+        assert "coder-32b" not in window.text
         window.pairs.now = replace(window.pairs.now, machine="An abacus")
         await window.until(lambda: window.chosen == "coder-32b")
         window.pairs.now = replace(window.pairs.now, cards=(SMALL, CODER))
@@ -51,7 +53,7 @@ async def test_with_nothing_here_the_first_of_the_list_is_chosen_and_stays_so() 
         assert window.chosen == "coder-32b"
 
 
-async def test_a_filter_that_is_typed_before_the_list_is_there_holds_when_it_comes() -> None:
+async def test_a_filter_typed_before_the_machine_is_known_applies_later() -> None:
     async with open_setup(FakePairs(machine="")) as window:
         window.type("llama", "enter")
         await window.shows("Still checking this machine")
@@ -61,7 +63,7 @@ async def test_a_filter_that_is_typed_before_the_list_is_there_holds_when_it_com
         assert "coder-32b" not in window.text
 
 
-async def test_what_drafting_gains_is_shown_before_the_download_and_while_that_is_asked() -> None:
+async def test_the_measured_gain_is_shown_before_a_download() -> None:
     gain = "With Q4_K weights n-gram drafting gained 1.02x to 1.08x"
     async with open_setup(
         FakePairs(replace(CODER, gain=f"{gain}; a draft model lost."), SMALL), size=(80, 24)
@@ -74,7 +76,7 @@ async def test_what_drafting_gains_is_shown_before_the_download_and_while_that_i
         await window.until(lambda: gain not in window.text)
 
 
-async def test_esc_clears_the_filter_first_and_leaves_when_there_is_none() -> None:
+async def test_esc_clears_the_filter_then_leaves() -> None:
     async with open_setup(first_run=False) as window:
         window.type("llama", "escape")
         await window.until(lambda: window.setup.filter_input.value == "" and "coder-32b" in window.text)
@@ -82,14 +84,6 @@ async def test_esc_clears_the_filter_first_and_leaves_when_there_is_none() -> No
         assert window.chosen == "llama-8b"
         window.type("", "escape")
         await window.until(lambda: window.in_chat)
-
-
-async def test_new_cards_leave_the_choice_of_the_user_alone() -> None:
-    async with open_setup() as window:
-        await window.press("down")
-        window.pairs.now = replace(window.pairs.now, cards=tuple(reversed(CARDS)))
-        await window.until(lambda: "\n   llama-70b" in window.text.partition("To download")[2][:80])
-        assert window.chosen == "qwen3-32b"
 
 
 async def test_typing_filters() -> None:
@@ -108,7 +102,7 @@ async def test_typing_filters() -> None:
         assert window.chosen == "coder-32b"
 
 
-async def test_a_click_chooses_and_a_second_one_takes() -> None:
+async def test_a_second_click_takes_a_pair() -> None:
     async with open_setup() as window:
         row = next(i for i, row in enumerate(window.rows) if row[3:].startswith("demo"))
         await window.pilot.click(offset=(10, row))
@@ -116,14 +110,3 @@ async def test_a_click_chooses_and_a_second_one_takes() -> None:
         row = next(i for i, row in enumerate(window.rows) if row[3:].startswith("demo"))
         await window.pilot.click(offset=(10, row))
         await window.until(lambda: window.pairs.arguments("set_up") == [["demo"]])
-
-
-async def test_pairs_to_download_appear_once_the_machine_is_known() -> None:
-    pairs = FakePairs(*(replace(c, proposal=None) for c in CARDS), machine="")
-    async with open_setup(pairs) as window:
-        assert "Checking this machine" in window.text
-        assert "Checking what this machine can run" in window.text
-        assert "coder-32b" not in window.text
-        pairs.now = replace(pairs.now, machine="An abacus", cards=CARDS)
-        await window.shows("This machine: An abacus")
-        await window.until(lambda: window.chosen == "coder-32b")

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from app.core.errors import AppError, CacheError, PairError
-from app.engine.types import DraftParams
 from app.models.progress import FileProgress, Progress
 from app.models.recommend import Fit, Proposal
 from app.session.snapshot import Phase
@@ -42,7 +41,7 @@ async def test_the_smallest_window_has_a_line_for_the_chosen_pair() -> None:
         await window.until(lambda: window.rows[1][3:].startswith("coder-32b"))
 
 
-async def test_a_download_shows_its_progress_and_opens_when_there_was_nothing_to_chat_with() -> None:
+async def test_the_first_download_shows_its_progress_and_opens() -> None:
     async with open_setup() as window:
         await window.press("enter")
         await window.shows("Download 20.5 GB? Enter yes, Esc no")
@@ -85,7 +84,7 @@ async def test_ctrl_x_stops_and_enter_continues() -> None:
         assert len(window.pairs.arguments("set_up")) == 2
 
 
-async def test_without_a_hub_the_failure_is_on_the_card_and_the_demo_works() -> None:
+async def test_offline_the_failure_is_shown_and_the_demo_works() -> None:
     async with open_setup(size=(80, 24)) as window:
         await window.press("enter", "enter")
         window.pairs.report("coder-32b", SetupProgress(Stage.FAILED, error=OFFLINE))
@@ -101,7 +100,7 @@ async def test_without_a_hub_the_failure_is_on_the_card_and_the_demo_works() -> 
         await window.chat.send("hello")
 
 
-async def test_too_big_wants_a_second_enter() -> None:
+async def test_a_pair_that_is_too_big_needs_a_second_enter() -> None:
     async with open_setup() as window:
         window.type("70b", "enter")
         await window.shows(
@@ -112,7 +111,7 @@ async def test_too_big_wants_a_second_enter() -> None:
         await window.until(lambda: window.pairs.arguments("set_up") == [["llama-70b", "confirmed"]])
 
 
-async def test_esc_takes_a_question_back() -> None:
+async def test_esc_removes_a_question() -> None:
     async with open_setup(first_run=False) as window:
         await window.press("enter")
         await window.shows("Download 20.5 GB? Enter yes")
@@ -126,7 +125,7 @@ async def test_esc_takes_a_question_back() -> None:
         assert window.pairs.arguments("set_up") == []
 
 
-async def test_a_size_that_only_the_hub_knows_is_asked_about_when_it_is_known() -> None:
+async def test_an_unknown_size_is_looked_up_before_the_question() -> None:
     async with open_setup(FakePairs(replace(CODER, size="?", download_bytes=None))) as window:
         await window.shows("Press Enter to look up its size")
         await window.press("enter")
@@ -138,7 +137,7 @@ async def test_a_size_that_only_the_hub_knows_is_asked_about_when_it_is_known() 
         assert window.pairs.arguments("set_up")[1:] == [["coder-32b", "confirmed"]]
 
 
-async def test_esc_leaves_only_where_there_is_a_chat_to_go_back_to() -> None:
+async def test_esc_leaves_only_to_a_chat() -> None:
     async with open_setup() as window:
         await window.press("escape")
         await window.shows("Choose a pair with enter; ctrl+q quits.")
@@ -149,7 +148,7 @@ async def test_esc_leaves_only_where_there_is_a_chat_to_go_back_to() -> None:
         assert window.engine.loads == 1
 
 
-async def test_a_broken_catalog_is_named_beside_the_pairs() -> None:
+async def test_a_broken_catalog_is_shown_with_the_pairs() -> None:
     async with open_setup(FakePairs(DEMO)) as window:
         window.pairs.now = replace(window.pairs.now, problems=(AppError("models.toml cannot be read.", "Fix it."),))
         await window.shows("models.toml cannot be read. Fix it.")
@@ -157,7 +156,7 @@ async def test_a_broken_catalog_is_named_beside_the_pairs() -> None:
 
 
 @pytest.mark.parametrize("markup", ["[red]not red[/red]", "[@click=app.quit]x[/]", "[/nonsense]"])
-async def test_texts_from_outside_are_only_text(markup: str) -> None:
+async def test_untrusted_texts_are_shown_as_text(markup: str) -> None:
     evil = f"{markup}\x1b]0;owned\x07\u202e"
     card = replace(
         CODER,
@@ -186,16 +185,6 @@ async def test_texts_from_outside_are_only_text(markup: str) -> None:
         assert "\u202e" not in window.text
         await window.press("escape", "escape")
         await window.until(lambda: window.in_chat)
-
-
-async def test_a_pair_that_is_set_up_opens_at_once() -> None:
-    async with open_setup(FakePairs(replace(CODER, set_up=True, on_disk=True))) as window:
-        await window.press("enter")
-        await window.until(lambda: window.in_chat)
-        await window.until(lambda: window.engine.loads == 1)
-        await window.chat.load()
-        await window.chat.send("hello")
-        assert window.engine.requests[0].drafting == DraftParams()
 
 
 async def test_ctrl_d_makes_the_default() -> None:

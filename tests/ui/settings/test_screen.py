@@ -12,7 +12,6 @@ from app.conversations.store import Store
 from app.core.errors import SettingsError
 from app.session.snapshot import Phase
 from app.settings.file import SettingsFile
-from app.settings.model_file import Recommended
 from app.settings.thinking import ThinkingSupport
 from app.ui.settings.screen import SettingsScreen
 from app.worker.events import PairChanged
@@ -51,24 +50,7 @@ async def test_it_shows_value_and_origin_of_every_setting(file: Path) -> None:
         await panel.chat.shows("sampling.min_p in settings.toml, --min-p; default")
 
 
-async def test_what_the_model_file_recommends_is_shown_with_its_origin_until_it_is_changed(file: Path) -> None:
-    model = Recommended({"sampling.temp": 0.6, "sampling.top_k": 20})
-    async with open_panel(file, pair={"sampling.temp": 0.4}, model=model) as panel:
-        await panel.find("top_k")
-        assert any(" ".join(row.replace(MARK, "").split()) == "top_k 20 model file" for row in panel.chat.rows)
-        await panel.chat.shows("--top-k; from model file")
-        await panel.find("temp")
-        await panel.chat.shows("--temp; from pair")
-
-        await panel.find("top_k")
-        await panel.press("right")
-        await panel.chat.shows("--top-k; from settings.toml")
-        await panel.press("ctrl+x")
-        await panel.chat.shows("--top-k; from model file")
-        assert panel.live.resolved()["sampling.top_k"] == 20
-
-
-async def test_a_typed_value_is_judged_while_it_is_typed_and_kept_with_enter(file: Path) -> None:
+async def test_a_typed_value_is_checked_while_typed_and_saved_with_enter(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("top_k")
         await panel.press("enter", "end", "x")
@@ -83,7 +65,7 @@ async def test_a_typed_value_is_judged_while_it_is_typed_and_kept_with_enter(fil
         assert panel.chat.engine.requests[0].sampling.top_k == 401
 
 
-async def test_numbers_are_held_together(file: Path) -> None:
+async def test_draft_lengths_are_checked_together(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("n_min")
         await panel.press("enter", "9")
@@ -109,7 +91,7 @@ async def test_left_and_right_change_choices_and_numbers(file: Path) -> None:
         assert panel.chat.engine.loads == 1
 
 
-async def test_a_change_shows_for_whom_it_is(file: Path) -> None:
+async def test_a_change_names_its_scope(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("sampling.temp")
         await panel.press("right")
@@ -140,7 +122,7 @@ async def test_a_number_shows_that_drafting_is_fixed_and_the_mode_shows_why(file
         assert panel.live.resolved()["draft.mode"] == "auto"
 
 
-async def test_what_needs_loading_is_loaded_when_the_user_shows_so_and_the_conversation_stays(file: Path) -> None:
+async def test_leaving_offers_a_reload_that_keeps_the_conversation(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
         await panel.chat.exchange("one", "first")
         await panel.open()
@@ -158,7 +140,7 @@ async def test_what_needs_loading_is_loaded_when_the_user_shows_so_and_the_conve
         assert [m.content for m in panel.chat.engine.requests[1].messages] == ["one", "first", "two"]
 
 
-async def test_a_draft_that_was_left_out_comes_back_where_the_models_are_loaded_again(file: Path) -> None:
+async def test_a_reload_brings_a_failed_draft_back(file: Path) -> None:
     async with open_panel(file, opened=False) as panel:
         engine = panel.chat.engine
         engine.emit(PairChanged(replace(PAIR, draft=None, draft_failed=True)))
@@ -174,7 +156,7 @@ async def test_a_draft_that_was_left_out_comes_back_where_the_models_are_loaded_
         assert panel.chat.screen.session.phase is Phase.READY
 
 
-async def test_a_setting_that_needs_loading_is_kept_and_can_wait_for_it(file: Path) -> None:
+async def test_a_reload_can_wait(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("model.ctx")
         await panel.press("enter", *"4096", "enter")
@@ -228,9 +210,7 @@ async def test_settings_of_an_imported_conversation_are_checked(file: Path, tmp_
         assert panel.chat.engine.loads == 1
 
 
-async def test_no_setting_of_an_imported_conversation_steers_the_terminal_when_it_is_changed(
-    file: Path, tmp_path: Path
-) -> None:
+async def test_imported_settings_cannot_send_control_sequences(file: Path, tmp_path: Path) -> None:
     database = tmp_path / "conversations.db"
     store = Store.open(database)
     number = store.create({"answer": {"system": "Be\x1b]0;owned\x07\nbrief", "stop": ["\x1b[2Jend"]}})
@@ -249,7 +229,7 @@ async def test_no_setting_of_an_imported_conversation_steers_the_terminal_when_i
             await panel.press("escape")
 
 
-async def test_whom_a_text_is_for_does_not_change_while_it_is_typed(file: Path) -> None:
+async def test_the_scope_does_not_change_during_editing(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("answer.system")
         await panel.press("enter", *"For all")
@@ -259,7 +239,7 @@ async def test_whom_a_text_is_for_does_not_change_while_it_is_typed(file: Path) 
         assert panel.live.document == {}
 
 
-async def test_models_and_memory_are_for_all(file: Path) -> None:
+async def test_model_settings_apply_to_all_conversations(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.press("tab")
         await panel.find("model.ctx")
@@ -284,20 +264,7 @@ async def test_reset_of_one_and_of_all(file: Path) -> None:
         assert file.read_text() == ""
 
 
-async def test_a_mode_that_a_number_means_goes_with_it(file: Path) -> None:
-    file.write_text("[draft]\nmode = 'auto'\nn_max = 5")
-    async with open_panel(file, flags={"draft.n_max": 7}) as panel:
-        await panel.find("draft.mode")
-        await panel.press("ctrl+x")
-        await panel.chat.shows("mode is auto again.")
-        await panel.press("ctrl+x")
-        await panel.chat.shows("mode is fixed again.")
-        await panel.press("ctrl+x")
-        await panel.chat.shows("mode is auto again.")
-        assert file.read_text() == ""
-
-
-async def test_what_a_change_makes_contradictory_or_unknown_is_reported(file: Path) -> None:
+async def test_a_contradiction_after_a_reset_is_shown(file: Path) -> None:
     file.write_text("[draft]\nn_max = 12\n[presets.mine.sampling]\ntemp = 0.3")
     async with open_panel(file, flags={"draft.n_min": 8, "preset": "mine"}) as panel:
         await panel.find("n_max")
@@ -315,12 +282,12 @@ async def test_what_a_change_makes_contradictory_or_unknown_is_reported(file: Pa
         ("off", {"n_max", "n_min", "p_min", "source", "lookup_min_match", "device", "gpu_layers", "kv_type"}),
     ],
 )
-async def test_what_does_not_count_in_this_mode_of_drafting_is_dimmed(file: Path, mode: str, idle: set[str]) -> None:
+async def test_settings_without_effect_in_a_draft_mode_are_dimmed(file: Path, mode: str, idle: set[str]) -> None:
     async with open_panel(file, flags={"draft.mode": mode}) as panel:
         assert idle_keys(panel) == idle
 
 
-async def test_requests_that_the_loaded_model_does_not_hear_are_dimmed(file: Path) -> None:
+async def test_settings_that_the_model_ignores_are_dimmed(file: Path) -> None:
     deaf = replace(PAIR, thinking_support=ThinkingSupport(switchable=False, effort=False, effort_on=False))
     async with open_panel(file, opened=False) as panel:
         panel.chat.engine.loaded(deaf)
@@ -333,7 +300,7 @@ async def test_requests_that_the_loaded_model_does_not_hear_are_dimmed(file: Pat
         await panel.chat.shows("The loaded model has no reasoning effort.")
 
 
-async def test_presets_are_chosen_and_made(file: Path) -> None:
+async def test_presets_are_chosen_and_saved(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.press("right")
         assert panel.live.preset == "precise"
