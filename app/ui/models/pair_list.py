@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from textual.content import Content
 
@@ -15,12 +14,8 @@ from app.ui.models.state import PairCard, PairsState, SetupProgress, Stage
 from app.ui.text import MARK, percent, side_by_side
 from app.ui.widgets.choice_list import ChoiceList
 
-RECOMMENDED, LOCAL, REMOTE, DEMO = (
-    "★ Recommended for this machine",
-    "On this machine",
-    "To download",
-    "Try offline (tiny)",
-)
+_SECTIONS = ("★ Recommended for this machine", "On this machine", "To download", "Try offline (tiny)")
+RECOMMENDED, LOCAL, REMOTE, DEMO = _SECTIONS
 _CHECKING = "Checking what this machine can run …"
 _NAME, _FEWEST_NAME = 18, 12
 """Cells of a pair's name, and of the target's name when models are shortened."""
@@ -33,25 +28,7 @@ _GAP = "  "
 _SPACER = "  ·  "
 
 
-@dataclass(frozen=True, slots=True)
-class PairRow:
-    """One pair; without a card the row that adds one.
-
-    Attributes:
-        above: Lines above it, such as the title of its section.
-        setup: Its setup, if one was started.
-    """
-
-    card: PairCard | None
-    above: tuple[str, ...] = ()
-    setup: SetupProgress | None = None
-
-    @property
-    def name(self) -> str:
-        return self.card.name if self.card is not None else ""
-
-
-class PairList(ChoiceList[PairRow]):
+class PairList(ChoiceList[PairCard | None]):
     """A line per pair; the chosen one has its details below. The last row adds a pair."""
 
     def __init__(self) -> None:
@@ -66,7 +43,7 @@ class PairList(ChoiceList[PairRow]):
     @property
     def card(self) -> PairCard | None:
         """The chosen pair; None for the row that adds one."""
-        return self.row.card if self.row is not None else None
+        return self.row
 
     @property
     def _chosen_name(self) -> str:
@@ -104,38 +81,49 @@ class PairList(ChoiceList[PairRow]):
         self._update()
 
     def choose(self, at: int) -> None:
-        self.choose_pair(self.rows[max(0, min(len(self.rows) - 1, at))].name)
+        card = self.rows[max(0, min(len(self.rows) - 1, at))]
+        self.choose_pair(card.name if card is not None else "")
 
     def lines(self, at: int, width: int) -> list[Content]:
-        row, is_chosen = self.rows[at], self.is_chosen(at)
-        lines = [Content.styled(line and f" {line}", "$quiet") for line in row.above]
-        lines.append(self._line(row, width, chosen=is_chosen).truncate(width, ellipsis=True))
+        card, is_chosen = self.rows[at], self.is_chosen(at)
+        lines = [Content.styled(line and f" {line}", "$quiet") for line in self._above(at)]
+        lines.append(self._line(card, width, chosen=is_chosen).truncate(width, ellipsis=True))
         if is_chosen:
             room = max(1, min(width, _DETAILS_WIDTH) - _INDENT - 1)
-            for paragraph in self._details(row, room):
+            for paragraph in self._details(card, room):
                 lines += [Content(" " * _INDENT) + line for line in paragraph.wrap(room)]
-            below = self.rows[at + 1] if at + 1 < len(self.rows) else None
-            if below is not None and not below.above:
+            if at + 1 < len(self.rows) and not self._above(at + 1):
                 lines.append(Content())
         return lines
 
     def n_above(self, at: int) -> int:
-        return len(self.rows[at].above)
+        return len(self._above(at))
+
+    def _above(self, at: int) -> tuple[str, ...]:
+        """Return the lines above a row, such as the title of its section."""
+        card, before = self.rows[at], self.rows[at - 1] if at else None
+        if card is None:
+            return () if self._state.machine else ("", _CHECKING)
+        if before is not None and _section(before) == _section(card):
+            return ()
+        return ("", _section(card)) if at else (_section(card),)
 
     def _update(self) -> None:
         """Show the pairs that match the filter; keep the chosen one, or choose the open or the first one."""
-        rows = list(_rows(self._state, self._words))
-        names = [row.name for row in rows]
+        cards = [card for card in self._state.cards if card.matches(self._words)]
+        if not self._state.machine:
+            cards = [card for card in cards if _section(card) in (LOCAL, DEMO)]
+        cards.sort(key=lambda card: _SECTIONS.index(_section(card)))
+        names = [*(card.name for card in cards), ""]
         chosen = self._picked
         if chosen not in names:
-            chosen = next((row.name for row in rows if row.card is not None and row.card.is_open), names[0])
+            chosen = next((card.name for card in cards if card.is_open), names[0])
         if chosen != self._chosen_name:
             self._question = ""
-        self.show_rows(rows, names.index(chosen))
+        self.show_rows([*cards, None], names.index(chosen))
 
-    def _line(self, row: PairRow, width: int, *, chosen: bool) -> Content:
+    def _line(self, card: PairCard | None, width: int, *, chosen: bool) -> Content:
         mark = f" {MARK} " if chosen else "   "
-        card = row.card
         if card is None:
             return Content.assemble(mark, ("Add another pair …", "" if chosen else "$quiet"))
         name_width = self._name_width
@@ -146,7 +134,7 @@ class PairList(ChoiceList[PairRow]):
         if room >= _FEWEST_MODELS:
             columns += [_GAP, _cell(models_text(card, colored=chosen, room=room), room)]
         columns += [_GAP, f"{card.size:>{_SIZE}}", _GAP]
-        status = status_text(card, row.setup)
+        status = status_text(card, self._state.setups.get(card.name))
         if width >= _MEDIUM:
             columns += [_cell(Content(status), _STATUS), _GAP, _cell(Content(card.word), _FIT)]
         else:
@@ -159,11 +147,11 @@ class PairList(ChoiceList[PairRow]):
         line = Content.assemble(*columns)
         return line.stylize("$quiet") if card.is_too_big and not chosen else line
 
-    def _details(self, row: PairRow, width: int) -> Iterator[Content]:
-        card, setup = row.card, row.setup
+    def _details(self, card: PairCard | None, width: int) -> Iterator[Content]:
         if card is None:
             yield Content.styled("Any two compatible GGUF models, from Hugging Face or from disk.", "$quiet")
             return
+        setup = self._state.setups.get(card.name)
         if len(card.name) > _NAME:
             yield Content(printable(card.name))
         if card.pair.title != card.name:
@@ -191,23 +179,6 @@ class PairList(ChoiceList[PairRow]):
         for text in (printable(recommendation), printable(card.gain), line, printable(card.pair.tested_with)):
             if text:
                 yield Content.styled(text, "$quiet")
-
-
-def _rows(state: PairsState, words: Sequence[str]) -> Iterator[PairRow]:
-    """Yield the found pairs in sections; the demo comes last, then the row that adds a pair."""
-    sections: dict[str, list[PairCard]] = {RECOMMENDED: [], LOCAL: [], REMOTE: [], DEMO: []}
-    for card in state.cards:
-        if card.matches(words):
-            sections[_section(card)].append(card)
-    if not state.machine:
-        sections[RECOMMENDED] = sections[REMOTE] = []
-    is_first = True
-    for title, cards in sections.items():
-        for n, card in enumerate(cards):
-            above = () if n else (title,) if is_first else ("", title)
-            yield PairRow(card, above, state.setups.get(card.name))
-            is_first = False
-    yield PairRow(None, () if state.machine else ("", _CHECKING))
 
 
 def _section(card: PairCard) -> str:
