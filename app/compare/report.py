@@ -6,16 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
-from pathlib import Path
 from typing import Any
 
 from app.compare.difference import Difference, first_difference
 from app.compare.measure import Measured, measure
 from app.compare.race import Round, Run
 from app.conversations.message import Role
-from app.core import atomic
-from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.drafting_report import why_undrafted
 from app.hardware.cpu import usable_processors
@@ -197,20 +193,6 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
         lines += ["Reasoning:", "", fenced(first.reasoning), "", "Answer:", ""] if first.reasoning else []
         lines += [fenced(first.text)]
     return "\n".join(lines) + "\n"
-
-
-def save_note(folder: Path, text: str) -> Path:
-    """Write a comparison to a new file of this folder. Raises AppError if it cannot be written."""
-    for number in count(1):
-        file = folder / ("comparison.md" if number == 1 else f"comparison-{number}.md")
-        try:
-            atomic.create(file, text.encode(errors="replace"))
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise AppError(f"{file} cannot be written: {error.strerror}.") from error
-        return file
-    raise AssertionError
 
 
 def text_table(cells: Sequence[Sequence[str]], left: int) -> list[str]:

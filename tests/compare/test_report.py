@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,11 +14,9 @@ from app.compare.report import (
     comparison_markdown,
     fenced,
     run_json,
-    save_note,
     seen,
 )
 from app.conversations.message import Message, Role
-from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason, SamplingParams
 from app.models.pair_info import ModelInfo, PairInfo
@@ -113,11 +110,3 @@ def test_the_prompt_time_is_that_of_both_models() -> None:
 def test_a_text_cannot_end_its_fence(text: str, fence: str) -> None:
     assert fenced(text) == f"{fence}text\n{text}\n{fence}"
     assert "\x1b" not in fenced("\x1b[31m")
-
-
-def test_no_file_is_overwritten(tmp_path: Path) -> None:
-    names = ["comparison.md", "comparison-2.md", "comparison-3.md"]
-    assert [save_note(tmp_path, str(n)).name for n in range(3)] == names
-    assert (tmp_path / "comparison.md").read_text() == "0"
-    with pytest.raises(AppError, match="cannot be written"):
-        save_note(tmp_path / "gone", "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -15,11 +14,9 @@ from textual.getters import query_one
 from app.compare.difference import Difference
 from app.compare.job import CompareJob, Explaining, Raced
 from app.compare.race import WARM_UP, Round, RunBegan, RunEnded
-from app.compare.report import Comparison, comparison_markdown, save_note
+from app.compare.report import Comparison, comparison_markdown
 from app.compare.sides import sides_of
 from app.core.errors import AppError
-from app.core.printable import printable
-from app.core.regular_file import resolved
 from app.core.units import counted
 from app.session.comparison import Comparable
 from app.ui.base_screen import SubScreen
@@ -58,7 +55,6 @@ class CompareScreen(SubScreen[None]):
         Binding("tab", "switch", "other text", id="compare.switch", tooltip="Show the text of the next side"),
         Binding("m", "more(1)", "once more", id="compare.once", tooltip="Run one more round"),
         Binding("r", f"more({_MORE})", f"{_MORE} more", id="compare.more", tooltip="Run three more rounds"),
-        Binding("s", "save", "save", id="compare.save", tooltip="Save as Markdown in the current folder"),
         Binding("c", "copy", "copy", id="compare.copy", tooltip="Copy as Markdown"),
         Binding("up,k", "scroll(-1)", "up", id="compare.up", show=False),
         Binding("down,j", "scroll(1)", "down", id="compare.down", show=False),
@@ -132,14 +128,6 @@ class CompareScreen(SubScreen[None]):
         for pane in self.panes.values():
             pane.scroll_text(lines)
 
-    def action_save(self) -> None:
-        try:
-            file = save_note(Path(), self._markdown)
-        except AppError as error:
-            self.hint.say(error.message)
-        else:
-            self.hint.say(f"Saved {printable(str(resolved(file)))}.")
-
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._markdown)
         self.hint.say("Copied the comparison.")
@@ -151,7 +139,7 @@ class CompareScreen(SubScreen[None]):
                 return not self.expects_events or None
             case "switch":
                 return not self.has_class("-wide")
-            case "save" | "copy":
+            case "copy":
                 return bool(self._rounds) or None
         return True
 

@@ -20,8 +20,6 @@ from app.ui.key_names import key
 
 PRESET = "preset"
 _COMMON_SAMPLING = ("temp", "top_k", "top_p", "min_p", "seed")
-_LONGEST_VALUE = 24
-"""Characters of a value that a message repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +128,12 @@ class SettingEdits:
             return f"Saved, but the preset {self._live.preset} overrides it."
         if setting.name == "model.ctx" and isinstance(value, int):
             return printable(remark(self._pair, value) if self._pair is not None else "") or rounding(value)
-        if not setting.in_conversation:
-            return ""
-        other = f"; {key('settings.scope', 'tab')}: only this one" if self.scope is Scope.ALL else ""
-        return f"{setting.key} is {_brief(setting, now)} for {self.scope.value}{other}."
+        return ""
 
     def reset(self, setting: Setting) -> str:
         """Remove the changed value."""
         problem = self._try(lambda: self._live.reset(setting.name))
-        problem = problem or " ".join(printable(one.text) for one in self._live.problems)
-        return problem or f"{setting.key} is {_brief(setting, self._live.resolved())} again."
+        return problem or " ".join(printable(one.text) for one in self._live.problems)
 
     def reset_all(self) -> str:
         """Remove all changed values."""
@@ -196,11 +190,6 @@ def next_value(view: SettingView, by: int) -> tuple[Value] | None:
         value = max(kind.low, min(kind.high, round(view.value + by * kind.step, 6)))
         return (int(value) if kind.whole else value,)
     return None
-
-
-def _brief(setting: Setting, now: Resolved) -> str:
-    text = value_text(setting, now[setting.name])
-    return text if 0 < len(text) <= _LONGEST_VALUE else "changed"
 
 
 def _is_idle(setting: Setting, now: Resolved) -> bool:

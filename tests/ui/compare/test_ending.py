@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from app.conversations.message import Message, Role
 from app.conversations.store import Store
@@ -100,19 +97,14 @@ async def test_a_prompt_that_does_not_fit_is_reported_with_the_keys_of_the_chat(
         assert "--ctx" not in compare.chat.text
 
 
-async def test_it_is_saved_and_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+async def test_it_is_copied_as_markdown() -> None:
     async with open_comparison(size=(160, 40)) as compare:
-        await compare.chat.pilot.press("s", "c")
-        assert compare.chat.pilot.app.clipboard == "", "there is nothing to save yet"
+        await compare.chat.pilot.press("c")
+        assert compare.chat.pilot.app.clipboard == "", "there is nothing to copy yet"
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0× faster")
-        await compare.chat.pilot.press("s")
-        await compare.chat.shows("comparison.md.")
-        text = (tmp_path / "comparison.md").read_text()
-        assert "| automatic | 100.0 tok/s | 2.0×? |" in text
         await compare.chat.pilot.press("c")
-        assert compare.chat.pilot.app.clipboard == text
+        assert "| automatic | 100.0 tok/s | 2.0×? |" in compare.chat.pilot.app.clipboard
 
 
 async def test_a_reload_of_the_pair_is_shown() -> None:

@@ -91,25 +91,6 @@ async def test_left_and_right_change_choices_and_numbers(file: Path) -> None:
         assert panel.chat.engine.loads == 1
 
 
-async def test_a_change_names_its_scope(file: Path) -> None:
-    async with open_panel(file) as panel:
-        await panel.find("sampling.temp")
-        await panel.press("right")
-        await panel.chat.shows("temp is 0.9 for all conversations; tab: only this one.")
-        await panel.press("ctrl+x")
-        await panel.chat.shows("temp is 0.8 again.")
-        await panel.press("tab", "enter", "1", "enter")
-        await panel.chat.shows("temp is 1 for this conversation.")
-        await panel.find("system")
-        await panel.press("enter", *"Be brief in all that you say.", "enter")
-        await panel.chat.shows("system is changed for this conversation.")
-        await panel.press("tab")
-        await panel.find("theme")
-        await panel.press("right")
-        await panel.chat.until(lambda: "theme" in file.read_text())
-        assert "theme is" not in panel.chat.text
-
-
 async def test_a_number_shows_that_drafting_is_fixed_and_the_mode_shows_why(file: Path) -> None:
     async with open_panel(file) as panel:
         await panel.find("n_max")
