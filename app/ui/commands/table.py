@@ -25,7 +25,6 @@ from app.ui.terminal.copying import copy_text
 
 _SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
 """Of a file name; a title may have other dots."""
-_NEWEST = "the answer"
 _NONE = "-"
 _BRIEF = 24
 """Columns of a system prompt in a message."""
@@ -35,14 +34,12 @@ def _draft(chat: Chat, mode: str) -> None:
     chat.hint.say(chat.settings.draft(mode))
 
 
-def _last_answer(chat: Chat) -> tuple[str, str]:
-    """Return the newest answer with text, and its name; "" without one."""
+def _last_answer(chat: Chat) -> str:
+    """Return the newest answer with text; "" without one. A model that still thinks has not answered yet."""
     newest = chat.messages.answer
     if newest is not None and (shown := newest.text.strip()):
-        return shown, _NEWEST
-    answers = (message.content for message in reversed(_messages(chat)) if message.role is Role.ASSISTANT)
-    # A model that still thinks has not answered yet.
-    return next(answers, ""), _NEWEST if newest is None else "the answer before this one"
+        return shown
+    return next((message.content for message in reversed(_messages(chat)) if message.role is Role.ASSISTANT), "")
 
 
 def _messages(chat: Chat) -> Sequence[Message]:
@@ -58,17 +55,15 @@ def code_blocks(markdown: str) -> tuple[str, ...]:
 
 
 def _copy(chat: Chat, what: str) -> None:
-    answer, name = _last_answer(chat)
+    answer = _last_answer(chat)
     if not answer:
         raise AppError("There is no answer to copy yet.")
     if not what:
-        copy_text(chat.app, answer, name)
-        return
-    blocks = code_blocks(answer)
-    if not blocks:
-        raise AppError(f"{name.capitalize()} has no code.")
-    which = "the code" if len(blocks) == 1 else "the last code"
-    copy_text(chat.app, blocks[-1], which if name == _NEWEST else f"{which} in {name}")
+        copy_text(chat.app, answer, "the answer")
+    elif blocks := code_blocks(answer):
+        copy_text(chat.app, blocks[-1], "the last code" if len(blocks) > 1 else "the code")
+    else:
+        raise AppError("The answer has no code.")
 
 
 async def _save(chat: Chat, name: str) -> None:

@@ -127,13 +127,13 @@ class PairService:
             raise PairError(f"{name} is not on this machine.", f"Press {enter} to download it.")
         return self._environment.open_pair(self._pairs[name], files)
 
-    def close(self, timeout: float | None = None) -> bool:
-        """Stop everything; return whether all threads ended within `timeout` seconds (None waits)."""
-        until = None if timeout is None else time.monotonic() + timeout
+    def close(self, timeout: float) -> bool:
+        """Stop everything; return whether all threads ended within `timeout` seconds."""
+        until = time.monotonic() + timeout
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
-            task.join(None if until is None else max(0.0, until - time.monotonic()))
+            task.join(max(0.0, until - time.monotonic()))
         return not any(task.is_alive() for task in self._tasks)
 
     # Background work

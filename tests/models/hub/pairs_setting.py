@@ -62,7 +62,7 @@ class Setting:
 
     def again(self) -> PairService:
         """The service of the next run of the program."""
-        self.service.close()
+        self.service.close(WAIT_S)
         self.service = PairService(self.surroundings)
         self.service.state()
         return self.service

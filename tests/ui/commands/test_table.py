@@ -54,7 +54,7 @@ def test_a_system_prompt_may_have_several_lines(text: str, argument: str) -> Non
 @pytest.mark.parametrize(
     "text", ["/title My\ntrip", PASTED.replace("system", "title"), PASTED.replace("system", "new")]
 )
-def test_what_takes_one_line_refuses_more(text: str) -> None:
+def test_a_command_of_one_line_refuses_more(text: str) -> None:
     assert COMMANDS.is_command(text)
     with pytest.raises(UsageError) as refused:
         COMMANDS.read(text)
@@ -72,17 +72,17 @@ def test_what_takes_one_line_refuses_more(text: str) -> None:
         "a.md:\n```md\nmilk\n```\n\n/new @a.md",
     ],
 )
-def test_what_only_begins_like_a_command_is_shown(text: str) -> None:
+def test_text_that_begins_like_a_command_is_text(text: str) -> None:
     assert not COMMANDS.is_command(text)
 
 
-def test_two_slashes_say_one() -> None:
+def test_two_slashes_send_one() -> None:
     assert COMMANDS.as_sent("//new chat") == "/new chat"
     assert COMMANDS.as_sent("// a comment") == "// a comment"
 
 
 @given(st.text(st.sampled_from("/newdraft on\n5-"), max_size=12))
-def test_whatever_is_typed_is_a_command_or_a_sentence(rest: str) -> None:
+def test_any_text_is_a_command_or_an_error(rest: str) -> None:
     text = "/" + rest
     COMMANDS.matching(text)
     COMMANDS.argument_of(text)
@@ -109,7 +109,7 @@ def test_whatever_is_typed_is_a_command_or_a_sentence(rest: str) -> None:
         ("/new one", "takes no argument"),
     ],
 )
-def test_a_wrong_command_is_an_error_with_a_offer(line: str, sentence: str) -> None:
+def test_a_wrong_command_is_an_error_with_a_suggestion(line: str, sentence: str) -> None:
     with pytest.raises(UsageError) as raised:
         COMMANDS.read(line)
     assert sentence in f"{raised.value.message} {raised.value.hint}"
@@ -283,32 +283,7 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
             COMMANDS.read("/copy code 1")
 
 
-async def test_what_is_copied_while_the_next_answer_is_thought_about_is_called_by_its_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    copied: list[tuple[str, str]] = []
-    monkeypatch.setattr("app.ui.commands.table.copy_text", lambda app, text, what: copied.append((text, what)))
-    text = "So:\n```\na\n```"
-    async with open_chat() as chat:
-        await chat.exchange("code", text)
-        await chat.send("more")
-        chat.engine.says("let me think", thinking=True)
-        await chat.shows("thinking")
-        await chat.pilot.press("f8", "ctrl+b")
-        before = "the answer before this one"
-        await chat.until(lambda: copied == [(text, before), ("a", f"the code in {before}")])
-        chat.engine.says("Now")
-        await chat.shows("Now")
-        await chat.pilot.press("f8")
-        await chat.until(lambda: copied[2:] == [("Now", "the answer")])
-        await chat.pilot.press("escape")
-        chat.engine.finishes()
-        await chat.ready()
-        await chat.pilot.press("ctrl+n", "f8")
-        await chat.shows("no answer to copy")
-
-
 @given(st.text(st.sampled_from("/newdraft on\n5-"), max_size=12))
-def test_what_is_typed_for_a_message_shows_it(text: str) -> None:
+def test_as_typed_inverts_as_sent(text: str) -> None:
     assert not COMMANDS.is_command(COMMANDS.as_typed(text))
     assert COMMANDS.as_sent(COMMANDS.as_typed(text)) == text or text.startswith("//")

@@ -219,7 +219,7 @@ class FakePairs(PairService):
         self.calls.append(("load_request", name))
         return LoadRequest(no_loader, ChatSettings(f"Title of {name}", drafting=DraftParams()))
 
-    def close(self, timeout: float | None = None) -> bool:
+    def close(self, timeout: float) -> bool:
         self.calls.append(("close",))
         return True
 
