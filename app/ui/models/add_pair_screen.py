@@ -54,6 +54,8 @@ class AddPairScreen(SubScreen[str | None]):
         Binding("escape", "leave", "back", key_display="esc", id="add.leave", tooltip="Back to the pairs"),
     ]
 
+    SHOWN_FIRST = ("line.submit", "add.next", "add.leave", "app.quit")
+
     target = query_one("#target", SourceInput)
     draft = query_one("#draft", SourceInput)
     findings = query_one("#findings", Static)

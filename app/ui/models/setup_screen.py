@@ -50,6 +50,8 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         Binding("ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop the download", priority=True),
     ]
 
+    SHOWN_FIRST = ("pairs.choose", "pairs.leave", "pairs.add", "pairs.default", "pairs.cancel", "app.quit")
+
     machine = query_one("#machine", Static)
     filter_input = query_one(PairFilter)
     pairs = query_one(PairList)

@@ -106,6 +106,19 @@ class SettingsScreen(SubScreen[bool]):
         Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Save all as a preset", priority=True),
     ]
 
+    SHOWN_FIRST = (
+        "settings.change",
+        "value.keep",
+        "text.break_line",
+        "settings.leave",
+        "settings.load",
+        "settings.scope",
+        "settings.reset",
+        "settings.reset_all",
+        "settings.save",
+        "app.quit",
+    )
+
     filter_input = query_one(SettingFilter)
     hint = query_one(Hint)
 

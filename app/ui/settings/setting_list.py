@@ -46,9 +46,6 @@ class SettingList(ChoiceList[SettingView]):
         self._words = text.lower().split()
         self._update(self.row.name if self.row is not None and self._words else "")
 
-    def choose_setting(self, name: str) -> None:
-        self._update(name)
-
     def lines(self, at: int, width: int) -> list[Content]:
         view, table = self.rows[at], self.rows[at].setting.table
         lines = self._title_lines(at)
