@@ -62,6 +62,8 @@ class CompareScreen(SubScreen[None]):
         Binding("pagedown", "scroll(5)", "page down", id="compare.page_down", show=False),
     ]
 
+    SHOWN_FIRST = ("compare.leave", "compare.switch")
+
     result = query_one(Result)
     hint = query_one(Hint)
 

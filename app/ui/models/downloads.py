@@ -92,8 +92,6 @@ def line_text(name: str, setup: SetupProgress, width: int) -> Content:
         return (cut(failure, width - len(more)) + more).stylize("$quiet")
     if setup.stage is Stage.READY:
         parts = [Content(f"{name} is ready; {pairs} opens it")]
-    elif setup.stage is Stage.CHECKED:
-        parts = [Content(f"{name} waits for your confirmation; press {pairs}")]
     else:
         files = setup.transfer.files
         waiting = next((file.waiting for file in files if file.waiting), "")

@@ -14,7 +14,7 @@ from app.settings.checking import is_preset_name
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin, Resolved
 from app.settings.live import LiveSettings, Scope
-from app.settings.table import SETTINGS, Setting
+from app.settings.table import SETTINGS, Setting, given
 from app.settings.thinking import NO_SWITCH
 from app.ui.key_names import key
 
@@ -30,8 +30,7 @@ class SettingView:
         idle: Whether it has no effect now, or cannot be changed in this scope.
         waits: Whether it takes effect only after a reload.
         options: Values to choose from; empty for a typed value.
-        because: Settings that imply this value.
-        remark: Remark for the loaded pair, as a sentence; "" for none.
+        remark: Why it has this value or no effect, as a sentence; "" for none.
     """
 
     setting: Setting
@@ -40,7 +39,6 @@ class SettingView:
     idle: bool = False
     waits: bool = False
     options: tuple[str, ...] = ()
-    because: tuple[str, ...] = ()
     remark: str = ""
 
     @property
@@ -83,7 +81,11 @@ class SettingEdits:
 
     def _view(self, setting: Setting, now: Resolved) -> SettingView:
         origin, ignored = now.origin(setting.name), self._why_ignored(setting, now)
-        is_context = self._pair is not None and setting.name == "model.ctx"
+        about = ignored
+        if self._pair is not None and setting.name == "model.ctx":
+            about = here(self._pair)
+        elif setting.name == "draft.mode" and now.meaning_fixed:
+            about = f"Fixed, because {given(now.meaning_fixed)}; auto undoes that."
         return SettingView(
             setting,
             now[setting.name],
@@ -91,8 +93,7 @@ class SettingEdits:
             idle=bool(_is_idle(setting, now) or self.not_in_scope(setting) or ignored),
             waits=setting in self._live.waiting,
             options=self._options(setting),
-            because=now.meaning_fixed if setting.name == "draft.mode" else (),
-            remark=here(self._pair) if self._pair is not None and is_context else ignored,
+            remark=about,
         )
 
     def toggle_scope(self) -> None:

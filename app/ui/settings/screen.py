@@ -11,7 +11,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.getters import query_one
-from textual.message import Message
 from textual.widgets import Input, Static
 
 from app.core.printable import printable
@@ -47,14 +46,11 @@ class ValueEditor(TextEditor):
 
     BINDING_GROUP_TITLE = "Value of a setting"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "save", id="value.keep", tooltip="Save this value"),
+        Binding("enter", "screen.save_value", "save", id="value.keep", tooltip="Save this value"),
         Binding(
             "ctrl+j,shift+enter,alt+enter", "break_line", "new line", id="text.break_line", tooltip="Start a new line"
         ),
     ]
-
-    class Submitted(Message):
-        """The value is to be saved."""
 
     _is_text = False
 
@@ -68,9 +64,6 @@ class ValueEditor(TextEditor):
         else:
             self.select_all()
         self.screen.set_focus(self)
-
-    def action_submit(self) -> None:
-        self.post_message(self.Submitted())
 
     def action_break_line(self) -> None:
         self.break_line()
@@ -113,10 +106,6 @@ class SettingsScreen(SubScreen[bool]):
         "settings.leave",
         "settings.load",
         "settings.scope",
-        "settings.reset",
-        "settings.reset_all",
-        "settings.save",
-        "app.quit",
     )
 
     filter_input = query_one(SettingFilter)
@@ -241,10 +230,7 @@ class SettingsScreen(SubScreen[bool]):
     def _on_typed(self, event: ValueEditor.Changed) -> None:
         self._show_error(self._parse(event.text_area.text)[1])
 
-    @on(ValueEditor.Submitted)
-    def _on_submitted(self) -> None:
-        if not self._is_editing:
-            return
+    def action_save_value(self) -> None:
         text = self.editor.text
         value, error = self._parse(text)
         if error:

@@ -9,7 +9,7 @@ from textual.content import Content
 from app.conversations.titles import in_brief
 from app.core.printable import printable
 from app.settings.layers import Origin
-from app.settings.table import TABLES, given
+from app.settings.table import TABLES
 from app.ui.settings.edits import SettingView, value_text
 from app.ui.text import MARK, cut
 from app.ui.widgets.choice_list import ChoiceList
@@ -111,9 +111,6 @@ def details(view: SettingView) -> Iterator[Content]:
         yield Content(_GAP).join(_option(option, view) for option in view.options)
     else:
         yield Content.styled(f"{_capital(setting.kind.allowed)}. Default: {setting.shown_default}.", "$quiet")
-    if view.because:
-        value = value_text(setting, view.value)
-        yield Content(f"{_capital(value)}, because {given(view.because)}; auto undoes that.")
     if view.remark:
         yield Content(printable(view.remark))
     flag = f", {setting.flags[-1]}" if setting.flags else ""
