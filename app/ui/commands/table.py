@@ -163,9 +163,10 @@ def chat_commands(screen: Chat) -> Iterator[SystemCommand]:
     yield SystemCommand("Compare", "One prompt with and without the draft", screen.action_compare)
     yield SystemCommand("Tokens", "Show the source of each token", screen.action_toggle_tokens)
     yield SystemCommand("Numbers", "Show or hide the numbers", screen.action_toggle_panel)
-    yield SystemCommand("Messages", "Choose a message to edit or answer again", screen.action_choose)
     if screen.check_action("conversations", ()):
         yield SystemCommand("Conversations", "Search conversations", screen.action_conversations)
+    if screen.library.conversation is not None:
+        yield SystemCommand("Messages", "Choose a message to edit or answer again", screen.action_choose)
     if screen.check_action("settings", ()):
         yield SystemCommand("Settings", "See and change every setting", screen.action_settings)
     if screen.check_action("pairs", ()):
