@@ -127,7 +127,7 @@ class FakeModel:
         return best > 0
 
     def save_sequence(self) -> SavedState | None:
-        return SavedState(len(self.cells), bytearray(self.cells), tuple((n, None) for n in self._kept))
+        return SavedState(len(self.cells), bytearray(self.cells), tuple((n, b"") for n in self._kept))
 
     def restore_sequence(self, state: SavedState) -> bool:
         self.cells, self._kept, self._n_revocable = list(state.data), [n for n, _ in state.snapshots], 0

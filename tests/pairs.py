@@ -13,6 +13,7 @@ from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.ngram import NgramIndex
+from app.engine.prompt_cache import PromptCache
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
 from app.models.pair_info import ModelInfo, PairInfo
@@ -37,6 +38,7 @@ class FakePair:
         self._model = target
         self.drafter: ModelDrafter | None = None
         self.index = NgramIndex()
+        self.prompt_cache = PromptCache()
         if draft is not None:
             self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.is_end)
         most = most_drafted if can_draft else 0
@@ -45,6 +47,7 @@ class FakePair:
         self.n_threads = 1
         self.samplers: list[FakeSampler] = []
         self.closed = False
+        self.idle_s: float | None = None
         self.memory: PairStatistics | None = None
         self.remembered = 0
         self.n_yields = 0
@@ -59,6 +62,11 @@ class FakePair:
     def drop_draft(self) -> None:
         self.drafter, self.info = None, replace(self.info, draft=None)
         self.notices.append("It is left out.")
+
+    def prepare_caches(self, prompt: Sequence[int], conversation: str) -> None:
+        self.prompt_cache.prepare(
+            self.target, self.drafter.cache if self.drafter is not None else None, prompt, conversation
+        )
 
     def yield_cpu(self) -> None:
         self.n_yields += 1

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from app.session.session import Session
     from app.ui.models.service import PairService
 
-_CLOSE_S = 1.0
-"""Time to free the models; a native call may never return."""
+_CLOSE_S = 5.0
+"""Time to store the state of the conversation and to free the models; a native call may never return."""
 
 
 def chat(args: argparse.Namespace) -> int:

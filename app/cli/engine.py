@@ -63,8 +63,9 @@ def codec() -> Codec:
     from app.hardware.offers import Offer
     from app.llama.fitting.fit_pair import DoesNotFitError
     from app.worker.isolated.process import codec_for
+    from app.worker.title import TitleJob
 
-    return codec_for(PairLoader, DoesNotFitError, Offer, CompareJob, RunBegan, RunEnded, Explaining, Raced)
+    return codec_for(PairLoader, DoesNotFitError, Offer, CompareJob, RunBegan, RunEnded, Explaining, Raced, TitleJob)
 
 
 def hint_after(loader: Loader, status: ExitStatus) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.cli.known_pairs import known_pairs
 from app.cli.options import Options
 from app.cli.output import StatusLine
@@ -45,7 +47,9 @@ def load_here(params: PairParams, cancel: CancelFlag, status: StatusLine) -> Nat
 def pair_params(options: Options) -> PairParams:
     """Return what to load and where; create the demo's draft if missing."""
     servers = servers_of(options)
-    return _placed(options, asked_here(options, memory_rooms, servers), servers)
+    params = _placed(options, asked_here(options, memory_rooms, servers), servers)
+    # A benchmark has no conversation to come back to.
+    return replace(params, cache_ram_mib=0, cache_disk_mib=0)
 
 
 def _placed(options: Options, asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:

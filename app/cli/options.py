@@ -52,6 +52,9 @@ class Placement:
     draft_kv_type: str = "f16"
     flash_attention: str = AUTO
     fit: bool = True
+    cache_ram_mib: int | None = None
+    cache_disk_mib: int | None = None
+    unload_after_min: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +214,9 @@ def read_placement(settings: Resolved) -> Placement:
         draft_kv_type=draft_kv_type,
         flash_attention=flash_attention,
         fit=settings["model.fit"] == AUTO,
+        cache_ram_mib=cast("int | None", settings["model.cache_ram"]),
+        cache_disk_mib=cast("int | None", settings["model.cache_disk"]),
+        unload_after_min=cast("int | None", settings["model.unload_after"]),
     )
 
 

@@ -86,6 +86,9 @@ def _params(options: Options) -> PairParams:
         kv_type=placement.kv_type,
         draft_kv_type=placement.draft_kv_type,
         flash_attention=placement.flash_attention,
+        cache_ram_mib=placement.cache_ram_mib,
+        cache_disk_mib=placement.cache_disk_mib,
+        unload_after_min=placement.unload_after_min,
         notices=notices,
     )
 

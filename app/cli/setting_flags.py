@@ -33,6 +33,7 @@ _ALIASES = {
     "draft.kv_type": ("-ctkd", "--cache-type-k-draft"),
     "draft.n_max": ("--draft-max",),
     "draft.n_min": ("--draft-min",),
+    "model.cache_ram": ("-cram",),
     "model.ctx": ("-c", "--ctx-size", "--num-ctx"),
     "model.device": ("-dev",),
     "model.flash_attn": ("-fa",),

@@ -64,6 +64,9 @@ class Recorder:
         for _ in read_prefix(self._pair, self._prefix, cancelled):
             pass
 
+    def prepare_caches(self, prompt: Sequence[int], conversation: str) -> None:
+        """Leave the caches as they are: every side begins with the same."""
+
     def yield_cpu(self) -> None:
         self._pair.yield_cpu()
         self.threads.add(self._pair.threads_in_use)

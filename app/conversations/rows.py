@@ -9,6 +9,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
+from app.conversations.compaction import compaction_in
 from app.conversations.database import ConversationGoneError, Database
 from app.conversations.message import UNKNOWN, Role, ending_in
 from app.conversations.tree import Document, Node, State, Summary, Transcript, model_in
@@ -36,7 +37,8 @@ def to_node(row: Sequence[Any]) -> Node:
     numbers = {} if stats == _EMPTY else to_document(stats)
     ending = UNKNOWN if state is State.WRITING else ending_in(numbers)
     model = model_in(numbers) if role is Role.ASSISTANT else ""
-    return Node(number, parent, role, text, reasoning, state, created, ending, model)
+    compaction = compaction_in(numbers) if role is Role.USER else None
+    return Node(number, parent, role, text, reasoning, state, created, ending, model, compaction)
 
 
 def to_document(text: str) -> Document:

@@ -153,9 +153,13 @@ class Store:
 
     def retitle(self, conversation: int, prompt: str) -> None:
         """Make the title from another prompt, unless the user chose one."""
+        self.name(conversation, make_title(question_of(prompt)))
+
+    def name(self, conversation: int, title: str) -> None:
+        """Set a title, unless the user chose one."""
         with self.database.write() as db:
-            title = make_title(question_of(prompt))
-            db.execute("UPDATE conversations SET title = ? WHERE id = ? AND NOT named", (title, conversation))
+            named = (one_line(storable(title)), conversation)
+            db.execute("UPDATE conversations SET title = ? WHERE id = ? AND NOT named", named)
 
     def pin(self, conversation: int, pinned: bool) -> None:
         self._change(conversation, "pinned = ?", pinned)

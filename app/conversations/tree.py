@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
 
+from app.conversations.compaction import Compaction
 from app.conversations.message import UNKNOWN, Ending, Message, Role
 
 Document = Mapping[str, Any]
@@ -52,6 +53,7 @@ class Node:
         created: Seconds since 1970.
         ending: Why an answer is incomplete, or why a prompt has none, if known.
         model: Name of the target model that wrote an answer; "" if unknown.
+        compaction: What the model reads before a prompt with which the context was full.
     """
 
     id: int
@@ -63,6 +65,7 @@ class Node:
     created: float = 0.0
     ending: Ending = UNKNOWN
     model: str = ""
+    compaction: Compaction | None = None
 
     @property
     def ended_state(self) -> State:
@@ -186,3 +189,12 @@ class Transcript:
 def as_messages(nodes: Iterable[Node]) -> tuple[Message, ...]:
     """Return the messages with text as a model reads them, without spaces at the end."""
     return tuple(Message(node.role, node.text.rstrip(), node.reasoning.strip()) for node in nodes if node.text.strip())
+
+
+def readable(path: Sequence[Node]) -> tuple[str, Sequence[Node]]:
+    """Return what the model reads of a branch: the last summary, and the messages after it."""
+    for at in range(len(path) - 1, -1, -1):
+        compaction = path[at].compaction
+        if compaction is not None:
+            return compaction.summary, path[max(0, at - compaction.n_kept) :]
+    return "", path

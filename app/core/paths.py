@@ -26,6 +26,11 @@ def cache_dir() -> Path:
     return _folder("user_cache_dir")
 
 
+def states_dir() -> Path:
+    """Return the folder with saved states of conversations, one folder per pair."""
+    return cache_dir() / "states"
+
+
 def memory_dir() -> Path:
     """Return the folder with measurements of automatic drafting, one file per pair."""
     return _folder("user_data_dir") / "drafting"

@@ -35,6 +35,10 @@ class SavedCache:
     tokens: tuple[int, ...]
     state: SavedState
 
+    @property
+    def n_bytes(self) -> int:
+        return len(self.state.data) + sum(len(data) for _, data in self.state.snapshots)
+
 
 class TokenCache:
     """A model and the tokens it has evaluated.
@@ -172,6 +176,13 @@ class TokenCache:
                 self._model.clear()
             del self._tokens[self._model.n_past :]
         return len(self._tokens)
+
+    def n_reusable(self, saved: SavedCache, prompt: Sequence[int]) -> int:
+        """Return the tokens of a prompt that need no evaluation after a copy is restored."""
+        n_shared = common_prefix(saved.tokens, prompt[:-1])
+        if n_shared == len(saved.tokens) or self.n_rollback == self.n_ctx:
+            return n_shared
+        return max((n for n, _ in saved.state.snapshots if n <= n_shared), default=0)
 
     def save(self) -> SavedCache | None:
         """Copy the cache into RAM; None if there is no room."""

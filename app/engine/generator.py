@@ -80,6 +80,7 @@ class Request:
         max_tokens: Most tokens to generate; None for as many as the context holds.
         observe: Called with each emitted token; a returned reason ends the answer with that token.
         controls: Switches that the caller may change meanwhile.
+        prepare: Called before the prompt is read, to restore caches; its time counts to the first token.
     """
 
     prompt: Sequence[int]
@@ -87,6 +88,7 @@ class Request:
     max_tokens: int | None
     observe: Observe
     controls: Controls = UNCONTROLLED
+    prepare: Callable[[], None] = lambda: None
 
 
 class Generator:
@@ -148,6 +150,7 @@ class Generator:
     def _first_token(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
         """Read the part of the prompt that is not cached, and choose the first token."""
         started = self._clock()
+        request.prepare()
         stats = self.stats
         stats.cache_n = self._target.reuse(sequence)
         self._sampler.begin(sequence)

@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
+import psutil
+
 from app.conversations.message import Message, Prefill
 from app.core.errors import DamagedFileError, Interrupted, ModelLoadError
 from app.engine.auto.calibrate import calibrate
@@ -19,6 +21,7 @@ from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.ngram import NgramIndex
+from app.engine.prompt_cache import PromptCache
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility, replace_unknown
@@ -35,6 +38,7 @@ from app.llama.pair_params import PairParams
 from app.llama.params import CPU_LABEL, ContextParams
 from app.llama.prompt import PromptBuilder
 from app.llama.sampler import SamplerChain
+from app.llama.state_files import state_store
 from app.llama.stored_measurements import memory_file, processor_model, thread_file
 from app.models.compatibility import NO_ROLLBACK
 from app.models.memory_estimate import rounding
@@ -47,6 +51,8 @@ from app.settings.thinking import AS_TRAINED, Thinking
 CALIBRATION_NS = 4_000_000_000
 """Time limit of the first calibration; a slow target takes longer. The rest is learned while answering."""
 
+_CACHE_SHARE, _MOST_CACHE = 0.25, 8 << 30
+"""Memory for saved states if the settings name none: a share of what is free, and the default of llama-server."""
 _TEXT = (
     "The keeper of the lighthouse counted the steps again, as he did every evening, and wrote the number down. "
     "def total(items): return sum(item.price * item.count for item in items if item.count > 0)\n"
@@ -123,6 +129,7 @@ class NativePair:
             )
             self._params = replace(params, draft=draft.path if draft is not None else None)
             self.memory = self._remembered()
+            self._prompt_cache = PromptCache(_cache_bytes(params.cache_ram_mib), state_store(self._params))
             self._stack = stack.pop_all()
 
     def _draft_file(self, params: PairParams, on_progress: Callable[[str, float], bool]) -> ModelFile | None:
@@ -239,7 +246,6 @@ class NativePair:
             if self.memory is not None and not self.memory.was_slowed:
                 budget_ns = min(budget_ns, self.memory.recalibration_ns)
         text = self._model.tokenize(_TEXT * 4, parse_special=False)[: MAX_BATCH - 1]
-        draft = self.drafter.cache if self.drafter is not None else None
         clock = self.work_clock(time.perf_counter_ns, time.process_time_ns)
 
         def stopped() -> bool:
@@ -247,7 +253,7 @@ class NativePair:
             return cancelled()
 
         profile = yield from calibrate(
-            self.target, draft, text, clock, budget_ns=budget_ns, cancelled=stopped, passes=passes
+            self.target, self._draft_cache, text, clock, budget_ns=budget_ns, cancelled=stopped, passes=passes
         )
         if self.memory is None:
             self.memory = PairStatistics(CostModel(profile))
@@ -255,6 +261,11 @@ class NativePair:
             self.memory.remeasure(profile)
         if self._cpu_yield is not None:
             self.memory.costs.use_threads(self.threads_in_use)
+
+    @property
+    def idle_s(self) -> float | None:
+        minutes = self._params.unload_after_min
+        return minutes * 60.0 if minutes is not None else None
 
     @property
     def n_threads(self) -> int:
@@ -332,6 +343,13 @@ class NativePair:
             self.memory.keep_least()
             self.unkept = stored_measurements.save_statistics(file, self.memory) or self.unkept
 
+    def prepare_caches(self, prompt: Sequence[int], conversation: str) -> None:
+        self._prompt_cache.prepare(self.target, self._draft_cache, prompt, conversation)
+
+    @property
+    def _draft_cache(self) -> TokenCache | None:
+        return self.drafter.cache if self.drafter is not None else None
+
     def build_prompt(
         self, messages: Sequence[Message], prefill: Prefill | None = None, thinking: Thinking = AS_TRAINED
     ) -> RenderedPrompt:
@@ -350,7 +368,8 @@ class NativePair:
         return self._model.is_end(token)
 
     def close(self) -> None:
-        """Free both models and their contexts. A second call does nothing."""
+        """Store the present state; free both models and their contexts. A second call does nothing."""
+        self._prompt_cache.close(self.target, self._draft_cache)
         self._stack.close()
 
 
@@ -359,6 +378,11 @@ def load_pair(params: PairParams, cancel: CancelFlag, on_progress: Callable[[str
     if cancel():
         raise Interrupted
     return NativePair(params, cancel, on_progress)
+
+
+def _cache_bytes(mib: int | None) -> int:
+    """Return the memory for saved states."""
+    return mib << 20 if mib is not None else min(_MOST_CACHE, int(_CACHE_SHARE * psutil.virtual_memory().available))
 
 
 def _line_break(model: Model) -> int:

@@ -36,6 +36,9 @@ class PairParams:
         memory: Estimated memory of both models on each device; () without an estimate.
         n_ctx_room: Longest context that fits into memory; 0 without an estimate.
         n_snapshots: Earlier states that a recurrent target with a draft model keeps; they bound its drafts.
+        cache_ram_mib: Memory for saved states of other conversations; None takes a quarter of what is free.
+        cache_disk_mib: Disk space for them; 0 stores none, None takes 4 GiB or 5% of what is free.
+        unload_after_min: Minutes without a prompt after which both models are freed; None for never.
     """
 
     target: Path
@@ -55,6 +58,9 @@ class PairParams:
     memory: tuple[DeviceMemory, ...] = ()
     n_ctx_room: int = 0
     n_snapshots: int = N_SNAPSHOTS
+    cache_ram_mib: int | None = None
+    cache_disk_mib: int | None = None
+    unload_after_min: int | None = None
 
     def __post_init__(self) -> None:
         for kv_type in (self.kv_type, self.draft_kv_type):

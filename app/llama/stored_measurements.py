@@ -86,6 +86,18 @@ def pair_identity(params: PairParams) -> str:
     return _name(parts)
 
 
+def states_identity(params: PairParams) -> str:
+    """Hash everything that a saved state depends on: models, caches and build.
+
+    Raises:
+        OSError: A model file cannot be read.
+    """
+    parts = [_fingerprint(params.target), params.kv_type, str(params.n_ctx), params.flash_attention, build_identity()]
+    if params.draft is not None:
+        parts += [_fingerprint(params.draft), params.draft_kv_type, str(params.n_snapshots)]
+    return _name(parts)
+
+
 def _fingerprint(path: Path) -> str:
     status = path.stat()
     return _sample(path, status.st_size, status.st_mtime_ns)

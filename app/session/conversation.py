@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from app.conversations.compaction import Compaction
+from app.conversations.compaction import numbers_of as numbers_of_compaction
 from app.conversations.message import Ending, Message, Prefill, Role, ending_in, numbers_of, numbers_of_failure
-from app.conversations.tree import Document, Node, State, Tree, as_messages
+from app.conversations.tree import Document, Node, State, Tree, as_messages, readable
 from app.core.errors import AppError
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
@@ -78,9 +80,23 @@ class Conversation:
         """Id of the answer being written."""
         return self._running.journal.start.id if self._running is not None else None
 
+    def read_before(self, prompt: Node | None) -> tuple[str, tuple[Node, ...]]:
+        """Return the summary and the messages that the model reads before a prompt; for None, of the whole branch."""
+        before = self.tree.path_to(self.turn.parent if prompt is None else prompt.parent)
+        if prompt is None:
+            summary, nodes = readable(before)
+            return summary, tuple(nodes)
+        summary, nodes = readable((*before, prompt))
+        return summary, tuple(nodes[:-1])
+
     def messages_before(self, prompt: Node | None) -> tuple[Message, ...]:
-        """Return what the model reads before a prompt; for None, the whole branch."""
-        return as_messages(self.tree.path_to(self.turn.parent if prompt is None else prompt.parent))
+        """Return the messages that the model reads before a prompt; for None, of the whole branch."""
+        return as_messages(self.read_before(prompt)[1])
+
+    def compact(self, prompt: int, compaction: Compaction) -> None:
+        """Store what the model reads before a prompt from now on."""
+        self._library.do(lambda store: store.set_stats(prompt, numbers_of_compaction(compaction)))
+        self.tree = self.tree.with_node(replace(self.tree.nodes[prompt], compaction=compaction))
 
     @property
     def similar_answers(self) -> tuple[str, ...]:
@@ -194,9 +210,9 @@ class Conversation:
             return replace(outcome, ending=ending_in(why), reverted=True)
         return replace(self._end(State.FAILED, why, stats={**why, **self.models}), ending=ending_in(why))
 
-    def stop(self) -> None:
+    def stop(self) -> Outcome:
         """End the running answer without waiting for the engine."""
-        self._end(State.STOPPED, numbers_of(FinishReason.CANCELLED))
+        return self._end(State.STOPPED, numbers_of(FinishReason.CANCELLED))
 
     def _end(self, state: State, why: Document, **stored: Any) -> Outcome:
         running, self._running = self._running, None
@@ -232,7 +248,8 @@ class Conversation:
         self.tree = self.tree.without(start.id, fallback if fallback is not None else start.parent)
         prompt = self.tree.nodes.get(start.parent or 0)
         if prompt is not None and not self.tree.replies(prompt.id):
-            self._library.do(lambda store: store.set_stats(prompt.id, why))
+            numbers = {**why, **numbers_of_compaction(prompt.compaction)}
+            self._library.do(lambda store: store.set_stats(prompt.id, numbers))
             self.tree = self.tree.with_node(replace(prompt, ending=ending_in(why)))
 
     def _earlier_numbers(self, answer: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from app.conversations.state_folder import remove_orphans
 from app.conversations.tree import Document, Summary
 from app.core.errors import StoreError
 
@@ -69,6 +70,17 @@ class Library:
         if self.store.notice:
             self.say(self.store.notice)
         self._deleted = list(self.do(lambda store: store.deleted()) or ())
+        if self._is_on_disk:
+            remove_orphans({summary.id for summary in self.summaries()})
+
+    @property
+    def state_name(self) -> str:
+        """Return the name under which the caches of the open conversation are stored; "" if it is in memory only."""
+        return str(self.conversation or "") if self._is_on_disk else ""
+
+    @property
+    def _is_on_disk(self) -> bool:
+        return self.store is not None and self.store.database.file is not None
 
     def close(self) -> None:
         """Close the store."""
@@ -133,6 +145,10 @@ class Library:
     def rename(self, conversation: int, title: str) -> str:
         """Set the title, or with "" the one made from the first prompt; return it."""
         return self.do(lambda store: store.rename(conversation, title)) or ""
+
+    def name(self, title: str) -> None:
+        """Set the title of the open conversation that the model wrote, unless the user has set one."""
+        self.with_conversation(lambda store, number: store.name(number, title))
 
     def pin(self, conversation: int, pinned: bool) -> None:
         self.do(lambda store: store.pin(conversation, pinned))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from app.conversations.compaction import Compaction
 from app.conversations.message import Prefill, Role
-from app.conversations.tree import Node, State
+from app.conversations.tree import Node, State, as_messages
+from app.core.errors import AppError, ContextOverflowError
 from app.engine.text.segments import Segment
+from app.engine.types import FinishReason
 from app.models.model_names import file_type, known_as
 from app.models.pair_info import PairInfo
-from app.session.chat_settings import ChatSettings, answer_request, applied
+from app.session.chat_settings import ChatSettings, answer_request, applied, summary_request, title_request
 from app.session.conversation import Conversation
 from app.session.engine import Engine
 from app.session.library import Library, StoreOpener
@@ -19,14 +22,21 @@ from app.session.snapshot import Blocked, DraftState, Phase, Snapshot
 from app.session.turn import Outcome
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
-from app.worker.events import Event, Failed, Finished, Loaded, PairChanged
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged, PromptProgress, Step
 from app.worker.request import AnswerRequest
+from app.worker.title import TitleJob
 
 if TYPE_CHECKING:
     from app.worker.commands import Loader
 
 _WAITING_PROMPT, _WAITING_ANSWER = -1, -2
 """Ids of messages that are in no conversation yet."""
+_ANSWER_TOKENS = 1024
+"""Room in the context for an answer without a limit."""
+_FIRST_EXCHANGE = 2
+"""Messages of a conversation after its first answer."""
+_COMPACTED = ("conversation", "answer")
+"""What is too long where shortening the earlier conversation helps; see `ContextOverflowError`."""
 
 
 class Session:
@@ -64,6 +74,12 @@ class Session:
         self._mode = settings.drafting
         self._drafting = settings.drafting is not None
         self._request: int | None = None
+        self._prefill: Prefill | None = None
+        self._titling: int | None = None
+        """Number of the job that names the open conversation."""
+        self._n_titles = 0
+        self._compacting: int | None = None
+        """While earlier messages are summarized: how many before the prompt stay as they are."""
         self._can_switch = False
         self._loads = self._n_loading = int(is_loading)
         self._switches = 0
@@ -87,6 +103,8 @@ class Session:
             drafting=self.drafting,
             blocked=self.blocked,
             can_regenerate=self.can_regenerate,
+            is_compacting=self._compacting is not None,
+            titles=self._n_titles,
         )
 
     def _with_waiting(self, text: str) -> tuple[Node, ...]:
@@ -186,23 +204,77 @@ class Session:
     def _start(self, prefill: Prefill | None = None) -> bool:
         prompt = self.conversation.turn.prompt
         assert prompt is not None
-        before, beside = self.conversation.messages_before(prompt), self.conversation.similar_answers
+        self._stop_titling()
+        self._prefill, self._compacting = prefill, None
+        summary, before = self.conversation.read_before(prompt)
+        can_compact = bool(before) and self.settings.context_full != "stop"
         request = replace(
-            answer_request(self.settings, prompt.text, before), prefill=prefill, beside=beside, with_details=True
+            answer_request(self.settings, prompt.text, as_messages(before), summary),
+            prefill=prefill,
+            beside=self.conversation.similar_answers,
+            with_details=True,
+            conversation=self.library.state_name,
+            n_room=(self.settings.max_tokens or _ANSWER_TOKENS) if can_compact else 0,
         )
         self._can_switch = request.drafting is not None
         self._request = self.engine.answer(request)
         self.phase = Phase.ANSWERING
         return True
 
+    def compact(self, error: AppError) -> bool:
+        """Summarize earlier messages, or leave them out, if an answer failed because the context is full.
+
+        Returns:
+            Whether the answer goes on, so that it has not failed.
+        """
+        prompt, pair = self.conversation.turn.prompt, self.pair
+        if not isinstance(error, ContextOverflowError) or error.whose not in _COMPACTED:
+            return False
+        if prompt is None or pair is None or self.settings.context_full == "stop":
+            return False
+        summary, before = self.conversation.read_before(prompt)
+        written = len(prompt.text) + (len(self._prefill.text) if self._prefill is not None else 0)
+        n_kept = _n_kept(before, written, error.n_tokens, pair.n_ctx // 2)
+        if n_kept == len(before):
+            return False
+        if self.settings.context_full == "drop":
+            self.conversation.compact(prompt.id, Compaction(n_kept))
+            return self._start(self._prefill)
+        request = summary_request(self.settings, as_messages(before[: len(before) - n_kept]), summary)
+        self._compacting = n_kept
+        self._request = self.engine.answer(replace(request, conversation=self.library.state_name))
+        return True
+
+    def _compacted(self, summary: str) -> None:
+        prompt, n_kept = self.conversation.turn.prompt, self._compacting
+        assert prompt is not None
+        assert n_kept is not None
+        self.conversation.compact(prompt.id, Compaction(n_kept, summary.strip()))
+        self._start(self._prefill)
+
+    @property
+    def summary(self) -> str | None:
+        """Return the summary that the model reads in place of earlier messages; None without one."""
+        return self.conversation.read_before(None)[0] or None
+
+    def set_summary(self, text: str) -> bool:
+        """Change the summary; return whether there is one."""
+        holder = next((node for node in reversed(self.conversation.tree.path) if node.compaction is not None), None)
+        if self.is_busy or holder is None or holder.compaction is None:
+            return False
+        self.conversation.compact(holder.id, replace(holder.compaction, summary=text.strip()))
+        return True
+
     def comparison_request(self, text: str = "") -> AnswerRequest | None:
         """Return the request for a prompt, by default the last one, without asking it; None without any."""
         turn = self.conversation.turn
         if text:
-            return answer_request(self.settings, text, self.conversation.messages_before(None))
+            summary, before = self.conversation.read_before(None)
+            return answer_request(self.settings, text, as_messages(before), summary)
         if turn.prompt is None:
             return None
-        return answer_request(self.settings, turn.prompt.text, self.conversation.messages_before(turn.prompt))
+        summary, before = self.conversation.read_before(turn.prompt)
+        return answer_request(self.settings, turn.prompt.text, as_messages(before), summary)
 
     # Commands: conversations and branches
 
@@ -228,8 +300,9 @@ class Session:
 
     def _enter(self) -> None:
         self._switches += 1
+        self._stop_titling()
         self.stop()
-        self._request = self.waiting = None
+        self._request = self.waiting = self._compacting = None
         if self.phase is Phase.ANSWERING:
             self.phase = Phase.READY
         if self._live is not None:
@@ -289,8 +362,10 @@ class Session:
     # Events of the worker
 
     def expects(self, event: Event) -> bool:
-        """Return whether an event belongs to this chat as it is now."""
-        return getattr(event, "request", None) in (None, self._request)
+        """Return whether an event belongs to this chat as it is now; the text of a summary is not shown."""
+        if self._compacting is not None and isinstance(event, Step | PromptProgress):
+            return False
+        return getattr(event, "request", None) in (None, self._request, self._titling)
 
     @property
     def expects_events(self) -> bool:
@@ -320,11 +395,54 @@ class Session:
                 self._loaded(pair)
             case Failed(request=None):
                 self.phase = Phase.UNLOADED
+            case JobEnded(request=number, result=str(title)) if number == self._titling:
+                self._titled(title)
+            case Finished(reason=FinishReason.CANCELLED) if self._compacting is not None:
+                return self._end(self.conversation.stop())
+            case Finished(text=text) if self._compacting is not None:
+                self._compacted(text)
+            case Failed() if self._compacting is not None:
+                self._compacted("")
             case Finished():
-                return self._end(self.conversation.finish(event))
+                running = self.conversation.running
+                outcome = self._end(self.conversation.finish(event))
+                if running is not None and self._continues(event, running):
+                    return None
+                self._begin_titling()
+                return outcome
             case Failed():
                 return self._end(self.conversation.fail(event.error))
         return None
+
+    def _continues(self, event: Finished, answer: int) -> bool:
+        """Continue an answer that filled the context, if earlier messages can make room; return whether it goes on."""
+        can_compact = self.settings.context_full != "stop" and bool(
+            self.conversation.messages_before(self.conversation.turn.prompt)
+        )
+        return event.reason is FinishReason.CONTEXT and can_compact and self.resume(answer)
+
+    def _begin_titling(self) -> None:
+        """Let the model name the conversation after its first answer, unless the user has named it."""
+        path, pair, library = self.conversation.tree.path, self.pair, self.library
+        is_first = len(path) == _FIRST_EXCHANGE and path[-1].state is State.COMPLETE
+        # A recurrent model would read the conversation again after the title.
+        if not is_first or not self._can_answer or pair is None or pair.most_drafted is not None:
+            return
+        summary = library.summary(library.conversation)
+        if self.settings.titles and summary is not None and not summary.named:
+            request = title_request(self.settings, as_messages(path))
+            self._titling = self.engine.run(TitleJob(replace(request, conversation=library.state_name)))
+
+    def _stop_titling(self) -> None:
+        if self._titling is not None:
+            self._titling = None
+            self.engine.cancel()
+
+    def _titled(self, title: str) -> None:
+        self._titling = None
+        if title:
+            self.library.name(title)
+            self._n_titles += 1
 
     def _is_overtaken(self) -> bool:
         """Count a load that has ended; return whether another one was begun since."""
@@ -345,7 +463,7 @@ class Session:
         self.conversation.models = model_names(pair)
 
     def _end(self, outcome: Outcome) -> Outcome:
-        self.phase, self._request = Phase.READY, None
+        self.phase, self._request, self._compacting = Phase.READY, None, None
         self._load_next()
         return outcome
 
@@ -353,6 +471,27 @@ class Session:
         """Stop the answer and close the store; `draft` is the text of the input line."""
         self.engine.cancel()
         self.conversation.close(draft)
+
+
+def _n_kept(before: Sequence[Node], written: int, n_tokens: int, budget: int) -> int:
+    """Return how many of the last messages stay: whole turns, in about `budget` tokens.
+
+    Args:
+        before: The messages before the prompt.
+        written: Characters of the prompt and of the answer so far.
+        n_tokens: Tokens of everything.
+        budget: Tokens for everything that stays.
+    """
+    lengths = [len(node.text) for node in before]
+    left = budget * (sum(lengths) + written) / max(1, n_tokens) - written
+    n_kept = 0
+    for n, node in enumerate(reversed(before), start=1):
+        left -= lengths[-n]
+        if left < 0:
+            break
+        if node.role is Role.USER:
+            n_kept = n
+    return n_kept
 
 
 def model_names(pair: PairInfo) -> dict[str, str]:

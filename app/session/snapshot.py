@@ -74,6 +74,8 @@ class Snapshot:
         running: Id of the answer being written.
         waiting: The prompt that waits for the models.
         drafting: How the next answer is drafted.
+        is_compacting: Whether earlier messages are being summarized for the answer.
+        titles: How many titles the model has written.
     """
 
     phase: Phase
@@ -89,3 +91,5 @@ class Snapshot:
     drafting: DraftState
     blocked: Blocked | None
     can_regenerate: bool
+    is_compacting: bool = False
+    titles: int = 0

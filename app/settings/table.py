@@ -32,6 +32,7 @@ _KV_TYPES = ("auto", *KV_TYPES)
 MAX_CONTEXT = 1 << 20
 MAX_THREADS = 512
 _MAX_LAYERS = 9999
+_MAX_MIB = 1 << 24
 _SHOWN = 40
 """Characters of an invalid value in its error."""
 
@@ -201,6 +202,13 @@ SETTINGS: tuple[Setting, ...] = (
         unset="as many as fit",
     ),
     _setting("answer.stop", Texts(), (), "text that ends the answer", metavar="TEXT", unset="none"),
+    _setting(
+        "answer.context_full",
+        Choice(("compact", "drop", "stop")),
+        "compact",
+        "when the context is full: compact summarizes the oldest messages, drop leaves them out, stop ends the answer",
+    ),
+    _setting("answer.titles", Switch(), True, "titles of conversations by the model, after the first answer"),
     _setting("answer.stop_on_repeat", Switch(), True, "detection of answers that repeat themselves"),
     _setting(
         "answer.thinking",
@@ -256,6 +264,30 @@ SETTINGS: tuple[Setting, ...] = (
         "auto",
         "flash attention; a quantized KV cache needs it",
         "MODE",
+    ),
+    _placed(
+        "model.cache_ram",
+        Number(0, _MAX_MIB, whole=True, word="auto", step=512),
+        None,
+        "memory for the caches of other conversations, in MiB; 0 keeps none",
+        "MIB",
+        "a quarter of what is free",
+    ),
+    _placed(
+        "model.cache_disk",
+        Number(0, _MAX_MIB, whole=True, word="auto", step=512),
+        None,
+        "disk space for the caches of conversations, in MiB; 0 stores none",
+        "MIB",
+        "4,096, or 5% of what is free",
+    ),
+    _placed(
+        "model.unload_after",
+        Number(1, 10_080, whole=True, word="never"),
+        None,
+        "minutes without a prompt after which the models are unloaded",
+        "MINUTES",
+        "never",
     ),
     _placed("model.fit", Choice(("auto", "off")), "auto", "check that the models fit before loading", "MODE"),
     Setting("appearance.theme", Name("the name of a theme"), "tandem-dark", "color theme"),

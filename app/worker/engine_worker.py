@@ -7,6 +7,7 @@ one thread per object, and a thread that owns everything needs no other locks.
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
@@ -94,7 +95,7 @@ class EngineWorker(CommandQueue):
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while (command := self._commands.get()) is not None:
+        while (command := self._next_command()) is not None:
             with self._lock:
                 if not self._is_cancelled(command):
                     self._flag.clear()
@@ -118,6 +119,15 @@ class EngineWorker(CommandQueue):
                 reason = f"Something unexpected went wrong: {type(error).__name__}: {error}"
                 self._emit(Failed(request, AppError(reason, "Please report it.")))
         self._free()
+
+    def _next_command(self) -> Command | None:
+        """Wait for a command; a pair that is idle for long is freed meanwhile, and loaded again for the next one."""
+        try:
+            return self._commands.get(timeout=self._pair.idle_s if self._pair is not None else None)
+        except queue.Empty:
+            self._free()
+            self._emit(Notice("The models were unloaded to free memory; the next prompt loads them again."))
+            return self._commands.get()
 
     def _load(self, loader: Loader) -> None:
         self._free()

@@ -10,6 +10,8 @@ from app.models.context_limit import context_limit, enough_for
 from app.models.pair_info import PairInfo
 from app.worker.request import AnswerRequest, LoadedPair
 
+_LEAST_ROOM = 4
+"""A short context keeps no more than this part of it free for an answer."""
 _SUBJECTS = {
     "prompt": ("The prompt has", "Shorten it"),
     "system": ("The system prompt and this prompt have", "Shorten the system prompt (--system)"),
@@ -31,7 +33,7 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
         ContextOverflowError: They are more than the context holds.
     """
     n_ctx = pair.target.n_ctx
-    if n_tokens <= n_ctx:
+    if n_tokens + min(request.n_room, n_ctx // _LEAST_ROOM) <= n_ctx:
         return
     *before, last = request.messages
     system = [message for message in before if message.role is Role.SYSTEM]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.engine.auto.pair_statistics import PairStatistics
     from app.engine.cache import TokenCache
     from app.engine.draft_model import ModelDrafter
-from app.engine.ngram import NgramIndex
+    from app.engine.ngram import NgramIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,8 @@ class AnswerRequest:
         beside: Earlier answers to the same prompt, newest first, for n-gram drafting.
         with_details: Whether every step carries `StepDetails`, which takes time.
         stop_on_repeat: Whether a loop ends the answer; see `app.engine.repetition`.
+        conversation: Names the state of the caches; "" for none.
+        n_room: Tokens of the context that the answer needs, if earlier messages can make room for it.
     """
 
     messages: tuple[Message, ...]
@@ -46,6 +48,8 @@ class AnswerRequest:
     thinking: Thinking = AS_TRAINED
     with_details: bool = False
     stop_on_repeat: bool = False
+    conversation: str = ""
+    n_room: int = 0
 
 
 class SeededSampler(Sampler, Protocol):
@@ -66,6 +70,10 @@ class LoadedPair(Protocol):
     @property
     def notices(self) -> Sequence[str]:
         """Notices for the user from loading."""
+
+    @property
+    def idle_s(self) -> float | None:
+        """Return the seconds without a command after which the pair is freed; None for never."""
 
     @property
     def target(self) -> TokenCache: ...
@@ -94,6 +102,9 @@ class LoadedPair(Protocol):
         Raises:
             ModelLoadError: The target must be loaded again.
         """
+
+    def prepare_caches(self, prompt: Sequence[int], conversation: str) -> None:
+        """Restore the caches that share most of a prompt; see `app.engine.prompt_cache`."""
 
     def yield_cpu(self) -> None:
         """Use fewer threads while other programs need the CPU; called before an answer and in every step."""

@@ -148,6 +148,7 @@ class _Answering:
             max_tokens=self._request.max_tokens,
             observe=self._collector.observe,
             controls=self._controls,
+            prepare=lambda: self._pair.prepare_caches(self._prompt.tokens, self._request.conversation),
         )
         for event in self._generator.run(asked):
             self._pair.yield_cpu()

@@ -70,12 +70,19 @@ class ScriptedSession:
         said: What the disk reported.
     """
 
-    def __init__(self, file: Path, *, loaded: bool = True, now: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self,
+        file: Path,
+        *,
+        loaded: bool = True,
+        now: Callable[[], float] | None = None,
+        settings: ChatSettings = SETTINGS,
+    ) -> None:
         self.file = file
         self.engine = ScriptedEngine()
         self.said: list[str] = []
         opener = (lambda: Store.open(file, now)) if now is not None else (lambda: Store.open(file))
-        self.session = Session(self.engine, SETTINGS, opener)
+        self.session = Session(self.engine, settings, opener)
         self.library, self.conversation = self.session.library, self.session.conversation
         self.library.say = self.said.append
         self.library.open_store()

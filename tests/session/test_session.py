@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,8 @@ import pytest
 from app.engine.types import AutoDraft, DraftParams, FinishReason
 from app.session.comparison import comparable
 from app.session.snapshot import Blocked, DraftState, Phase
-from app.worker.events import Failed, Loaded, PairChanged
+from app.worker.events import Failed, JobEnded, Loaded, PairChanged
+from app.worker.title import TitleJob
 from tests.session.scripted import BROKEN, PAIR, SETTINGS, ScriptedSession, no_loader
 
 Step = Callable[[ScriptedSession], object]
@@ -149,3 +150,49 @@ def test_the_typed_prompt_or_the_last_one_is_compared(chat: ScriptedSession) -> 
         request = comparable(chat.session, typed).request
         assert [message.content for message in request.messages] == messages
         assert (request.max_tokens, request.drafting, request.sampling.seed is None) == (256, None, False)
+
+
+@pytest.fixture
+def titled(tmp_path: Path) -> Iterator[ScriptedSession]:
+    chat = ScriptedSession(tmp_path / "conversations.db", settings=replace(SETTINGS, titles=True))
+    yield chat
+    chat.session.close()
+
+
+def title_of(chat: ScriptedSession) -> str:
+    summary = chat.library.summary(chat.library.conversation)
+    assert summary is not None
+    return summary.title
+
+
+def test_the_model_names_a_conversation_after_its_first_answer(titled: ScriptedSession) -> None:
+    titled.exchange("What is the tallest mountain of Africa?", "Kilimanjaro.")
+    (job,) = titled.engine.jobs
+    assert isinstance(job, TitleJob)
+    assert [m.content for m in job.request.messages[:-1]] == ["What is the tallest mountain of Africa?", "Kilimanjaro."]
+    titled.session.handle(JobEnded(1001, "Tallest mountain of Africa"))
+    assert title_of(titled) == "Tallest mountain of Africa"
+    assert titled.session.snapshot.titles == 1
+    titled.exchange("And of Asia?", "Everest.")
+    assert len(titled.engine.jobs) == 1
+
+
+def test_a_title_of_the_user_stays(titled: ScriptedSession) -> None:
+    titled.exchange("a", "b")
+    assert titled.library.conversation is not None
+    titled.library.rename(titled.library.conversation, "Mine")
+    titled.session.handle(JobEnded(1001, "Theirs"))
+    assert title_of(titled) == "Mine"
+
+
+def test_the_next_prompt_does_not_wait_for_the_title(titled: ScriptedSession) -> None:
+    titled.exchange("What is it?", "b")
+    titled.session.send("c")
+    assert titled.engine.cancelled == 1
+    titled.session.handle(JobEnded(1001, "Late"))
+    assert title_of(titled) == "What is it?"
+
+
+def test_without_the_setting_no_title_is_asked_for(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    assert not chat.engine.jobs

@@ -83,6 +83,25 @@ def test_notices_of_a_load_come_before_it_is_loaded(harness: Harness) -> None:
     assert [type(e) for e in harness.until(Loaded)] == [Notice, Loaded]
 
 
+def test_an_idle_pair_is_unloaded_and_loaded_again_for_the_next_answer(harness: Harness) -> None:
+    loaded: list[FakePair] = []
+
+    def loader(cancel: object, progress: object) -> FakePair:
+        loaded.append(FakePair(FakeModel(mixing(1))))
+        loaded[-1].idle_s = 0.01 if len(loaded) == 1 else None
+        return loaded[-1]
+
+    harness.worker.load(loader)
+    *_, notice = harness.until(Notice)
+    assert isinstance(notice, Notice)
+    assert "unloaded" in notice.text
+    assert loaded[0].closed
+    harness.worker.answer(QUESTION)
+    assert isinstance(harness.until(Finished, Failed)[-1], Finished)
+    assert len(loaded) == 2
+    assert harness.worker.close(30)
+
+
 def test_a_failed_load_is_an_event_and_the_worker_lives_on(harness: Harness) -> None:
     def missing(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
         raise ModelFileError("There is no file x.", "Check the path.")

@@ -117,3 +117,19 @@ def test_what_fits_to_the_last_token_is_answered() -> None:
     *_, finished = events(FakePair(FakeModel(mixing(1), n_ctx=16)), AnswerRequest(said("a" * 9, "b" * 5, "cc")))
     assert isinstance(finished, Finished)
     assert (finished.reason, finished.stats.predicted_n) == (FinishReason.CONTEXT, 1)
+
+
+@pytest.mark.parametrize(
+    ("n_prompt", "n_room", "fits"), [(60, 0, True), (60, 4, True), (60, 5, False), (48, 1000, True), (49, 1000, False)]
+)
+def test_messages_leave_room_for_an_answer_up_to_a_quarter_of_the_context(
+    n_prompt: int, n_room: int, fits: bool
+) -> None:
+    pair = FakePair(FakeModel(mixing(1), n_ctx=64))
+    request = AnswerRequest(said("a" * 20, "b" * 20, "c" * (n_prompt - 40)), n_room=n_room, max_tokens=1)
+    if fits:
+        assert isinstance(events(pair, request)[-1], Finished)
+        return
+    with pytest.raises(ContextOverflowError) as caught:
+        events(pair, request)
+    assert caught.value.whose == "conversation"

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from app.cli.known_pairs import registry
 from app.conversations.opening import check_file
+from app.conversations.state_folder import state_files
 from app.core.errors import AppError, CatalogError, HubError
-from app.core.paths import config_dir, conversations_file
+from app.core.paths import config_dir, conversations_file, states_dir
 from app.core.regular_file import is_gone, resolved
 from app.core.units import counted, gigabytes
 from app.hardware.checks import Check, Section
@@ -22,7 +23,7 @@ _SHOWN = 5
 
 def own_files() -> Section:
     """Check each file, whether it exists or not."""
-    return Section("files", (*_catalog(), *_pairs(), _conversations()))
+    return Section("files", (*_catalog(), *_pairs(), _conversations(), *_states()))
 
 
 def _catalog() -> list[Check]:
@@ -57,6 +58,14 @@ def _conversations() -> Check:
     except AppError as error:
         return _broken("chats", error)
     return Check("ok", "chats", "none yet" if n is None else f"{n:,} in {conversations_file()}")
+
+
+def _states() -> list[Check]:
+    files = list(state_files())
+    if not files:
+        return []
+    text = f"{gigabytes(sum(file.size for file in files))} in {counted(len(files), 'file')} in {states_dir()}"
+    return [Check("ok", "caches", text)]
 
 
 def _broken(label: str, error: AppError) -> Check:

@@ -92,10 +92,12 @@ class ChatEvents:
             self._screen.status.measured(event.stats, event.drafting, live=False)
         else:
             self._screen.status.in_vain()
-        if outcome is not None:
-            await self._ended(outcome)
+        await (self._ended(outcome) if outcome is not None else self._renderer.render())
 
     async def _failed(self, event: Failed) -> None:
+        if self._session.compact(event.error):
+            await self._renderer.render()
+            return
         error, can_focus = with_keys(event.error, self._session.pair), self._can_focus_options
         outcome = self._session.handle(replace(event, error=error))
         if outcome is None:

@@ -61,7 +61,7 @@ class Renderer:
         if now.pair is not None and (switched or before.pair is None):
             await self._show_pair_notice(now)
             self._names_model = False
-        if now.messages != before.messages:
+        if now.messages != before.messages or now.titles != before.titles:
             screen.sidebar.update_list()
         screen.refresh_bindings()
 
@@ -76,6 +76,10 @@ class Renderer:
         if now.phase is Phase.UNLOADED and before.phase is not Phase.UNLOADED:
             status.unloaded()
         has_pair = now.phase in (Phase.READY, Phase.ANSWERING)
+        if now.is_compacting:
+            status.compacting()
+        elif before.is_compacting and now.phase is Phase.ANSWERING:
+            status.begin()
         if has_pair and (now.drafting != before.drafting or before.phase is Phase.LOADING):
             drafting = now.drafting
             status.source(drafting.source, drafting=drafting.is_on, n_max=drafting.n_max)

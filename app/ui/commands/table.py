@@ -120,6 +120,17 @@ def _system(chat: Chat, text: str) -> None:
         chat.hint.say("There is no system prompt; /system TEXT sets one.")
 
 
+def _summary(chat: Chat, _: str) -> None:
+    if chat.session.summary is None:
+        raise AppError("The model reads the whole conversation; there is no summary.")
+
+    async def change(text: str) -> None:
+        chat.session.set_summary(text)
+        chat.hint.say("The next answer uses the new summary.")
+
+    chat.input_mode.begin("Change the summary of the earlier messages", chat.session.summary, change)
+
+
 async def _help(chat: Chat, _: str) -> None:
     texts = [(command.usage, command.help) for command in COMMANDS.known.values()]
     texts += [("@file", "include a file"), (key("app.keys", "f1"), "every key")]
@@ -150,6 +161,7 @@ COMMANDS = Commands(
         Command("models", "choose or add a pair of models", lambda chat, _: chat.action_pairs()),
         Command("title", "rename this conversation", _title, Takes.TEXT, "[TEXT]"),
         Command("system", "system prompt for this conversation", _system, Takes.LINES, f"[TEXT|{_NONE}]"),
+        Command("summary", "change the summary of earlier messages", _summary),
         Command("help", "list commands and keys", _help),
         Command("quit", "quit Tandem", lambda chat, _: chat.app.action_quit()),
     ],

@@ -165,6 +165,10 @@ class Readouts:
         self.unmeasured = True
         self._rest("reading prompt")
 
+    def compacting(self) -> None:
+        """Show that earlier messages are being summarized, because the context is full."""
+        self._do("context full: summarizing", is_long=True)
+
     def stopping(self) -> None:
         """Show that a stop was requested."""
         self._do("stopping")

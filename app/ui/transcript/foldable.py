@@ -54,11 +54,12 @@ class Folding(VerticalGroup):
 
 
 class FoldedText(Folding):
-    """Name and size of an attachment; open, its first lines."""
+    """A title; open, the first lines of a text."""
 
-    def __init__(self, attachment: Attachment) -> None:
+    def __init__(self, title: str, text: str) -> None:
         super().__init__()
-        self._attachment = attachment
+        self._title = title
+        self._text = text
         self._contents = Static(classes="contents")
 
     def compose(self) -> ComposeResult:
@@ -66,11 +67,22 @@ class FoldedText(Folding):
         yield self._contents
 
     def draw(self) -> None:
-        attachment = self._attachment
-        about = f"  {size(attachment.size)}" if attachment.is_file else ""
-        self.summarize(f"{printable(attachment.name)}{about}")
+        self.summarize(self._title)
         if self.open:
-            self._contents.update(Content(_beginning(attachment.text)))
+            self._contents.update(Content(_beginning(self._text)))
+
+
+def folded_attachment(attachment: Attachment) -> FoldedText:
+    """Return an attachment under its name and size."""
+    about = f"  {size(attachment.size)}" if attachment.is_file else ""
+    return FoldedText(f"{printable(attachment.name)}{about}", attachment.text)
+
+
+def folded_summary(text: str) -> FoldedText:
+    """Return what stands for the dimmed messages, which the model no longer reads."""
+    n = len(text.split())
+    title = f"the dimmed messages as a summary, {n:,} word{'s' * (n != 1)}; /summary changes it"
+    return FoldedText(title if text else "the model no longer reads the dimmed messages", text)
 
 
 def _beginning(text: str) -> str:

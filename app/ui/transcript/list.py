@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from textual.widget import Widget
 
 from app.conversations.message import Role
-from app.conversations.tree import Node, State, Tree
+from app.conversations.tree import Node, State, Tree, readable
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.ui.models.fit_options import FitOption, FitOptionList
@@ -36,6 +36,8 @@ class MessageList(MessageWindow):
         self._welcome = Welcome()
         super().__init__(self._welcome)
         self._tree = Tree()
+        self._unread: set[int] = set()
+        """Messages that the model no longer reads."""
         self._model = ""
         self._is_running = False
         self._shows_tokens = self._shows_reasoning = False
@@ -221,6 +223,8 @@ class MessageList(MessageWindow):
     def mark(self, tree: Tree) -> None:
         """Update the branch numbers of all mounted messages."""
         self._tree = tree
+        _, read = readable(tree.path)
+        self._unread = {node.id for node in tree.path} - {node.id for node in read}
         for message_view in self.message_views:
             if message_view.node not in tree.nodes:
                 message_view.node = None
@@ -239,6 +243,7 @@ class MessageList(MessageWindow):
         siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
         ended_early = node.state.can_continue and not self._tree.replies(node.id)
         message_view.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early)
+        message_view.set_class(node.id in self._unread, "-unread")
         message_view.name_model(node.model if self._is_other_model(node) else "")
 
     def _is_other_model(self, node: Node) -> bool:
@@ -325,7 +330,8 @@ def _is_same(old: Item, new: Item, *, is_live: bool) -> bool:
     before, now = old.node, new.node
     if before is None or now is None or before.id != now.id or old.is_answer is not new.is_answer:
         return False
-    return is_live or (before.state, before.text, before.ending) == (now.state, now.text, now.ending)
+    shown, new_shown = ((one.state, one.text, one.ending, one.compaction) for one in (before, now))
+    return is_live or shown == new_shown
 
 
 def _is_notice(widget: Widget | None) -> bool:

@@ -20,7 +20,7 @@ from app.ui.key_names import key
 from app.ui.models.fit_options import FitOption, FitOptionList, NoRoomError
 from app.ui.reading.token_rows import TokenRuns
 from app.ui.transcript.ended import as_error, remark_on
-from app.ui.transcript.foldable import FoldedText, Folding, Reasoning
+from app.ui.transcript.foldable import Folding, Reasoning, folded_attachment, folded_summary
 from app.ui.transcript.message_view import MessageView
 from app.ui.transcript.text_views import ModelMarkdown, TokenView
 from app.ui.widgets.passage import Passage
@@ -32,13 +32,15 @@ def _node_id(node: Node) -> int | None:
 
 
 class UserMessage(MessageView):
-    """A prompt or a system message; attachments are collapsed."""
+    """A prompt or a system message; attachments, and a summary of earlier messages, are collapsed."""
 
     def __init__(self, node: Node) -> None:
         super().__init__("You" if node.role is Role.USER else "System", _node_id(node))
         question, attachments = split(node.text)
         self._text = printable(question)
-        self._attachments = [FoldedText(attachment) for attachment in attachments]
+        self._folded = [folded_attachment(attachment) for attachment in attachments]
+        if node.compaction is not None:
+            self._folded.insert(0, folded_summary(node.compaction.summary))
 
     @property
     def text(self) -> str:
@@ -46,11 +48,11 @@ class UserMessage(MessageView):
 
     @property
     def folded(self) -> Sequence[Folding]:
-        return self._attachments
+        return self._folded
 
     def compose(self) -> ComposeResult:
         yield self._label
-        yield from self._attachments
+        yield from self._folded
         yield Passage(self._text, "prompt")
 
 

@@ -13,7 +13,7 @@ from app.worker.engine_worker import EngineWorker
 from app.worker.isolated.process import AbortMessage, Cancel, Codec, Drafts, Inspect
 from app.worker.request import LoadedPair
 
-_CLOSE_S = 1.0
+_CLOSE_S = 4.0
 """Seconds to wait for a native call before the process ends without it."""
 _THREAD_FAILED = 70
 """Exit code after an error in a thread; BSD calls it EX_SOFTWARE."""

@@ -1,0 +1,137 @@
+"""Keep the caches of earlier prompts, so that going back to a conversation does not read it again.
+
+llama-server calls this its prompt cache (`--cache-ram`). Here both models are saved together, and files can outlive the
+process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.engine.cache import SavedCache, TokenCache, common_prefix
+
+FEWEST = 128
+"""Fewest tokens that are worth saving or restoring."""
+_LOST_SHARE = 0.25
+"""A new prompt that discards less of the cached tokens saves nothing first: an edit of the last message is common, and
+a copy of the whole cache would take memory from other conversations."""
+_STORED_S = 2.0
+"""Seconds of reading from which a state is also written to disk."""
+_STORED_TOKENS = 1024
+"""The same in tokens, while the speed of reading is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPrompt:
+    """Both caches after an answer.
+
+    Attributes:
+        name: Of the conversation; "" for none.
+        target: The target's cache.
+        draft: The draft model's cache; None without one.
+    """
+
+    name: str
+    target: SavedCache
+    draft: SavedCache | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        return self.target.n_bytes + (self.draft.n_bytes if self.draft is not None else 0)
+
+
+class StateStore(Protocol):
+    """Saved states on disk. No method raises for an error of the disk."""
+
+    def find(self, cache: TokenCache, prompt: Sequence[int], n_least: int) -> SavedPrompt | None:
+        """Return the state that saves most tokens of a prompt, if it saves at least `n_least`."""
+
+    def save(self, saved: SavedPrompt) -> None:
+        """Write a state in the background, in place of the one of the same conversation."""
+
+    def close(self) -> None:
+        """Wait until everything is written."""
+
+
+class PromptCache:
+    """Save the caches of one pair when another prompt replaces them, and restore them when it comes back.
+
+    Args:
+        budget_bytes: Most memory; the oldest state is dropped first.
+        store: Keeps states that took long to read; None keeps them in memory only.
+    """
+
+    def __init__(self, budget_bytes: int = 0, store: StateStore | None = None) -> None:
+        self._budget_bytes = budget_bytes
+        self._store = store
+        self._saved: list[SavedPrompt] = []
+        """Oldest first."""
+        self._name = ""
+
+    @property
+    def n_bytes(self) -> int:
+        """Return the memory of all saved states."""
+        return sum(saved.n_bytes for saved in self._saved)
+
+    def prepare(self, target: TokenCache, draft: TokenCache | None, prompt: Sequence[int], name: str = "") -> None:
+        """Make the caches share as much as possible with a prompt.
+
+        Args:
+            target: The target's cache.
+            draft: The draft model's cache; None without one.
+            prompt: Token ids of the next prompt.
+            name: Its conversation.
+        """
+        n_shared = common_prefix(target.tokens, prompt)
+        found = self._find(target, prompt, n_shared + FEWEST)
+        if len(target) - n_shared >= max(FEWEST, _LOST_SHARE * len(target)):
+            self._keep(target, draft)
+        if found is not None:
+            target.restore(found.target)
+            if draft is not None and found.draft is not None:
+                draft.restore(found.draft)
+        self._name = name
+
+    def close(self, target: TokenCache, draft: TokenCache | None) -> None:
+        """Write the present state to disk if it took long to read; forget all others. A second call does nothing."""
+        self._saved.clear()
+        store, self._store = self._store, None
+        if store is not None:
+            if _is_worth_storing(target) and (saved := self._copied(target, draft)) is not None:
+                store.save(saved)
+            store.close()
+
+    def _find(self, target: TokenCache, prompt: Sequence[int], n_least: int) -> SavedPrompt | None:
+        """Return the state that saves most tokens; one in memory is taken out, because the cache will hold it."""
+        best = max(self._saved, key=lambda saved: target.n_reusable(saved.target, prompt), default=None)
+        n_best = target.n_reusable(best.target, prompt) if best is not None else 0
+        if self._store is not None and (stored := self._store.find(target, prompt, max(n_least, n_best + 1))):
+            return stored
+        if best is None or n_best < n_least:
+            return None
+        self._saved.remove(best)
+        return best
+
+    def _keep(self, target: TokenCache, draft: TokenCache | None) -> None:
+        is_stored = self._store is not None and _is_worth_storing(target)
+        if not (self._budget_bytes or is_stored) or (saved := self._copied(target, draft)) is None:
+            return
+        if is_stored and self._store is not None:
+            self._store.save(saved)
+        # A state that the new one continues is of no more use.
+        kept = [old for old in self._saved if common_prefix(old.target.tokens, target.tokens) < len(old.target.tokens)]
+        self._saved = [*kept, saved]
+        while self._saved and self.n_bytes > self._budget_bytes:
+            del self._saved[0]
+
+    def _copied(self, target: TokenCache, draft: TokenCache | None) -> SavedPrompt | None:
+        if target.is_broken or (saved := target.save()) is None:
+            return None
+        return SavedPrompt(self._name, saved, draft.save() if draft is not None and not draft.is_broken else None)
+
+
+def _is_worth_storing(target: TokenCache) -> bool:
+    seconds = target.seconds_to_read(len(target))
+    return seconds >= _STORED_S if seconds is not None else len(target) >= _STORED_TOKENS

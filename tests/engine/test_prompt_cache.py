@@ -1,0 +1,133 @@
+"""Caches that are saved when another prompt replaces them, and restored when it comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle, islice
+
+import pytest
+
+from app.engine.cache import TokenCache
+from app.engine.interfaces import never
+from app.engine.prompt_cache import FEWEST, PromptCache, SavedPrompt
+from tests.fakes import FakeModel, always
+
+A, B, C = (list(islice(cycle(part), 2 * FEWEST)) for part in ((1, 2, 3), (4, 5), (6, 7, 8, 9)))
+_STATE = 2 * FEWEST
+"""Bytes of a saved state of the fake model: one for each token."""
+
+
+class FakeStore:
+    """States on a disk that is a list."""
+
+    def __init__(self) -> None:
+        self.saved: list[SavedPrompt] = []
+        self.is_closed = False
+
+    def find(self, cache: TokenCache, prompt: Sequence[int], n_least: int) -> SavedPrompt | None:
+        found = (saved for saved in self.saved if cache.n_reusable(saved.target, prompt) >= n_least)
+        return next(found, None)
+
+    def save(self, saved: SavedPrompt) -> None:
+        self.saved.append(saved)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Conversations:
+    """One cache of a fake model that reads prompts through a prompt cache."""
+
+    def __init__(self, budget_bytes: int, store: FakeStore | None = None, *, can_truncate: bool = True) -> None:
+        self.model = FakeModel(always(1), n_ctx=4096)
+        self.model.can_truncate = can_truncate
+        self.cache = TokenCache(self.model)
+        self.prompt_cache = PromptCache(budget_bytes, store)
+
+    def read(self, prompt: Sequence[int], name: str = "", *, draft: TokenCache | None = None) -> int:
+        """Read a prompt; return the number of its tokens that needed no reading."""
+        self.prompt_cache.prepare(self.cache, draft, prompt, name)
+        n_cached = self.cache.reuse(prompt)
+        for _ in self.cache.read(prompt, never):
+            pass
+        return n_cached
+
+
+def test_a_conversation_that_comes_back_is_not_read_again() -> None:
+    chats = Conversations(10 * _STATE)
+    chats.read(A)
+    chats.read(B)
+    assert chats.read([*A, 9, 9]) == len(A)
+    assert chats.read([*B, 9, 9]) == len(B)
+
+
+def test_without_memory_nothing_is_saved() -> None:
+    chats = Conversations(0)
+    chats.read(A)
+    chats.read(B)
+    assert chats.read([*A, 9]) == 0
+
+
+def test_the_oldest_state_is_dropped_first() -> None:
+    chats = Conversations(_STATE)
+    chats.read(A)
+    chats.read(B)
+    chats.read(C)
+    assert chats.prompt_cache.n_bytes <= _STATE
+    assert chats.read([*B, 9]) == len(B)
+    assert chats.read([*A, 9]) == 0
+
+
+def test_a_state_replaces_those_that_it_continues() -> None:
+    chats = Conversations(10 * _STATE)
+    for prompt in (A, B, [*A, *C], B):
+        chats.read(prompt)
+    assert chats.prompt_cache.n_bytes == len(A) + len(C)
+
+
+def test_an_edit_of_the_last_message_saves_no_copy() -> None:
+    chats = Conversations(10 * _STATE)
+    chats.read([*A, *A, 1, 2, 3, 4])
+    chats.read([*A, *A, 5, 6])
+    assert chats.prompt_cache.n_bytes == 0
+
+
+def test_the_draft_model_is_saved_and_restored_with_the_target() -> None:
+    chats, draft = Conversations(10 * _STATE), TokenCache(FakeModel(always(1), n_ctx=4096))
+    for prompt in (A, B, A):
+        chats.read(prompt, draft=draft)
+        before = len(draft.tokens)
+        draft.reuse(prompt)
+        for _ in draft.read(prompt, never):
+            pass
+    assert before == len(A)
+
+
+def test_a_recurrent_model_goes_back_to_an_earlier_state_of_another_conversation() -> None:
+    chats = Conversations(10 * _STATE, can_truncate=False)
+    chats.read(A)
+    chats.read(B)
+    assert 0 < chats.read([*A[:-8], 9, 9, 9, 9]) < len(A)
+
+
+def test_a_state_that_took_long_to_read_is_stored_under_its_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FakeStore()
+    chats = Conversations(0, store)
+    monkeypatch.setattr(chats.cache, "seconds_to_read", lambda n_tokens: 0.01 * n_tokens)
+    chats.read(A, "7")
+    chats.read(B, "8")
+    assert [saved.name for saved in store.saved] == ["7"]
+    assert chats.read([*A, 9], "7") == len(A)
+    chats.prompt_cache.close(chats.cache, None)
+    assert store.saved[-1].name == "7"
+    assert store.is_closed
+
+
+def test_a_state_that_is_read_quickly_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FakeStore()
+    chats = Conversations(0, store)
+    monkeypatch.setattr(chats.cache, "seconds_to_read", lambda n_tokens: 0.0001 * n_tokens)
+    chats.read(A)
+    chats.read(B)
+    chats.prompt_cache.close(chats.cache, None)
+    assert not store.saved

@@ -1,0 +1,247 @@
+"""Saved caches on disk: found again, checked, capped, and never wrong text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.conversations.message import Message, Role
+from app.conversations.state_folder import remove_orphans, state_files
+from app.engine import prompt_cache
+from app.engine.cache import TokenCache
+from app.engine.interfaces import never
+from app.engine.prompt_cache import FEWEST, PromptCache
+from app.engine.types import SamplingParams
+from app.llama.cancel import CancelFlag
+from app.llama.model import Model
+from app.llama.pair import NativePair, load_pair
+from app.llama.pair_params import PairParams
+from app.llama.state_files import StateFiles
+from app.worker.events import Finished
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
+from tests.fakes import FakeModel, mixing
+from tests.llama.conftest import NewContext
+
+A, B, C = (list(islice(cycle(part), 2 * FEWEST)) for part in ((1, 2, 3), (4, 5), (6, 7, 8, 9)))
+_CAP = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the test's own folder of states; every state is stored, however quickly it was read."""
+    folder = tmp_path / "states"
+    for module in ("app.conversations.state_folder", "app.llama.state_files"):
+        monkeypatch.setattr(f"{module}.states_dir", lambda: folder)
+    monkeypatch.setattr(prompt_cache, "_STORED_S", 0.0)
+    return folder
+
+
+class Process:
+    """One run of a program with a fake model, whose states outlive it."""
+
+    def __init__(self, states: Path, cap_bytes: int = _CAP, *, can_truncate: bool = True) -> None:
+        self.model = FakeModel(mixing(7), n_ctx=4096)
+        self.model.can_truncate = can_truncate
+        self.cache = TokenCache(self.model)
+        self.prompts = PromptCache(0, StateFiles(states / "pair", cap_bytes))
+
+    def read(self, prompt: Sequence[int], name: str = "") -> int:
+        """Read a prompt; return the number of its tokens that needed no reading."""
+        self.prompts.prepare(self.cache, None, prompt, name)
+        n_cached = self.cache.reuse(prompt)
+        for _ in self.cache.read(prompt, never):
+            pass
+        return n_cached
+
+    def end(self) -> None:
+        self.prompts.close(self.cache, None)
+
+
+def stored(states: Path, name: str, prompt: Sequence[int]) -> Path:
+    """Store the state of a conversation; return its file."""
+    process = Process(states)
+    process.read(prompt, name)
+    process.end()
+    return states / "pair" / f"{name}.state"
+
+
+def test_a_conversation_is_not_read_again_after_a_restart(states: Path) -> None:
+    file = stored(states, "1", A)
+    assert Process(states).read([*A, 9], "1") == len(A)
+    assert os.name == "nt" or file.stat().st_mode & 0o077 == 0
+
+
+def test_questions_about_one_document_share_a_state(states: Path) -> None:
+    stored(states, "", [*A, 10, 11])
+    assert Process(states).read([*A, 12, 13]) == len(A)
+    stored(states, "", [*A, 12, 13])
+    assert len(list(state_files())) == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "garbage", "sizes"])
+def test_a_damaged_state_is_deleted_and_read_again(damage: str, states: Path) -> None:
+    file = stored(states, "1", A)
+    data = bytearray(file.read_bytes())
+    if damage == "flipped":
+        data[-1] ^= 1
+    line, _, rest = bytes(data).partition(b"\n")
+    file.write_bytes(
+        {
+            "cut": bytes(data[:-1]),
+            "flipped": bytes(data),
+            "empty": b"",
+            "garbage": b"\x00" * 4096,
+            "sizes": line.replace(f'"tokens": {len(A)}'.encode(), b'"tokens": -1') + b"\n" + rest,
+        }[damage]
+    )
+    assert Process(states).read([*A, 9], "1") == 0
+    assert not file.exists()
+
+
+def test_the_state_that_was_not_used_for_longest_makes_room(states: Path) -> None:
+    size = stored(states, "1", A).stat().st_size
+    stored(states, "2", B)
+    os.utime(states / "pair" / "1.state", (1, 1))
+    process = Process(states, cap_bytes=2 * size)
+    process.read(C, "3")
+    process.end()
+    assert {file.path.stem for file in state_files()} == {"2", "3"}
+
+
+def test_a_state_larger_than_the_cap_is_not_stored(states: Path) -> None:
+    process = Process(states, cap_bytes=100)
+    process.read(A, "1")
+    process.end()
+    assert not list(state_files())
+
+
+def test_a_full_disk_loses_nothing_but_the_state(monkeypatch: pytest.MonkeyPatch, states: Path) -> None:
+    monkeypatch.setattr("app.llama.state_files.json.dumps", _refuse)
+    process = Process(states)
+    process.read(A, "1")
+    process.end()
+    assert not list(states.rglob("*.*"))
+
+
+def _refuse(*_: Any) -> str:
+    raise OSError(28, "No space left on device")
+
+
+def test_states_of_deleted_conversations_are_deleted(states: Path) -> None:
+    for name, prompt in (("1", A), ("2", B), ("", C)):
+        stored(states, name, prompt)
+    remove_orphans({2})
+    assert {file.path.stem.partition("-")[0] for file in state_files()} == {"2", "prompt"}
+
+
+@pytest.mark.parametrize("can_truncate", [True, False], ids=["attention", "recurrent"])
+def test_random_switches_edits_restarts_and_damage_never_change_the_text(can_truncate: bool, states: Path) -> None:
+    random = Random(3)
+    texts = {str(n): list(random.choices(range(1, 60), k=200)) for n in range(4)}
+    process = Process(states, can_truncate=can_truncate)
+    for _ in range(500):
+        name = random.choice(list(texts))
+        match random.randrange(8):
+            case 0:
+                process.end()
+                process = Process(states, can_truncate=can_truncate)
+            case 1:
+                process = Process(states, can_truncate=can_truncate)
+            case 2 if files := list(state_files()):
+                path = random.choice(files).path
+                data = bytearray(path.read_bytes())
+                data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+                path.write_bytes(data[: random.choice([len(data), len(data) // 2])])
+            case 3:
+                texts[name] = [*texts[name][: random.randrange(100, 200)], *random.choices(range(1, 60), k=100)]
+            case _:
+                texts[name] += random.choices(range(1, 60), k=random.randrange(1, 40))
+        process.read(texts[name], name)
+        assert process.model.cells == texts[name]
+    process.end()
+
+
+@pytest.fixture
+def opened(demo_target: Path, demo_draft: Path, tmp_path: Path) -> Iterator[Any]:
+    pairs: list[NativePair] = []
+
+    def open_pair(n_ctx: int = 1024, **params: Any) -> NativePair:
+        found = PairParams(demo_target, demo_draft, n_threads=1, n_ctx=n_ctx, memory_dir=tmp_path, **params)
+        pairs.append(load_pair(found, CancelFlag(), lambda *_: True))
+        return pairs[-1]
+
+    yield open_pair
+    for pair in pairs:
+        pair.close()
+
+
+def greedy(pair: NativePair, prompt: str, conversation: str) -> Finished:
+    request = AnswerRequest(
+        (Message(Role.USER, prompt),), SamplingParams(temperature=0), max_tokens=12, conversation=conversation
+    )
+    *_, last = answer(pair, 1, request)
+    assert isinstance(last, Finished)
+    return last
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("params", [{}, {"kv_type": "q8_0", "draft_kv_type": "q8_0"}], ids=["f16", "q8_0"])
+def test_greedy_text_after_a_restart_equals_that_of_a_fresh_read(opened: Any, params: dict[str, Any]) -> None:
+    prompts = {"1": "The sea is calm today. " * 40 + "Describe it.", "2": "One apple costs 3 euros. " * 30 + "And two?"}
+    fresh = {}
+    for name, prompt in prompts.items():
+        pair = opened(cache_disk_mib=0, cache_ram_mib=0, **params)
+        fresh[name] = greedy(pair, prompt, name).text
+        pair.close()
+    pair = opened(**params)
+    for name, prompt in prompts.items():
+        greedy(pair, prompt, name)
+    in_memory = greedy(pair, prompts["1"], "1")
+    pair.close()
+    pair = opened(**params)
+    restored = [greedy(pair, prompt, name) for name, prompt in prompts.items()]
+    assert in_memory.stats.prompt_n == 1
+    assert [finished.stats.prompt_n for finished in restored] == [1, 1]
+    assert {"1": in_memory.text} | dict(zip(prompts, (one.text for one in restored), strict=True)) == fresh
+
+
+@pytest.mark.native
+def test_a_state_of_another_context_size_is_not_used(opened: Any) -> None:
+    prompt = "The sea is calm today. " * 40
+    pair = opened()
+    greedy(pair, prompt, "1")
+    pair.close()
+    assert greedy(opened(n_ctx=2048), prompt, "1").stats.cache_n == 0
+
+
+@pytest.mark.native
+def test_logits_of_a_hybrid_model_after_a_restart_equal_those_of_a_fresh_read(
+    hybrid: Model, new_context: NewContext, states: Path
+) -> None:
+    prompts = [[2 + (37 + step) * i % 250 for i in range(200)] for step in range(2)]
+
+    def read(cache: TokenCache, prompts_of_pair: PromptCache, prompt: Sequence[int]) -> int:
+        prompts_of_pair.prepare(cache, None, prompt)
+        n_cached = cache.reuse(prompt)
+        for _ in cache.read(prompt, never):
+            pass
+        return n_cached
+
+    first, store = TokenCache(new_context(of=hybrid)), PromptCache(0, StateFiles(states / "pair", _CAP))
+    for prompt in prompts:
+        read(first, store, prompt)
+    store.close(first, None)
+    after, store = TokenCache(new_context(of=hybrid)), PromptCache(0, StateFiles(states / "pair", _CAP))
+    for prompt in prompts:
+        longer, fresh = [*prompt, 7, 8, 9], new_context(of=hybrid)
+        assert read(after, store, longer) == len(prompt)
+        fresh.decode(longer, 1)
+        np.testing.assert_allclose(after.logits(0), fresh.logits(0), atol=5e-3)

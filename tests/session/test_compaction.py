@@ -1,0 +1,169 @@
+"""A full context does not end a conversation: earlier messages are summarized or left out for the model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.conversations.export import to_json
+from app.conversations.importing import read_file
+from app.core.errors import AppError, ContextOverflowError
+from app.engine.stats import GenerationStats
+from app.engine.types import FinishReason
+from app.session.snapshot import Phase
+from app.session.turn import Outcome
+from app.worker.events import AnswerPlan, Event, Failed, Finished, PromptProgress, Step
+from tests.session.scripted import SETTINGS, ScriptedSession
+
+TURNS = [(f"question {n}", f"answer {n}") for n in range(4)]
+
+
+def full(n_tokens: int = 5000, whose: str = "conversation") -> ContextOverflowError:
+    return ContextOverflowError("Too long.", "", whose=whose, n_tokens=n_tokens)
+
+
+def ended(chat: ScriptedSession, text: str, reason: FinishReason = FinishReason.STOP) -> Outcome | None:
+    plan = AnswerPlan("off", "none", None, None)
+    request = len(chat.engine.requests)
+    return chat.session.handle(Finished(request, reason, text, "", GenerationStats(predicted_n=2), plan))
+
+
+def overflowing(chat: ScriptedSession, prompt: str = "more", n_tokens: int = 5000) -> None:
+    """Ask a prompt with which the context is full."""
+    for question, answer in TURNS:
+        chat.exchange(question, answer)
+    chat.session.send(prompt)
+    assert chat.session.compact(full(n_tokens))
+
+
+def test_the_oldest_messages_are_summarized_and_the_prompt_is_asked_again(chat: ScriptedSession) -> None:
+    overflowing(chat)
+    asked = chat.engine.requests[-1]
+    assert [m.content for m in asked.messages[:-1]] == [text for turn in TURNS[:3] for text in turn]
+    assert asked.max_tokens is not None
+    assert chat.session.snapshot.is_compacting
+    assert ended(chat, "They talked.") is None
+    assert chat.read == ["Summary of the earlier conversation:\nThey talked.", "question 3", "answer 3", "more"]
+    assert chat.session.phase is Phase.ANSWERING
+    assert not chat.session.snapshot.is_compacting
+    chat.says("fine")
+    chat.finishes("fine")
+    assert chat.texts() == [text for turn in TURNS for text in turn] + ["more", "fine"]
+
+
+def test_the_text_of_the_summary_is_not_shown(chat: ScriptedSession) -> None:
+    overflowing(chat)
+    request, stats = len(chat.engine.requests), GenerationStats()
+    hidden: list[Event] = [Step(request, (), stats), PromptProgress(request, False, 1, 2)]
+    assert not any(map(chat.session.expects, hidden))
+    ended(chat, "They talked.")
+    assert chat.session.expects(Step(request + 1, (), stats))
+
+
+def test_messages_are_left_out_without_a_summary(chat: ScriptedSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat.session, "_base", replace(SETTINGS, context_full="drop"))
+    overflowing(chat)
+    assert chat.read == ["question 3", "answer 3", "more"]
+    assert chat.session.summary is None
+
+
+def test_stop_keeps_the_error(chat: ScriptedSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat.session, "_base", replace(SETTINGS, context_full="stop"))
+    chat.exchange("a", "b")
+    chat.session.send("c")
+    assert chat.engine.requests[-1].n_room == 0
+    assert not chat.session.compact(full())
+
+
+@pytest.mark.parametrize("error", [AppError("It broke."), full(whose="prompt"), full(whose="system")])
+def test_other_errors_are_not_about_earlier_messages(chat: ScriptedSession, error: AppError) -> None:
+    chat.exchange("a", "b")
+    chat.session.send("c")
+    assert not chat.session.compact(error)
+
+
+def test_a_first_prompt_has_nothing_to_leave_out(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    assert chat.engine.requests[-1].n_room == 0
+    assert not chat.session.compact(full())
+
+
+def test_the_next_prompts_keep_the_summary_until_the_context_is_full_again(chat: ScriptedSession) -> None:
+    overflowing(chat)
+    ended(chat, "They talked.")
+    chat.finishes("fine")
+    chat.session.send("again")
+    assert chat.read[0].endswith("They talked.")
+    assert chat.read[-1] == "again"
+    assert chat.session.compact(full(n_tokens=4000))
+    assert chat.read[0].endswith("They talked.")
+    ended(chat, "They still talked.")
+    assert chat.read == ["Summary of the earlier conversation:\nThey still talked.", "more", "fine", "again"]
+
+
+def test_an_answer_that_fills_the_context_goes_on(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
+    chat.session.send("c")
+    chat.says("half")
+    assert ended(chat, "half", FinishReason.CONTEXT) is None
+    request = chat.engine.requests[-1]
+    assert request.prefill is not None
+    assert request.prefill.text == "half"
+    assert chat.session.compact(full(whose="answer"))
+    ended(chat, "They talked.")
+    assert chat.engine.requests[-1].prefill == request.prefill
+    chat.says(" of it")
+    chat.finishes("half of it")
+    assert chat.texts() == ["a", "b", "c", "half of it"]
+
+
+def test_stopping_the_summary_stops_the_answer(chat: ScriptedSession) -> None:
+    overflowing(chat)
+    assert ended(chat, "They", FinishReason.CANCELLED) is not None
+    assert chat.session.phase is Phase.READY
+    assert chat.session.summary is None
+
+
+def test_a_summary_that_fails_leaves_the_messages_out(chat: ScriptedSession) -> None:
+    overflowing(chat)
+    assert chat.session.handle(Failed(len(chat.engine.requests), AppError("It broke."))) is None
+    assert chat.read == ["question 3", "answer 3", "more"]
+
+
+def test_the_summary_can_be_changed_and_outlives_the_process(chat: ScriptedSession) -> None:
+    overflowing(chat)
+    ended(chat, "They talked.")
+    chat.finishes("fine")
+    assert chat.session.set_summary("They talked about birds.")
+    assert chat.session.summary == "They talked about birds."
+    number = chat.library.conversation
+    assert number is not None
+    other = ScriptedSession(chat.file)
+    assert other.session.open_conversation(number)
+    other.session.send("again")
+    assert other.read[0].endswith("They talked about birds.")
+    other.session.close()
+
+
+def test_an_exported_conversation_keeps_its_summary(chat: ScriptedSession, tmp_path: Path) -> None:
+    overflowing(chat)
+    ended(chat, "They talked.")
+    chat.finishes("fine")
+    number = chat.library.conversation
+    assert number is not None
+    file = tmp_path / "conversations.json"
+    file.write_text(to_json([chat.store.transcript(number)]))
+    (copy,) = chat.store.insert(read_file(file))
+    assert chat.session.open_conversation(copy)
+    chat.session.send("again")
+    assert chat.read[0].endswith("They talked.")
+
+
+def test_a_branch_from_before_has_no_summary(chat: ScriptedSession) -> None:
+    overflowing(chat)
+    ended(chat, "They talked.")
+    chat.finishes("fine")
+    chat.session.edit(chat.node("question 1"), "other")
+    assert chat.read == ["question 0", "answer 0", "other"]

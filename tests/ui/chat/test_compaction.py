@@ -1,0 +1,53 @@
+"""A full context on the screen: what happens, which messages the model no longer reads, and its summary."""
+
+from __future__ import annotations
+
+from app.core.errors import ContextOverflowError
+from app.ui.transcript.message_view import MessageView
+from tests.ui.chat_driver import Chat, open_chat
+
+
+async def summarized(chat: Chat) -> None:
+    """Fill the context, and let the engine summarize the first of two turns."""
+    await chat.exchange("What is the tallest mountain of Africa?", "Kilimanjaro.")
+    await chat.exchange("Hi", "Hello.")
+    await chat.send("more")
+    chat.engine.fails(ContextOverflowError("Too long.", "", whose="conversation", n_tokens=60_000))
+    await chat.shows("context full: summarizing")
+    chat.engine.says("They talked about Kilimanjaro.")
+    chat.engine.finishes()
+    await chat.until(lambda: len(chat.engine.requests) == 5 and not chat.screen.session.snapshot.is_compacting)
+    chat.engine.says("Fine.")
+    chat.engine.finishes()
+    await chat.ready()
+    await chat.shows("Fine.")
+
+
+async def test_messages_that_the_model_no_longer_reads_are_dimmed() -> None:
+    async with open_chat() as chat:
+        await summarized(chat)
+        unread = [view.has_class("-unread") for view in chat.screen.query(MessageView)]
+        assert unread == [True, True, False, False, False, False]
+        assert "They talked" not in chat.text
+
+
+async def test_the_summary_opens_and_can_be_changed() -> None:
+    async with open_chat() as chat:
+        await summarized(chat)
+        await chat.click("summary")
+        await chat.shows("They talked about Kilimanjaro.")
+        await chat.type("/summary")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.prompt == "They talked about Kilimanjaro.")
+        await chat.pilot.press("end")
+        await chat.type(" At length.")
+        await chat.pilot.press("enter")
+        await chat.until(lambda: chat.screen.session.summary == "They talked about Kilimanjaro. At length.")
+
+
+async def test_a_conversation_that_the_model_reads_whole_has_no_summary() -> None:
+    async with open_chat() as chat:
+        await chat.exchange("Hi", "Hello.")
+        await chat.type("/summary")
+        await chat.pilot.press("enter")
+        await chat.shows("there is no summary")

@@ -1,0 +1,25 @@
+"""The model names a conversation as a job."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.conversations.message import Message, Role
+from app.worker.events import JobEnded
+from app.worker.request import AnswerRequest
+from app.worker.title import TitleJob
+from tests.fakes import FakeModel, script
+from tests.pairs import FakePair
+
+
+@pytest.mark.parametrize(("cancelled", "title"), [(False, "cab"), (True, "")])
+def test_the_result_is_the_title_unless_it_was_stopped(cancelled: bool, title: str) -> None:
+    pair = FakePair(FakeModel(script([3, 1, 2], start=4)))
+    job = TitleJob(AnswerRequest((Message(Role.USER, "abcd"),)))
+    assert list(job.run(pair, 9, lambda: cancelled)) == [JobEnded(9, title)]
+
+
+def test_a_conversation_that_fills_the_context_keeps_its_title() -> None:
+    pair = FakePair(FakeModel(script([1], start=4), n_ctx=8))
+    job = TitleJob(AnswerRequest((Message(Role.USER, "a" * 9),)))
+    assert list(job.run(pair, 9, lambda: False)) == [JobEnded(9, "")]
