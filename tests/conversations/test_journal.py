@@ -184,7 +184,7 @@ def test_after_a_kill_a_prompt_without_answer_shows_why(talk: Talk) -> None:
     assert asked.ending.failure.message == "Tandem ended before the answer began."
 
 
-def test_after_a_kill_an_empty_answer_gives_way_to_the_earlier_one(talk: Talk) -> None:
+def test_after_a_kill_an_empty_answer_is_replaced_by_the_earlier_one(talk: Talk) -> None:
     talk.answer().finish(State.COMPLETE, text="first")
     talk.answer()
     tree = talk.after_kill()

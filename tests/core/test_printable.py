@@ -45,7 +45,7 @@ def test_joiners_and_selectors_of_emoji_and_scripts_stay(text: str) -> None:
 
 
 @given(st.text("a1#\u2764\ufe0f\u200d\u200c\u200b\u2028\n", max_size=12), st.integers(0, 12))
-def test_a_second_pass_and_a_division_into_pieces_change_nothing(text: str, place: int) -> None:
+def test_printable_is_idempotent_and_works_in_pieces(text: str, place: int) -> None:
     first = printable(text[:place])
 
     assert printable(printable(text)) == printable(text)

@@ -94,7 +94,7 @@ def test_line_ends_are_normalized(tmp_path: Path) -> None:
     assert regular_file.read_bytes(path, 2) == "á".encode()
 
 
-def test_a_link_to_nothing_is_written_through_but_no_catalog(tmp_path: Path) -> None:
+def test_a_broken_link_is_written_through_but_is_no_catalog(tmp_path: Path) -> None:
     link = tmp_path / "settings.toml"
     link.symlink_to("target.toml")
     SettingsFile(link).set("draft.n_max", 3)

@@ -25,12 +25,12 @@ from app.models.source import HubModel
         ("", "''", '""'),
     ],
 )
-def test_a_word_is_quoted_as_the_system_wants_it(word: str, posix: str, windows: str) -> None:
+def test_a_word_is_quoted_for_the_shell_of_the_system(word: str, posix: str, windows: str) -> None:
     assert (quoted(word, "linux"), quoted(word, "darwin")) == (posix, posix)
     assert (quoted(word, "windows"), quoted(word, "win32")) == (windows, windows)
 
 
-def test_a_pair_of_two_words_is_one_word_of_a_command(tmp_path: Path) -> None:
+def test_a_pair_name_with_a_space_is_quoted_in_a_command(tmp_path: Path) -> None:
     source = HubModel("owner/big-GGUF", file="a big.gguf")
     pair = Pair("my pair", "Mine", source, None)
     mine = SetUp(pair, ModelOnDisk(tmp_path / "gone.gguf", 1, repo="owner/big-GGUF"))

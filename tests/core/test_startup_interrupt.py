@@ -24,10 +24,12 @@ sys.meta_path.insert(0, Finder())
 """Sends SIGINT to the process as soon as it imports a module; `sitecustomize` runs before any other code."""
 
 
-@pytest.mark.parametrize("module", ["app.core.errors", "app.cli.command_line"])
 @pytest.mark.parametrize(
-    "command",
-    [["-m", "app", "pairs", "list"], ["-c", "import sys; from app.cli import main; sys.exit(main(['pairs', 'list']))"]],
+    ("command", "module"),
+    [
+        (["-m", "app", "pairs", "list"], "app.core.errors"),
+        (["-c", "import sys; from app.cli import main; sys.exit(main(['pairs', 'list']))"], "app.cli.command_line"),
+    ],
     ids=["module", "script"],
 )
 def test_ctrl_c_during_startup_is_silent(tmp_path: Path, command: list[str], module: str) -> None:

@@ -101,7 +101,7 @@ def test_a_full_disk_refuses_a_prompt_and_keeps_the_answer_until_it_is_free(
 
 
 @pytest.mark.parametrize(("is_free", "state"), [(True, State.CUT), (False, None)])
-def test_what_the_disk_refused_is_written_at_the_end_or_reported(
+def test_refused_text_is_written_at_the_end_or_reported(
     library: Library, file: Path, is_free: bool, state: State | None
 ) -> None:
     store = library.store
