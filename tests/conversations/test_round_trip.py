@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.conversations.export import to_json
@@ -65,6 +65,7 @@ def without_ids(transcript: Transcript) -> tuple[object, ...]:
     )
 
 
+@settings(max_examples=40)
 @given(st.lists(MESSAGES, max_size=12), TEXTS, TEXTS, st.booleans(), st.integers(0, 30))
 def test_an_import_of_an_export_is_the_same_conversation(
     said: list[tuple[int, str, str, State, dict[str, object]]], title: str, draft: str, pinned: bool, active: int

@@ -57,35 +57,3 @@ def test_both_sides_answer_and_the_conversation_is_unchanged(start: Callable[...
     terminal.until(lambda s: s.count("Answer") == 2 and re.search(_FIGURES, s))
     terminal.press("C-q")
     assert terminal.exit_code() == 0
-
-
-def test_stopped_in_the_middle_and_quit_from_there(start: Callable[..., Terminal]) -> None:
-    terminal = start("--temp", "0")
-    terminal.until(lambda s: " ready " in s)
-    terminal.type("Write a very long story about the sea.")
-    terminal.press("F2")
-    terminal.until(lambda s: len(_sides(s)) == 2 and re.search(_FIGURES, s))
-    terminal.press("Escape")
-    terminal.until(lambda s: "stopped before the first whole round" in s)
-    terminal.press("m")
-    terminal.until(lambda s: "round 1 of 1" in s)
-    terminal.press("C-q")
-    assert terminal.exit_code() == 0
-
-
-def test_sides_move_when_the_terminal_is_resized(start: Callable[..., Terminal]) -> None:
-    terminal = start("--temp", "0", "--max-tokens", "16")
-    terminal.until(lambda s: " ready " in s)
-    terminal.type("Name the capital of France.")
-    terminal.press("F2")
-    terminal.until(lambda s: len(_sides(s)) == 2)
-    terminal.resize(120, 40)
-    terminal.until(lambda s: re.search(r"Without draft.*With draft, automatic", s))
-    terminal.resize(60, 24)
-    terminal.until(lambda s: len(_sides(s)) == 2)
-    terminal.until(_VERDICT.search)
-    terminal.press("Escape")
-    screen = terminal.until(lambda s: not _sides(s) and "Name the capital of France." in s)
-    assert "Answer" not in screen
-    terminal.press("C-q")
-    assert terminal.exit_code() == 0

@@ -14,7 +14,7 @@ from app.compare.race import Round, Run, Steps, in_process, race
 from app.compare.report import Comparison, comparison_lines
 from app.compare.sides import PLAIN, Side
 from app.conversations.message import Message, Role
-from app.engine.types import AutoDraft, SamplingParams
+from app.engine.types import SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.pair_params import PairParams
@@ -42,7 +42,7 @@ def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
 
 @pytest.fixture(scope="module")
 def rounds(pair: NativePair) -> tuple[Round, ...]:
-    ways = {"plain": None, "everything": EVERYTHING, "automatic": AutoDraft()}
+    ways = {"plain": None, "everything": EVERYTHING}
     contenders = [in_process(pair, name, way) for name, way in ways.items()]
     steps = Steps(race(contenders, REQUEST, 1, never))
     list(steps)
@@ -59,7 +59,7 @@ def test_every_side_gives_the_targets_text(pair: NativePair, rounds: tuple[Round
     assert "".join(pair.piece(t).decode() for t in plain.tokens).strip() == plain.text
     found = explain(pair, plain, drafted, GREEDY, never)
     assert found is None or found.near_tie
-    assert "automatic: " in "\n".join(comparison_lines(Comparison(rounds, {})))
+    assert "everything: " in "\n".join(comparison_lines(Comparison(rounds, {})))
 
 
 def test_a_forged_token_is_a_real_difference(pair: NativePair, rounds: tuple[Round, ...]) -> None:

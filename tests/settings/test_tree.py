@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import tomli_w
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.cli.command_line import parse_args
@@ -63,6 +63,7 @@ def through_toml(setting: Setting, value: Value) -> Value:
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_file_flag_and_field_give_the_same_value(setting: Setting, data: st.DataObject) -> None:
     value = data.draw(values(setting))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -208,8 +208,13 @@ def test_deep_nesting_is_survived() -> None:
     assert shown("".join(f"{'  ' * n}- \n" for n in range(80)) + "  " * 80 + "- end\n", 400)
 
 
-@pytest.mark.parametrize("piece", ["word ", "word\n", "x = 1\n", "\n", "- item\n", "| a | b |\n", "> quote\n", "x"])
-@pytest.mark.parametrize("opening", ["", "```py\n", "| a | b |\n|---|---|\n", "- a\n  ```\n", "> "])
+@pytest.mark.parametrize(
+    ("opening", "piece"),
+    [
+        *product(["", "```py\n"], ["word ", "word\n", "x = 1\n", "\n", "- item\n", "| a | b |\n", "> quote\n", "x"]),
+        *product(["| a | b |\n|---|---|\n", "- a\n  ```\n", "> "], ["word\n", "x"]),
+    ],
+)
 def test_only_the_end_is_read_again(opening: str, piece: str) -> None:
     made, longest = MarkdownDocument(), 0
     made.append(opening)
