@@ -116,7 +116,7 @@ def rooms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[DeviceRoom, ..
 CARD, MAIN = DeviceRoom("CUDA0", "gpu", "CUDA", 24 * GB), DeviceRoom("cpu", "cpu", "CPU", 32 * GB)
 
 
-@pytest.mark.parametrize("device", ["CUDA0", "cuda0", ""])
+@pytest.mark.parametrize("device", ["cuda0", ""])
 def test_a_load_that_ran_out_comes_with_offers(
     rooms: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
