@@ -184,7 +184,7 @@ def _transcript(raw: dict[str, Any], now: float) -> Transcript:
     title, created = one_line(_text(raw.get("title", ""), "a title")), _time(raw.get("created"), now)
     is_named, is_pinned = bool(title) and raw.get("named", True) is True, raw.get("pinned") is True
     updated = _time(raw.get("updated"), created)
-    summary = Summary(0, title or make_title(tree.opening), is_named, is_pinned, created, updated)
+    summary = Summary(0, title or make_title(tree.first_prompt), is_named, is_pinned, created, updated)
     settings = _document(raw.get("settings"), "settings")
     return Transcript(Conversation(summary, tree, settings, _text(raw.get("draft", ""), "a draft")), stats)
 

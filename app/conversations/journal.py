@@ -22,7 +22,7 @@ _NOT_BEGUN = numbers_of_failure(AppError("Tandem ended before the answer began."
 class Journal:
     """Save an answer while it is written. The caller adds text and ticks; there is no thread.
 
-    A disk that refuses never stops an answer: its text stays in memory, `trouble` says why, and `tick` tries again, or
+    A disk that refuses never stops an answer: its text stays in memory, `error` says why, and `tick` tries again, or
     `retry` after the end.
 
     Args:
@@ -34,7 +34,7 @@ class Journal:
 
     Attributes:
         start: The message as it was before.
-        trouble: Why the newest text is not on disk; None otherwise.
+        error: Why the newest text is not on disk; None otherwise.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Journal:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.start = node
-        self.trouble: StoreError | None = None
+        self.error: StoreError | None = None
         self.ended = False
         self._database = database
         self._leaf = leaf
@@ -92,14 +92,14 @@ class Journal:
             self.flush()
 
     def flush(self) -> None:
-        """Write all that is not on disk yet; `trouble` says why it is refused."""
+        """Write all that is not on disk yet; `error` says why it is refused."""
         try:
             self.save()
         except StoreError as error:
-            self.trouble = error
+            self.error = error
             # The next try comes after the same wait, not with the next token.
             self._pending_since = self._clock()
-        if isinstance(self.trouble, ConversationGoneError):
+        if isinstance(self.error, ConversationGoneError):
             self._end()
 
     def retry(self) -> bool:
@@ -107,7 +107,7 @@ class Journal:
         if self._final is None:
             return False
         self.flush()
-        return self.trouble is None
+        return self.error is None
 
     def save(self) -> None:
         """Write all that is not on disk yet. Raises StoreError."""
@@ -115,7 +115,7 @@ class Journal:
             self._store(*self._final)
         elif self._pending:
             self._append()
-        self.trouble = None
+        self.error = None
 
     def _append(self) -> None:
         runs = groupby(self._pending, key=lambda piece: piece[0])

@@ -147,7 +147,7 @@ class Store:
     def rename(self, conversation: int, title: str) -> str:
         """Set a title, or with "" the one made from the first prompt; returns it."""
         chosen = one_line(storable(title))
-        made = "" if chosen else make_title(question_of(self.load(conversation).tree.opening))
+        made = "" if chosen else make_title(question_of(self.load(conversation).tree.first_prompt))
         self._change(conversation, "title = ?, named = ?", chosen or made, bool(chosen))
         return chosen or made
 
@@ -204,7 +204,7 @@ class Store:
         rows = self._rows("SELECT text FROM unsent ORDER BY updated DESC LIMIT 1") if self._was_unused else ()
         return str(rows[0][0]) if rows else ""
 
-    def left_typed(self) -> str:
+    def unsent_title(self) -> str:
         """Return the title of the last conversation if it has an unsent prompt, else ""."""
         rows = self._rows(
             "SELECT title, draft FROM conversations WHERE deleted IS NULL ORDER BY updated DESC, id DESC LIMIT 1"

@@ -115,7 +115,7 @@ class Tree:
         return tuple(self._children.get(node_id, ()))
 
     @property
-    def opening(self) -> str:
+    def first_prompt(self) -> str:
         """The first prompt of the active branch, which gives the title; "" without one."""
         return next((node.text for node in self.path if node.role is Role.USER), "")
 

@@ -136,7 +136,7 @@ class Conversation:
             prompt = store.add(number, Role.USER, text, parent=turn.parent)
             self.tree = self.tree.with_node(prompt)
             if len(self.tree.siblings(prompt.id)) > 1:
-                store.retitle(number, self.tree.opening)
+                store.retitle(number, self.tree.first_prompt)
         if self.draft:
             store.set_draft(number, "")
             self.draft = ""
@@ -259,9 +259,9 @@ class Conversation:
 
     def _report_saving(self, journal: Journal) -> None:
         """Report once that the answer cannot be saved."""
-        failed_before, self._save_failed = self._save_failed, journal.trouble is not None
-        if journal.trouble is not None and not failed_before:
-            self._library.report(journal.trouble)
+        failed_before, self._save_failed = self._save_failed, journal.error is not None
+        if journal.error is not None and not failed_before:
+            self._library.report(journal.error)
 
     # Branches
 

@@ -120,7 +120,7 @@ class TandemApp(App[None]):
         library.open_store()
         self.set_interval(_MAINTAIN_S, library.maintain)
         self._chat.restore_typed(self.session.conversation.take_draft())
-        if title := library.do(lambda store: store.left_typed()):
+        if title := library.do(lambda store: store.unsent_title()):
             library.say(f'What you typed last waits in "{fit(title, _BRIEF)}": {key("chat.open", "ctrl+o")} opens it.')
         self._chat.call_later(self._fill)
         if not self._chooses_pair:

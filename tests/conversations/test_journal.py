@@ -139,8 +139,8 @@ def test_refused_pieces_are_written_later(talk: Talk) -> None:
     journal.add("one ")
     talk.clock.now += ON_DISK_S
     journal.tick(0.2)
-    assert journal.trouble is not None
-    assert "cannot be written" in journal.trouble.message
+    assert journal.error is not None
+    assert "cannot be written" in journal.error.message
 
     talk.store.database.connection.execute("PRAGMA query_only = OFF")
     journal.add("two")
@@ -148,7 +148,7 @@ def test_refused_pieces_are_written_later(talk: Talk) -> None:
     assert talk.pieces() == []
     talk.clock.now += ON_DISK_S
     journal.tick(0.2)
-    assert journal.trouble is None
+    assert journal.error is None
     assert talk.pieces() == [("one two", 0)]
 
 
@@ -156,8 +156,8 @@ def test_an_answer_whose_conversation_was_removed_is_an_error(talk: Talk) -> Non
     journal = talk.answer()
     talk.store.database.connection.execute("DELETE FROM conversations")
     journal.finish(State.COMPLETE)
-    assert journal.trouble is not None
-    assert "no longer there" in journal.trouble.message
+    assert journal.error is not None
+    assert "no longer there" in journal.error.message
     assert journal.ended
 
 

@@ -83,12 +83,12 @@ def test_a_busy_file_is_an_error_and_a_running_answer_tries_again(file: Path, mo
         other.execute("BEGIN IMMEDIATE")
         journal.add("a piece")
         journal.flush()
-        assert journal.trouble is not None
+        assert journal.error is not None
         with pytest.raises(StoreError, match="Another Tandem"):
             store.create()
         other.execute("ROLLBACK")
         journal.flush()
-        assert journal.trouble is None
+        assert journal.error is None
         assert store.database.rows("SELECT text FROM journal") == [("a piece",)]
 
 

@@ -56,17 +56,6 @@ def test_an_edit_is_a_branch(store: Store) -> None:
     assert store.load(conversation).tree.path == (asked, answered)
 
 
-def test_an_edited_answer_is_a_branch_that_can_be_continued(store: Store) -> None:
-    conversation, asked, answer = exchange(store, "Count.", "one, two")
-    edited = store.add(conversation, Role.ASSISTANT, "one", parent=asked.id, state=State.CUT)
-    tree = store.load(conversation).tree
-    assert tree.path == (asked, edited)
-    assert tree.siblings(edited.id) == (answer, edited)
-    more = store.resume(edited.id)
-    more.add(" and two")
-    assert more.finish(State.COMPLETE).text == "one and two"
-
-
 def test_a_chosen_title_stays_until_it_is_cleared(store: Store) -> None:
     conversation = store.create()
     assert store.rename(conversation, " My\n\x1btitle ") == "My title"

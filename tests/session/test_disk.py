@@ -82,9 +82,9 @@ def test_a_full_disk_refuses_a_prompt_and_keeps_the_answer_until_it_is_free(
     fill_disk(store)
     journal.add(LONG)
     journal.flush()
-    assert journal.trouble is not None
+    assert journal.error is not None
     journal.finish(State.STOPPED)
-    assert journal.trouble is not None
+    assert journal.error is not None
     assert library.do(lambda store: store.add(conversation, Role.USER, LONG, parent=asked.id)) is None
     assert said == ["The disk is full, so messages are not saved. Free some space."]
     clock.now += 10.0
