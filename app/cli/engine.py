@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.cli.options import Options, Process
 from app.llama.cancel import CancelFlag
-from app.worker.engine_worker import EngineWorker
+from app.worker.engine_worker import EngineWorker, Loader, Progress
 from app.worker.events import Event
 from app.worker.request import LoadedPair
 
 if TYPE_CHECKING:
     from app.core.program import ExitStatus
-    from app.worker.commands import CancelSwitch, Loader, Progress
-    from app.worker.isolated.engine import IsolatedEngine
-    from app.worker.isolated.process import Codec
+    from app.worker.isolated_engine import IsolatedEngine
 
 Engine: TypeAlias = "EngineWorker | IsolatedEngine"
 
@@ -27,7 +26,7 @@ class PairLoader:
 
     options: Options
 
-    def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+    def __call__(self, cancel: threading.Event, progress: Progress) -> LoadedPair:
         # These imports take long; only the worker needs them.
         from app.cli.loading import load
 
@@ -42,30 +41,18 @@ def make_engine(process: Process, emit: Callable[[Event], None]) -> Engine:
     if not process.isolate:
         return EngineWorker(emit, CancelFlag())
     from app.core.program import python_command
-    from app.worker.isolated.engine import IsolatedEngine
+    from app.worker.isolated_engine import IsolatedEngine
 
     child = python_command("-c", "from app.cli.engine import serve_child; serve_child()")
-    return IsolatedEngine(emit, child, codec(), hint_after, process.rpc)
+    return IsolatedEngine(emit, child, hint_after, process.rpc)
 
 
 def serve_child() -> None:
     """Run the isolated engine's child process; does not return."""
     from app.llama.library import on_abort
-    from app.worker.isolated.child import serve
+    from app.worker.engine_process import serve
 
-    serve(codec(), CancelFlag(), on_abort)
-
-
-def codec() -> Codec:
-    """Return the codec of everything that the two processes exchange."""
-    from app.compare.job import CompareJob, Explaining, Raced
-    from app.compare.race import RunBegan, RunEnded
-    from app.hardware.offers import Offer
-    from app.llama.fitting.fit_pair import DoesNotFitError
-    from app.worker.isolated.process import codec_for
-    from app.worker.title import TitleJob
-
-    return codec_for(PairLoader, DoesNotFitError, Offer, CompareJob, RunBegan, RunEnded, Explaining, Raced, TitleJob)
+    serve(CancelFlag(), on_abort)
 
 
 def hint_after(loader: Loader, status: ExitStatus) -> str:

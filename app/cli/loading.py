@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 from app.cli.known_pairs import known_pairs
@@ -13,20 +14,20 @@ from app.hardware.rpc import RpcServer
 from app.llama.cancel import CancelFlag
 from app.llama.fitting.device_rooms import memory_rooms
 from app.llama.fitting.fit_pair import fitted, ran_out
-from app.llama.pair import NativePair, load_pair
-from app.llama.pair_params import PairParams
-from app.worker.commands import CancelSwitch, Progress
+from app.llama.pair import NativePair
+from app.llama.params import PairParams
+from app.worker.engine_worker import Progress
 from app.worker.request import LoadedPair
 
 
-def load(options: Options, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+def load(options: Options, cancel: threading.Event, progress: Progress) -> LoadedPair:
     """Load a pair, on the thread that is to own it; see `app.worker.engine_worker.Loader`."""
     assert isinstance(cancel, CancelFlag)
     servers = servers_of(options)
     asked = asked_here(options, memory_rooms, servers)
     params = _placed(options, asked, servers)
     try:
-        return load_pair(params, cancel, progress)
+        return NativePair(params, cancel, progress)
     except NoMemoryError as error:
         raise ran_out(asked, known_pairs(), error, servers) from error
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 INTERRUPTED = 130
 """Exit code of a command that the user stopped."""
 
@@ -23,6 +25,10 @@ class AppError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default, pickle would call the constructor without its keyword arguments.
+        return Exception.__new__, (type(self), self.message), vars(self)
 
     @property
     def sentences(self) -> str:

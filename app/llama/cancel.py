@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 
-class CancelFlag:
+class CancelFlag(threading.Event):
     """Set from any thread, read by Python between decodes and by llama.cpp inside them.
 
     llama.cpp asks its abort callback before every graph node. A Python callback would take the interpreter lock a
@@ -17,21 +17,19 @@ class CancelFlag:
     """
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        super().__init__()
         self._text = ctypes.create_string_buffer(2)
 
     def set(self) -> None:
-        """Request a stop."""
-        self._event.set()
+        super().set()
         self._text[0] = b"!"
 
     def clear(self) -> None:
-        """Forget an earlier request."""
         self._text[0] = b"\0"
-        self._event.clear()
+        super().clear()
 
     def __call__(self) -> bool:
-        return self._event.is_set()
+        return self.is_set()
 
     @property
     def address(self) -> int:

@@ -9,7 +9,7 @@ from app.worker.events import Event
 from app.worker.request import AnswerRequest
 
 if TYPE_CHECKING:
-    from app.worker.commands import Job, Loader
+    from app.worker.engine_worker import Job, Loader
 
 
 class Engine(Protocol):

@@ -27,7 +27,7 @@ from app.worker.request import AnswerRequest
 from app.worker.title import TitleJob
 
 if TYPE_CHECKING:
-    from app.worker.commands import Loader
+    from app.worker.engine_worker import Loader
 
 _WAITING_PROMPT, _WAITING_ANSWER = -1, -2
 """Ids of messages that are in no conversation yet."""

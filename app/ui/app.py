@@ -34,7 +34,7 @@ from app.ui.themes import DARK, LIGHT, apply_appearance, save_theme, theme_color
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
-    from app.worker.commands import Loader
+    from app.worker.engine_worker import Loader
 
 _QUIT_AGAIN_S = 2.0
 _SWITCH_INTERVAL_S = 0.001

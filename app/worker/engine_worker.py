@@ -10,11 +10,12 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from app.core.errors import AppError, Interrupted, StoppedError, UsageError
-from app.engine.interfaces import Controls
+from app.engine.interfaces import Cancelled, Controls
 from app.models.pair_info import PairInfo
-from app.worker.commands import Answer, CancelSwitch, Command, CommandQueue, Load, Loader, RunJob
 from app.worker.events import Event, Failed, JobEnded, Loaded, LoadProgress, Notice, PairChanged
 from app.worker.request import AnswerRequest, LoadedPair
 
@@ -22,20 +23,82 @@ log = logging.getLogger("tandem.worker")
 log.addHandler(logging.NullHandler())
 
 
-class CancelEvent:
-    """A `CancelSwitch` without a native side."""
+Progress = Callable[[str, float], bool]
+"""Called with the model being loaded and the share done; returns False to cancel."""
+
+Loader = Callable[[threading.Event, Progress], LoadedPair]
+"""Loads a pair on the worker's thread, until the event is set; raises AppError, or Interrupted after a stop."""
+
+
+class Job(Protocol):
+    """Longer work with the loaded pair, described by a frozen value."""
+
+    @property
+    def loads(self) -> bool:
+        """Return whether a lost pair is loaded again for it; otherwise the job ends with the result None."""
+
+    def run(self, pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
+        """Do the work. Every event carries `number` as `request`; the last one is `JobEnded`, also after a stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Load a pair. For a child process the loader must be a value that can be pickled."""
+
+    number: int
+    loader: Loader
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer a conversation."""
+
+    number: int
+    request: AnswerRequest
+
+
+@dataclass(frozen=True, slots=True)
+class RunJob:
+    """Run a job with the pair. For a child process the job must be a value that can be pickled."""
+
+    number: int
+    job: Job
+
+
+Command = Load | Answer | RunJob
+
+
+class CommandQueue:
+    """Numbers commands in the order in which they are submitted.
+
+    Both engines share it: the thread of this process and the child process.
+    """
 
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._last_number = self._cancelled_through = 0
 
-    def __call__(self) -> bool:
-        return self._event.is_set()
+    def load(self, loader: Loader) -> None:
+        """Load a pair, freeing the one before it first."""
+        self._number(Load, loader)
 
-    def set(self) -> None:
-        self._event.set()
+    def answer(self, request: AnswerRequest) -> int:
+        """Answer a conversation; returns the number that its events carry as `request`."""
+        return self._number(Answer, request)
 
-    def clear(self) -> None:
-        self._event.clear()
+    def run(self, job: Job) -> int:
+        """Run a job with the pair; returns the number that its events carry as `request`."""
+        return self._number(RunJob, job)
+
+    def _number(self, kind: Callable[[int, Any], Command], what: Any) -> int:
+        with self._lock:
+            self._last_number += 1
+            self._commands.put(kind(self._last_number, what))
+            return self._last_number
+
+    def _is_cancelled(self, command: Command) -> bool:
+        return command.number <= self._cancelled_through
 
 
 class EngineWorker(CommandQueue):
@@ -43,13 +106,13 @@ class EngineWorker(CommandQueue):
 
     Args:
         emit: Receives every event on the worker's thread; it must be quick.
-        cancel: The flag behind `cancel()`; the default has no native side.
+        cancel: Set by `cancel()`; one that llama.cpp reads too stops a decode in the middle.
     """
 
-    def __init__(self, emit: Callable[[Event], None], cancel: CancelSwitch | None = None) -> None:
+    def __init__(self, emit: Callable[[Event], None], cancel: threading.Event | None = None) -> None:
         super().__init__()
         self._emit = emit
-        self._flag: CancelSwitch = cancel or CancelEvent()
+        self._flag = cancel or threading.Event()
         self._pair: LoadedPair | None = None
         self._loader: Loader | None = None
         self._reported_notices: Sequence[str] = ()
@@ -107,7 +170,7 @@ class EngineWorker(CommandQueue):
                     case Answer(number, asked):
                         self._answer(number, asked)
                     case RunJob(number, job) if job.loads or self._pair is not None:
-                        self._emit_all(job.run(self._loaded, number, self._flag))
+                        self._emit_all(job.run(self._loaded, number, self._flag.is_set))
                     case RunJob(number):
                         self._emit(JobEnded(number, None))
             except AppError as error:
@@ -151,12 +214,12 @@ class EngineWorker(CommandQueue):
         # Imported on this thread, so that the first frame of the screen does not wait for it.
         from app.worker.responder import answer
 
-        controls = Controls(self._flag, inspected=lambda: self._inspected, drafts=lambda: self._drafts)
+        controls = Controls(self._flag.is_set, inspected=lambda: self._inspected, drafts=lambda: self._drafts)
         self._emit_all(answer(self._loaded, number, request, controls))
 
     def _load_progress(self, what: str, share: float) -> bool:
         self._emit(LoadProgress(what, share))
-        return not self._flag()
+        return not self._flag.is_set()
 
     @property
     def _loaded(self) -> LoadedPair:

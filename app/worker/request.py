@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.conversations.message import Message, Prefill
 from app.engine.interfaces import Cancelled, Clock, Sampler
+from app.engine.ngram import NgramIndex
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import Drafting, SamplingParams
 from app.models.pair_info import PairInfo
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from app.engine.auto.pair_statistics import PairStatistics
     from app.engine.cache import TokenCache
     from app.engine.draft_model import ModelDrafter
-    from app.engine.ngram import NgramIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,40 +55,31 @@ class AnswerRequest:
 class SeededSampler(Sampler, Protocol):
     """A sampler that owns native state and knows its seed."""
 
-    @property
-    def seed(self) -> int: ...
+    seed: int
 
     def close(self) -> None: ...
 
 
 class LoadedPair(Protocol):
-    """A target, perhaps with a draft model, ready to answer; `app.llama.pair` provides it."""
+    """A target, perhaps with a draft model, ready to answer; `app.llama.pair` provides it.
 
-    @property
-    def info(self) -> PairInfo: ...
+    Attributes:
+        info: The pair as values.
+        notices: Notices for the user from loading.
+        idle_s: Seconds without a command after which the pair is freed; None for never.
+        target: The target's cache.
+        drafter: The draft model; None without a usable one.
+        index: Index of the conversation for n-gram drafting; the next turn adds only new tokens.
+        memory: Learned statistics of the pair; None before the first calibration.
+    """
 
-    @property
-    def notices(self) -> Sequence[str]:
-        """Notices for the user from loading."""
-
-    @property
-    def idle_s(self) -> float | None:
-        """Return the seconds without a command after which the pair is freed; None for never."""
-
-    @property
-    def target(self) -> TokenCache: ...
-
-    @property
-    def drafter(self) -> ModelDrafter | None:
-        """Return the draft model; None without a usable one."""
-
-    @property
-    def index(self) -> NgramIndex:
-        """Index of the conversation for n-gram drafting; the next turn adds only new tokens."""
-
-    @property
-    def memory(self) -> PairStatistics | None:
-        """Learned statistics of the pair; None before the first calibration."""
+    info: PairInfo
+    notices: list[str]
+    idle_s: float | None
+    target: TokenCache
+    drafter: ModelDrafter | None
+    index: NgramIndex
+    memory: PairStatistics | None
 
     def calibrate(self, cancelled: Cancelled) -> Iterator[float]:
         """Measure step costs for `memory`. Yields the share done."""

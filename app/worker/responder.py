@@ -15,14 +15,12 @@ from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import UNCONTROLLED, Cancelled, Clock, Controls, Strategy
 from app.engine.repetition import RepetitionDetector
-from app.engine.stats import GenerationStats
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
 from app.engine.types import (
     AutoDraft,
     Drafting,
-    DraftingStatus,
     DraftParams,
     FinishReason,
     Origin,
@@ -76,10 +74,10 @@ def answer(
             yield from _measured(pair, request_id, controls.cancelled)
             measuring_ns = clock() - began
         work_clock = pair.work_clock(clock, cpu_clock)
-        answering = _Answering(pair, request_id, request, prompt, sampler, clock, work_clock, controls)
-        answering.stats.measuring_ns = measuring_ns
-        yield from answering.steps()
-        yield from answering.end()
+        strategy = _strategy(pair, request.drafting, request.beside, work_clock)
+        generator = Generator(pair.target, strategy, sampler, clock, work_clock)
+        generator.stats.measuring_ns = measuring_ns
+        yield from _generate(pair, request_id, request, prompt, generator, strategy, sampler, controls)
     finally:
         sampler.close()
 
@@ -102,99 +100,76 @@ def _measured(pair: LoadedPair, request_id: int, cancelled: Cancelled) -> Iterat
         pair.remember()
 
 
-class _Answering:
-    """One running answer: translates the engine's token events into text events; for arguments see `answer`."""
-
-    def __init__(
-        self,
-        pair: LoadedPair,
-        request_id: int,
-        request: AnswerRequest,
-        prompt: RenderedPrompt,
-        sampler: SeededSampler,
-        clock: Clock,
-        work_clock: Clock,
-        controls: Controls,
-    ) -> None:
-        stream = TextStream(
-            request.stops,
-            ends=prompt.stops,
-            markup=prompt.markup,
-            part=prompt.part,
-            begun=request.prefill is not None,
-        )
-        self._pair = pair
-        self._id = request_id
-        self._request = request
-        self._prompt = prompt
-        self._sampler = sampler
-        self._controls = controls
-        self._collector = _Collector(pair.piece, stream, request.prefill, stop_on_repeat=request.stop_on_repeat)
-        self._lost = ""
-        self._gain = pair.memory.gain if pair.memory is not None else None
-        self._strategy = _strategy(pair, request.drafting, request.beside, work_clock)
-        self._generator = Generator(pair.target, self._strategy, sampler, clock, work_clock)
-
-    @property
-    def stats(self) -> GenerationStats:
-        """Return the current counters."""
-        return self._generator.stats
-
-    def steps(self) -> Iterator[Event]:
-        """Yield the events of every step; see `answer`."""
-        asked = Request(
-            prompt=self._prompt.tokens,
-            is_end=self._pair.is_end,
-            max_tokens=self._request.max_tokens,
-            observe=self._collector.observe,
-            controls=self._controls,
-            prepare=lambda: self._pair.prepare_caches(self._prompt.tokens, self._request.conversation),
-        )
-        for event in self._generator.run(asked):
-            self._pair.yield_cpu()
-            match event:
-                case engine.PromptProgress(drafting, done, total):
-                    yield prompt_progress(self._pair, self._id, done, total, drafting=drafting)
-                case engine.Step(stats=stats, status=status):
-                    details = _details(self._pair, event) if self._request.with_details else None
-                    yield Step(self._id, self._collector.take(), stats, status, details)
-                case engine.DraftLost(reason=why):
-                    self._lost = why
-                    yield Notice(f"The draft model failed, the answer goes on without it: {why}")
-
-    def end(self) -> Iterator[Event]:
-        """Yield the text held back, and the end of the answer."""
-        generator, collector, info = self._generator, self._collector, self._pair.info
-        reason = generator.finish or FinishReason.STOP
-        collector.flush(ended=reason is FinishReason.STOP)
-        strategy = self._strategy if generator.has_begun_drafting else NoDrafting()
-        status = self._status(strategy)
-        is_loop = reason is FinishReason.REPETITION
-        if is_loop and status is not None:
-            status = status.without_speedup
-        if isinstance(strategy, AutomaticDrafting):
-            if is_loop and (memory := self._pair.memory) is not None:
-                memory.gain = self._gain
-            self._pair.remember()
-        if rest := collector.take():
-            yield Step(self._id, rest, generator.stats.snapshot(), status)
-        yield Finished(
-            request=self._id,
-            reason=reason,
-            # Where the answer may go on, the space at its end belongs to it.
-            text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
-            reasoning=collector.reasoning.strip(),
-            stats=generator.stats.snapshot(),
-            plan=_plan(strategy, self._request, self._sampler),
-            drafting=status,
-            repeats=collector.repeats,
-            at_limit=reason is FinishReason.CONTEXT and context_limit(info).n_ctx <= info.n_ctx,
-            lost=self._lost,
-        )
-
-    def _status(self, strategy: Strategy) -> DraftingStatus | None:
-        status = strategy.status
-        return status if status is None or self._controls.drafts() else status.switched_off
+def _generate(
+    pair: LoadedPair,
+    request_id: int,
+    request: AnswerRequest,
+    prompt: RenderedPrompt,
+    generator: Generator,
+    strategy: Strategy,
+    sampler: SeededSampler,
+    controls: Controls,
+) -> Iterator[Event]:
+    """Translate the engine's token events into text events; for arguments see `answer`."""
+    stream = TextStream(
+        request.stops,
+        ends=prompt.stops,
+        markup=prompt.markup,
+        part=prompt.part,
+        begun=request.prefill is not None,
+    )
+    collector = _Collector(pair.piece, stream, request.prefill, stop_on_repeat=request.stop_on_repeat)
+    memory, lost = pair.memory, ""
+    gain = memory.gain if memory is not None else None
+    asked = Request(
+        prompt=prompt.tokens,
+        is_end=pair.is_end,
+        max_tokens=request.max_tokens,
+        observe=collector.observe,
+        controls=controls,
+        prepare=lambda: pair.prepare_caches(prompt.tokens, request.conversation),
+    )
+    for event in generator.run(asked):
+        pair.yield_cpu()
+        match event:
+            case engine.PromptProgress(drafting, done, total):
+                yield prompt_progress(pair, request_id, done, total, drafting=drafting)
+            case engine.Step(stats=stats, status=status):
+                details = _details(pair, event) if request.with_details else None
+                yield Step(request_id, collector.take(), stats, status, details)
+            case engine.DraftLost(reason=why):
+                lost = why
+                yield Notice(f"The draft model failed, the answer goes on without it: {why}")
+    reason = generator.finish or FinishReason.STOP
+    is_loop = reason is FinishReason.REPETITION
+    collector.flush(ended=reason is FinishReason.STOP)
+    if not generator.has_begun_drafting:
+        strategy = NoDrafting()
+    status = strategy.status
+    if status is not None and not controls.drafts():
+        status = status.switched_off
+    if status is not None and is_loop:
+        status = status.without_speedup
+    if isinstance(strategy, AutomaticDrafting):
+        if is_loop and memory is not None:
+            memory.gain = gain
+        pair.remember()
+    stats = generator.stats.snapshot()
+    if rest := collector.take():
+        yield Step(request_id, rest, stats, status)
+    yield Finished(
+        request=request_id,
+        reason=reason,
+        # Where the answer may go on, the space at its end belongs to it.
+        text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
+        reasoning=collector.reasoning.strip(),
+        stats=stats,
+        plan=_plan(strategy, request, sampler),
+        drafting=status,
+        repeats=collector.repeats,
+        at_limit=reason is FinishReason.CONTEXT and context_limit(pair.info).n_ctx <= pair.info.n_ctx,
+        lost=lost,
+    )
 
 
 def _details(pair: LoadedPair, step: engine.Step) -> StepDetails | None:

@@ -17,7 +17,7 @@ from app.engine.types import Drafting, SamplingParams
 from app.hardware.cpu import default_threads, others_seconds
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
-from app.llama.pair_params import PairParams
+from app.llama.params import PairParams
 from app.worker.events import Event, Finished, PromptProgress, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
@@ -32,7 +32,7 @@ def load(
     target: Path, draft: Path | None, n_ctx: int = 4096, others: Callable[[], float] = others_seconds
 ) -> NativePair:
     """Load a pair as the chat does."""
-    params = PairParams(target, draft, n_threads=default_threads(), n_ctx=n_ctx, gives_way=True)
+    params = PairParams(target, draft, n_threads=default_threads(), n_ctx=n_ctx, yields_cpu=True)
     return NativePair(params, CancelFlag(), lambda what, share: True, others=others)
 
 

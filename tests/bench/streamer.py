@@ -9,7 +9,7 @@ from collections.abc import Callable
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, FinishReason, Origin
-from app.worker.commands import Job, Loader
+from app.worker.engine_worker import Job, Loader
 from app.worker.events import AnswerPlan, Event, Finished, Loaded, Step
 from app.worker.request import AnswerRequest
 from tests.ui.fakes import PAIR

@@ -11,7 +11,7 @@ import pytest
 from app.core.errors import CatalogError
 from app.core.units import GB
 from app.llama.fitting.fit_pair import needs
-from app.llama.pair_params import PairParams
+from app.llama.params import PairParams
 from app.models.catalog import Catalog, Pair, read_pair, shipped_file, write_pair
 from app.models.compatibility import PairCheck, check_pair
 from app.models.gguf import read_header

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from app.models.pair_info import ModelInfo, PairInfo
 from app.session.chat_settings import ChatSettings
 from app.session.session import Session
 from app.session.turn import Outcome
-from app.worker.commands import CancelSwitch, Job, Loader, Progress
+from app.worker.engine_worker import Job, Loader, Progress
 from app.worker.events import AnswerPlan, Failed, Finished, Loaded
 from app.worker.request import AnswerRequest, LoadedPair
 
@@ -59,7 +60,7 @@ class ScriptedEngine:
         return True
 
 
-def no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+def no_loader(cancel: threading.Event, progress: Progress) -> LoadedPair:
     raise AssertionError("nothing is loaded here")
 
 

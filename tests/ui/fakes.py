@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from app.core.errors import AppError
@@ -14,7 +15,7 @@ from app.session.library import StoreOpener
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
 from app.ui.models.state import LoadRequest, Tuning
-from app.worker.commands import CancelSwitch, Job, Loader, Progress
+from app.worker.engine_worker import Job, Loader, Progress
 from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
 from app.worker.request import AnswerRequest, LoadedPair
 
@@ -135,7 +136,7 @@ class FakeEngine:
         self.emit(Failed(None, error))
 
 
-def no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+def no_loader(cancel: threading.Event, progress: Progress) -> LoadedPair:
     raise AssertionError("the fake engine loads nothing")
 
 

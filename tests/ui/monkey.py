@@ -28,7 +28,7 @@ from app.ui.app import TandemApp
 from app.ui.models.state import LoadRequest, Tuning
 from app.ui.screens.chat import ChatScreen
 from app.ui.screens.keymap import every_binding
-from app.worker.commands import Job, Loader
+from app.worker.engine_worker import Job, Loader
 from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice, Step
 from app.worker.request import AnswerRequest
 from tests.ui.fakes import PAIR, STATS, no_loader

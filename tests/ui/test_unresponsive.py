@@ -14,8 +14,8 @@ from app.ui.app import TandemApp
 from app.ui.screens.chat import ChatScreen
 from app.ui.transcript.message import AnswerMessage
 from app.worker.events import Event
-from app.worker.isolated.engine import Deadlines, IsolatedEngine
-from tests.worker.isolated.fake_process import MODULE, FakeLoader, codec
+from app.worker.isolated_engine import IsolatedEngine
+from tests.worker.fake_process import MODULE, FakeLoader
 
 _LOOKS = 3000
 
@@ -34,7 +34,9 @@ async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Callable[.
     """The chat in the middle of an answer whose fifth call does not return; and what presses keys."""
 
     def factory(emit: Callable[[Event], None]) -> IsolatedEngine:
-        return IsolatedEngine(emit, python_command("-m", MODULE), codec(), deadlines=Deadlines(stop=0.05))
+        engine = IsolatedEngine(emit, python_command("-m", MODULE))
+        engine.stop_s = 0.05
+        return engine
 
     app = TandemApp(factory, FakeLoader(waits_at=5, mark=str(mark)), ChatSettings("A pair"))
     async with app.run_test(size=(80, 24)) as pilot:

@@ -16,8 +16,7 @@ from app.core.errors import AppError, ComputeError, Interrupted, ModelFileError
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
 from app.settings.thinking import AS_TRAINED, Thinking
-from app.worker.commands import CancelSwitch, Progress
-from app.worker.engine_worker import EngineWorker
+from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import (
     Event,
     Failed,
@@ -103,7 +102,7 @@ def test_an_idle_pair_is_unloaded_and_loaded_again_for_the_next_answer(harness: 
 
 
 def test_a_failed_load_is_an_event_and_the_worker_lives_on(harness: Harness) -> None:
-    def missing(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+    def missing(cancel: threading.Event, progress: Progress) -> LoadedPair:
         raise ModelFileError("There is no file x.", "Check the path.")
 
     harness.worker.load(missing)
@@ -125,7 +124,7 @@ def test_a_second_load_frees_the_first_pair_before(harness: Harness) -> None:
     first = FakePair(FakeModel(mixing(1)))
     closed_before_second: list[bool] = []
 
-    def second(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+    def second(cancel: threading.Event, progress: Progress) -> LoadedPair:
         closed_before_second.append(first.closed)
         return FakePair(FakeModel(mixing(2)))
 
@@ -173,7 +172,7 @@ class TestCancel:
     def test_a_waiting_answer_is_cancelled_with_it_and_a_later_one_is_not(self, harness: Harness) -> None:
         gate, entered = threading.Event(), threading.Event()
 
-        def slow(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+        def slow(cancel: threading.Event, progress: Progress) -> LoadedPair:
             entered.set()
             assert gate.wait(30)
             return FakePair(FakeModel(mixing(1)))
@@ -192,10 +191,10 @@ class TestCancel:
             reasons[finished.request] = finished.reason
         assert reasons == {waiting: FinishReason.CANCELLED, later: FinishReason.LENGTH}
 
-    def test_a_load_is_reported_to_stop(self, harness: Harness) -> None:
+    def test_a_load_can_be_stopped(self, harness: Harness) -> None:
         entered = threading.Event()
 
-        def endless(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+        def endless(cancel: threading.Event, progress: Progress) -> LoadedPair:
             entered.set()
             while progress("target", 0.5):
                 pass
@@ -281,13 +280,13 @@ class TestAnswers:
 
 
 class TestFailedComputation:
-    """A context computes nothing after a failed batch."""
+    """A context is unusable after a failed batch."""
 
     def failing(self, harness: Harness) -> list[FakePair]:
         """Pairs as they are loaded, of which the first one's second batch fails; that is over."""
         pairs: list[FakePair] = []
 
-        def load(cancel: CancelSwitch, progress: Progress) -> FakePair:
+        def load(cancel: threading.Event, progress: Progress) -> FakePair:
             if len(pairs) == 2:
                 raise ModelFileError("It is gone.", "Bring it back.")
             target = FakeModel(mixing(1)) if pairs else failing_at(2)
@@ -301,7 +300,7 @@ class TestFailedComputation:
         assert [pair.closed for pair in pairs] == [True]
         return pairs
 
-    def test_is_followed_by_a_pair_that_is_loaded_again_with_the_next_answer(self, harness: Harness) -> None:
+    def test_the_next_answer_loads_the_pair_again(self, harness: Harness) -> None:
         pairs = self.failing(harness)
         number = harness.worker.answer(QUESTION)
         *before, finished = harness.until(Finished, Failed)
@@ -310,7 +309,7 @@ class TestFailedComputation:
         assert (finished.request, len(pairs)) == (number, 2)
         assert not any(isinstance(event, Loaded | Notice) for event in before)
 
-    def test_of_the_draft_leaves_it_out_and_shows_so(self, harness: Harness) -> None:
+    def test_a_failed_draft_is_left_out_with_a_notice(self, harness: Harness) -> None:
         pair = FakePair(FakeModel(mixing(1)), failing_at(3))
         harness.load(pair)
         harness.until(Loaded)
@@ -328,7 +327,7 @@ class TestFailedComputation:
         assert not any(isinstance(event, Loaded | PairChanged | Notice) for event in before)
         assert (pair.closed, pair.info.draft) == (False, None)
 
-    def test_of_the_draft_whose_target_cannot_continue_without_loads_the_pair_again(self, harness: Harness) -> None:
+    def test_a_draft_that_cannot_be_dropped_loads_the_pair_again(self, harness: Harness) -> None:
         class Held(FakePair):
             def drop_draft(self) -> None:
                 raise ModelFileError("There is no room.", "End what uses it.")
@@ -342,7 +341,7 @@ class TestFailedComputation:
         assert first.closed
         assert not left
 
-    def test_is_not_forgotten_where_a_job_ends_with_it(self, harness: Harness) -> None:
+    def test_a_failure_in_a_job_loads_the_pair_again(self, harness: Harness) -> None:
         first = FakePair(failing_at(40))
         pairs = self.one_after_another(harness, first, FakePair(FakeModel(mixing(1))))
         sides = (Side("plain", None), Side("again", None))
@@ -423,7 +422,7 @@ class TestAutomatic:
             (True, DraftParams(), "there is no draft model"),
         ],
     )
-    def test_where_no_one_can_draft_nothing_is_measured_and_it_shows_why(
+    def test_without_a_draft_source_nothing_is_measured_and_the_reason_is_shown(
         self, harness: Harness, can_draft: bool, drafting: Drafting, why: str
     ) -> None:
         pair = FakePair(FakeModel(mixing(1)), can_draft=can_draft)
@@ -438,7 +437,7 @@ class TestAutomatic:
         assert finished.drafting == DraftingStatus("off", why)
         assert finished.why_undrafted == why
 
-    def test_drafts_of_n_min_tokens_are_not_made_where_so_many_cannot_be_taken_back(self, harness: Harness) -> None:
+    def test_n_min_above_the_rollback_limit_drafts_nothing(self, harness: Harness) -> None:
         draft = FakeModel(mixing(1))
         pair = FakePair(FakeModel(mixing(1)), draft, most_drafted=7)
         too_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 8, 0.0), max_tokens=9)

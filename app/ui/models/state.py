@@ -16,7 +16,7 @@ from app.session.chat_settings import ChatSettings
 from app.settings.live import LiveSettings
 
 if TYPE_CHECKING:
-    from app.worker.commands import Loader
+    from app.worker.engine_worker import Loader
 
 
 class Stage(Enum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from app.session.chat_settings import ChatSettings
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, SetupProgress
 from app.ui.models.tasks import PairEnvironment
-from app.worker.commands import CancelSwitch, Progress
+from app.worker.engine_worker import Progress
 from app.worker.request import LoadedPair
 from tests.models.hub.models import DRAFT, TARGET, tiny
 
@@ -104,7 +105,7 @@ class Setting:
         return LoadRequest(_no_loader, ChatSettings(pair.title))
 
 
-def _no_loader(cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+def _no_loader(cancel: threading.Event, progress: Progress) -> LoadedPair:
     raise AssertionError
 
 

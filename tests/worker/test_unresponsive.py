@@ -13,15 +13,14 @@ from app.conversations.message import Prefill
 from app.core.errors import EngineLostError, StoppedError
 from app.engine.types import FinishReason
 from app.worker.events import Failed, Finished, Loaded, LoadProgress, Step
-from app.worker.isolated.engine import Deadlines
-from tests.worker.isolated.fake_process import FakeJob, FakeLoader
-from tests.worker.isolated.harness import ENDLESS, Harness, failed, finished, question
+from tests.worker.fake_process import FakeJob, FakeLoader
+from tests.worker.harness import ENDLESS, Harness, failed, finished, question
 
 
 @pytest.fixture
 def impatient() -> Iterator[Harness]:
     """An engine that gives its child a moment."""
-    made = Harness(servers=["a:5"], deadlines=Deadlines(stop=0.05, silence=60.0))
+    made = Harness(servers=["a:5"], stop_s=0.05)
     yield made
     made.engine.close(5)
 
@@ -82,7 +81,7 @@ def test_a_server_that_is_silent_ends_the_command(impatient: Harness, tmp_path: 
         impatient.engine.load(FakeLoader(waits_at="loading"))
         impatient.until(LoadProgress)
     child = impatient.child
-    impatient.engine.deadlines = Deadlines(silence=0.2)
+    impatient.engine.silence_s = 0.2
     lost = failed(impatient.until(Failed, Finished)[-1])
     child.wait(30)
 

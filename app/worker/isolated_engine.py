@@ -1,4 +1,4 @@
-"""The parent's side: an engine like `EngineWorker` whose worker lives in a child process."""
+"""An engine like `EngineWorker` whose worker runs in a child process, so that a native crash ends only that."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from app.conversations.message import Prefill
 from app.core.errors import AppError, EngineLostError, StoppedError, UsageError
 from app.core.program import ExitStatus
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
-from app.worker.commands import Answer, Command, CommandQueue, Load, Loader, RunJob
+from app.worker.engine_process import Call, Process
+from app.worker.engine_worker import Answer, Command, CommandQueue, Load, Loader, RunJob
 from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, PairChanged, Step
-from app.worker.isolated.process import Cancel, Codec, Drafts, Inspect, Process
 
 _CLOSE_S = 5.0
 _POLL_S = 0.05
@@ -30,51 +29,36 @@ HintAfter = Callable[[Loader, ExitStatus], str]
 """Returns a hint for a pair whose process ended like this; "" if there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Deadlines:
-    """Seconds until the parent kills the child.
-
-    Attributes:
-        stop: After a stop that the child does not react to, as in a call that does not return.
-        silence: Without an event while remote devices compute; a slow server may take minutes for one tensor.
-    """
-
-    stop: float = 5.0
-    silence: float = 300.0
-
-
 class IsolatedEngine(CommandQueue):
     """Load pairs and answer in a child process, which may die without taking this one with it.
 
     The process starts with the first command, and again with the next command after it died; a pair that it had
-    loaded is then loaded again. One thread sends one command at a time and passes its events on. Loaders and jobs must
-    be values that the codec knows.
+    loaded is then loaded again. One thread sends one command at a time and passes its events on.
 
     Args:
         emit: Receives every event on the engine's thread; it must be quick.
-        command: Starts the child, which calls `app.worker.isolated.child.serve`.
-        codec: The same as the child's.
+        command: Starts the child, which calls `app.worker.engine_process.serve`.
         hint_after: Hint after a pair's process ended.
         servers: Servers of remote devices, for which llama.cpp waits without a limit.
-        deadlines: How long to wait.
     """
+
+    stop_s = 5.0
+    """Seconds until the child is killed after a stop that it does not react to."""
+    silence_s = 300.0
+    """The same without an event while remote devices compute; a slow server may take minutes for one tensor."""
 
     def __init__(
         self,
         emit: Callable[[Event], None],
         command: Sequence[str],
-        codec: Codec,
         hint_after: HintAfter = lambda loader, status: "",
         servers: Sequence[str] = (),
-        deadlines: Deadlines | None = None,
     ) -> None:
         super().__init__()
         self._emit_event = emit
         self._command = command
-        self._codec = codec
         self._hint_after = hint_after
         self._servers = " and ".join(servers)
-        self.deadlines = deadlines or Deadlines()
         self._process: Process | None = None
         self._closed = False
         self._cancelled_at = 0.0
@@ -93,17 +77,17 @@ class IsolatedEngine(CommandQueue):
         """Stop the running and all waiting commands; text that was written stays."""
         with self._lock:
             self._cancelled_through, self._cancelled_at = self._last_number, time.monotonic()
-        self._send(Cancel())
+        self._send(Call("cancel"))
 
     def inspect(self, on: bool) -> None:
         """Add the target's probabilities to step details from the next step on, or stop that."""
         self._inspected = on
-        self._send(Inspect(on))
+        self._send(Call("inspect", (on,)))
 
     def draft(self, on: bool) -> None:
         """Allow or forbid drafting from the next step on."""
         self._drafts = on
-        self._send(Drafts(on))
+        self._send(Call("draft", (on,)))
 
     def close(self, timeout: float | None = None) -> bool:
         """Stop everything and end the process.
@@ -169,9 +153,9 @@ class IsolatedEngine(CommandQueue):
             if self._closed:
                 raise UsageError("The engine was closed.")
             if self._process is None:
-                self._process = Process(self._command, self._codec)
-                self._process.send(Inspect(self._inspected))
-                self._process.send(Drafts(self._drafts))
+                self._process = Process(self._command)
+                self._process.send(Call("inspect", (self._inspected,)))
+                self._process.send(Call("draft", (self._drafts,)))
             return self._process
 
     def _forget(self) -> None:
@@ -195,7 +179,7 @@ class IsolatedEngine(CommandQueue):
         process.send(command)
         if self._is_cancelled(command):
             # That stop came before the command.
-            process.send(Cancel())
+            process.send(Call("cancel"))
         steps: list[Step] = []
         last_event = time.monotonic()
         while True:
@@ -203,13 +187,13 @@ class IsolatedEngine(CommandQueue):
                 message = process.messages.get(timeout=_POLL_S)
             except queue.Empty:
                 now = time.monotonic()
-                if self._is_cancelled(command) and now - self._cancelled_at > self.deadlines.stop:
+                if self._is_cancelled(command) and now - self._cancelled_at > self.stop_s:
                     self._forget()
                     if is_reload:
                         raise StoppedError("Loading was stopped.") from None
                     self._emit(_stopped(command, steps))
                     return
-                if self._servers and now - last_event > self.deadlines.silence:
+                if self._servers and now - last_event > self.silence_s:
                     self._forget()
                     reason = f"{self._servers} did not answer for {now - last_event:.0f} seconds"
                     raise self._lost(f"{reason}; the engine process was ended.", command, ExitStatus(0)) from None

@@ -14,8 +14,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import DecodeError, Interrupted, ModelLoadError
 from app.engine.interfaces import Cancelled
 from app.engine.types import FinishReason, SamplingParams
-from app.worker.commands import Progress
-from app.worker.engine_worker import EngineWorker
+from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Step
 from app.worker.request import AnswerRequest, LoadedPair
 from tests.fakes import FakeModel, mixing

@@ -10,15 +10,14 @@ from dataclasses import dataclass
 
 from app.core.errors import Interrupted, ModelLoadError
 from app.engine.interfaces import Cancelled
-from app.worker.commands import CancelSwitch, Progress
+from app.worker.engine_process import serve
+from app.worker.engine_worker import Progress
 from app.worker.events import Event, JobEnded, JobProgressed
-from app.worker.isolated.child import serve
-from app.worker.isolated.process import Codec, codec_for
 from app.worker.request import LoadedPair
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
-MODULE = "tests.worker.isolated.fake_process"
+MODULE = "tests.worker.fake_process"
 LAST_WORDS = "/home/builder/ggml/ggml-x.cpp:12: GGML_ASSERT(it == that) failed"
 
 
@@ -33,7 +32,6 @@ class FakeLoader:
         fails_at: The same for a failure of the target or the load.
         draft: Whether there is a draft model.
         mark: A file: the process dies, waits or fails only if it is not there, and makes it first.
-        unspeakable: Whether loading fails with what no process can say to another.
     """
 
     n_ctx: int = 512
@@ -42,16 +40,11 @@ class FakeLoader:
     fails_at: int | str | None = None
     draft: bool = False
     mark: str = ""
-    unspeakable: bool = False
 
-    def __call__(self, cancel: CancelSwitch, progress: Progress) -> LoadedPair:
+    def __call__(self, cancel: threading.Event, progress: Progress) -> LoadedPair:
         if not progress("target", 0.5):
             raise Interrupted
         self._perhaps("loading")
-        if self.unspeakable:
-            error = ModelLoadError("It is gone.")
-            error.hint = object()  # type: ignore[assignment]
-            raise error
         target, draft = FakeModel(mixing(1), n_ctx=self.n_ctx), FakeModel(mixing(1), n_ctx=self.n_ctx)
         if isinstance(self.fails_at, int):
             target.fail_at = self.fails_at
@@ -99,14 +92,10 @@ class FakeJob:
 
 
 @dataclass(frozen=True, slots=True)
-class FakeLook(FakeJob):
-    """The same, if there is one."""
+class OptionalJob(FakeJob):
+    """The same, if a pair is loaded."""
 
     loads = False
-
-
-def codec() -> Codec:
-    return codec_for(FakeLoader, FakeJob, FakeLook)
 
 
 speak: Callable[[str], None] = print
@@ -121,6 +110,6 @@ if __name__ == "__main__":
     # A dump of a process that dies on purpose helps no one.
     signal.signal(signal.SIGABRT, signal.SIG_DFL)
     # The values must be of the module that the parent knows, not of this one under another name.
-    from tests.worker.isolated import fake_process
+    from tests.worker import fake_process
 
-    serve(fake_process.codec(), prepare=fake_process._prepare)
+    serve(on_abort=fake_process._prepare)

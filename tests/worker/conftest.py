@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.worker.isolated.harness import Harness
+from tests.worker.harness import Harness
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from app.conversations.message import Message, Role
 from app.core.program import python_command
 from app.engine.types import Drafting, SamplingParams
 from app.worker.events import Event, Failed, Finished, Loaded, PromptProgress, Step
-from app.worker.isolated.engine import Deadlines, HintAfter, IsolatedEngine
+from app.worker.isolated_engine import HintAfter, IsolatedEngine
 from app.worker.request import AnswerRequest
-from tests.worker.isolated.fake_process import MODULE, codec
+from tests.worker.fake_process import MODULE
 
 _TIMEOUT_S = 60
-PATIENT = Deadlines(stop=60.0)
+_PATIENT_S = 60.0
 GREEDY = SamplingParams(temperature=0)
 
 
@@ -66,13 +66,14 @@ class Harness:
     def __init__(
         self,
         command: Sequence[str] = (),
-        hint_after: HintAfter = lambda loader, ending: "",
+        hint_after: HintAfter = lambda loader, status: "",
         servers: Sequence[str] = (),
-        deadlines: Deadlines | None = None,
+        stop_s: float = _PATIENT_S,
     ) -> None:
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         command = command or python_command("-m", MODULE)
-        self.engine = IsolatedEngine(self.events.put, command, codec(), hint_after, servers, deadlines or PATIENT)
+        self.engine = IsolatedEngine(self.events.put, command, hint_after, servers)
+        self.engine.stop_s = stop_s
 
     def until(self, *kinds: type[Event]) -> list[Event]:
         """Everything up to the next event of one of these kinds."""

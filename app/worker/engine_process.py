@@ -1,0 +1,190 @@
+"""A child process that runs the engine worker: the parent's handle on it, and the child's main loop.
+
+The two exchange pickled values. The child runs as the same user and without a sandbox, so its messages are trusted as
+much as the child itself: isolation protects against crashes, not against code in it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import queue
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, Any, BinaryIO, NoReturn
+
+from app.core.program import ExitStatus, python_environment
+from app.worker.engine_worker import EngineWorker
+
+log = logging.getLogger("tandem.isolated")
+log.addHandler(logging.NullHandler())
+
+_EXIT_S = 5.0
+"""Seconds that a process has to exit after its pipe was closed or it was killed."""
+_CLOSE_S = 4.0
+"""Seconds that the child waits for a native call before it exits without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call a method of the child's worker at once, such as `cancel`; commands wait in its queue instead."""
+
+    method: str
+    arguments: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AbortMessage:
+    """Last message of a child: the native library's text before it aborts the process."""
+
+    text: str
+
+
+class Process:
+    """One child process, with a thread that writes to it and one that reads from it.
+
+    The child shares standard error with this process. It is not in the terminal's foreground group, so Ctrl+C does not
+    reach it; it ends when its standard input does, also when this process was killed.
+
+    Args:
+        command: From `app.core.program.python_command`; calls `serve`.
+
+    Attributes:
+        messages: Every event of the child, and at the end its `ExitStatus`.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._abort_message = ""
+        self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._popen = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=python_environment(),
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+        )
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
+        # A child that does not read its pipe must block this thread only.
+        _start(self._write, self._popen.stdin)
+        self._reader = _start(self._read, self._popen.stdout)
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
+    def has_ended(self) -> bool:
+        return self._popen.poll() is not None
+
+    def send(self, message: object) -> None:
+        """Queue a message and return at once."""
+        self._outbox.put(pickle.dumps(message))
+
+    def close(self, timeout: float) -> None:
+        """Ask the process to end; kill it after `timeout` seconds."""
+        self._outbox.put(None)
+        self._reader.join(timeout)
+        if self._reader.is_alive():
+            self._popen.kill()
+
+    def kill(self) -> None:
+        """Kill the process and wait a moment, so that the next one finds its memory free."""
+        self._popen.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self._popen.wait(_EXIT_S)
+
+    def _write(self, pipe: IO[bytes]) -> None:
+        with suppress(OSError), pipe:
+            while (data := self._outbox.get()) is not None:
+                pipe.write(data)
+                pipe.flush()
+
+    def _read(self, pipe: IO[bytes]) -> None:
+        try:
+            with pipe:
+                while True:
+                    message = pickle.load(pipe)
+                    if isinstance(message, AbortMessage):
+                        self._abort_message = message.text
+                    else:
+                        self.messages.put(message)
+        except EOFError:
+            pass
+        except Exception:
+            # The last message of a killed process may be cut; a damaged one can raise anything.
+            log.warning("a message of the engine process cannot be read", exc_info=True)
+            self._popen.kill()
+        try:
+            code = self._popen.wait(_EXIT_S)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            code = self._popen.wait()
+        self.messages.put(ExitStatus(code, self._abort_message))
+        self._outbox.put(None)
+
+
+def _start(work: Callable[[IO[bytes]], None], pipe: IO[bytes]) -> threading.Thread:
+    thread = threading.Thread(target=work, args=(pipe,), name=f"engine {work.__name__[1:]}", daemon=True)
+    thread.start()
+    return thread
+
+
+# In the child
+
+
+def serve(
+    cancel: threading.Event | None = None,
+    on_abort: Callable[[Callable[[str], None]], None] = lambda send: None,
+) -> NoReturn:
+    """Run commands until the parent closes its end of the pipe or is gone.
+
+    Args:
+        cancel: As for `EngineWorker`.
+        on_abort: Makes the native library pass its text to a function before it aborts the process.
+    """
+    commands, events = _take_pipes()
+
+    def send(event: object) -> None:
+        data = pickle.dumps(event)
+        try:
+            events.write(data)
+            events.flush()
+        except OSError:
+            # The parent is gone.
+            os._exit(1)
+
+    on_abort(lambda text: send(AbortMessage(text)))
+    worker = EngineWorker(send, cancel)
+    with suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            message = pickle.load(commands)
+            if isinstance(message, Call):
+                getattr(worker, message.method)(*message.arguments)
+            else:
+                worker.submit(message)
+    worker.close(_CLOSE_S)
+    # Interpreter shutdown would wait for a native call that did not return.
+    os._exit(0)
+
+
+def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Take standard input and output; replace them by nothing and by standard error.
+
+    Native libraries print where they like, and a process that they start must not hold the parent's pipes open.
+    """
+    commands, events = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return commands, events

@@ -1,0 +1,71 @@
+"""Check that commands and errors cross between two processes unchanged."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.cli.engine import PairLoader
+from app.cli.options import Options, Placement, Process
+from app.compare.job import CompareJob
+from app.compare.sides import Side
+from app.conversations.message import Message, Role
+from app.core.errors import AppError, ContextOverflowError, ModelFileError, StoppedError, WaitError
+from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.hardware.offers import Offer
+from app.llama.fitting.fit_pair import DoesNotFitError
+from app.llama.params import ModelParams
+from app.models.catalog import Pair
+from app.models.registry import ModelOnDisk, SetUp
+from app.models.source import HubModel, LocalModel
+from app.worker.engine_worker import Answer, Command, Load, RunJob
+from app.worker.request import AnswerRequest
+
+PAIR = Pair("n", "t", HubModel("o/r", "Q4"), LocalModel(Path("/a b/\udcff.gguf")), SamplingParams(seed=3))
+OPTIONS = Options(
+    PAIR,
+    SetUp(PAIR, ModelOnDisk(Path("/m.gguf"), 5, files=("a", "b")), None),
+    DraftParams(3, 0, 0.5),
+    4096,
+    2,
+    "Be brief.",
+    None,
+    ("\n\n", "\ud800"),
+    Placement(ModelParams(devices=("CUDA0", "RPC0"), tensor_split=(1.0, 2.5))),
+    Process(True, ("[::1]:5", "h:6")),
+)
+ASKED = AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f600\u2028")), stops=("x",))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        Load(1, PairLoader(OPTIONS)),
+        Load(1, PairLoader(replace(OPTIONS, files=None, drafting=AutoDraft(lookup=False)))),
+        Answer(2, ASKED),
+        RunJob(3, CompareJob(ASKED, (Side("plain", None),), 3)),
+    ],
+)
+def test_a_command_can_be_pickled(command: Command) -> None:
+    assert pickle.loads(pickle.dumps(command)) == command
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelFileError("There is no file x.", "Check the path."),
+        StoppedError("Loading was stopped."),
+        WaitError("Wait.", "", 3.5),
+        ContextOverflowError("Too long.", "Shorten it.", whose="prompt", n_tokens=3),
+        DoesNotFitError("No room.", "Take", (Offer("a shorter context", 1, "less", ("--ctx", "1024"), True),)),
+    ],
+)
+def test_a_pickled_error_keeps_its_kind_and_attributes(error: AppError) -> None:
+    received = pickle.loads(pickle.dumps(error))
+
+    assert type(received) is type(error)
+    assert vars(received) == vars(error)
+    assert (str(received), received.exit_code) == (str(error), error.exit_code)
