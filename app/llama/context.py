@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,7 +21,7 @@ from app.llama.kept_state import SEQUENCE, KeptStates
 from app.llama.library import native
 from app.llama.loading import no_memory, scarce_device
 from app.llama.model import Model
-from app.llama.params import FLASH_ATTENTION, ContextParams, check_threads
+from app.llama.params import FLASH_ATTENTION, ContextParams
 from app.settings.placement import KV_TYPES
 
 _NO_SLOT, _ABORTED, _NO_MEMORY, _FAILED = 1, 2, -2, -3
@@ -109,61 +108,67 @@ def native_params(params: ContextParams) -> Any:
 class Context:
     """Own one native context; implements `app.engine.interfaces.TokenModel`.
 
-    It refuses what aborts llama.cpp: it counts positions itself, checks the size of batches, returns logits only for
-    rows that were requested, and lets one thread in at a time.
+    It refuses what aborts llama.cpp: it counts positions itself, checks the size of batches, and returns logits only
+    for rows that were requested. It belongs to one thread.
 
     Args:
         model: Stays loaded at least as long as this.
-        params: Validated by their type.
-        cancel: Interrupts a decode on the CPU backend; see `_listen`.
+        params: Sizes, threads and types of the cache.
+        cancel: Interrupts a decode on the CPU backend; see `_set_abort_callback`.
+
+    Attributes:
+        model: The model.
+        native_ns: Nanoseconds spent inside llama.cpp.
 
     Raises:
         ModelLoadError: llama.cpp could not make the context, usually because memory is short.
     """
 
     def __init__(self, model: Model, params: ContextParams, cancel: CancelFlag | None = None) -> None:
-        self._model = model
-        self._lock = threading.Lock()
-        self._native_ns = 0
+        self.model = model
+        self.native_ns = 0
+        self.n_past = 0
         self._outputs = (0, 0)
-        self._handle: Any = self._create(params)
-        model.adopt(self)
-        # llama.cpp rounds these numbers.
-        self._n_ctx = int(native.llama_n_ctx(self._handle))
-        self._n_batch = int(native.llama_n_batch(self._handle))
-        self._memory = native.llama_get_memory(self._handle)
-        self._batch = Batch(self._n_batch, self._n_ctx)
-        self._row_type = ctypes.c_float * model.n_vocab
-        self._rows: dict[int, Logits] = {}
-        self._suppressed = np.array(model.suppressed, dtype=np.intp)
-        self._n_past = 0
-        self._n_snapshots = int(native.llama_n_rs_seq(self._handle))
         self._revocable = 0
+        self._rows: dict[int, Logits] = {}
+        self._row_type = ctypes.c_float * model.n_vocab
+        self._suppressed = np.array(model.suppressed, dtype=np.intp)
         self._kept = KeptStates()
         self._threads = (params.n_threads, params.n_threads_batch)
-        self._reads = False
+        self._is_prompt = False
         self._waits = params.waits
         self._cancel = cancel
         self._abort_callback = strlen_callback(native.ggml_abort_callback) if cancel is not None else None
-        self._listen(self._handle)
-        if not self._memory:
-            self.close()
-            raise ModelLoadError(
-                f"{model.name} has no KV cache, so it cannot chat.",
-                "It may be an embedding or a diffusion model; choose a chat model.",
-            )
+        with ExitStack() as stack:
+            self._handle: Any = self._create(params)
+            stack.callback(native.llama_free, self._handle)
+            # llama.cpp rounds these numbers.
+            self.n_ctx = int(native.llama_n_ctx(self._handle))
+            self.n_batch = int(native.llama_n_batch(self._handle))
+            self._n_snapshots = int(native.llama_n_rs_seq(self._handle))
+            self._memory = native.llama_get_memory(self._handle)
+            if not self._memory:
+                raise ModelLoadError(
+                    f"{model.name} has no KV cache, so it cannot chat.",
+                    "It may be an embedding or a diffusion model; choose a chat model.",
+                )
+            self._batch = Batch(self.n_batch, self.n_ctx)
+            stack.callback(self._batch.close)
+            self._set_abort_callback(self._handle)
+            self._owned = stack.pop_all()
+        model.free_first(self)
 
     def _create(self, params: ContextParams) -> Any:
         raw = native_params(params)
         self._n_outputs = raw.n_outputs_max
         library.clear_errors()
-        handle = native.llama_init_from_model(self._model.handle, raw)
+        handle = native.llama_init_from_model(self.model.handle, raw)
         if not handle:
             if (device := scarce_device(library.last_errors(_REASONS))) is not None:
-                raise no_memory(device, f"a context of {params.n_ctx:,} tokens for {self._model.name}")
+                raise no_memory(device, f"a context of {params.n_ctx:,} tokens for {self.model.name}")
             reason = one_line(library.last_errors()) or "no reason was given"
             raise ModelLoadError(
-                f"llama.cpp could not make a context of {params.n_ctx:,} tokens for {self._model.name}: {reason}.",
+                f"llama.cpp could not make a context of {params.n_ctx:,} tokens for {self.model.name}: {reason}.",
                 "Use a shorter context (--ctx), or the KV cache type f16 (--kv-type, --draft-kv-type).",
             )
         return handle
@@ -171,28 +176,12 @@ class Context:
     # app.engine.interfaces.TokenModel
 
     @property
-    def n_ctx(self) -> int:
-        return self._n_ctx
-
-    @property
-    def n_batch(self) -> int:
-        return self._n_batch
-
-    @property
     def n_chunk(self) -> int:
-        return min(self._n_batch, _PROCESSOR_CHUNK) if self._model.on_processor else self._n_batch
-
-    @property
-    def n_past(self) -> int:
-        return self._n_past
+        return min(self.n_batch, _PROCESSOR_CHUNK) if self.model.on_cpu else self.n_batch
 
     @property
     def n_rollback(self) -> int:
-        return self._n_ctx if self._model.can_rollback else self._n_snapshots
-
-    @property
-    def native_ns(self) -> int:
-        return self._native_ns
+        return self.n_ctx if self.model.can_rollback else self._n_snapshots
 
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
         """Append tokens to the cache; see `TokenModel.decode`.
@@ -205,25 +194,25 @@ class Context:
             Interrupted: The cancel flag was set meanwhile.
         """
         n = len(tokens)
-        if not 0 < n <= self._n_batch:
-            raise UsageError(f"A batch has {n} tokens; 1 to {self._n_batch} are possible.")
+        if not 0 < n <= self.n_batch:
+            raise UsageError(f"A batch has {n} tokens; 1 to {self.n_batch} are possible.")
         if not 0 <= n_outputs <= min(n, self._n_outputs):
             raise UsageError(f"A batch has {n_outputs} outputs; 0 to {min(n, self._n_outputs)} are possible.")
-        self._model.check_tokens(tokens)
-        if self._n_past + n > self._n_ctx:
+        self.model.check_tokens(tokens)
+        if self.n_past + n > self.n_ctx:
             self._raise(_NO_SLOT)
-        handle = self._acquire()
+        handle = self._open()
         code: int | None = None
         try:
             # A remote device has computed a batch only when some of it is fetched.
             flagged = n_outputs or int(self._waits)
-            self._batch.fill(tokens, self._n_past, flagged)
+            self._batch.fill(tokens, self.n_past, flagged)
             library.clear_errors()
             started = time.perf_counter_ns()
-            if (n > _DRAFTED) is not self._reads:
-                self._reads = n > _DRAFTED
+            if (n > _DRAFTED) is not self._is_prompt:
+                self._is_prompt = n > _DRAFTED
                 self._set_threads(handle)
-                self._listen(handle)
+                self._set_abort_callback(handle)
             code = native.llama_decode(handle, self._batch.native)
             if flagged:
                 # A GPU is still computing; the wait for it belongs to this decode.
@@ -232,153 +221,135 @@ class Context:
                 if code == 0 and library.n_errors() > n_errors:
                     # Metal reports a failure only here; the logits are those of another batch.
                     code = _FAILED
-            self._native_ns += time.perf_counter_ns() - started
+            self.native_ns += time.perf_counter_ns() - started
         finally:
             if code == 0:
-                self._n_past += n
+                self.n_past += n
                 # A recurrent model keeps the states after each token of the last batch only.
                 self._revocable = min(n - 1, self._n_snapshots)
                 self._outputs = (n - n_outputs, n)
             else:
                 # Whatever happened, also an exception from a signal handler.
-                self._take_stock()
-            self._lock.release()
+                self._recount()
         if code != 0:
             self._raise(code)
 
-    def _take_stock(self) -> None:
+    def _recount(self) -> None:
         """Find out which tokens a failed decode has left."""
-        if not self._model.can_rollback:
+        if not self.model.can_rollback:
             # llama.cpp rolls back positions at most, never what half a batch did to recurrent state.
-            if not self._put_back(self._n_past):
-                self._clear()
+            if not self.restore_state(self.n_past):
+                self.clear()
             return
-        self._hold(int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1)
+        self._set_n_past(int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1)
 
     def logits(self, row: int) -> Logits:
         """Return a view of one output row of the last decode; the next decode overwrites it.
 
         Suppressed tokens are impossible in it, so also for a sampler chain that reads the row later.
         """
-        handle = self._acquire()
-        try:
-            index = self.batch_index(row)
-            started = time.perf_counter_ns()
-            address = _logits_address(handle, index)
-            self._native_ns += time.perf_counter_ns() - started
-            if not address:
-                raise DecodeError("llama.cpp has no logits for that row.", "The model may be one that does not chat.")
-            view = self._rows.get(address)
-            if view is None:
-                # The rows lie in one buffer that llama.cpp keeps, so few addresses ever come up.
-                view = np.ctypeslib.as_array(self._row_type.from_address(address))
-                self._rows[address] = view
-            if self._suppressed.size:
-                view[self._suppressed] = -np.inf
-            return view
-        finally:
-            self._lock.release()
+        index = self.batch_index(row)
+        started = time.perf_counter_ns()
+        address = _logits_address(self._open(), index)
+        self.native_ns += time.perf_counter_ns() - started
+        if not address:
+            raise DecodeError("llama.cpp has no logits for that row.", "The model may be one that does not chat.")
+        view = self._rows.get(address)
+        if view is None:
+            # The rows lie in one buffer that llama.cpp keeps, so few addresses ever come up.
+            view = np.ctypeslib.as_array(self._row_type.from_address(address))
+            self._rows[address] = view
+        if self._suppressed.size:
+            view[self._suppressed] = -np.inf
+        return view
 
     def truncate(self, n_past: int) -> bool:
         """Keep the first `n_past` tokens, if this kind of model can."""
-        with self._in_use():
-            if not 0 <= n_past <= self._n_past:
-                raise UsageError(f"A cache of {self._n_past} tokens cannot be cut to {n_past}.")
-            if n_past == self._n_past:
-                return True
-            if not self._model.can_rollback and self._n_past - n_past > self._revocable:
-                # Recurrent states answer True for cuts they cannot make, so they are not asked.
-                return False
-            started = time.perf_counter_ns()
-            done = bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, n_past, -1))
-            self._native_ns += time.perf_counter_ns() - started
-            if done:
-                self._hold(n_past)
-            return done
+        self._open()
+        if not 0 <= n_past <= self.n_past:
+            raise UsageError(f"A cache of {self.n_past} tokens cannot be cut to {n_past}.")
+        if n_past == self.n_past:
+            return True
+        if not self.model.can_rollback and self.n_past - n_past > self._revocable:
+            # Recurrent states answer True for cuts they cannot make, so they are not asked.
+            return False
+        started = time.perf_counter_ns()
+        done = bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, n_past, -1))
+        self.native_ns += time.perf_counter_ns() - started
+        if done:
+            self._set_n_past(n_past)
+        return done
 
     def clear(self) -> None:
         """Forget every token."""
-        with self._in_use():
-            self._clear()
+        self._open()
+        native.llama_memory_clear(self._memory, True)
+        self._set_n_past(0)
 
     def keep_state(self) -> None:
         """Keep the present state, if the cache cannot be rolled back to it."""
-        with self._in_use() as handle:
-            if not self._model.can_rollback:
-                started = time.perf_counter_ns()
-                self._kept.take(handle, self._n_past)
-                self._native_ns += time.perf_counter_ns() - started
+        handle = self._open()
+        if not self.model.can_rollback:
+            started = time.perf_counter_ns()
+            self._kept.take(handle, self.n_past)
+            self.native_ns += time.perf_counter_ns() - started
 
     def restore_state(self, n_past: int) -> bool:
         """Go back to the last kept state of at most `n_past` tokens."""
-        with self._in_use():
-            return self._put_back(n_past)
-
-    def save_sequence(self) -> SavedState | None:
-        """Copy the sequence into RAM; see `TokenModel.save_sequence`."""
-        with self._in_use() as handle:
-            size = int(native.llama_state_seq_get_size(handle, SEQUENCE))
-            if not 0 < size <= _STATE_SHARE * psutil.virtual_memory().available:
-                return None
-            data = bytearray(size)
-            written = native.llama_state_seq_get_data(handle, _as_native(data), size, SEQUENCE)
-            return SavedState(self._n_past, data, tuple(self._kept.states)) if written == size else None
-
-    def restore_sequence(self, state: SavedState) -> bool:
-        """Replace the sequence by a copy that this context made; see `TokenModel.restore_sequence`."""
-        with self._in_use() as handle:
-            self._clear()
-            size = len(state.data)
-            read = native.llama_state_seq_set_data(handle, _as_native(state.data), size, SEQUENCE)
-            n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
-            if read != size or n_past != state.n_past:
-                self._clear()
-                return False
-            self._hold(n_past)
-            self._kept.states = list(state.snapshots)
-            return True
-
-    def _clear(self) -> None:
-        native.llama_memory_clear(self._memory, True)
-        self._hold(0)
-
-    def _put_back(self, n_past: int) -> bool:
+        handle = self._open()
         if not (best := self._kept.best(n_past)):
             return False
         started = time.perf_counter_ns()
-        done = self._kept.put_back(self._handle, self._memory, best)
-        self._native_ns += time.perf_counter_ns() - started
+        done = self._kept.put_back(handle, self._memory, best)
+        self.native_ns += time.perf_counter_ns() - started
         if done:
-            self._hold(best)
+            self._set_n_past(best)
         else:
-            self._clear()
+            self.clear()
         return done
 
-    def _hold(self, n_past: int) -> None:
+    def save_sequence(self) -> SavedState | None:
+        """Copy the sequence into RAM; see `TokenModel.save_sequence`."""
+        handle = self._open()
+        size = int(native.llama_state_seq_get_size(handle, SEQUENCE))
+        if not 0 < size <= _STATE_SHARE * psutil.virtual_memory().available:
+            return None
+        data = bytearray(size)
+        written = native.llama_state_seq_get_data(handle, _as_native(data), size, SEQUENCE)
+        return SavedState(self.n_past, data, tuple(self._kept.states)) if written == size else None
+
+    def restore_sequence(self, state: SavedState) -> bool:
+        """Replace the sequence by a copy that this context made; see `TokenModel.restore_sequence`."""
+        self.clear()
+        size = len(state.data)
+        read = native.llama_state_seq_set_data(self._open(), _as_native(state.data), size, SEQUENCE)
+        n_past = int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
+        if read != size or n_past != state.n_past:
+            self.clear()
+            return False
+        self._set_n_past(n_past)
+        self._kept.states = list(state.snapshots)
+        return True
+
+    def _set_n_past(self, n_past: int) -> None:
         """Record that `n_past` tokens are left, without output rows."""
-        self._n_past = n_past
+        self.n_past = n_past
         self._outputs, self._revocable = (0, 0), 0
         self._kept.forget_behind(n_past)
 
     # For this package
 
     def use_threads(self, generation: int, prompt: int) -> None:
-        """Set the threads for batches as short as a draft, and for prompts.
-
-        Raises:
-            UsageError: llama.cpp cannot use these numbers.
-        """
-        check_threads(generation, prompt)
-        with self._in_use() as handle:
-            self._threads = (generation, prompt)
-            self._set_threads(handle)
+        """Set the threads for batches as short as a draft, and for prompts."""
+        self._threads = (generation, prompt)
+        self._set_threads(self._open())
 
     def _set_threads(self, handle: Any) -> None:
         # llama.cpp takes its second number for every batch of two rows or more, also for a verify batch.
         generation, prompt = self._threads
-        native.llama_set_n_threads(handle, generation, prompt if self._reads else generation)
+        native.llama_set_n_threads(handle, generation, prompt if self._is_prompt else generation)
 
-    def _listen(self, handle: Any) -> None:
+    def _set_abort_callback(self, handle: Any) -> None:
         """Let llama.cpp read the cancel flag inside a decode.
 
         An interrupted batch costs a recurrent model all tokens since its last kept state, so only long prompts are
@@ -386,7 +357,7 @@ class Context:
         """
         if self._cancel is None or self._abort_callback is None:
             return
-        listens = self._reads or self._model.can_rollback
+        listens = self._is_prompt or self.model.can_rollback
         callback = self._abort_callback if listens else native.ggml_abort_callback()
         native.llama_set_abort_callback(handle, callback, self._cancel.address)
 
@@ -403,54 +374,37 @@ class Context:
 
     def sample(self, chain: Any, row: int) -> int:
         """Let a native sampler chain choose from an output row."""
-        with self._in_use() as handle:
-            return int(native.llama_sampler_sample(chain, handle, self.batch_index(row)))
-
-    @property
-    def model(self) -> Model:
-        return self._model
+        return int(native.llama_sampler_sample(chain, self._open(), self.batch_index(row)))
 
     def close(self) -> None:
-        """Free the context, after a decode in another thread. A second call does nothing."""
-        with self._lock:
-            handle, self._handle = self._handle, None
-            if handle:
-                # The rows point into what is freed next.
-                self._rows.clear()
-                self._kept.close()
-                self._batch.close()
-                native.llama_free(handle)
-                self._model.disown(self)
+        """Free the context. A second call does nothing."""
+        self._handle = None
+        # The rows point into what is freed next.
+        self._rows.clear()
+        self._kept.states.clear()
+        self._owned.close()
 
-    @contextmanager
-    def _in_use(self) -> Iterator[Any]:
-        """Hold the lock and give the native pointer."""
-        handle = self._acquire()
-        try:
-            yield handle
-        finally:
-            self._lock.release()
+    def _open(self) -> Any:
+        """Return the native pointer.
 
-    def _acquire(self) -> Any:
-        """Take the lock and return the native pointer; the fastest calls have no time for `_in_use`."""
-        if not self._lock.acquire(blocking=False):
-            raise UsageError("The model is in use by another thread.")
+        Raises:
+            UsageError: The context was closed.
+        """
         if self._handle is None:
-            self._lock.release()
-            raise UsageError(f"The context of {self._model.path.name} was closed.")
+            raise UsageError(f"The context of {self.model.path.name} was closed.")
         return self._handle
 
     def _raise(self, code: int) -> NoReturn:
         if code == _ABORTED:
             raise Interrupted
         if code == _NO_SLOT:
-            raise DecodeError(f"The context of {self._n_ctx:,} tokens is full.", "Start a new conversation, or --ctx.")
+            raise DecodeError(f"The context of {self.n_ctx:,} tokens is full.", "Start a new conversation, or --ctx.")
         # Metal logs first that a batch failed, then why.
         log_text = library.last_errors(2 if code == _FAILED else 1)
         kind = ComputeError if code == _FAILED else DecodeError
         if code == _NO_MEMORY or scarce_device(f"{log_text} {library.last_errors(_REASONS)}") is not None:
             raise kind(
-                f"Memory ran out while {self._model.name} computed a batch.",
+                f"Memory ran out while {self.model.name} computed a batch.",
                 "Close other programs, or use a shorter context (--ctx) or a smaller KV cache (--kv-type q8_0).",
             )
         raise kind(

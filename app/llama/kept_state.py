@@ -54,10 +54,6 @@ class KeptStates:
         """Forget copies with more tokens."""
         self.states = [(n, data) for n, data in self.states if n <= n_past]
 
-    def close(self) -> None:
-        """Free the copies."""
-        self.states.clear()
-
 
 def _move(function: Any, handle: Any, data: Any) -> bool:
     size = len(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from typing import Any
 
@@ -38,7 +39,7 @@ class Model:
         on_progress: Called with the share loaded, 0 to 1; False cancels.
 
     Attributes:
-        on_processor: Whether the CPU computes all layers.
+        on_cpu: Whether the CPU computes all layers.
 
     Raises:
         ModelLoadError: llama.cpp refused it.
@@ -55,16 +56,14 @@ class Model:
         self.path = file.path
         self.header = file.header
         library.start()
-        # Strong references: an unreferenced context must still be freed first.
-        self._contexts: set[Any] = set()
         self._pieces: dict[int, bytes] = {}
         self._ends: dict[int, bool] = {}
         params = params or ModelParams()
-        self.on_processor = label(params) == CPU_LABEL
-        loaded = load(file.path, params, on_progress)
-        self._handle: Any = loaded.handle
-        # llama.cpp holds bare pointers to both.
-        self._placement, self._progress_callback = loaded.placement, loaded.callback
+        self.on_cpu = label(params) == CPU_LABEL
+        self._handle: Any
+        self._handle, self._kept = load(file.path, params, on_progress)
+        self._owned = ExitStack()
+        self._owned.callback(native.llama_model_free, self._handle)
         self._native_vocab: Any = native.llama_model_get_vocab(self._handle)
         self.n_vocab: int = native.llama_vocab_n_tokens(self._native_vocab)
         if native.llama_model_has_encoder(self._handle) or not native.llama_model_has_decoder(self._handle):
@@ -85,22 +84,14 @@ class Model:
             raise UsageError(f"{self.path.name} is not loaded any more.")
         return self._handle
 
-    def adopt(self, context: Any) -> None:
-        """Remember a context that must be freed before this model."""
-        self._contexts.add(context)
-
-    def disown(self, context: Any) -> None:
-        """Forget a context that was freed."""
-        self._contexts.discard(context)
+    def free_first(self, context: Any) -> None:
+        """Close a context before this model, also one that is not referenced any more."""
+        self._owned.callback(context.close)
 
     def close(self) -> None:
         """Free the contexts, then the weights. A second call does nothing."""
-        for context in list(self._contexts):
-            context.close()
-        self._native_vocab = None
-        handle, self._handle = self._handle, None
-        if handle:
-            native.llama_model_free(handle)
+        self._owned.close()
+        self._native_vocab = self._handle = None
 
     # What the model is
 

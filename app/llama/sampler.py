@@ -31,7 +31,7 @@ class SamplerChain:
     def __init__(self, context: Context, params: SamplingParams) -> None:
         self._context = context
         self._params = params
-        self._native_ns = 0
+        self.native_ns = 0
         self.seed = secrets.randbelow(0xFFFFFFFE) if params.seed is None else params.seed
         """The seed in use, chosen here when none was given."""
         self._greedy = params.is_greedy
@@ -72,10 +72,6 @@ class SamplerChain:
         samplers.append(native.llama_sampler_init_temp(p.temperature))
         return [*samplers, native.llama_sampler_init_dist(self.seed)]
 
-    @property
-    def native_ns(self) -> int:
-        return self._native_ns
-
     def begin(self, prompt: Sequence[int]) -> None:
         """Reset the chain and show the penalties the end of the prompt, as llama-server does."""
         if self._greedy:
@@ -103,7 +99,7 @@ class SamplerChain:
             raise UsageError("The sampler was closed.")
         started = time.perf_counter_ns()
         token = self._context.sample(self._chain, row)
-        self._native_ns += time.perf_counter_ns() - started
+        self.native_ns += time.perf_counter_ns() - started
         return token
 
     def close(self) -> None:

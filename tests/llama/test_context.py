@@ -57,7 +57,7 @@ def test_a_row_is_a_view_that_lasts_until_the_next_decode(context: Context, toke
 
 
 @pytest.mark.parametrize("n_outputs", [1, 8])
-def test_after_a_cut_the_rest_is_evaluated_as_if_nothing_had_been_there(
+def test_logits_after_a_truncation_equal_those_of_a_fresh_context(
     new_context: NewContext, tokens: list[int], n_outputs: int
 ) -> None:
     context, fresh = new_context(), new_context()
@@ -79,7 +79,7 @@ def test_after_a_cut_the_rest_is_evaluated_as_if_nothing_had_been_there(
 
 
 @pytest.mark.parametrize(("waits", "n_outputs", "waited"), [(False, 0, 0), (False, 1, 1), (True, 0, 1), (True, 3, 1)])
-def test_a_batch_that_is_wanted_now_is_waited_for(
+def test_a_batch_with_outputs_is_synchronized(
     model: Model, tokens: list[int], monkeypatch: pytest.MonkeyPatch, waits: bool, n_outputs: int, waited: int
 ) -> None:
     real, seen = native.llama_synchronize, []
@@ -97,7 +97,7 @@ def test_a_batch_that_is_wanted_now_is_waited_for(
     assert flags == sorted(flags)
 
 
-def test_a_batch_that_fails_while_it_is_waited_for_has_failed(
+def test_an_error_while_synchronizing_fails_the_batch(
     context: Context, tokens: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on Metal, which computes after the call has returned without an error."""
@@ -115,27 +115,27 @@ def test_a_batch_that_fails_while_it_is_waited_for_has_failed(
     assert_true_to_the_library(context)
 
 
-def test_a_cpu_shows_how_far_a_prompt_is_several_times_a_batch(
+def test_a_prompt_on_the_cpu_is_read_in_smaller_chunks(
     new_context: NewContext, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Model(open_model_file(tiny()), ModelParams(devices=(CPU,)))
     context = new_context(1024, of=model, n_batch=512)
     prompt = [*range(2, 252)] * 2 + [*range(2, 102)]
-    on_processor = TokenCache(context)
-    told = [*on_processor.process(prompt, cancelled=lambda: False)]
+    on_cpu = TokenCache(context)
+    told = [*on_cpu.process(prompt, cancelled=lambda: False)]
     assert (told[0], told[-1]) == (128, 600)
     assert len(told) > 2
     one = context.logits(0).copy()
 
     context.clear()
-    monkeypatch.setattr(context._model, "on_processor", False)
+    monkeypatch.setattr(context.model, "on_cpu", False)
     on_card = TokenCache(context)
     assert [*on_card.process(prompt, cancelled=lambda: False)] == [512, 600]
     assert int(one.argmax()) == int(context.logits(0).argmax())
     model.close()
 
 
-def test_a_flag_that_is_set_during_a_long_prompt_stops_it_inside(
+def test_the_cancel_flag_stops_a_long_prompt_inside_a_decode(
     new_context: NewContext, tokens: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flag = CancelFlag()
@@ -181,7 +181,7 @@ def test_a_flag_that_is_set_during_a_long_prompt_stops_it_inside(
     assert np.abs(cache.logits(0) - row).max() < 1.5
 
 
-def test_an_exception_out_of_a_signal_handler_leaves_the_position_right(
+def test_an_exception_from_a_signal_handler_keeps_the_position(
     context: Context, tokens: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decode = native.llama_decode
@@ -229,7 +229,7 @@ def test_a_long_piece_is_whole(model: Model, monkeypatch: pytest.MonkeyPatch) ->
     assert len(model._piece(token)) > 10
 
 
-def test_the_model_shows_what_it_is(model: Model) -> None:
+def test_the_model_describes_itself(model: Model) -> None:
     assert model.name
     assert model.quantization == "Q4_1"
     assert model.n_ctx_train == 8192
@@ -259,7 +259,7 @@ def test_a_saved_sequence_is_restored_with_the_same_logits(new_context: NewConte
 
 
 @pytest.mark.parametrize("damage", ["cut", "garbage", "longer"])
-def test_a_damaged_copy_is_refused_and_leaves_an_empty_usable_context(
+def test_a_damaged_saved_sequence_leaves_an_empty_usable_context(
     new_context: NewContext, tokens: list[int], damage: str
 ) -> None:
     context = new_context()

@@ -1,9 +1,8 @@
-"""Check ownership, threads and callbacks of native handles; each fault here crashes llama.cpp."""
+"""Check ownership and callbacks of native handles; each fault here crashes llama.cpp."""
 
 from __future__ import annotations
 
 import gc
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -31,24 +30,6 @@ def _watch_free(monkeypatch: pytest.MonkeyPatch, name: str, told: Callable[[str]
         free(handle)
 
     monkeypatch.setattr(native, name, watch)
-
-
-class _Watched:
-    """A lock that records waiting threads."""
-
-    def __init__(self, lock: threading.Lock) -> None:
-        self._lock = lock
-        self.wanted = threading.Event()
-
-    def __enter__(self) -> bool:
-        self.wanted.set()
-        return self._lock.__enter__()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
-
-    def release(self) -> None:
-        self._lock.release()
 
 
 def uses(context: Context, chain: SamplerChain) -> list[Callable[[], object]]:
@@ -107,64 +88,6 @@ def test_a_model_frees_its_contexts_first_and_then_answers_with_sentences(
             use()
     for context in contexts:
         context.close()
-
-
-class _Held:
-    """A native decode that waits inside until it is let go."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.inside, self.go = threading.Event(), threading.Event()
-        decode = native.llama_decode
-
-        def held(*arguments: Any) -> int:
-            self.inside.set()
-            assert self.go.wait(60)
-            return int(decode(*arguments))
-
-        monkeypatch.setattr(native, "llama_decode", held)
-
-
-def test_a_second_thread_is_refused_while_the_first_decodes(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    context.decode((1, 2), 1)
-    held = _Held(monkeypatch)
-    chain = SamplerChain(context, SamplingParams(seed=1))
-    first = threading.Thread(target=context.decode, args=((3,), 1))
-    first.start()
-    assert held.inside.wait(60)
-    for use in uses(context, chain):
-        with pytest.raises(UsageError, match="in use by another thread"):
-            use()
-    held.go.set()
-    first.join(60)
-    assert context.n_past == 3
-    context.logits(0)
-    chain.close()
-
-
-@pytest.mark.parametrize("what", ["context", "model"])
-def test_closing_waits_for_a_decode_in_another_thread(
-    demo_draft: Any, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = Model(open_model_file(demo_draft))
-    context = Context(model, ContextParams(**RIGHT))
-    held = _Held(monkeypatch)
-    freed: list[bool] = []
-    _watch_free(monkeypatch, "llama_free", lambda _: freed.append(held.go.is_set()))
-    first = threading.Thread(target=context.decode, args=((1, 2, 3), 1))
-    first.start()
-    assert held.inside.wait(60)
-    lock = _Watched(context._lock)
-    monkeypatch.setattr(context, "_lock", lock)
-    second = threading.Thread(target=context.close if what == "context" else model.close)
-    second.start()
-    assert lock.wanted.wait(60)
-    held.go.set()
-    first.join(60)
-    second.join(60)
-    assert not second.is_alive()
-    # Freed after the decode was let go, not under it.
-    assert freed == [True]
-    model.close()
 
 
 # Callbacks
