@@ -1,18 +1,36 @@
-"""Ask llama.cpp in a child process, which a model file or a driver may crash or hang."""
+"""Ask llama.cpp in a child process, which a model file or a driver may crash or hang.
+
+llama.cpp asserts on much of what a damaged or hostile file can say, and an assertion ends the process. Unknown model
+files are therefore loaded in a child first, without their memory. Drivers are asked for devices and speed there too.
+"""
 
 from __future__ import annotations
 
 import importlib
 import json
+import logging
+import math
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from app.core.errors import AppError, ModelLoadError
+from app.core import json_file, regular_file
+from app.core.errors import AppError, DamagedFileError, ModelLoadError
 from app.core.printable import one_line
 from app.core.program import ExitStatus, limited_run, python_command, python_environment
+from app.hardware.devices import BuildInfo, Device
+from app.llama.installed import build_identity
+from app.models.split_model import parts_here
+
+log = logging.getLogger("tandem.child")
+log.addHandler(logging.NullHandler())
+
+FORMAT = 2
+_MAX_FILES = 500
 
 
 class ChildError(Exception):
@@ -81,3 +99,129 @@ def answer() -> None:
     sys.stdout.flush()
     # A driver that crashes on exit has answered already.
     os._exit(0)
+
+
+def probe(ram_available: int | None = None, seconds: float = 60.0) -> tuple[BuildInfo, tuple[Device, ...]]:
+    """Return `app.llama.devices.build` and `devices` of a child process.
+
+    Args:
+        ram_available: As for `devices`.
+        seconds: Time limit.
+
+    Raises:
+        ModelLoadError: llama.cpp cannot be loaded, or did not survive looking at its devices.
+    """
+    try:
+        answer = ask("devices.report", ram_available, seconds=seconds)
+    except ChildError as error:
+        raise ModelLoadError(
+            f"llama.cpp could not list its devices: the process that asked {error}.",
+            "A graphics driver may be broken or hang; update it, or install another build of llama-cpp-python.",
+        ) from error
+    about = answer["build"]
+    for name in ("backends", "features"):
+        about[name] = tuple(about[name])
+    return BuildInfo(**about), tuple(Device(**device) for device in answer["devices"])
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Measured speed of computing with weights.
+
+    Attributes:
+        bytes_per_s: Bytes of 4-bit weights per second, best of many runs.
+        alone: Whether no other program used the CPU meanwhile; otherwise the device may be faster.
+    """
+
+    bytes_per_s: float
+    alone: bool = True
+
+
+def probe_throughput(n_threads: int) -> Throughput | None:
+    """Measure the throughput of the device that layers go to first, in a child process.
+
+    Args:
+        n_threads: CPU threads, if there is no faster device.
+
+    Returns:
+        None if it cannot be measured: no memory, or a driver that crashes or hangs.
+    """
+    try:
+        found = ask("throughput.throughput", n_threads, seconds=20.0)
+    except (AppError, ChildError):
+        return None
+    if found is None:
+        return None
+    bytes_per_s, alone = found
+    return Throughput(bytes_per_s, alone) if math.isfinite(bytes_per_s) and bytes_per_s > 0 else None
+
+
+class SafeFiles:
+    """Remember the files that llama.cpp survived; a changed file, or another llama.cpp, counts as new.
+
+    Args:
+        file: Where they are stored; None remembers nothing.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+
+    def __contains__(self, path: Path) -> bool:
+        return self._read().get(_name(path)) == _state(path)
+
+    def add(self, path: Path) -> None:
+        """Remember a file; a failed write is logged and costs the next load a child."""
+        if self._file is None:
+            return
+        known = self._read()
+        known.pop(_name(path), None)
+        known[_name(path)] = _state(path)
+        latest = dict(list(known.items())[-_MAX_FILES:])
+        try:
+            json_file.write(self._file, {"format": FORMAT, "files": latest})
+        except OSError as error:
+            log.warning("the list of safe files cannot be written: %s", error)
+
+    def _read(self) -> dict[str, Any]:
+        if self._file is None:
+            return {}
+        return json_file.read(self._file, FORMAT, lambda raw: dict(raw["files"])) or {}
+
+
+def _name(path: Path) -> str:
+    return os.fspath(regular_file.resolved(path))
+
+
+def _state(path: Path) -> list[Any]:
+    parts = [part.stat() for part in parts_here(path) if regular_file.is_file(part)]
+    return [build_identity(), *([status.st_size, status.st_mtime_ns] for status in parts)]
+
+
+def try_file(path: Path, safe: SafeFiles, go_on: Callable[[], bool] = lambda: True) -> None:
+    """Load a file in a child process, unless an earlier one survived it.
+
+    A file that llama.cpp refuses with an error is left to the load itself, which knows the reason.
+
+    Args:
+        path: Of a split model the first part.
+        safe: Files that are skipped; the file is added.
+        go_on: Polled while the child runs; False stops.
+
+    Raises:
+        DamagedFileError: llama.cpp does not survive it, or does not come to an end.
+        Interrupted: `go_on` said False.
+    """
+    if path in safe:
+        return
+    try:
+        is_loaded = ask("footprint.try_load", os.fspath(path), cancelled=lambda: not go_on())
+    except ChildError as error:
+        if error.crashed:
+            raise DamagedFileError(
+                f"{path} cannot be run: the installed llama.cpp does not survive it; a trial load {error}.",
+                "The file is damaged, or of a kind that this llama.cpp does not know well; get another.",
+            ) from error
+        log.warning("a trial load %s", error)
+        return
+    if is_loaded:
+        safe.add(path)

@@ -81,7 +81,7 @@ def log_of_load(path: str, model: dict[str, Any], context: dict[str, Any]) -> st
 
 
 def try_load(path: str) -> bool:
-    """Return whether llama.cpp loads a file; the child's side of `app.llama.canary`."""
+    """Return whether llama.cpp loads a file; the child's side of `app.llama.child`."""
     context = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1, n_snapshots=N_SNAPSHOTS)
     return load_nothing(Path(path), ModelParams(devices=(CPU,)), context)
 

@@ -15,7 +15,7 @@ from app.conversations.store import Store
 from app.core import atomic, json_file, regular_file
 from app.core.errors import AppError
 from app.llama import stored_measurements
-from app.llama.canary import Survivors
+from app.llama.child import SafeFiles
 from app.models.catalog import Catalog, shipped_file
 from app.models.registry import Registry
 from app.settings.file import SettingsFile
@@ -40,7 +40,7 @@ DISCARDED: dict[str, Callable[[Path], object]] = {
     "cache": lambda path: json_file.read(path, 1, lambda raw: raw),
     "statistics": stored_measurements.load_statistics,
     "threads": stored_measurements.load_threads,
-    "survivors": lambda path: path.with_name("model") in Survivors(path) or None,
+    "safe": lambda path: path.with_name("model") in SafeFiles(path) or None,
 }
 
 

@@ -22,7 +22,7 @@ def refused(path: Path, match: str) -> ModelFileError:
     return error
 
 
-def test_a_right_header_passes(tmp_path: Path) -> None:
+def test_a_valid_header_passes(tmp_path: Path) -> None:
     file = open_model_file(write(tmp_path / "m.gguf", header(tiny())))
     assert file.header.architecture == "llama"
 
@@ -32,14 +32,9 @@ def test_a_right_header_passes(tmp_path: Path) -> None:
     [
         ({"general__alignment": 1}, "multiples of 1 bytes"),
         ({"general__alignment": 16}, "too narrow"),
-        ({"llama__block_count": 0}, "claims 0 layers"),
-        ({"llama__block_count": 513}, "claims 513 layers"),
-        ({"llama__block_count": 1 << 31}, "layers"),
-        ({"llama__block_count": Typed(I32, -1)}, "claims -1 layers"),
         ({"llama__attention__layer_norm_rms_epsilon": -1e-5}, "normalization constant"),
         ({"llama__attention__layer_norm_rms_epsilon": float("nan")}, "normalization constant is nan"),
-        ({"llama__attention__layer_norm_rms_epsilon": float("inf")}, "normalization constant is inf"),
-        ({"llama__attention__layer_norm_epsilon": -1.0}, "normalization constant"),
+        ({"llama__attention__layer_norm_epsilon": float("inf")}, "normalization constant is inf"),
         ({"llama__attention__group_norm_epsilon": float("nan")}, "normalization constant"),
         ({"tokenizer__ggml__tokens": Array(STRING, ["a", "b", "a"])}, "has the token 'a' twice"),
         ({"tokenizer__ggml__tokens": Array(STRING, [b"a", b"b\0x", b"b\0y"])}, "has the token 'b' twice"),
@@ -56,17 +51,13 @@ def test_a_right_header_passes(tmp_path: Path) -> None:
         ({"general__architecture": None, "split__no": 1}, "later part of a split model"),
     ],
 )
-def test_a_file_that_llama_cpp_does_not_survive_is_refused(tmp_path: Path, changes: dict[str, Any], match: str) -> None:
+def test_a_file_that_would_abort_llama_cpp_is_refused(tmp_path: Path, changes: dict[str, Any], match: str) -> None:
     refused(write(tmp_path / "m.gguf", header(tiny(**changes))), match)
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"llama__block_count": 512},
-        {"llama__block_count": None},
-        {"llama__block_count": "one"},
-        {"llama__block_count": 1.0},
         {"llama__attention__layer_norm_rms_epsilon": 0.0},
         {"llama__attention__layer_norm_rms_epsilon": "small"},
         {"tokenizer__ggml__tokens": Array(STRING, ["", "a", b"\0"])},
@@ -77,11 +68,11 @@ def test_a_file_that_llama_cpp_does_not_survive_is_refused(tmp_path: Path, chang
         {"general__name": Typed(F64, 1.0)},
     ],
 )
-def test_a_file_that_llama_cpp_takes_or_refuses_by_itself_passes(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_a_file_that_llama_cpp_checks_itself_passes(tmp_path: Path, changes: dict[str, Any]) -> None:
     open_model_file(write(tmp_path / "m.gguf", header(tiny(**changes))))
 
 
-def test_a_token_in_an_error_cannot_paint_the_terminal(tmp_path: Path) -> None:
+def test_a_token_in_an_error_is_printable(tmp_path: Path) -> None:
     token = "\x1b[2J" * 100
     error = refused(
         write(tmp_path / "m.gguf", header(tiny(tokenizer__ggml__tokens=Array(STRING, [token, token])))), "twice"

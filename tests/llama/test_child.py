@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import ModelLoadError
-from app.llama.child import ChildError, ask
+from app.llama.child import ChildError, Throughput, ask, probe, probe_throughput
 from app.llama.devices import build, devices
-from app.llama.probe import Throughput, probe, probe_throughput
 
 
 def run_instead(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
@@ -47,7 +46,7 @@ def test_an_error_of_the_child_is_raised_here(monkeypatch: pytest.MonkeyPatch) -
         probe()
 
 
-def test_the_probe_shows_the_same_in_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_probe_ignores_modules_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A folder of the user's with our names in it must not be imported instead of us.
     for name in ("app", "llama_cpp"):
         (tmp_path / name).mkdir()

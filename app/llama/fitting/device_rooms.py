@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from app.hardware.devices import Device
 from app.hardware.fit import DeviceRoom, Rooms, fast_devices, main_memory_room
 from app.hardware.machine import main_memory
-from app.llama.installed import computes_on_processors_only
+from app.llama.installed import is_cpu_only_build
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
@@ -21,7 +21,7 @@ def memory_rooms(devices: Sequence[Device] | None = None) -> Rooms:
     """Return the devices that this build can use, and RAM.
 
     Args:
-        devices: Result of `app.llama.probe.probe`, if known; otherwise a child process lists them.
+        devices: Result of `app.llama.child.probe`, if known; otherwise a child process lists them.
 
     Raises:
         ModelLoadError: llama.cpp cannot list its devices.
@@ -40,10 +40,10 @@ def memory_rooms(devices: Sequence[Device] | None = None) -> Rooms:
 
 
 def _listed(available: int) -> Sequence[Device]:
-    if computes_on_processors_only():
+    if is_cpu_only_build():
         return ()
     from app.llama import library
-    from app.llama.probe import probe
+    from app.llama.child import probe
 
     return probe(available)[1] if library.supports_offload() else ()
 

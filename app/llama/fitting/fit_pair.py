@@ -22,8 +22,7 @@ from app.models.recommend import Fit, Room, weigh
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
     from app.llama.footprint import Footprint
-    from app.llama.pair_params import PairParams
-    from app.llama.params import ContextParams
+    from app.llama.params import ContextParams, PairParams
 
 _CERTAIN = 0.75
 """Share of the room below which the estimate from the headers suffices; llama.cpp's own takes half a second a model."""
@@ -135,11 +134,11 @@ def fitted(
         ModelFileError: A file is missing or not a model.
         ModelLoadError: llama.cpp cannot list its devices.
     """
-    from app.llama.canary import Survivors
+    from app.llama.child import SafeFiles
 
-    survivors = Survivors(params.survivors_file)
+    safe = SafeFiles(params.safe_files)
     # A child process loads a new file anyway, and can measure it as well.
-    is_known = all(path in survivors for path in (params.target, params.draft) if path is not None)
+    is_known = all(path in safe for path in (params.target, params.draft) if path is not None)
     local = (rooms or memory_rooms)()
     found = weighed(params, with_remote(local, servers), certain=_CERTAIN if is_known else 0.0)
     if not found.plan.fits:
@@ -251,16 +250,16 @@ def measured_needs(
     params: PairParams, target: ModelMemory, draft: ModelMemory | None
 ) -> tuple[ModelMemory, ModelMemory | None]:
     """Return the memory by llama.cpp's own estimate, where available."""
-    from app.llama.canary import Survivors
+    from app.llama.child import SafeFiles
     from app.llama.footprint import measure
 
-    survivors = Survivors(params.survivors_file)
+    safe = SafeFiles(params.safe_files)
 
     def of(need: ModelMemory, path: Path, model: ModelParams, context: ContextParams) -> ModelMemory:
         found = measure(path, model, context)
         if found is None:
             return need
-        survivors.add(path)
+        safe.add(path)
         return corrected(need, found)
 
     measured = of(target, params.target, params.model, params.target_context(target.n_ctx))

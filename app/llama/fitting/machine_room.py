@@ -24,9 +24,9 @@ from app.hardware.cpu import default_threads
 from app.hardware.devices import Device
 from app.hardware.fit import MAIN, Rooms, fast_devices, main_memory_room
 from app.hardware.machine import Machine, detect
+from app.llama.child import Throughput, probe, probe_throughput
 from app.llama.fitting.device_rooms import memory_rooms
-from app.llama.installed import build_identity, computes_on_processors_only
-from app.llama.probe import Throughput, probe, probe_throughput
+from app.llama.installed import build_identity, is_cpu_only_build
 from app.models.pair_info import PairInfo
 from app.models.recommend import Room
 
@@ -49,7 +49,7 @@ def machine_room(released: Mapping[str, int] | None = None, *, with_speed: bool 
     machine = detect()
     machine = replace(machine, ram_available=min(machine.ram_total, machine.ram_available + released.get(MAIN, 0)))
     devices: tuple[Device, ...] = ()
-    only_cpu = computes_on_processors_only()
+    only_cpu = is_cpu_only_build()
     if not only_cpu:
         # `tandem doctor` reports a broken library; a proposal for RAM is still right.
         with suppress(AppError):
