@@ -20,7 +20,7 @@ from app.hardware.measured import Measured
 from app.llama import stored_measurements
 from app.llama.fitting.device_rooms import memory_rooms
 from app.llama.fitting.fit_pair import weighed
-from app.llama.pair_params import PairParams
+from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file
 from app.models.recommend import PairSpeed
 from app.models.registry import SetUp

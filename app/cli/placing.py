@@ -21,7 +21,7 @@ from app.hardware.fit import MAIN, Rooms, fast_devices
 from app.hardware.rpc import RpcServer, ask, parse_endpoint
 from app.hardware.system import System
 from app.llama import stored_measurements
-from app.llama.pair_params import PairParams
+from app.llama.params import PairParams
 from app.models.catalog import Pair
 from app.models.gguf import read_header
 from app.models.pair_names import setup_command, without_draft
@@ -78,7 +78,7 @@ def _params(options: Options) -> PairParams:
         target=target,
         draft=draft,
         n_threads=options.n_threads,
-        gives_way=options.tuned_threads,
+        yields_cpu=options.tuned_threads,
         n_ctx=options.n_ctx,
         memory_dir=memory_dir(),
         model=placement.model,

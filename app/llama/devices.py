@@ -16,19 +16,24 @@ from app.llama import library
 
 _KINDS: dict[int, Kind] = {0: "cpu", 1: "gpu", 2: "igpu", 3: "accel", 4: "accel"}
 """`ggml_backend_dev_type`."""
+_SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
+"""Words of drivers that render on the CPU; llama.cpp lists their devices as GPUs."""
+_METAL = ("MTL", "Metal")
+_SHARING = ("Apple", "Intel")
+"""Vendors of GPUs that share RAM."""
 
 
 def devices(ram_available: int | None = None) -> tuple[Device, ...]:
     """Return every device of every backend, in llama.cpp's order.
 
     Asking a GPU for its memory makes a context on it, which takes time and memory and aborts with some broken drivers;
-    `app.llama.probe` asks in a child process.
+    `app.llama.child` asks in a child process.
 
     Args:
         ram_available: Available RAM in bytes; None asks the system.
     """
     library.start()
-    return tuple(_device(handle, ram_available) for handle in each_device())
+    return tuple(_device(handle, ram_available) for handle in _each("dev"))
 
 
 def graphics(*, software: bool = True) -> dict[str, int]:
@@ -39,7 +44,7 @@ def graphics(*, software: bool = True) -> dict[str, int]:
     """
     library.start()
     found: dict[str, int] = {}
-    for handle in each_device():
+    for handle in _each("dev"):
         if _kind_of(handle) in (("gpu", "igpu", "software") if software else ("gpu", "igpu")):
             found.setdefault(library_text("ggml_backend_dev_name", handle), handle)
     return found
@@ -48,7 +53,7 @@ def graphics(*, software: bool = True) -> dict[str, int]:
 def fastest() -> int | None:
     """Return the native pointer of the device that layers go to first; None without devices."""
     first: dict[Kind, int] = {}
-    for handle in each_device():
+    for handle in _each("dev"):
         first.setdefault(_kind_of(handle), handle)
     return next((first[kind] for kind in ("gpu", "igpu", "cpu") if kind in first), None)
 
@@ -58,7 +63,7 @@ def description(device: int) -> str:
     return library_text("ggml_backend_dev_description", device)
 
 
-def is_processor(device: int) -> bool:
+def is_cpu(device: int) -> bool:
     """Return whether a device is the CPU or a software renderer on it."""
     return _kind_of(device) in ("cpu", "software")
 
@@ -79,7 +84,7 @@ def build() -> BuildInfo:
         version=library_text("llama_version"),
         commit=library_text("ggml_commit"),
         ggml=library_text("ggml_version"),
-        backends=tuple(library_text("ggml_backend_reg_name", registry) for registry in each_registry()),
+        backends=tuple(library_text("ggml_backend_reg_name", registry) for registry in _each("reg")),
         supports_offload=library.supports_offload(),
         features=parse_features(library_text("llama_print_system_info")),
         errors=one_line(library.last_errors(4)),
@@ -106,7 +111,7 @@ def _device(handle: int, ram_available: int | None) -> Device:
         free.value = min(psutil.virtual_memory().available if ram_available is None else ram_available, total.value)
     return Device(
         name=library_text("ggml_backend_dev_name", handle),
-        description=library_text("ggml_backend_dev_description", handle),
+        description=description(handle),
         kind=kind,
         backend=library_text("ggml_backend_reg_name", registry) if registry else "",
         total_bytes=int(total.value),
@@ -118,27 +123,12 @@ def _kind_of(handle: int) -> Kind:
     kind = _KINDS.get(int(library_call("ggml_backend_dev_type", handle)), "accel")
     if kind not in ("gpu", "igpu"):
         return kind
-    description = library_text("ggml_backend_dev_description", handle)
-    if is_software(description):
+    about = description(handle)
+    if any(word in about.lower() for word in _SOFTWARE):
         return "software"
-    return "igpu" if shares_memory(library_text("ggml_backend_dev_name", handle), description) else kind
-
-
-_SOFTWARE = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
-"""Words of drivers that render on the CPU; llama.cpp lists their devices as GPUs."""
-_METAL = ("MTL", "Metal")
-_IN_PROCESSORS = ("Apple", "Intel")
-"""Vendors of GPUs that share RAM. llama.cpp lists every Metal device as a GPU with memory of its own."""
-
-
-def is_software(description: str) -> bool:
-    """Return whether a device of this description is a software renderer on the CPU."""
-    return any(word in description.lower() for word in _SOFTWARE)
-
-
-def shares_memory(name: str, description: str) -> bool:
-    """Return whether a device shares the CPU's memory although llama.cpp lists it as a GPU."""
-    return name.startswith(_METAL) and description.startswith(_IN_PROCESSORS)
+    # llama.cpp lists every Metal device as a GPU with memory of its own.
+    shares_memory = library_text("ggml_backend_dev_name", handle).startswith(_METAL) and about.startswith(_SHARING)
+    return "igpu" if shares_memory else kind
 
 
 POINTER, _TEXT, _SIZE = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
@@ -164,19 +154,10 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-def each_device() -> Iterator[int]:
-    """Yield every device of every backend, in llama.cpp's order."""
-    return _each("ggml_backend_dev_count", "ggml_backend_dev_get")
-
-
-def each_registry() -> Iterator[int]:
-    """Yield every backend, also those without a device."""
-    return _each("ggml_backend_reg_count", "ggml_backend_reg_get")
-
-
-def _each(count: str, get: str) -> Iterator[int]:
-    for index in range(library_call(count)):
-        yield library_call(get, index)
+def _each(kind: str) -> Iterator[int]:
+    """Yield every device ("dev") of every backend ("reg"), in llama.cpp's order."""
+    for index in range(library_call(f"ggml_backend_{kind}_count")):
+        yield library_call(f"ggml_backend_{kind}_get", index)
 
 
 def library_text(name: str, *arguments: Any) -> str:
@@ -190,13 +171,9 @@ def library_call(name: str, *arguments: Any) -> Any:
     return library.function(name, *_PROTOTYPES[name])(*arguments)
 
 
-_RPC = b"RPC"
-_ADD_SERVER = b"ggml_backend_rpc_add_server"
-
-
 def can_use_rpc() -> bool:
     """Return whether the installed llama.cpp has the RPC backend."""
-    return _RPC.decode() in build().backends
+    return "RPC" in build().backends
 
 
 def add_servers(addresses: Sequence[str]) -> None:
@@ -215,8 +192,12 @@ def add_servers(addresses: Sequence[str]) -> None:
         return
     library.start()
     # A NULL registry would abort.
-    registry = library_call("ggml_backend_reg_by_name", _RPC)
-    function = library_call("ggml_backend_reg_get_proc_address", registry, _ADD_SERVER) if registry else None
+    registry = library_call("ggml_backend_reg_by_name", b"RPC")
+    function = (
+        library_call("ggml_backend_reg_get_proc_address", registry, b"ggml_backend_rpc_add_server")
+        if registry
+        else None
+    )
     if not function:
         raise ModelLoadError("The installed llama.cpp is built without RPC.", "Leave --rpc out.")
     add = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)(function)
@@ -228,5 +209,5 @@ def add_servers(addresses: Sequence[str]) -> None:
 
 
 def report(ram_available: int | None) -> dict[str, Any]:
-    """Describe the build and its devices: the child's side of `app.llama.probe.probe`."""
+    """Describe the build and its devices: the child's side of `app.llama.child.probe`."""
     return {"build": asdict(build()), "devices": [asdict(device) for device in devices(ram_available)]}

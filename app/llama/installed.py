@@ -9,14 +9,14 @@ import re
 from functools import cache
 from pathlib import Path
 
-_OF_PROCESSORS = re.compile(r"(?:lib)?(?:ggml(?:-base|-cpu[\w.-]*?)?|llama|mtmd)(?:[.\d]*)(?:\.so|\.dylib|\.dll)[\d.]*")
+_CPU_BUILD = re.compile(r"(?:lib)?(?:ggml(?:-base|-cpu[\w.-]*?)?|llama|mtmd)(?:[.\d]*)(?:\.so|\.dylib|\.dll)[\d.]*")
 """Libraries of a CPU-only build; every other backend has a library beside them."""
-_PROCESSOR = re.compile(r"(?:lib)?ggml-cpu")
+_CPU = re.compile(r"(?:lib)?ggml-cpu")
 _LIBRARY_VARIABLES = ("LLAMA_CPP_LIB_PATH", "GGML_BACKEND_PATH")
 """Variables that name other libraries: a folder, and a file."""
 
 
-def computes_on_processors_only() -> bool:
+def is_cpu_only_build() -> bool:
     """Return whether the installed build can use the CPU only, judged by its files.
 
     False if the names of the libraries do not tell.
@@ -24,7 +24,7 @@ def computes_on_processors_only() -> bool:
     if any(map(os.environ.get, _LIBRARY_VARIABLES)):
         return False
     names = [file.name for file in _files()]
-    return any(map(_PROCESSOR.match, names)) and all(map(_OF_PROCESSORS.fullmatch, names))
+    return any(map(_CPU.match, names)) and all(map(_CPU_BUILD.fullmatch, names))
 
 
 @cache

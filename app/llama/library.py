@@ -6,7 +6,6 @@ import ctypes
 import logging
 import os
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable
 from functools import cache
@@ -38,8 +37,6 @@ log.addHandler(logging.NullHandler())
 _WARNING, _ERROR, _CONTINUED = 3, 4, 5
 _errors: deque[str] = deque(maxlen=32)
 _previous_level = 0
-_started = False
-_start_lock = threading.Lock()
 
 
 def _on_log(level: int, text: bytes, _: ctypes.c_void_p) -> None:
@@ -62,15 +59,12 @@ def _on_log(level: int, text: bytes, _: ctypes.c_void_p) -> None:
 _log_callback = native.llama_log_callback(_on_log)
 
 
+@cache
 def start() -> None:
     """Start the backends; later calls do nothing."""
-    global _started
-    with _start_lock:
-        if not _started:
-            # The binding installs a callback that prints to standard error on import; ours replaces it.
-            native.llama_log_set(_log_callback, ctypes.c_void_p(0))
-            native.llama_backend_init()
-            _started = True
+    # The binding installs a callback that prints to standard error on import; this one replaces it.
+    native.llama_log_set(_log_callback, ctypes.c_void_p(0))
+    native.llama_backend_init()
 
 
 def clear_errors() -> None:

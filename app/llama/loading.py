@@ -6,9 +6,10 @@ import ctypes
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psutil
 
@@ -53,15 +54,17 @@ def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
 
 def _pointers(names: tuple[str, ...]) -> list[int] | None:
     """Return the pointers of named devices; None leaves the choice to llama.cpp."""
+    if names == (CPU,):
+        return []
     if names:
-        return [] if names == (CPU,) else find(names)
-    hardware = _hardware()
-    # llama.cpp would prefer a card that the processor plays to the processor.
+        return find(names)
+    hardware = graphics(software=False)
+    # By itself, llama.cpp would take a software renderer rather than the CPU.
     return list(hardware.values()) if hardware != graphics() else None
 
 
 def find(names: tuple[str, ...]) -> list[int]:
-    """Native pointers of devices, in the order of their names; upper and lower case are one.
+    """Return the pointers of devices in the order of their names, which ignore case.
 
     Raises:
         UsageError: One is not known here; a GPU may have gone since the last run.
@@ -78,20 +81,14 @@ def label(params: ModelParams) -> str:
     """Return a short label of the devices that hold the layers."""
     if params.on_cpu:
         return CPU_LABEL
-    if params.devices:
-        return " + ".join(params.devices)
-    return " + ".join(_hardware()) or CPU_LABEL
+    return " + ".join(params.devices or graphics(software=False)) or CPU_LABEL
 
 
 def kinds_of(params: ModelParams) -> tuple[str, ...]:
     """Return descriptions of the devices, such as "NVIDIA GeForce RTX 4090"; "" for one that is missing."""
     known = {name.lower(): handle for name, handle in graphics().items()}
-    names = params.devices or tuple(_hardware())
-    return tuple(description(known[name.lower()]) if name.lower() in known else "" for name in names)
-
-
-def _hardware() -> dict[str, int]:
-    return graphics(software=False)
+    names = [name.lower() for name in params.devices or graphics(software=False)]
+    return tuple(description(known[name]) if name in known else "" for name in names)
 
 
 _MMAP, _READ = 1, 0
@@ -100,37 +97,12 @@ _READ_SHARE, _READ_SHARE_BESIDE_DEVICE = 0.9, 0.5
 """Share of the progress for reading the file; the rest is for placing it in memory or on a device."""
 
 
-class _Progress:
-    """llama.cpp's progress callback.
+def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) -> tuple[Any, Any]:
+    """Load weights; see `app.llama.model.Model` for arguments and errors.
 
-    Args:
-        on_progress: Called with the share loaded, 0 to 1; False cancels.
+    Returns:
+        The native model, and what must outlive it, because it holds bare pointers to it.
     """
-
-    def __init__(self, on_progress: Callable[[float], bool]) -> None:
-        self._on_progress = on_progress
-        self.cancelled = False
-        self.failure: BaseException | None = None
-
-    def __call__(self, share: float, _: object) -> bool:
-        try:
-            self.cancelled = not self._on_progress(share)
-        except BaseException as error:
-            # C has no exceptions; `load` raises it.
-            self.cancelled, self.failure = True, error
-        return not self.cancelled
-
-
-class Loaded(NamedTuple):
-    """Native model with the objects that must outlive it, because it holds bare pointers to them."""
-
-    handle: Any
-    placement: tuple[Any, ...]
-    callback: Any
-
-
-def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) -> Loaded:
-    """Load weights; see `app.llama.model.Model` for arguments and errors."""
     raw = native.llama_model_default_params()
     placement = place(raw, params)
     raw.load_mode = _MMAP if native.llama_supports_mmap() else _READ
@@ -139,29 +111,35 @@ def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) 
         read = _READ_SHARE if label(params) == CPU_LABEL else _READ_SHARE_BESIDE_DEVICE
         if not read_ahead(path, lambda share: on_progress(read * share)):
             raise Interrupted
-    progress = _Progress(lambda share: on_progress(read + (1 - read) * share))
+    goes_on = True
+    failure: BaseException | None = None
+
+    def progress(share: float, _: object) -> bool:
+        nonlocal goes_on, failure
+        try:
+            goes_on = on_progress(read + (1 - read) * share)
+        except BaseException as error:
+            # C has no exceptions; this one is raised below.
+            goes_on, failure = False, error
+        return goes_on
+
     callback = native.llama_progress_callback(progress)
     raw.progress_callback = callback
     library.clear_errors()
     handle = native.llama_model_load_from_file(os.fsencode(path), raw)
-    if progress.failure is not None:
+    if failure is not None:
         if handle:
             # At the last call everything is there already.
             native.llama_model_free(handle)
-        raise progress.failure
-    if not handle:
-        if progress.cancelled:
-            raise Interrupted
-        raise _refusal(path)
-    return Loaded(handle, placement, callback)
-
-
-def _refusal(path: Path) -> ModelLoadError:
-    """Return the error for a file that llama.cpp did not load."""
+        raise failure
+    if handle:
+        return handle, (placement, callback)
+    if not goes_on:
+        raise Interrupted
     if (device := scarce_device(library.last_errors(_REASONS))) is not None:
-        return no_memory(device, path.name)
+        raise no_memory(device, path.name)
     reason = one_line(library.last_errors()) or "no reason was given"
-    return ModelLoadError(
+    raise ModelLoadError(
         f"llama.cpp could not load {path}: {reason}.",
         "The file may be cut short (download it again), or newer than this llama.cpp.",
     )
@@ -182,29 +160,24 @@ def read_ahead(path: Path, on_progress: Callable[[float], bool]) -> bool:
     Returns:
         Whether it was not stopped.
     """
-    try:
-        return _read_files(parts_here(path), on_progress)
-    except OSError:
-        # llama.cpp reports the problem with the file.
-        return True
-
-
-def _read_files(files: Sequence[Path], on_progress: Callable[[float], bool]) -> bool:
-    sizes = [file.stat().st_size for file in files]
-    total, done = sum(sizes), 0
+    files = parts_here(path)
+    total, done = sum(map(_size, files)), 0
     if sys.platform != "linux" or total > psutil.virtual_memory().available:
         return True
     buffer = bytearray(_CHUNK)
-    for file, size in zip(files, sizes, strict=True):
-        with file.open("rb", buffering=0) as stream:
-            for start in range(0, size, _CHUNK):
-                end = min(start + _CHUNK, size)
-                if not _is_cached(stream.fileno(), start, end):
-                    stream.seek(start)
-                    stream.readinto(buffer)
-                done += end - start
-                if not on_progress(done / total):
-                    return False
+    # llama.cpp reports a file that cannot be read.
+    with suppress(OSError):
+        for file in files:
+            size = _size(file)
+            with file.open("rb", buffering=0) as stream:
+                for start in range(0, size, _CHUNK):
+                    end = min(start + _CHUNK, size)
+                    if not _is_cached(stream.fileno(), start, end):
+                        stream.seek(start)
+                        stream.readinto(buffer)
+                    done += end - start
+                    if not on_progress(done / total):
+                        return False
     return True
 
 
@@ -216,6 +189,14 @@ def _is_cached(descriptor: int, start: int, end: int) -> bool:
         return all(os.preadv(descriptor, [bytearray(1)], at, os.RWF_NOWAIT) for at in (start, end - 1))
     except OSError:
         return False
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        # The load reports a missing file.
+        return 0
 
 
 _SIGNS = re.compile(
@@ -265,20 +246,11 @@ class PairProgress:
 
     def __init__(self, on_progress: Callable[[str, float], bool], **models: Path | None) -> None:
         self._on_progress = on_progress
-        self._n_bytes = {name: _n_bytes_of(path) for name, path in models.items() if path is not None}
-        self._shares: dict[str, float] = {}
+        self._n_bytes = {name: sum(map(_size, parts_here(path))) for name, path in models.items() if path is not None}
+        self._shares = dict.fromkeys(self._n_bytes, 0.0)
 
     def __call__(self, what: str, share: float) -> bool:
         """Report that this share of one model is loaded."""
-        # Both files are checked, which reports 0, before the first one is loaded.
-        self._shares[what] = max(share, self._shares.get(what, 0.0))
-        done = sum(self._shares.get(name, 0.0) * size for name, size in self._n_bytes.items())
+        self._shares[what] = share
+        done = sum(self._shares[name] * size for name, size in self._n_bytes.items())
         return self._on_progress(what, done / max(1, sum(self._n_bytes.values())))
-
-
-def _n_bytes_of(path: Path) -> int:
-    try:
-        return sum(part.stat().st_size for part in parts_here(path))
-    except OSError:
-        # The loader reports a missing file.
-        return 0

@@ -11,7 +11,7 @@ from functools import partial
 import psutil
 
 from app.conversations.message import Message, Prefill
-from app.core.errors import DamagedFileError, Interrupted, ModelLoadError
+from app.core.errors import DamagedFileError, ModelLoadError
 from app.engine.auto.calibrate import calibrate
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.engine.auto.curve import CostModel
@@ -27,24 +27,23 @@ from app.engine.types import SamplingParams
 from app.engine.vocab import incompatibility, replace_unknown
 from app.hardware.cpu import others_seconds, usable_processors
 from app.llama import stored_measurements
-from app.llama.canary import send_ahead
 from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
+from app.llama.child import SafeFiles, try_file
 from app.llama.context import Context
 from app.llama.devices import add_servers
 from app.llama.loading import PairProgress, label
 from app.llama.model import Model
-from app.llama.pair_params import PairParams
-from app.llama.params import CPU_LABEL, ContextParams
+from app.llama.params import CPU_LABEL, ContextParams, PairParams
 from app.llama.prompt import PromptBuilder
 from app.llama.sampler import SamplerChain
 from app.llama.state_files import state_store
-from app.llama.stored_measurements import memory_file, processor_model, thread_file
+from app.llama.stored_measurements import cpu_model, memory_file, thread_file
 from app.models.compatibility import NO_ROLLBACK
 from app.models.memory_estimate import rounding
 from app.models.model_facts import keeps_snapshots
 from app.models.model_names import file_type
-from app.models.pair_info import ModelInfo, PairInfo
+from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
 from app.models.pair_names import without_draft
 from app.settings.thinking import AS_TRAINED, Thinking
 
@@ -89,7 +88,8 @@ class NativePair:
         self.drafter: ModelDrafter | None = None
         self._draft: Model | None = None
         self.index = NgramIndex()
-        self.unkept: OSError | None = None
+        self.idle_s = None if params.unload_after_min is None else params.unload_after_min * 60.0
+        self.save_error: OSError | None = None
         """Last error while writing measurements; None if there was none."""
         self._params = params
         self._cancel = cancel
@@ -99,7 +99,7 @@ class NativePair:
         on_progress = PairProgress(on_progress, target=params.target, draft=params.draft)
         target_file = open_model_file(params.target)
         draft_file = self._draft_file(params, on_progress)
-        send_ahead(target_file.path, params.survivors_file, partial(on_progress, "target", 0.0))
+        try_file(target_file.path, SafeFiles(params.safe_files), partial(on_progress, "target", 0.0))
         add_servers(params.rpc)
         with ExitStack() as stack:
             self._model = Model(target_file, params.model, lambda share: on_progress("target", share))
@@ -115,19 +115,9 @@ class NativePair:
                 )
             draft = self._load_draft(draft_file, params, on_progress, stack) if draft_file is not None else None
             self._draft = draft
-            self.info = PairInfo(
-                target=_info(self._model),
-                draft=_info(draft) if draft is not None else None,
-                n_ctx=self._context.n_ctx,
-                device=_device(params, draft is not None),
-                # The estimate included the draft.
-                memory=params.memory if (draft is None) is (params.draft is None) else (),
-                n_ctx_room=params.n_ctx_room,
-                most_drafted=self._most_drafted,
-                wants_draft_model=self._wants_draft_model,
-                thinking_support=self._prompts.thinking_support,
-            )
             self._params = replace(params, draft=draft.path if draft is not None else None)
+            # The estimate included the draft.
+            self.info = self._describe(params.memory if (draft is None) is (params.draft is None) else ())
             self.memory = self._remembered()
             self._prompt_cache = PromptCache(_cache_bytes(params.cache_ram_mib), state_store(self._params))
             self._stack = stack.pop_all()
@@ -138,19 +128,27 @@ class NativePair:
             return None
         try:
             found = open_model_file(params.draft)
-            send_ahead(found.path, params.survivors_file, partial(on_progress, "draft", 0.0))
+            try_file(found.path, SafeFiles(params.safe_files), partial(on_progress, "draft", 0.0))
         except DamagedFileError as error:
             self.notices.append(without_draft(error))
             return None
         return found
 
-    @property
-    def _most_drafted(self) -> int | None:
-        return self.target.n_rollback if self.target.n_rollback < self.target.n_ctx else None
-
-    @property
-    def _wants_draft_model(self) -> bool:
-        return not self.can_draft and keeps_snapshots(self._model.header)
+    def _describe(self, memory: tuple[DeviceMemory, ...], *, draft_failed: bool = False) -> PairInfo:
+        target, draft = label(self._params.model), label(self._params.draft_model)
+        n_rollback, n_ctx = self.target.n_rollback, self.target.n_ctx
+        return PairInfo(
+            target=_info(self._model),
+            draft=_info(self._draft) if self._draft is not None else None,
+            n_ctx=n_ctx,
+            device=target if self._draft is None or draft == target else f"{target}, draft on {draft}",
+            memory=memory,
+            n_ctx_room=self._params.n_ctx_room,
+            most_drafted=n_rollback if n_rollback < n_ctx else None,
+            wants_draft_model=not n_rollback and keeps_snapshots(self._model.header),
+            thinking_support=self._prompts.thinking_support,
+            draft_failed=draft_failed,
+        )
 
     def _context_params(self, params: PairParams) -> ContextParams:
         chosen = params.target_context(self._model.n_ctx_train)
@@ -172,7 +170,7 @@ class NativePair:
         stack: ExitStack,
     ) -> Model | None:
         """Load the draft model; None, with a notice, when it does not fit the target."""
-        if not self.can_draft:
+        if not self.target.n_rollback:
             self.notices.append(
                 f"Running without a draft: the recurrent state of {self._model.name} cannot be rolled back, "
                 "so a rejected draft could not be undone."
@@ -187,14 +185,13 @@ class NativePair:
         reason = incompatibility(self._model.vocab, draft.vocab)
         if reason is None and not draft.can_rollback:
             reason = f"{draft.name} cannot be used as a draft: {NO_ROLLBACK}."
-        if reason is None:
-            try:
-                context = Context(draft, params.draft_context(self._context.n_ctx), self._cancel)
-            except ModelLoadError as error:
-                reason = error.message
-        if reason is not None:
+        try:
+            if reason is not None:
+                raise ModelLoadError(reason)  # noqa: TRY301 - reported like a context that cannot be made
+            context = Context(draft, params.draft_context(self._context.n_ctx), self._cancel)
+        except ModelLoadError as error:
             draft.close()
-            self.notices.append(f"Running without a draft. {reason}")
+            self.notices.append(f"Running without a draft. {error.message}")
             return None
         self._contexts.append(context)
         n_vocab = min(self._model.n_vocab, draft.n_vocab)
@@ -212,16 +209,8 @@ class NativePair:
         self._params = replace(self._params, draft=None)
         self._cpu_yield = self._new_cpu_yield()
         self._compute_with(self._most_threads)
-        self.info = replace(
-            self.info,
-            draft=None,
-            device=_device(self._params, with_draft=False),
-            # The estimate included the draft.
-            memory=(),
-            most_drafted=self._most_drafted,
-            wants_draft_model=self._wants_draft_model,
-            draft_failed=True,
-        )
+        # The estimate included the draft.
+        self.info = self._describe((), draft_failed=True)
         self.notices.append(
             f"Running without a draft. {name} failed and is left out until the models are loaded again."
         )
@@ -231,11 +220,6 @@ class NativePair:
         """Load the measurements of earlier runs."""
         file = memory_file(self._params)
         return stored_measurements.load_statistics(file) if file is not None else None
-
-    @property
-    def can_draft(self) -> bool:
-        """Return whether the target can roll back a rejected draft."""
-        return self.target.n_rollback > 0
 
     def calibrate(
         self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1
@@ -263,24 +247,19 @@ class NativePair:
             self.memory.costs.use_threads(self.threads_in_use)
 
     @property
-    def idle_s(self) -> float | None:
-        minutes = self._params.unload_after_min
-        return minutes * 60.0 if minutes is not None else None
-
-    @property
     def n_threads(self) -> int:
         """Return the CPU threads for single tokens."""
         return self._params.n_threads
 
     @property
-    def uses_processor(self) -> bool:
+    def uses_cpu(self) -> bool:
         """Return whether the CPU computes layers of either model."""
-        return processor_model(self._params) is not None
+        return cpu_model(self._params) is not None
 
     def measure_threads(self, candidates: Sequence[int], cancelled: Cancelled) -> Generator[float, None, ThreadTimes]:
         """Measure the model on the CPU with each number of threads; use and save the fastest."""
         cache = self.target
-        if processor_model(self._params) != self._params.target and self.drafter is not None:
+        if cpu_model(self._params) != self._params.target and self.drafter is not None:
             cache = self.drafter.cache
         text = self._model.tokenize(_TEXT * 4, parse_special=False)
         times = yield from measure_threads(
@@ -289,7 +268,7 @@ class NativePair:
         self._use(times.best)
         file = thread_file(self._params, candidates)
         if file is not None:
-            self.unkept = stored_measurements.save_threads(file, times) or self.unkept
+            self.save_error = stored_measurements.save_threads(file, times) or self.save_error
         return times
 
     def _use(self, threads: Threads) -> None:
@@ -302,10 +281,10 @@ class NativePair:
         return max(self._params.n_threads, self._params.n_threads_batch or 1)
 
     def _new_cpu_yield(self) -> CpuYield | None:
-        if not self.uses_processor:
+        if not self.uses_cpu:
             return None
         most, n_cpus = self._most_threads, len(usable_processors())
-        least = 1 if self._params.gives_way else most
+        least = 1 if self._params.yields_cpu else most
         return CpuYield(self._compute_with, most, n_cpus, self._others, time.monotonic, least=least)
 
     def _compute_with(self, most: int) -> None:
@@ -332,7 +311,7 @@ class NativePair:
 
     @property
     def threads_in_use(self) -> int:
-        if not self.uses_processor:
+        if not self.uses_cpu:
             return 0
         return min(self.n_threads, self._cpu_yield.n_threads) if self._cpu_yield is not None else self.n_threads
 
@@ -341,7 +320,7 @@ class NativePair:
         file = memory_file(self._params)
         if file is not None and self.memory is not None:
             self.memory.keep_least()
-            self.unkept = stored_measurements.save_statistics(file, self.memory) or self.unkept
+            self.save_error = stored_measurements.save_statistics(file, self.memory) or self.save_error
 
     def prepare_caches(self, prompt: Sequence[int], conversation: str) -> None:
         self._prompt_cache.prepare(self.target, self._draft_cache, prompt, conversation)
@@ -373,13 +352,6 @@ class NativePair:
         self._stack.close()
 
 
-def load_pair(params: PairParams, cancel: CancelFlag, on_progress: Callable[[str, float], bool]) -> NativePair:
-    """Load a pair; see `NativePair`."""
-    if cancel():
-        raise Interrupted
-    return NativePair(params, cancel, on_progress)
-
-
 def _cache_bytes(mib: int | None) -> int:
     """Return the memory for saved states."""
     return mib << 20 if mib is not None else min(_MOST_CACHE, int(_CACHE_SHARE * psutil.virtual_memory().available))
@@ -399,8 +371,3 @@ def _info(model: Model) -> ModelInfo:
         n_vocab=model.n_vocab,
         n_ctx_train=model.n_ctx_train,
     )
-
-
-def _device(params: PairParams, with_draft: bool) -> str:
-    target, draft = label(params.model), label(params.draft_model)
-    return target if not with_draft or draft == target else f"{target}, draft on {draft}"

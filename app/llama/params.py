@@ -1,23 +1,21 @@
-"""Parameters of models and contexts; values that llama.cpp would abort on are refused."""
+"""Parameters of models, contexts and pairs.
+
+llama.cpp would abort on some values: `app.settings.table` bounds the numbers, devices and shares are checked here.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from app.core.errors import UsageError
 from app.core.units import counted
-from app.settings.placement import ALL_LAYERS, CPU, KV_TYPES
+from app.engine.auto.cost_profile import MAX_BATCH
+from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, longest_trained, round_up
+from app.models.pair_info import DeviceMemory
+from app.settings.placement import ALL_LAYERS, CPU, needs_flash_attention
 
-MAX_CONTEXT = 1 << 20
-"""Each cell costs about 51 bytes before the KV cache itself; 2^30 cells failed after 43 s."""
-MAX_THREADS = 512
-"""4,096 threads took 20 s for one decode."""
-MAX_BATCH = 1 << 14
-MAX_SNAPSHOTS = 9
-"""llama.cpp's graph has so many nodes for each tensor; 10 filled it with the layers of Nemotron-H, 31 with LFM2's, and
-that ends the process."""
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 CPU_LABEL = "CPU"
 """Device label when the CPU computes all layers."""
@@ -43,7 +41,6 @@ class ModelParams:
     split: bool = True
 
     def __post_init__(self) -> None:
-        _within("gpu layers", self.n_gpu_layers, -1, 10_000)
         _check_devices(self.devices)
         _check_shares(self.tensor_split, len(self.devices))
         if not self.split and (len(self.devices) > 1 or self.tensor_split):
@@ -84,24 +81,93 @@ class ContextParams:
     n_snapshots: int = 0
     waits: bool = False
 
-    def __post_init__(self) -> None:
-        _within("context", self.n_ctx, 8, MAX_CONTEXT)
-        _within("batch", self.n_batch, 1, MAX_BATCH)
-        _within("outputs", self.n_outputs, 1, self.n_batch)
-        _within("snapshots", self.n_snapshots, 0, MAX_SNAPSHOTS)
-        check_threads(self.n_threads, self.n_threads_batch)
-        _among("flash attention", self.flash_attention, FLASH_ATTENTION)
-        _among("KV cache type", self.kv_type, KV_TYPES)
 
+@dataclass(frozen=True, slots=True)
+class PairParams:
+    """Parameters for loading a pair.
 
-def check_threads(generation: int, prompt: int) -> None:
-    """Refuse thread counts that llama.cpp does not survive.
-
-    Raises:
-        UsageError: Naming the first wrong one.
+    Attributes:
+        target: GGUF file.
+        draft: GGUF file, or None for no draft.
+        n_threads: CPU threads, for single tokens and drafts.
+        n_ctx: Context in tokens for both models; None chooses `DEFAULT_CONTEXT`.
+        model: How to load the target's weights, and where to.
+        memory_dir: Folder for learned statistics; None saves nothing.
+        draft_model: The same for the draft, which is never split.
+        kv_type: KV cache type of the target, a key of `app.settings.placement.KV_TYPES`.
+        draft_kv_type: KV cache type of the draft.
+        flash_attention: "auto", "on" or "off", for both.
+        rpc: Addresses of servers of remote devices; only in a process that may die.
+        n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models use the same numbers, because
+            llama.cpp creates its threads again when the number changes.
+        yields_cpu: Whether fewer threads compute while other programs need the CPU.
+        notices: Notices about these settings.
+        memory: Estimated memory of both models on each device; () without an estimate.
+        n_ctx_room: Longest context that fits into memory; 0 without an estimate.
+        n_snapshots: Earlier states that a recurrent target with a draft model keeps; they bound its drafts.
+        cache_ram_mib: Memory for saved states of other conversations; None takes a quarter of what is free.
+        cache_disk_mib: Disk space for them; 0 stores none, None takes 4 GiB or 5% of what is free.
+        unload_after_min: Minutes without a prompt after which both models are freed; None for never.
     """
-    _within("threads", generation, 1, MAX_THREADS)
-    _within("batch threads", prompt, 1, MAX_THREADS)
+
+    target: Path
+    draft: Path | None
+    n_threads: int
+    n_ctx: int | None = None
+    model: ModelParams = field(default_factory=ModelParams)
+    memory_dir: Path | None = None
+    draft_model: ModelParams = field(default_factory=lambda: ModelParams(split=False))
+    kv_type: str = "f16"
+    draft_kv_type: str = "f16"
+    flash_attention: str = "auto"
+    rpc: tuple[str, ...] = ()
+    n_threads_batch: int | None = None
+    yields_cpu: bool = False
+    notices: tuple[str, ...] = ()
+    memory: tuple[DeviceMemory, ...] = ()
+    n_ctx_room: int = 0
+    n_snapshots: int = N_SNAPSHOTS
+    cache_ram_mib: int | None = None
+    cache_disk_mib: int | None = None
+    unload_after_min: int | None = None
+
+    def __post_init__(self) -> None:
+        for kv_type in (self.kv_type, self.draft_kv_type):
+            if self.flash_attention == "off" and needs_flash_attention(kv_type):
+                raise UsageError(
+                    f"A KV cache of type {kv_type} needs flash attention, which was turned off.",
+                    "Leave --flash-attn at auto, or take the KV type f16.",
+                )
+
+    @property
+    def safe_files(self) -> Path | None:
+        """Return the list of files that llama.cpp survived; see `app.llama.child`."""
+        return self.memory_dir.parent / "survived.json" if self.memory_dir is not None else None
+
+    def target_context(self, n_ctx_train: int) -> ContextParams:
+        """Return the target's context parameters for its trained context length."""
+        asked = self.n_ctx if self.n_ctx is not None else DEFAULT_CONTEXT
+        # llama.cpp rounds up too; batches may then be as wide.
+        n_ctx = min(round_up(asked), longest_trained(n_ctx_train))
+        # Snapshots cost every token a little, which n-gram drafting alone seldom gains.
+        n_snapshots = self.n_snapshots if self.draft is not None else 0
+        return self._context(n_ctx, MAX_BATCH, self.kv_type, n_snapshots)
+
+    def draft_context(self, n_ctx: int) -> ContextParams:
+        """Return the draft's context parameters; a context shorter than the target's would end drafting early."""
+        return self._context(n_ctx, 1, self.draft_kv_type)
+
+    def _context(self, n_ctx: int, n_outputs: int, kv_type: str, n_snapshots: int = 0) -> ContextParams:
+        return ContextParams(
+            n_ctx=n_ctx,
+            n_threads=self.n_threads,
+            n_threads_batch=self.n_threads_batch or self.n_threads,
+            n_outputs=n_outputs,
+            kv_type=kv_type,
+            n_snapshots=n_snapshots,
+            flash_attention=self.flash_attention,
+            waits=bool(self.rpc),
+        )
 
 
 def _check_devices(names: tuple[str, ...]) -> None:
@@ -125,13 +191,3 @@ def _check_shares(shares: tuple[float, ...], n_devices: int) -> None:
     if n_devices and len(shares) != n_devices:
         numbers = f"{counted(len(shares), 'share')} for {counted(n_devices, 'device')}"
         raise UsageError(f"The tensor split has {numbers}.", "Give one for each.")
-
-
-def _within(name: str, value: int, low: int, high: int) -> None:
-    if not isinstance(value, int) or not low <= value <= high:
-        raise UsageError(f"The {name} setting is {value}; it must lie between {low:,} and {high:,}.")
-
-
-def _among(name: str, value: str, known: Collection[str]) -> None:
-    if value not in known:
-        raise UsageError(f'The {name} setting is "{value}"; it must be one of {", ".join(known)}.')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 
@@ -18,7 +18,7 @@ from app.settings.thinking import AS_TRAINED, EFFORTS, Thinking, ThinkingSupport
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters around the number of a hidden text while the template is rendered."""
 _MARK = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
-_LEDGE = "\x01"
+_SEPARATE = "\x01"
 """Character that no vocabulary merges with others."""
 
 
@@ -44,7 +44,8 @@ class PromptBuilder:
             )
         self._stops = CHATML_MARKS if self._template.is_chatml else ()
         # Such characters in a message would be read as marks, so they are hidden too.
-        self._forgeries = _Forgeries([*model.control_tokens, _OPEN, _CLOSE])
+        texts = sorted(filter(None, [*model.control_tokens, _OPEN, _CLOSE]), key=len, reverse=True)
+        self._control_texts = re.compile("|".join(map(re.escape, texts)))
         self._control = frozenset(model.control_tokens.values())
         self._written = markup_of(model.chat_template)
         self._markup = self._written.with_tokens(model.control_tokens)
@@ -73,58 +74,51 @@ class PromptBuilder:
         self._template.renew_budget()
         return self._build(messages, prefill, thinking)
 
-    def _build(
-        self,
-        messages: Sequence[Message],
-        prefill: Prefill | None = None,
-        thinking: Thinking = AS_TRAINED,
-    ) -> RenderedPrompt:
+    def _build(self, messages: Sequence[Message], prefill: Prefill | None, thinking: Thinking) -> RenderedPrompt:
         if prefill is not None and prefill.reasoning.strip() and thinking.enabled is False:
             thinking = replace(thinking, enabled=None)
         prompt = self._render(messages, thinking)
         if thinking.enabled is False:
             # The template may ignore the setting, or leave the choice to the model.
-            prompt = self._spoken(prompt)
-        return prompt if prefill is None else self._go_on(prompt, prefill)
+            prompt = self._begin_answer(prompt)
+        return prompt if prefill is None else self._append(prompt, prefill)
 
     def _thinking_support(self) -> ThinkingSupport:
-        def asked(enabled: bool | None = None, effort: str | None = None) -> tuple[int, ...] | None:
+        def tokens(enabled: bool | None = None, effort: str | None = None) -> tuple[int, ...] | None:
             try:
-                return self._build([Message(Role.USER, "a")], thinking=Thinking(enabled, effort)).tokens
+                return self._build([Message(Role.USER, "a")], None, Thinking(enabled, effort)).tokens
             except TemplateBudgetError:
                 raise
             except TemplateError:
                 return None
 
-        def weighs(enabled: bool | None = None) -> bool:
-            return len({asked(enabled, effort) for effort in EFFORTS}) > 1
+        def depends_on_effort(enabled: bool | None = None) -> bool:
+            return len({tokens(enabled, effort) for effort in EFFORTS}) > 1
 
-        if asked() is None:
+        if tokens() is None:
             # The error is reported when a prompt is built.
             return ThinkingSupport()
         # Some templates use the effort only if reasoning is requested.
-        effort = weighs()
-        return ThinkingSupport(asked(enabled=True) != asked(enabled=False), effort, effort or weighs(enabled=True))
+        effort = depends_on_effort()
+        return ThinkingSupport(tokens(True) != tokens(False), effort, effort or depends_on_effort(True))
 
     def _render(self, messages: Sequence[Message], thinking: Thinking) -> RenderedPrompt:
-        literal: list[str] = []
+        hidden: list[str] = []
 
         def hide(text: str) -> str:
-            out: list[str] = []
-            end = 0
-            for start, stop in self._forgeries.find(text):
-                out += text[end:start], f"{_OPEN}{len(literal)}{_CLOSE}"
-                literal.append(text[start:stop])
-                end = stop
-            return "".join([*out, text[end:]])
+            def number(found: re.Match[str]) -> str:
+                hidden.append(found[0])
+                return f"{_OPEN}{len(hidden) - 1}{_CLOSE}"
 
-        hidden = [replace(m, content=hide(m.content), reasoning=hide(m.reasoning)) for m in messages]
-        text = self._template.render(hidden, thinking)
+            return self._control_texts.sub(number, text)
+
+        safe = [replace(m, content=hide(m.content), reasoning=hide(m.reasoning)) for m in messages]
+        text = self._template.render(safe, thinking)
         tokens: list[int] = []
         for index, part in enumerate(_MARK.split(text)):
             # Marks of the template itself are dropped.
-            if index % 2 == 1 and int(part) < len(literal):
-                tokens += self._literally(literal[int(part)])
+            if index % 2 == 1 and int(part) < len(hidden):
+                tokens += self._text_tokens(hidden[int(part)])
             elif index % 2 == 0 and part:
                 tokens += self._model.tokenize(part, parse_special=True)
         if self._model.add_bos and self._model.bos is not None and tokens[:1] != [self._model.bos]:
@@ -143,33 +137,33 @@ class PromptBuilder:
             return AnswerPart.THINKING
         return AnswerPart.ANSWER if marks.answer and behind.endswith(marks.answer) else AnswerPart.START
 
-    def _go_on(self, prompt: RenderedPrompt, prefill: Prefill) -> RenderedPrompt:
+    def _append(self, prompt: RenderedPrompt, prefill: Prefill) -> RenderedPrompt:
+        """Return the prompt with the beginning of its answer."""
         if prefill.reasoning:
             if prompt.part is not AnswerPart.THINKING:
                 think = self._model.tokenize(self._written.think, parse_special=True)
                 prompt = replace(prompt, tokens=(*prompt.tokens, *think), part=AnswerPart.THINKING)
-            prompt = self._with(prompt, prefill.reasoning)
+            prompt = self._with_text(prompt, prefill.reasoning)
         if text := prefill.text.lstrip():
-            prompt = replace(self._with(self._spoken(prompt), text), part=AnswerPart.ANSWER)
+            prompt = replace(self._with_text(self._begin_answer(prompt), text), part=AnswerPart.ANSWER)
         return prompt
 
-    def _spoken(self, prompt: RenderedPrompt) -> RenderedPrompt:
+    def _begin_answer(self, prompt: RenderedPrompt) -> RenderedPrompt:
         """Return the prompt with the markup that leads the model to its answer."""
         marks = self._written
         markers = {AnswerPart.START: marks.speak, AnswerPart.THINKING: marks.conclude, AnswerPart.ANSWER: ""}
-        marker = markers[prompt.part]
-        if not marker:
+        if not (marker := markers[prompt.part]):
             return prompt
         tokens = (*prompt.tokens, *self._model.tokenize(marker, parse_special=True))
         # Some models think even after an empty thought.
         return replace(prompt, tokens=tokens, part=AnswerPart.ANSWER if marks.answer else AnswerPart.START)
 
-    def _with(self, prompt: RenderedPrompt, text: str) -> RenderedPrompt:
+    def _with_text(self, prompt: RenderedPrompt, text: str) -> RenderedPrompt:
         """Return the prompt with a text appended as ordinary characters."""
         begins = bool(self._control.intersection(prompt.tokens[-1:]))
-        return replace(prompt, tokens=(*prompt.tokens, *self._literally(text, begins=begins)))
+        return replace(prompt, tokens=(*prompt.tokens, *self._text_tokens(text, begins=begins)))
 
-    def _literally(self, text: str, *, begins: bool = True) -> list[int]:
+    def _text_tokens(self, text: str, *, begins: bool = True) -> list[int]:
         """Return the tokens of a text as ordinary characters.
 
         llama.cpp always makes "user-defined" control tokens; their texts are tokenized in parts.
@@ -178,53 +172,26 @@ class PromptBuilder:
             text: Any text.
             begins: Whether it begins the prompt or follows a control token.
         """
-        tokens = self._plainly(text, begins=begins)
+        tokens = self._tokenize(text, begins=begins)
         if not self._control.intersection(tokens):
             return tokens
         out: list[int] = []
-        cuts = [0, *chain.from_iterable(self._forgeries.find(text)), len(text)]
+        cuts = [0, *chain.from_iterable(found.span() for found in self._control_texts.finditer(text)), len(text)]
         for start, stop in pairwise(cuts):
             part = text[start:stop]
-            while self._control.intersection(tokens := self._plainly(part, begins=begins and not out)):
+            while self._control.intersection(tokens := self._tokenize(part, begins=begins and not out)):
                 head, part = part[0], part[1:]
-                out += (t for t in self._plainly(head, begins=begins and not out) if t not in self._control)
+                out += (t for t in self._tokenize(head, begins=begins and not out) if t not in self._control)
             out += tokens
         return out
 
-    def _plainly(self, text: str, *, begins: bool) -> list[int]:
+    def _tokenize(self, text: str, *, begins: bool) -> list[int]:
         """Tokenize a text without special tokens."""
         if begins or not text or self._model.vocab.kind != "llama":
             return self._model.tokenize(text, parse_special=False)
         # SentencePiece would put a space in front of the text.
-        ledge = self._model.tokenize(_LEDGE, parse_special=False)
-        return self._model.tokenize(_LEDGE + text, parse_special=False)[len(ledge) :]
+        before = self._model.tokenize(_SEPARATE, parse_special=False)
+        return self._model.tokenize(_SEPARATE + text, parse_special=False)[len(before) :]
 
     def _text(self, token: int | None) -> str:
         return "" if token is None else self._model.text_of(token)
-
-
-class _Forgeries:
-    """Find any of thousands of texts in a long one."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = {text for text in texts if text}
-        self._lengths: dict[str, list[int]] = {}
-        for text in self._texts:
-            self._lengths.setdefault(text[:2], []).append(len(text))
-        self._lengths = {start: sorted(set(lengths), reverse=True) for start, lengths in self._lengths.items()}
-        starts = sorted(self._lengths, key=len, reverse=True)
-        # A lookahead, because places may overlap.
-        self._starts = re.compile(f"(?=({'|'.join(map(re.escape, starts))}))") if starts else re.compile(r"(?!)")
-
-    def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the spans of these texts, the longest at each place, without overlap."""
-        end = 0
-        for match in self._starts.finditer(text):
-            start = match.start()
-            if start < end:
-                continue
-            for length in self._lengths[match[1]]:
-                if text[start : start + length] in self._texts:
-                    end = start + length
-                    yield start, end
-                    break

@@ -27,7 +27,7 @@ from app.core.paths import states_dir
 from app.engine.cache import SavedCache, TokenCache
 from app.engine.interfaces import SavedState
 from app.engine.prompt_cache import SavedPrompt
-from app.llama.pair_params import PairParams
+from app.llama.params import PairParams
 from app.llama.stored_measurements import states_identity
 
 _FORMAT = 1

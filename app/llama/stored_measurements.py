@@ -17,10 +17,10 @@ from app.engine.auto.guard import Ledger, Trial
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import Threads, ThreadTimes
 from app.hardware.cpu import processor_kind
-from app.llama.installed import build_identity, computes_on_processors_only
-from app.llama.pair_params import PairParams
-from app.llama.params import CPU_LABEL, MAX_THREADS, ModelParams
+from app.llama.installed import build_identity, is_cpu_only_build
+from app.llama.params import CPU_LABEL, ModelParams, PairParams
 from app.settings.placement import ALL_LAYERS
+from app.settings.table import MAX_THREADS
 
 _SAMPLE_BYTES = 1 << 20
 _THREADS_FOLDER = "threads"
@@ -43,7 +43,7 @@ def thread_file(params: PairParams, candidates: Sequence[int]) -> Path | None:
         params: How the pair is loaded.
         candidates: The numbers that can be chosen from; a container with another quota has others.
     """
-    path = processor_model(params)
+    path = cpu_model(params)
     if params.memory_dir is None or path is None:
         return None
     model = params.model if path == params.target else params.draft_model
@@ -54,7 +54,7 @@ def thread_file(params: PairParams, candidates: Sequence[int]) -> Path | None:
     return params.memory_dir / _THREADS_FOLDER / f"{_name([*parts, *map(str, candidates)])}.json"
 
 
-def processor_model(params: PairParams) -> Path | None:
+def cpu_model(params: PairParams) -> Path | None:
     """Return the file of the model that the CPU computes, the target's if it computes both; else None."""
     if _computed_here(params.model):
         return params.target
@@ -115,7 +115,7 @@ def _sample(path: Path, size: int, _mtime_ns: int) -> str:
 
 def _label(model: ModelParams) -> str:
     """Return `app.llama.loading.label`; load llama.cpp only if its list of devices matters."""
-    if model.on_cpu or (not model.devices and computes_on_processors_only()):
+    if model.on_cpu or (not model.devices and is_cpu_only_build()):
         return CPU_LABEL
     from app.llama.loading import label
 

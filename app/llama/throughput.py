@@ -11,7 +11,6 @@ import ctypes
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from app.llama import devices, library
@@ -21,7 +20,7 @@ _F32, _Q4_K = 0, 12
 """`ggml_type`."""
 _INPUTS, _OUTPUTS = 4096, 65536
 """150 MB of weights, which exceeds the caches of all but servers."""
-_WARM_UP, _FEWEST, _MOST = 1, 6, 64
+_FEWEST, _MOST = 6, 64
 _LONG_ENOUGH_S = 1.5
 """Longer than most bursts of other programs."""
 _ALONE = 0.85
@@ -55,7 +54,7 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def throughput(n_threads: int) -> tuple[float, bool] | None:
-    """Measure the device that layers go to first: the child's side of `app.llama.probe.probe_throughput`.
+    """Measure the device that layers go to first: the child's side of `app.llama.child.probe_throughput`.
 
     Returns:
         Bytes per second, and whether nothing else took the CPU meanwhile; None if the device has no room.
@@ -92,39 +91,28 @@ def _measured(device: int, n_threads: int) -> tuple[float, bool] | None:
         buffer = owned("ggml_backend_alloc_ctx_tensors", "ggml_backend_buffer_free", context, backend)
         # Memory that was never written is mapped to one page of zeros.
         ggml["ggml_backend_buffer_clear"](buffer, 0)
-        rounds = _rounds(lambda: int(ggml["ggml_backend_graph_compute"](backend, graph)) == 0)
-        if rounds is None:
+        found = _timed(lambda: int(ggml["ggml_backend_graph_compute"](backend, graph)) == 0)
+        if found is None:
             return None
-        n_cpu_threads = n_threads if devices.is_processor(device) else 0
-        return int(ggml["ggml_nbytes"](weights)) / rounds.best_s, rounds.share(n_cpu_threads) >= _ALONE
+        best_s, busy_cpus = found
+        # While a GPU computes, CPU time says nothing.
+        is_alone = not devices.is_cpu(device) or busy_cpus >= _ALONE * n_threads
+        return int(ggml["ggml_nbytes"](weights)) / best_s, is_alone
 
 
-@dataclass(frozen=True, slots=True)
-class _Rounds:
-    """Times of repeated products: the fastest, the sum, and the CPU time of all."""
-
-    best_s: float
-    whole_s: float
-    processor_s: float
-
-    def share(self, n_threads: int) -> float:
-        """Return the share of CPU time that these threads had; 1 if the CPU does not compute."""
-        return min(1.0, self.processor_s / (self.whole_s * n_threads)) if n_threads else 1.0
-
-
-def _rounds(compute: Callable[[], bool]) -> _Rounds | None:
-    """Compute for long enough; None if it fails."""
+def _timed(compute: Callable[[], bool]) -> tuple[float, float] | None:
+    """Compute for long enough; return the shortest time and the CPUs that were busy, or None if it fails."""
+    # The first one includes the start of the threads.
+    if not compute():
+        return None
     times: list[float] = []
-    for _ in range(_WARM_UP):
-        if not compute():
-            return None
-    began, processor = time.perf_counter(), time.process_time()
+    began, cpu_began = time.perf_counter(), time.process_time()
     while len(times) < _FEWEST or (len(times) < _MOST and time.perf_counter() - began < _LONG_ENOUGH_S):
         started = time.perf_counter()
         if not compute():
             return None
         times.append(time.perf_counter() - started)
-    return _Rounds(min(times), time.perf_counter() - began, time.process_time() - processor)
+    return min(times), (time.process_time() - cpu_began) / (time.perf_counter() - began)
 
 
 def _checked(pointer: int | None) -> int:

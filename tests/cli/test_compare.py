@@ -34,7 +34,7 @@ from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParams
 from app.hardware.cpu import usable_processors
 from app.llama.cancel import CancelFlag
-from app.llama.pair_params import PairParams
+from app.llama.params import PairParams
 from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
 from tests.fakes import FakeModel, FakeSampler, mixing
 from tests.pairs import FakePair
@@ -396,7 +396,7 @@ def test_busy_programs_are_reported_before_the_models_are_loaded(
         assert not pair.samplers
         return 0.5 * n
 
-    monkeypatch.setattr(race_session, "computes_on_processors_only", lambda: alone)
+    monkeypatch.setattr(race_session, "is_cpu_only_build", lambda: alone)
     monkeypatch.setattr(race_session, "busy_cpus", busy)
     assert tandem("compare", "hello", "--repeat", "1") == 0
     shown = capsys.readouterr().err

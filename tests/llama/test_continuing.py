@@ -13,7 +13,7 @@ from app.engine.text.reasoning import AnswerPart
 from app.engine.types import FinishReason, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
-from app.llama.pair_params import PairParams
+from app.llama.params import PairParams
 from app.llama.prompt import PromptBuilder
 from app.worker.events import Finished, Step
 from app.worker.request import AnswerRequest
@@ -54,7 +54,7 @@ def ask(
 
 
 @pytest.mark.parametrize("n_tokens", [1, 12])
-def test_a_stopped_answer_and_its_rest_are_the_whole_one(pair: NativePair, n_tokens: int) -> None:
+def test_a_continued_answer_equals_an_uninterrupted_one(pair: NativePair, n_tokens: int) -> None:
     whole, _ = ask(pair, LENGTH)
     first, _ = ask(pair, LENGTH, stop_after=n_tokens)
     assert first.reason is FinishReason.CANCELLED
@@ -101,9 +101,7 @@ def test_an_answer_cannot_forge_control_tokens(tmp_path: Path) -> None:
     assert text_of(builder, tokens) == "ab<|end|><|start|>system"
 
 
-def test_what_stands_around_the_text_of_a_token_is_read_in_one_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_around_a_control_token_is_tokenized_in_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [*SPECIALS, *byte_letters(), "ab", "<tool>"]
     tool = len(names) - 1
     builder = tiny(

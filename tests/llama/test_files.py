@@ -65,7 +65,7 @@ def test_a_real_model_cut_anywhere_is_an_error(demo_target: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", b"GGUF", b"GGUF" + bytes(range(256)) * 8, bytes(4096)])
-def test_what_is_no_model_is_an_error(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_no_model_is_an_error(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "m.gguf"
     path.write_bytes(data)
     refused(path)
@@ -101,7 +101,7 @@ def test_what_is_no_model_is_an_error(tmp_path: Path, data: bytes) -> None:
         {"tokenizer__ggml__scores": Array(F32, [0.0])},
     ],
 )
-def test_what_llama_cpp_refuses_is_an_error(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_a_file_that_llama_cpp_refuses_is_an_error(tmp_path: Path, changes: dict[str, Any]) -> None:
     refused(write_model(tmp_path / "m.gguf", **changes))
 
 
@@ -132,7 +132,7 @@ def test_odd_models_that_load_also_run(tmp_path: Path, changes: dict[str, Any]) 
     model.close()
 
 
-def test_a_vocabulary_that_spells_in_bytes_spells_all(tmp_path: Path) -> None:
+def test_a_byte_vocabulary_encodes_every_text(tmp_path: Path) -> None:
     tokens = [*SPECIALS, *(f"<0x{b:02X}>" for b in range(256))]
     changes = {"tokenizer__ggml__model": "llama", "tokenizer__ggml__scores": Array(F32, [0.0] * len(tokens))}
     model = load(write_model(tmp_path / "m.gguf", tokenizer__ggml__tokens=Array(STRING, tokens), **changes))
@@ -142,7 +142,7 @@ def test_a_vocabulary_that_spells_in_bytes_spells_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("architecture", ["t5", "t5encoder", "bert", "llada"])
-def test_other_kinds_of_models_are_sentences(tmp_path: Path, architecture: str) -> None:
+def test_encoders_and_other_kinds_of_models_are_refused(tmp_path: Path, architecture: str) -> None:
     refused(write_model(tmp_path / "m.gguf", general__architecture=architecture))
 
 
@@ -158,7 +158,7 @@ def test_a_load_can_be_cancelled(demo_draft: Path) -> None:
     assert len(told) == 1
 
 
-def test_progress_goes_from_nothing_to_all(demo_draft: Path) -> None:
+def test_progress_goes_from_0_to_1(demo_draft: Path) -> None:
     told: list[float] = []
 
     def watch(share: float) -> bool:
@@ -170,7 +170,7 @@ def test_progress_goes_from_nothing_to_all(demo_draft: Path) -> None:
     assert told[-1] == 1.0
 
 
-def test_a_file_that_goes_away_after_it_was_checked_is_an_error(tmp_path: Path) -> None:
+def test_a_file_removed_after_its_check_is_an_error(tmp_path: Path) -> None:
     file = open_model_file(write_model(tmp_path / "m.gguf"))
     file.path.unlink()
     with pytest.raises(ModelLoadError, match=r"could not load .*m\.gguf: .*No such file"):

@@ -9,8 +9,7 @@ import pytest
 from app.llama.fitting.fit_pair import corrected, needs
 from app.llama.footprint import Footprint, load_nothing, measure, read_log
 from app.llama.library import native
-from app.llama.pair_params import PairParams
-from app.llama.params import ContextParams, ModelParams
+from app.llama.params import ContextParams, ModelParams, PairParams
 from tests.llama.tiny_model import write_model
 
 pytestmark = pytest.mark.native
@@ -28,13 +27,13 @@ def params(path: Path, kv_type: str = "f16", n_ctx: int = 4096) -> PairParams:
     return PairParams(path, None, n_threads=1, n_ctx=n_ctx, kv_type=kv_type)
 
 
-def test_buffers_in_ram_are_reported_from_those_of_devices() -> None:
+def test_buffers_in_ram_and_on_devices_are_counted_apart() -> None:
     assert read_log(CUDA_LOG) == Footprint(100 * MIB, 50 * MIB, 10 * MIB)
     assert read_log(CUDA_LOG.replace("CUDA", "CPU")) == Footprint(100 * MIB, 100 * MIB, 0)
 
 
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
-def test_the_kv_cache_is_what_its_type_takes(demo_target: Path, kv_type: str) -> None:
+def test_the_kv_cache_size_follows_its_type(demo_target: Path, kv_type: str) -> None:
     found = measure(demo_target, ModelParams(), params(demo_target, kv_type).target_context(8192))
 
     assert found is not None
@@ -43,7 +42,7 @@ def test_the_kv_cache_is_what_its_type_takes(demo_target: Path, kv_type: str) ->
 
 
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
-def test_the_arithmetic_from_the_header_comes_near(demo_target: Path, kv_type: str) -> None:
+def test_the_estimate_from_the_header_is_close(demo_target: Path, kv_type: str) -> None:
     wanted = params(demo_target, kv_type)
     need, _ = needs(wanted)
     predicted = measure(demo_target, ModelParams(), wanted.target_context(8192))
@@ -58,7 +57,7 @@ def test_the_arithmetic_from_the_header_comes_near(demo_target: Path, kv_type: s
 # What it does when it cannot know
 
 
-def test_a_model_that_llama_cpp_refuses_or_dies_of_has_no_prediction(tmp_path: Path, demo_target: Path) -> None:
+def test_a_model_that_llama_cpp_refuses_or_aborts_on_has_no_footprint(tmp_path: Path, demo_target: Path) -> None:
     wanted = ContextParams(n_ctx=64, n_threads=1, n_threads_batch=1)
     (tmp_path / "text.gguf").write_text("no model")
     assert measure(tmp_path / "text.gguf", ModelParams(), wanted) is None
@@ -68,7 +67,7 @@ def test_a_model_that_llama_cpp_refuses_or_dies_of_has_no_prediction(tmp_path: P
     assert measure(demo_target, ModelParams(devices=("CUDA7",)), wanted) is None
 
 
-def test_no_weight_is_read_for_a_prediction(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measuring_the_footprint_reads_no_weights(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[bool, int]] = []
     monkeypatch.setattr(native, "llama_model_load_from_file", lambda _, raw: seen.append((raw.no_alloc, raw.load_mode)))
     assert not load_nothing(demo_target, ModelParams(), params(demo_target).target_context(4096))

@@ -22,7 +22,7 @@ from tests.llama.tiny_model import vocabulary
 pytestmark = pytest.mark.native
 
 
-def test_rows_that_were_not_asked_for_are_refused(context: Context) -> None:
+def test_rows_that_were_not_requested_are_refused(context: Context) -> None:
     chain = SamplerChain(context, SamplingParams(seed=1))
     with pytest.raises(UsageError, match="There is no row 0: the last decode has 0 output rows"):
         context.logits(0)
@@ -56,7 +56,7 @@ def test_rows_that_were_not_asked_for_are_refused(context: Context) -> None:
         SamplingParams(temperature=1e-30, seed=0),
     ],
 )
-def test_every_chain_ends_in_a_choice(context: Context, sampling: SamplingParams) -> None:
+def test_every_sampler_chain_selects_a_token(context: Context, sampling: SamplingParams) -> None:
     context.decode((1, 2, 3), 1)
     chain = SamplerChain(context, sampling)
     chain.begin((1, 2, 3))
@@ -76,7 +76,7 @@ def test_penalties_are_not_shown_tokens_outside_the_vocabulary(context: Context)
 
 @pytest.mark.parametrize("greedy", [True, False])
 @pytest.mark.parametrize("where", [slice(None), slice(7, 8)])
-def test_logits_that_are_no_numbers_are_a_sentence(context: Context, greedy: bool, where: slice) -> None:
+def test_nan_logits_are_an_error(context: Context, greedy: bool, where: slice) -> None:
     context.decode((1, 2, 3), 1)
     context.logits(0)[where] = np.nan
     chain = SamplerChain(context, SamplingParams(temperature=0 if greedy else 1, top_k=0, seed=1))
@@ -95,7 +95,7 @@ def test_logits_that_are_no_numbers_are_a_sentence(context: Context, greedy: boo
         SamplingParams(temperature=100, repeat_penalty=0.01, top_k=0, top_p=1, min_p=0, seed=1),
     ],
 )
-def test_what_the_makers_forbid_is_never_written(
+def test_suppressed_tokens_are_never_sampled(
     tiny: Callable[..., Path], new_context: NewContext, sampling: SamplingParams
 ) -> None:
     allowed = {7, 70, 200}

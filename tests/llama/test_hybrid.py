@@ -1,4 +1,4 @@
-"""Models that keep a running state: whatever happens, what they hold is what they are thought to hold."""
+"""Check the cache of models with recurrent state after stops, failures and rejected drafts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from app.llama.cancel import CancelFlag
 from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.pair import NativePair, load_pair
-from app.llama.pair_params import PairParams
+from app.llama.pair import NativePair
+from app.llama.params import PairParams
 from app.llama.sampler import SamplerChain
 from app.models.gguf import GgufHeader
 from app.models.memory_estimate import N_SNAPSHOTS, estimate_memory, n_saved_states
@@ -37,7 +37,7 @@ HALF = 100
 """More than a draft, so that both halves are read as prompts."""
 
 
-def assert_as_if_read_anew(cache: TokenCache, fresh: Context) -> None:
+def assert_equals_fresh_context(cache: TokenCache, fresh: Context) -> None:
     """Check that the tokens after a prompt equal those of a fresh context."""
     for _ in cache.process(PROMPT[cache.reuse(PROMPT) :], cancelled=lambda: False):
         pass
@@ -45,12 +45,12 @@ def assert_as_if_read_anew(cache: TokenCache, fresh: Context) -> None:
     np.testing.assert_allclose(cache.logits(0), fresh.logits(0), atol=1e-3)
 
 
-def assert_nothing_is_left(cache: TokenCache, context: Context) -> None:
+def assert_is_empty(cache: TokenCache, context: Context) -> None:
     assert len(cache) == context.n_past == 0
     assert native.llama_memory_seq_pos_max(context._memory, 0) == -1
 
 
-def test_a_prompt_that_is_stopped_in_a_batch_leaves_nothing(hybrid: Model, new_context: NewContext) -> None:
+def test_a_prompt_cancelled_in_a_batch_leaves_an_empty_cache(hybrid: Model, new_context: NewContext) -> None:
     flag = CancelFlag()
     context = new_context(of=hybrid, cancel=flag)
     cache = TokenCache(context)
@@ -58,13 +58,13 @@ def test_a_prompt_that_is_stopped_in_a_batch_leaves_nothing(hybrid: Model, new_c
     flag.set()
     with pytest.raises(Interrupted):
         cache.evaluate([*range(2, 2 + HALF)], 0)
-    assert_nothing_is_left(cache, context)
+    assert_is_empty(cache, context)
     flag.clear()
-    assert_as_if_read_anew(cache, new_context(of=hybrid))
+    assert_equals_fresh_context(cache, new_context(of=hybrid))
 
 
 @pytest.mark.parametrize("code", [-2, -3, KeyboardInterrupt()])
-def test_a_batch_that_fails_leaves_nothing(
+def test_a_failed_batch_leaves_an_empty_cache(
     hybrid: Model, new_context: NewContext, monkeypatch: pytest.MonkeyPatch, code: int | KeyboardInterrupt
 ) -> None:
     decode = native.llama_decode
@@ -82,14 +82,14 @@ def test_a_batch_that_fails_leaves_nothing(
     with pytest.raises((DecodeError, KeyboardInterrupt)):
         cache.evaluate([3, 4, 5], 1)
     monkeypatch.undo()
-    assert_nothing_is_left(cache, context)
-    assert_as_if_read_anew(cache, new_context(of=hybrid))
+    assert_is_empty(cache, context)
+    assert_equals_fresh_context(cache, new_context(of=hybrid))
 
 
 # States that are kept
 
 
-def test_what_was_read_before_a_state_is_not_read_again(hybrid: Model, new_context: NewContext) -> None:
+def test_tokens_before_a_kept_state_are_not_read_again(hybrid: Model, new_context: NewContext) -> None:
     context = new_context(of=hybrid)
     cache = TokenCache(context)
     for _ in cache.read([*PROMPT[:150], *range(40, 50)], cancelled=lambda: False):
@@ -99,7 +99,7 @@ def test_what_was_read_before_a_state_is_not_read_again(hybrid: Model, new_conte
 
     assert cache.reuse(PROMPT) == context.n_past == 144
     assert native.llama_memory_seq_pos_max(context._memory, 0) == 143
-    assert_as_if_read_anew(cache, new_context(of=hybrid))
+    assert_equals_fresh_context(cache, new_context(of=hybrid))
 
 
 def test_a_restored_sequence_has_its_earlier_states_back(hybrid: Model, new_context: NewContext) -> None:
@@ -115,13 +115,13 @@ def test_a_restored_sequence_has_its_earlier_states_back(hybrid: Model, new_cont
 
     cache.restore(saved)
 
-    assert_as_if_read_anew(cache, new_context(of=hybrid))
+    assert_equals_fresh_context(cache, new_context(of=hybrid))
     assert cache.rollback(len(PROMPT) - 1) == HALF
-    assert_as_if_read_anew(cache, new_context(of=hybrid))
+    assert_equals_fresh_context(cache, new_context(of=hybrid))
 
 
 @pytest.mark.parametrize("drafts", [False, True])
-def test_a_stop_in_a_long_prompt_costs_what_was_read_since_a_state_was_kept(
+def test_a_stop_in_a_long_prompt_falls_back_to_the_kept_state(
     hybrid: Model, new_context: NewContext, drafts: bool
 ) -> None:
     flag = CancelFlag()
@@ -138,10 +138,10 @@ def test_a_stop_in_a_long_prompt_costs_what_was_read_since_a_state_was_kept(
 
     assert len(cache) == context.n_past == 60
     assert native.llama_memory_seq_pos_max(context._memory, 0) == 59
-    assert_as_if_read_anew(cache, new_context(of=hybrid))
+    assert_equals_fresh_context(cache, new_context(of=hybrid))
 
 
-def test_the_state_that_is_kept_takes_what_is_reckoned_for_it(hybrid: Model, new_context: NewContext) -> None:
+def test_a_kept_state_has_the_estimated_size(hybrid: Model, new_context: NewContext) -> None:
     context = new_context(of=hybrid, n_snapshots=N_SNAPSHOTS)
     context.decode(PROMPT[:50], 0)
     context.keep_state()
@@ -190,7 +190,7 @@ def never(token: int) -> bool:
     return False
 
 
-def test_what_a_draft_left_is_taken_back_as_if_it_had_never_been_there(kept: Model, new_context: NewContext) -> None:
+def test_a_rolled_back_draft_leaves_no_trace(kept: Model, new_context: NewContext) -> None:
     context, fresh = new_context(of=kept, n_snapshots=N_SNAPSHOTS), new_context(of=kept)
     assert context.n_rollback == N_SNAPSHOTS
     fresh.decode(PROMPT, 1)
@@ -205,7 +205,7 @@ def test_what_a_draft_left_is_taken_back_as_if_it_had_never_been_there(kept: Mod
         np.testing.assert_allclose(context.logits(0), fresh.logits(0), atol=1e-3)
 
 
-def test_what_cannot_be_taken_back_is_refused(kept: Model, new_context: NewContext) -> None:
+def test_a_rollback_beyond_the_snapshots_is_refused(kept: Model, new_context: NewContext) -> None:
     context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
     context.decode(PROMPT[:50], 0)
     assert not context.truncate(50 - N_SNAPSHOTS - 1)
@@ -219,7 +219,7 @@ def test_what_cannot_be_taken_back_is_refused(kept: Model, new_context: NewConte
     assert not context.truncate(context.n_past - 1)
 
 
-def test_greedy_text_with_rejected_drafts_is_that_of_plain_decoding(kept: Model, new_context: NewContext) -> None:
+def test_greedy_text_with_rejected_drafts_equals_the_baseline(kept: Model, new_context: NewContext) -> None:
     plain = Machine(new_context(of=kept)).answer(PROMPT[:40], 48, is_end=never)
     context = new_context(of=kept, n_snapshots=N_SNAPSHOTS)
     cache, strategy = TokenCache(context), Foretold(PROMPT[:40], plain.tokens)
@@ -242,15 +242,15 @@ def facts_of(model: Model) -> ModelFacts:
 
 
 def load(target: Path, draft: Path | None) -> NativePair:
-    return load_pair(PairParams(target, draft, n_threads=1, n_ctx=256), CancelFlag(), lambda *_: True)
+    return NativePair(PairParams(target, draft, n_threads=1, n_ctx=256), CancelFlag(), lambda *_: True)
 
 
-def test_a_pair_drafts_where_the_target_can_take_back(hybrid: Model, tiny: Callable[..., Path]) -> None:
+def test_a_pair_drafts_if_the_target_can_roll_back(hybrid: Model, tiny: Callable[..., Path]) -> None:
     draft = tiny()
     pair = load(hybrid.path, draft)
     told = [notice for notice in pair.notices if "cannot be rolled back" in notice]
     can = facts_of(hybrid).keeps_snapshots
-    assert pair.can_draft is can
+    assert (pair.target.n_rollback > 0) is can
     assert pair.info.most_drafted == (N_SNAPSHOTS if can else 0)
     assert (pair.drafter is not None) is can
     assert pair.info.why_no_draft(AutoDraft()) == ("" if can else "the state of this model cannot be rolled back")
@@ -271,7 +271,7 @@ def test_a_pair_drafts_where_the_target_can_take_back(hybrid: Model, tiny: Calla
     pair.close()
 
 
-def test_a_draft_model_with_a_running_state_is_refused(hybrid: Model, tiny: Callable[..., Path]) -> None:
+def test_a_draft_model_with_recurrent_state_is_refused(hybrid: Model, tiny: Callable[..., Path]) -> None:
     target = tiny()
     pair = load(target, hybrid.path)
     assert pair.drafter is None

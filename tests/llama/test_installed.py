@@ -44,16 +44,18 @@ def test_a_build_for_cpus_has_no_other_library(folder: Path, names: list[str], o
     for name in names:
         (folder / name).touch()
 
-    assert installed.computes_on_processors_only() is only
+    assert installed.is_cpu_only_build() is only
 
 
 @pytest.mark.parametrize("variable", ["LLAMA_CPP_LIB_PATH", "GGML_BACKEND_PATH"])
-def test_libraries_from_elsewhere_tell_nothing(folder: Path, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_libraries_named_by_variables_are_not_judged(
+    folder: Path, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in LINUX:
         (folder / name).touch()
     monkeypatch.setenv(variable, "/elsewhere")
 
-    assert not installed.computes_on_processors_only()
+    assert not installed.is_cpu_only_build()
 
 
 def in_another_process() -> str:

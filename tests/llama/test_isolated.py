@@ -14,21 +14,21 @@ import psutil
 import pytest
 
 from app.cli.command_line import parse_args
-from app.cli.engine import Engine, PairLoader, codec, make_engine
+from app.cli.engine import Engine, PairLoader, make_engine
 from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
 from app.conversations.message import Message, Role
 from app.core.errors import EngineLostError
 from app.core.program import python_command, python_environment
 from app.engine.types import DraftParams, FinishReason, SamplingParams
-from app.llama.canary import Survivors
+from app.llama.child import SafeFiles
 from app.llama.fitting.fit_pair import DoesNotFitError
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
-from app.worker.isolated.engine import IsolatedEngine
+from app.worker.isolated_engine import IsolatedEngine
 from app.worker.request import AnswerRequest
-from tests.llama.tiny_model import write_deadly_model
-from tests.worker.isolated.harness import untimed
+from tests.llama.tiny_model import write_aborting_model
+from tests.worker.harness import untimed
 
 pytestmark = pytest.mark.native
 GREEDY = SamplingParams(temperature=0)
@@ -125,11 +125,11 @@ def test_a_process_that_is_killed_for_memory_names_what_takes_less(begin: Callab
     assert isinstance(running.until(Finished, Failed)[-1], Finished)
 
 
-def test_the_last_words_of_the_library(begin: Callable[..., Running], tmp_path: Path) -> None:
-    path = write_deadly_model(tmp_path / "m.gguf")
+def test_the_abort_message_of_the_library_is_shown(begin: Callable[..., Running], tmp_path: Path) -> None:
+    path = write_aborting_model(tmp_path / "m.gguf")
     # Otherwise the file would never come so far.
-    kept = pair_params(options("--target", str(path), "--fit", "off")).survivors_file
-    Survivors(kept).add(path)
+    kept = pair_params(options("--target", str(path), "--fit", "off")).safe_files
+    SafeFiles(kept).add(path)
 
     lost = begin("--isolate", "--fit", "off", "--target", str(path)).until(Failed)[-1]
 
@@ -146,7 +146,7 @@ def test_a_pair_that_does_not_fit_is_refused_with_the_offers() -> None:
     )
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     # A process of nothing but what its own door imports, as no test can be.
-    engine = IsolatedEngine(events.put, python_command("-c", small), codec())
+    engine = IsolatedEngine(events.put, python_command("-c", small))
     try:
         engine.load(PairLoader(options("--isolate", "--ctx", "2048")))
         told = events.get(timeout=120)

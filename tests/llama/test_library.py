@@ -47,14 +47,14 @@ def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
 
 @pytest.mark.parametrize("mark", ["", "lib"])
-def test_functions_are_found_in_the_libraries_beside(windows: Callable[..., list[str]], mark: str) -> None:
+def test_functions_are_found_in_the_ggml_libraries(windows: Callable[..., list[str]], mark: str) -> None:
     opened = windows(f"{mark}llama.dll", f"{mark}ggml.dll", f"{mark}ggml-base.dll", f"{mark}ggml-cpu.dll")
 
     assert library.function("strlen", ctypes.c_size_t, [ctypes.c_char_p])(b"four") == 4
     assert opened == [f"{mark}ggml.dll", f"{mark}ggml-base.dll"]
 
 
-def test_one_library_alone_is_no_failure_of_its_own(windows: Callable[..., list[str]]) -> None:
+def test_a_single_library_is_enough(windows: Callable[..., list[str]]) -> None:
     assert windows("llama.dll") == []
 
     with pytest.raises(AttributeError, match="strlen"):

@@ -48,7 +48,7 @@ def test_every_part_of_a_model_is_read_with_progress(tmp_path: Path) -> None:
     assert told == [4 / 16, 8 / 16, 10 / 16, 14 / 16, 1]
 
 
-def test_reading_stops_when_it_is_reported_to(tmp_path: Path) -> None:
+def test_reading_stops_when_progress_returns_false(tmp_path: Path) -> None:
     told: list[float] = []
 
     def tell(share: float) -> bool:
@@ -59,14 +59,12 @@ def test_reading_stops_when_it_is_reported_to(tmp_path: Path) -> None:
     assert told == [4 / 12, 8 / 12]
 
 
-def test_a_model_larger_than_the_available_memory_is_left_to_the_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_larger_than_the_available_memory_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=7))
     assert read_ahead(write(tmp_path / "m.gguf", 8), lambda _: pytest.fail("it was read"))
 
 
-def test_what_is_in_the_page_cache_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_pages_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_is_cached", lambda *_: True)
     # It would be read into this, and nothing can be.
     monkeypatch.setattr(module, "bytearray", bytes, raising=False)

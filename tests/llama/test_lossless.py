@@ -17,7 +17,7 @@ from app.conversations.message import Message, Role
 from app.engine.types import SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
-from app.llama.pair_params import PairParams
+from app.llama.params import PairParams
 from app.worker.events import Finished, JobEnded
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer

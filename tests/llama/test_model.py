@@ -20,19 +20,19 @@ def test_ordinary_texts_stay_whole(text: str) -> None:
     assert cut(text) == [text]
 
 
-def test_nothing_has_no_parts() -> None:
+def test_an_empty_text_has_no_parts() -> None:
     assert cut("") == []
 
 
 @pytest.mark.parametrize("letter", ["a", "7", " ", "\n", "!", "東"])
-def test_no_part_holds_a_longer_run(letter: str) -> None:
+def test_no_part_exceeds_the_longest_run(letter: str) -> None:
     text = f"so {letter * 7 * MAX_RUN} it"
     found = cut(text)
     assert "".join(found) == text
     assert max(part.count(letter) for part in found) <= MAX_RUN
 
 
-def test_a_cut_falls_behind_a_word_where_there_is_one() -> None:
+def test_long_runs_are_cut_after_words() -> None:
     text = "東京駅の時刻表、" * MAX_RUN
     assert all(part.endswith("表") for part in cut(text)[:-1])
 

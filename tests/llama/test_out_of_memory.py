@@ -58,11 +58,11 @@ CUDA = (
         ("", None),
     ],
 )
-def test_what_llama_cpp_logs_is_recognized(log: str, device: str | None) -> None:
+def test_out_of_memory_logs_are_recognized(log: str, device: str | None) -> None:
     assert scarce_device(log) == device
 
 
-def test_it_is_shown_in_an_error() -> None:
+def test_the_error_names_the_device() -> None:
     assert no_memory("CUDA0", "big.gguf").message.startswith("On CUDA0 there is not enough memory for big.gguf")
     assert no_memory("cpu", "big.gguf").message.startswith("There is not enough RAM")
     assert no_memory("", "big.gguf").message.startswith("There is not enough memory")
@@ -77,7 +77,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch, function: str, log: str = CUDA) ->
     monkeypatch.setattr(native, function, refuse)
 
 
-def test_a_model_and_a_context_that_find_no_memory(
+def test_a_model_or_context_without_memory_is_an_error(
     monkeypatch: pytest.MonkeyPatch, demo_target: Path, new_context: NewContext
 ) -> None:
     with monkeypatch.context() as patch:
@@ -91,7 +91,7 @@ def test_a_model_and_a_context_that_find_no_memory(
     assert caught.value.device == "CUDA0"
 
 
-def test_a_batch_that_finds_no_memory(monkeypatch: pytest.MonkeyPatch, new_context: NewContext) -> None:
+def test_a_batch_without_memory_is_an_error(monkeypatch: pytest.MonkeyPatch, new_context: NewContext) -> None:
     context = new_context()
     monkeypatch.setattr(native, "llama_decode", lambda *_: -2)
 
@@ -129,7 +129,7 @@ def test_a_load_that_ran_out_comes_with_offers(
     def fail(*_: Any) -> Any:
         raise no_memory(device, "big.gguf")
 
-    monkeypatch.setattr(loading, "load_pair", fail)
+    monkeypatch.setattr(loading, "NativePair", fail)
     given = argparse.Namespace(target=str(demo_target), draft=str(demo_draft))
     load = PairLoader(read_options(given))
 

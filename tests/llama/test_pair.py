@@ -16,8 +16,8 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
-from app.llama.pair import NativePair, load_pair
-from app.llama.pair_params import PairParams
+from app.llama.pair import NativePair
+from app.llama.params import PairParams
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.native
 
 
 def load(target: Path, draft: Path | None, **params: Any) -> NativePair:
-    return load_pair(PairParams(target, draft, n_threads=1, **params), CancelFlag(), lambda *_: True)
+    return NativePair(PairParams(target, draft, n_threads=1, **params), CancelFlag(), lambda *_: True)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, c
         told.append((what, share))
         return True
 
-    pair = load_pair(PairParams(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), watch)
+    pair = NativePair(PairParams(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), watch)
     assert counted == {"models": 2, "contexts": 2}
     assert pair.notices == []
     assert pair.drafter is not None
@@ -85,10 +85,10 @@ def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, c
         pair.target.evaluate((1,), 1)
 
 
-def test_a_draft_that_is_set_aside_is_freed_and_its_target_answers(
+def test_a_dropped_draft_is_freed_and_the_target_answers(
     tiny: Callable[..., Path], tmp_path: Path, counted: dict[str, int]
 ) -> None:
-    pair = load(tiny(), tiny(), memory_dir=tmp_path / "memory", n_ctx=256, gives_way=True)
+    pair = load(tiny(), tiny(), memory_dir=tmp_path / "memory", n_ctx=256, yields_cpu=True)
     pair.memory = PairStatistics(CostModel(CostProfile({1: 1e6}, draft_ns=1e5)))
     n_notices = len(pair.notices)
     pair.drop_draft()
@@ -129,7 +129,7 @@ def test_a_draft_that_is_damaged_is_reported_and_the_target_answers_alone(
 ) -> None:
     cut, odd = tiny(), tiny(llama__block_count=100_000)
     cut.write_bytes(cut.read_bytes()[:300])
-    for draft, why in ((cut, "is cut short: it ends inside its header."), (odd, "cannot be run: it claims")):
+    for draft, why in ((cut, "is cut short: it ends inside its header."), (odd, "cannot be run: ")):
         pair = load(tiny(), draft)
         assert (pair.drafter, pair.info.draft) == (None, None)
         (notice,) = pair.notices
@@ -146,7 +146,7 @@ def test_a_cancelled_load_frees_everything(
     demo_target: Path, demo_draft: Path, counted: dict[str, int], what: str
 ) -> None:
     with pytest.raises(Interrupted):
-        load_pair(PairParams(demo_target, demo_draft, 1, 256), CancelFlag(), lambda name, _: name != what)
+        NativePair(PairParams(demo_target, demo_draft, 1, 256), CancelFlag(), lambda name, _: name != what)
     assert counted == NOTHING
 
 
@@ -198,7 +198,7 @@ def test_without_a_chat_template_it_is_shown_what_is_used_and_its_marks_end_the_
     pair.close()
 
 
-def test_a_draft_continues_behind_what_only_its_target_knows(tiny: Callable[..., Path]) -> None:
+def test_a_draft_replaces_tokens_that_only_the_target_knows(tiny: Callable[..., Path]) -> None:
     """The target has control tokens behind the vocabulary that both share."""
     names, n_known = [*vocabulary(), "<|im_start|>", "<|im_end|>"], len(vocabulary())
     template = "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}"

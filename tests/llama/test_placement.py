@@ -16,17 +16,16 @@ from app.core.errors import UsageError
 from app.hardware.fit import DeviceRoom
 from app.llama import loading, stored_measurements
 from app.llama import pair as pairs
-from app.llama.canary import Survivors
 from app.llama.cancel import CancelFlag
+from app.llama.child import SafeFiles
 from app.llama.context import Context
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import DoesNotFitError, fitted
 from app.llama.library import native
 from app.llama.loading import find, label, place
 from app.llama.model import Model
-from app.llama.pair import NativePair, load_pair
-from app.llama.pair_params import PairParams
-from app.llama.params import ModelParams
+from app.llama.pair import NativePair
+from app.llama.params import ModelParams, PairParams
 from app.llama.stored_measurements import memory_file, pair_identity, thread_file
 from app.models.catalog import Pair
 from app.models.source import LocalModel
@@ -68,9 +67,7 @@ def test_the_array_of_devices_ends_with_null(cards: None, devices: tuple[str, ..
 
 
 @pytest.mark.parametrize("others", [{}, {"CUDA0": 0x1000}])
-def test_a_card_that_the_cpu_plays_is_taken_only_by_name(
-    monkeypatch: pytest.MonkeyPatch, others: dict[str, int]
-) -> None:
+def test_a_software_renderer_is_used_only_by_name(monkeypatch: pytest.MonkeyPatch, others: dict[str, int]) -> None:
     played = {**others, "Vulkan0": 0x3000}
     monkeypatch.setattr(loading, "graphics", lambda *, software=True: played if software else others)
     raw = native.llama_model_default_params()
@@ -89,22 +86,17 @@ def test_a_device_that_is_not_there_is_an_error(cards: None, demo_draft: Path) -
     assert "CUDA0, CUDA1, Vulkan0, cpu" in caught.value.hint
 
 
-def test_where_it_is_in_words(cards: None) -> None:
+def test_the_label_names_the_devices(cards: None) -> None:
     assert label(ModelParams()) == "CUDA0 + CUDA1 + Vulkan0"
     assert label(ModelParams(devices=("CUDA1",))) == "CUDA1"
     assert label(ModelParams(devices=("cpu",))) == label(ModelParams(n_gpu_layers=0)) == "CPU"
-    assert pairs._device(PairParams(Path(), Path(), 1, model=ModelParams(devices=("CUDA0",))), False) == "CUDA0"
-    apart = PairParams(
-        Path(), Path(), 1, model=ModelParams(devices=("CUDA0",)), draft_model=ModelParams(devices=("cpu",))
-    )
-    assert pairs._device(apart, True) == "CUDA0, draft on CPU"
 
 
 # A pair
 
 
 def load(params: PairParams) -> NativePair:
-    return load_pair(params, CancelFlag(), lambda *_: True)
+    return NativePair(params, CancelFlag(), lambda *_: True)
 
 
 def test_both_models_get_their_own_settings(tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +142,7 @@ def test_a_quantized_cache_without_flash_attention_is_refused() -> None:
             PairParams(Path(), None, 1, flash_attention="off", **{name: "q8_0"})  # type: ignore[arg-type]
 
 
-def test_what_was_learned_belongs_to_a_placement(cards: None, demo_target: Path, demo_draft: Path) -> None:
+def test_statistics_belong_to_a_placement(cards: None, demo_target: Path, demo_draft: Path) -> None:
     base = PairParams(demo_target, demo_draft, 2)
     one = ModelParams(devices=("CUDA0",))
     kinds = [
@@ -174,7 +166,7 @@ def test_what_was_learned_belongs_to_a_placement(cards: None, demo_target: Path,
     assert pair_identity(alone) == pair_identity(replace(alone, draft_kv_type="q8_0")) != names[0]
 
 
-def test_what_was_learned_on_another_machine_shows_nothing_here(
+def test_statistics_of_another_machine_are_not_used(
     cards: None, demo_target: Path, demo_draft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_card = ModelParams(devices=("CUDA0",))
@@ -219,7 +211,7 @@ def memory(gigabytes: float) -> DeviceRoom:
     return DeviceRoom("cpu", "cpu", "CPU", int(gigabytes * GB))
 
 
-def test_without_a_card_nothing_is_changed(rooms: Callable[..., None], demo_target: Path) -> None:
+def test_without_a_gpu_the_parameters_stay(rooms: Callable[..., None], demo_target: Path) -> None:
     rooms(memory(32))
     wanted = PairParams(demo_target, None, 1)
 
@@ -230,13 +222,13 @@ def test_without_a_card_nothing_is_changed(rooms: Callable[..., None], demo_targ
     assert [taken.device for taken in found.memory] == ["cpu"]
 
 
-def test_llama_cpp_is_asked_only_where_it_is_tight(
+def test_llama_cpp_estimates_memory_only_if_it_is_tight(
     rooms: Callable[..., None], demo_target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Path] = []
     monkeypatch.setattr("app.llama.footprint.measure", lambda path, *_: asked.append(path))
     wanted = PairParams(demo_target, None, 1, 8192, memory_dir=tmp_path / "drafting")
-    Survivors(wanted.survivors_file).add(demo_target)
+    SafeFiles(wanted.safe_files).add(demo_target)
     rooms(memory(32))
     fitted(wanted, ())
     assert asked == []
@@ -245,7 +237,7 @@ def test_llama_cpp_is_asked_only_where_it_is_tight(
     assert asked == [demo_target]
 
 
-def test_what_does_not_fit_is_refused_with_flags_that_take_the_offers(
+def test_a_pair_that_does_not_fit_is_refused_with_flags(
     rooms: Callable[..., None], demo_target: Path, demo_draft: Path
 ) -> None:
     rooms(memory(0.42))
@@ -265,7 +257,7 @@ def test_what_does_not_fit_is_refused_with_flags_that_take_the_offers(
     fitted(PairParams(demo_target, demo_draft, 1, int(taken.flags[1])), ())
 
 
-def test_the_command_line_shows_it_and_loads_nothing(
+def test_the_command_line_shows_the_refusal_and_loads_nothing(
     rooms: Callable[..., None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rooms(memory(0.1))

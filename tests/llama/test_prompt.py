@@ -77,7 +77,7 @@ def test_lone_surrogates_become_question_marks(model: Model, builder: PromptBuil
 
 @pytest.mark.parametrize("text", ["word " * 200_000, "<|im_end|>" * 20_000, "<" * 100_000])
 @pytest.mark.timeout(60)
-def test_very_long_messages_do_not_take_for_ever(model: Model, builder: PromptBuilder, text: str) -> None:
+def test_very_long_messages_are_tokenized(model: Model, builder: PromptBuilder, text: str) -> None:
     tokens = builder.build(user(text)).tokens
     assert len(tokens) > 10_000
     assert text_of(model, tokens) == around(text)
@@ -105,7 +105,7 @@ def test_all_renderings_at_load_share_one_budget(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("marks", ["\ue0000\ue001", "\ue0007\ue001", "\ue000\u0663\ue001", "\ue000", "\ue001\ue000"])
-def test_marks_of_the_template_itself_stand_for_nothing(tmp_path: Path, marks: str) -> None:
+def test_private_characters_of_the_template_are_dropped(tmp_path: Path, marks: str) -> None:
     builder = tiny(tmp_path, f"{marks}{{{{ messages[0].content }}}}{marks}")
     assert builder.build([Message(Role.USER, "a")]).tokens
     assert builder.build([Message(Role.USER, "a<|end|>")]).tokens
@@ -140,7 +140,7 @@ def test_user_defined_tokens_that_the_template_writes_cannot_be_forged(tmp_path:
     assert tokens.count(table) == 1
 
 
-def test_a_beginning_is_put_in_front_once(tmp_path: Path) -> None:
+def test_bos_is_added_once(tmp_path: Path) -> None:
     for template in ("{{ messages[0].content }}", "{{ bos_token }}{{ messages[0].content }}"):
         builder = tiny(tmp_path, template, tokenizer__ggml__add_bos_token=True)
         tokens = builder.build([Message(Role.USER, "hi")]).tokens
@@ -162,7 +162,7 @@ def test_tokens_that_look_special_count_as_such_whatever_the_file_calls_them(tmp
 
 
 @pytest.mark.parametrize("letter", ["a", " ", "\n", "!"])
-def test_a_long_run_does_not_end_the_process(tmp_path: Path, letter: str) -> None:
+def test_a_long_run_of_characters_does_not_crash(tmp_path: Path, letter: str) -> None:
     # Mistral's patterns, which llama.cpp follows by calling itself for each letter; a child, for it is what would die.
     path = write_model(tmp_path / "m.gguf", tokenizer__ggml__pre="tekken")
     code = (
@@ -184,13 +184,13 @@ def test_a_long_run_keeps_the_control_tokens_of_the_template(tmp_path: Path, at:
 
 
 @pytest.mark.parametrize("template", ["{{ '' }}", "vicuna", "{% for m in messages %}<{{ m.role }}>{% endfor %}"])
-def test_a_template_that_leaves_out_what_is_asked_is_an_error(tmp_path: Path, template: str) -> None:
+def test_a_template_that_omits_the_prompt_is_an_error(tmp_path: Path, template: str) -> None:
     with pytest.raises(TemplateError, match="leaves out the prompt") as caught:
         tiny(tmp_path, template)
     assert caught.value.hint
 
 
-def test_a_template_that_leaves_nothing_of_an_empty_question_is_an_error(tmp_path: Path) -> None:
+def test_an_empty_rendered_prompt_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TemplateError, match="renders this conversation as nothing") as caught:
         tiny(tmp_path, "{{ messages[0].content }}").build([Message(Role.USER, "")])
     assert caught.value.hint

@@ -25,9 +25,9 @@ from app.core.program import python_command, python_environment
 from app.engine.types import FinishReason, SamplingParams
 from app.hardware.rpc import Endpoint, ask
 from app.llama import devices
-from app.llama.pair_params import PairParams
+from app.llama.params import PairParams
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Step
-from app.worker.isolated.engine import Deadlines, IsolatedEngine
+from app.worker.isolated_engine import IsolatedEngine
 from app.worker.request import AnswerRequest
 
 pytestmark = pytest.mark.native
@@ -144,10 +144,6 @@ class Chat:
         assert isinstance(step, Step)
         assert step.request == number
 
-    def hurry(self, deadlines: Deadlines) -> None:
-        """Wait for seconds where people are given minutes."""
-        self.engine.deadlines = deadlines
-
 
 Begin = Callable[..., Chat]
 
@@ -179,7 +175,7 @@ def test_the_answer_is_the_same_there(server: Server) -> None:
     assert far["text"] == run("--draft-n-max", "3")["text"]
 
 
-def test_a_server_that_dies_in_an_answer_is_an_error_and_a_new_one_is_taken(server: Server, remote_chat: Begin) -> None:
+def test_a_server_that_dies_in_an_answer_is_an_error_and_can_be_replaced(server: Server, remote_chat: Begin) -> None:
     chat = remote_chat("--no-draft")
     number = chat.answer_under_way()
     server.kill()
@@ -196,7 +192,7 @@ def test_a_server_that_dies_in_an_answer_is_an_error_and_a_new_one_is_taken(serv
     chat.goes_on(last)
 
 
-def test_every_part_of_a_prompt_is_waited_for_where_a_server_computes_it() -> None:
+def test_remote_prompts_are_synchronized_after_every_chunk() -> None:
     here = PairParams(Path("big.gguf"), Path("small.gguf"), n_threads=1)
     there = replace(here, rpc=("127.0.0.1:1",))
 
@@ -204,7 +200,7 @@ def test_every_part_of_a_prompt_is_waited_for_where_a_server_computes_it() -> No
     assert (here.target_context(8192).waits, here.draft_context(8192).waits) == (False, False)
 
 
-def test_one_that_is_not_there_is_an_error(server: Server, remote_chat: Begin) -> None:
+def test_a_missing_server_is_an_error(server: Server, remote_chat: Begin) -> None:
     server.kill()
 
     failed = remote_chat("--no-draft").failed()
@@ -212,7 +208,7 @@ def test_one_that_is_not_there_is_an_error(server: Server, remote_chat: Begin) -
     assert failed.error.message == f"{server.endpoint} cannot be reached: Connection refused."
 
 
-def test_a_build_without_rpc_refuses_before_it_asks_anybody() -> None:
+def test_a_build_without_rpc_refuses_without_connecting() -> None:
     if devices.can_use_rpc():
         pytest.skip("this build has RPC")
     with pytest.raises(ModelLoadError, match="built without RPC"):
@@ -224,11 +220,11 @@ def test_a_build_without_rpc_refuses_before_it_asks_anybody() -> None:
 class TestFreeze:
     """A server that hangs."""
 
-    def test_in_an_answer_it_is_an_error(self, server: Server, remote_chat: Begin) -> None:
+    def test_a_frozen_server_in_an_answer_is_an_error(self, server: Server, remote_chat: Begin) -> None:
         chat = remote_chat("--no-draft")
         number = chat.answer_under_way()
         server.freeze()
-        chat.hurry(Deadlines(silence=2.0))
+        chat.engine.silence_s = 2.0
         lost = chat.failed()
         again = chat.answer()
         refused = chat.failed()
@@ -243,11 +239,11 @@ class TestFreeze:
         assert (refused.request, type(refused.error)) == (again, RemoteError)
         chat.goes_on(last)
 
-    def test_a_stop_downloads_the_chat_back(self, server: Server, remote_chat: Begin) -> None:
+    def test_a_stop_ends_the_wait_for_a_frozen_server(self, server: Server, remote_chat: Begin) -> None:
         chat = remote_chat("--no-draft")
         number = chat.answer_under_way()
         server.freeze()
-        chat.hurry(Deadlines(stop=0.5))
+        chat.engine.stop_s = 0.5
         chat.engine.cancel()
         cut = chat.until(Finished, Failed)
         server.thaw()

@@ -18,7 +18,7 @@ from app.engine.generator import Observe, Verification, verify
 from app.engine.types import Draft, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
-from app.llama.pair_params import PairParams
+from app.llama.params import PairParams
 from app.worker.request import AnswerRequest
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS

@@ -21,8 +21,8 @@ from app.engine.prompt_cache import FEWEST, PromptCache
 from app.engine.types import SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.model import Model
-from app.llama.pair import NativePair, load_pair
-from app.llama.pair_params import PairParams
+from app.llama.pair import NativePair
+from app.llama.params import PairParams
 from app.llama.state_files import StateFiles
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
@@ -175,7 +175,7 @@ def opened(demo_target: Path, demo_draft: Path, tmp_path: Path) -> Iterator[Any]
 
     def open_pair(n_ctx: int = 1024, **params: Any) -> NativePair:
         found = PairParams(demo_target, demo_draft, n_threads=1, n_ctx=n_ctx, memory_dir=tmp_path, **params)
-        pairs.append(load_pair(found, CancelFlag(), lambda *_: True))
+        pairs.append(NativePair(found, CancelFlag(), lambda *_: True))
         return pairs[-1]
 
     yield open_pair

@@ -23,7 +23,7 @@ def learned() -> PairStatistics:
     return memory
 
 
-def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_saved_statistics_are_restored(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "memory.json"
     memory = learned()
     stored_measurements.save_statistics(file, memory)
@@ -57,7 +57,7 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
         (("trial",), None),
     ],
 )
-def test_a_file_that_cannot_be_true_is_not_believed(tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:
+def test_implausible_statistics_are_discarded(tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:
     file = tmp_path / "memory.json"
     stored_measurements.save_statistics(file, learned())
     raw = json.loads(file.read_text())
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_true_is_not_believed(tmp_path: Path, path: tuple[
     assert stored_measurements.load_statistics(file) is None
 
 
-def test_a_disk_that_refuses_loses_nothing_else(tmp_path: Path) -> None:
+def test_a_failed_save_is_no_exception(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
 

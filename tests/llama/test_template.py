@@ -127,7 +127,7 @@ def test_a_template_of_a_model_that_also_sees_is_reported_texts_as_parts() -> No
     assert render(SEEING) == "System: Be brief.<end>\nUser: Hello<end>\nAssistant: Hi<end>\nUser: Bye<end>\n"
 
 
-def test_one_that_knows_both_manners_is_reported_plain_texts() -> None:
+def test_a_template_that_accepts_both_gets_plain_texts() -> None:
     both = "{% for m in messages %}{{ m.content if m.content is string else m.content[0].text + '?' }}{% endfor %}"
     assert render(both) == "Be brief.HelloHiBye"
 
@@ -138,7 +138,7 @@ def test_a_template_that_leaves_out_system_messages_gets_them_with_the_first_que
     assert render(WITHOUT_SYSTEM, late) == "<assistant>Hi<user>Be brief.\n\nHello"
 
 
-def test_one_that_leaves_them_out_and_refuses_the_rest_shows_so() -> None:
+def test_a_template_that_omits_and_refuses_reports_the_refusal() -> None:
     strict = WITHOUT_SYSTEM + "{% if messages|length > 3 %}{{ raise_exception('Too long.') }}{% endif %}"
     with pytest.raises(TemplateError, match=r"refuses this conversation: Too long\."):
         render(strict, [*TALK, TALK[2], TALK[3]])
@@ -156,7 +156,7 @@ def test_one_that_leaves_them_out_and_refuses_the_rest_shows_so() -> None:
         (None, False),
     ],
 )
-def test_it_is_known_which_template_loses_what_is_asked(source: str | None, lost: bool) -> None:
+def test_a_template_that_omits_the_prompt_is_recognized(source: str | None, lost: bool) -> None:
     assert ChatTemplate(source).leaves_out is lost
 
 
@@ -179,12 +179,12 @@ def test_a_renewed_budget_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
 # What a file may put into a sentence
 
 
-def test_words_of_a_file_are_one_printable_line() -> None:
+def test_error_texts_of_a_file_are_one_printable_line() -> None:
     assert one_line("a\x1b]0;t\x07\nb\u202e..") == "a ]0;t b"
     assert len(one_line("x" * 10**6)) <= 303
 
 
-def test_an_error_of_a_template_cannot_paint_the_terminal() -> None:
+def test_an_error_of_a_template_is_printable() -> None:
     message = failure("{{ x|upper() }}{{ raise_exception('\x1b[2J' ~ 'a' * 5000) }}").message
     assert message.isprintable()
     assert len(message) < 400

@@ -97,7 +97,7 @@ def test_the_prompt_ends_where_it_was_asked_to(
         ("{{ messages[0].content }}{{ raise_exception('no') if messages[0].content == 'a' }}", ThinkingSupport()),
     ],
 )
-def test_which_requests_are_heard_is_found_out(tmp_path: Path, template: str, heard: ThinkingSupport) -> None:
+def test_supported_thinking_settings_are_detected(tmp_path: Path, template: str, heard: ThinkingSupport) -> None:
     assert model(tmp_path, template).thinking_support == heard
 
 

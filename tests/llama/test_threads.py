@@ -14,10 +14,9 @@ from app.cli.options import read_options
 from app.engine.auto.threads import ThreadTimes
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
-from app.llama.pair import NativePair, load_pair
-from app.llama.pair_params import PairParams
-from app.llama.params import ModelParams
-from app.llama.stored_measurements import processor_model, thread_file
+from app.llama.pair import NativePair
+from app.llama.params import ModelParams, PairParams
+from app.llama.stored_measurements import cpu_model, thread_file
 from tests.llama.conftest import NewContext
 
 pytestmark = pytest.mark.native
@@ -53,10 +52,10 @@ def test_prompts_have_threads_of_their_own(new_context: NewContext, told: list[t
 
 
 def load(params: PairParams) -> NativePair:
-    return load_pair(params, CancelFlag(), lambda *_: True)
+    return NativePair(params, CancelFlag(), lambda *_: True)
 
 
-def test_the_fastest_is_used_at_once_and_kept(
+def test_the_fastest_thread_count_is_used_and_saved(
     tmp_path: Path, demo_target: Path, demo_draft: Path, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def measure(cache: Any, text: Any, use: Any, candidates: Any, clock: Any, *, cancelled: Any) -> Any:
@@ -80,14 +79,14 @@ def test_the_fastest_is_used_at_once_and_kept(
     assert placing.placed_here(options, params, lambda asked: asked) is params
 
 
-def test_other_programs_get_cpus_and_give_them_back(
+def test_threads_yield_to_other_programs(
     demo_target: Path, demo_draft: Path, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds, busy = [0.0], [0.0]
     monkeypatch.setattr("app.llama.pair.usable_processors", lambda: frozenset(range(4)))
     monkeypatch.setattr("app.llama.pair.others_seconds", lambda: busy[0])
     monkeypatch.setattr("app.llama.pair.time", SimpleNamespace(monotonic=lambda: seconds[0]))
-    params = PairParams(demo_target, demo_draft, 4, n_ctx=256, gives_way=True)
+    params = PairParams(demo_target, demo_draft, 4, n_ctx=256, yields_cpu=True)
     pair = load(params)
     in_use = []
     for others in (0.0, 2.0, 0.0):
@@ -102,7 +101,7 @@ def test_other_programs_get_cpus_and_give_them_back(
     assert told == [(3, 3), (3, 3), (4, 4), (4, 4)]
 
 
-def test_a_number_that_was_given_stays(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_thread_count_stays(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placing, "thread_candidates", lambda: pytest.fail("it was looked up"))
     given = argparse.Namespace(target=str(demo_target), threads=1)
 
@@ -115,8 +114,8 @@ def test_the_model_that_the_cpu_computes_is_measured(demo_target: Path, demo_dra
     apart = PairParams(demo_target, demo_draft, 1, model=card)
     in_part = PairParams(demo_target, None, 1, model=ModelParams(n_gpu_layers=3, devices=("CUDA0",)))
 
-    assert processor_model(both) == demo_target
-    assert processor_model(apart) == demo_draft
-    assert processor_model(in_part) == demo_target
-    assert processor_model(PairParams(demo_target, None, 1, model=card)) is None
+    assert cpu_model(both) == demo_target
+    assert cpu_model(apart) == demo_draft
+    assert cpu_model(in_part) == demo_target
+    assert cpu_model(PairParams(demo_target, None, 1, model=card)) is None
     assert thread_file(both, (1, 2)) is None

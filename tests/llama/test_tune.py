@@ -31,7 +31,7 @@ def quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     return run
 
 
-def test_it_shows_and_stores_the_costs(quickly: Quickly, tmp_path: Path) -> None:
+def test_tune_shows_and_stores_the_costs(quickly: Quickly, tmp_path: Path) -> None:
     done = quickly()
 
     assert done.returncode == 0

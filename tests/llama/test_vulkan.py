@@ -28,7 +28,7 @@ import pytest
 
 from app.core.program import python_command, python_environment
 from app.hardware.devices import Device
-from app.llama.probe import probe
+from app.llama.child import probe
 from app.settings.placement import KV_TYPES
 
 pytestmark = [pytest.mark.native, pytest.mark.vulkan]
@@ -126,9 +126,7 @@ def test_the_tokens_are_those_of_the_cpu_but_for_near_ties(vulkan: Device, demo_
 
 
 @pytest.mark.parametrize("flags", [(), ("--fit", "off")])
-def test_a_device_that_the_cpu_plays_is_taken_only_by_name(
-    tandem: Tandem, software: str, flags: tuple[str, ...]
-) -> None:
+def test_a_software_renderer_is_used_only_by_name(tandem: Tandem, software: str, flags: tuple[str, ...]) -> None:
     assert answer(tandem, "--draft-n-max", "3", *flags)["device"] == "CPU"
 
 

@@ -80,7 +80,7 @@ def write_tensors(path: Path, metadata: dict[str, Any], shapes: dict[str, tuple[
     return path
 
 
-def write_deadly_model(path: Path) -> Path:
+def write_aborting_model(path: Path) -> Path:
     """Write a model that looks right from outside and that llama.cpp asserts on, and so ends the process."""
     own = [key for key in values() if key.startswith("llama.")]
     changes = {key.replace("llama.", "smallthinker.").replace(".", "__"): values()[key] for key in own}

@@ -165,7 +165,7 @@ def gather() -> Facts:
 def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], ModelLoadError | None]:
     try:
         # The import loads llama.cpp and can fail.
-        from app.llama.probe import probe
+        from app.llama.child import probe
 
         return *probe(ram_available), None
     except ModelLoadError as error:

@@ -19,7 +19,7 @@ from app.llama.fitting.fit_pair import Fitting, offer_line, weighed
 
 if TYPE_CHECKING:
     from app.hardware.checks import Facts
-    from app.llama.pair_params import PairParams
+    from app.llama.params import PairParams
 
 _NOT_FITTED = (
     "fit is off: llama.cpp places the layers by itself, without an estimate. Places and sizes here are those of "

@@ -10,8 +10,7 @@ import pytest
 from app.hardware.fit import MAIN, DeviceRoom, plan
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import context_room, weighed
-from app.llama.pair_params import PairParams
-from app.llama.params import ModelParams
+from app.llama.params import ModelParams, PairParams
 from app.models.catalog import Pair
 from app.models.memory_estimate import CELLS, ModelMemory, PairOverhead
 from app.models.source import HubModel

@@ -11,9 +11,9 @@ from app.core.units import GB, memory_size
 from app.hardware.devices import BuildInfo, Device
 from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
+from app.llama.child import Throughput
 from app.llama.fitting import machine_room as module
 from app.llama.fitting.machine_room import bandwidth, loaded_bytes, machine_room
-from app.llama.probe import Throughput
 from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
 
 BUILD = BuildInfo("0.3.36", "1", "", "", ("CPU",), True, (), "")
@@ -29,7 +29,7 @@ class Here:
         self.speed: float | None = 40e9
         monkeypatch.setattr(module, "detect", self._look)
         monkeypatch.setattr(module, "probe", self._probe)
-        monkeypatch.setattr(module, "computes_on_processors_only", lambda: False)
+        monkeypatch.setattr(module, "is_cpu_only_build", lambda: False)
         monkeypatch.setattr(module, "bandwidth", lambda *_: self.speed)
 
     def _look(self) -> Machine:
@@ -64,7 +64,7 @@ def test_a_build_that_can_use_the_cpu_only_is_not_asked_for_devices(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = machine_room()
-    monkeypatch.setattr(module, "computes_on_processors_only", lambda: True)
+    monkeypatch.setattr(module, "is_cpu_only_build", lambda: True)
     monkeypatch.setattr(module, "probe", lambda _: pytest.fail("it was asked"))
 
     assert machine_room() == asked

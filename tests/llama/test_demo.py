@@ -1,4 +1,4 @@
-"""Making the demo's draft: whole or not at all."""
+"""Make the demo's draft: complete or not at all."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import ModelFileError, ModelLoadError, UsageError
+from app.core.errors import ModelFileError, ModelLoadError
 from app.llama import demo
 from app.llama.checks import open_model_file
+from app.llama.demo import quantize
 from app.llama.model import Model
-from app.llama.quantize import quantize
 from tests.llama.tiny_model import write_model
 
 pytestmark = pytest.mark.native
@@ -27,9 +27,9 @@ def names_in(folder: Path) -> list[str]:
 
 def test_the_result_is_a_model_in_a_new_folder(source: Path, tmp_path: Path) -> None:
     result = tmp_path / "new" / "deep" / "result.gguf"
-    quantize(source, result, "q8_0")
+    quantize(source, result)
     model = Model(open_model_file(result))
-    assert model.quantization == "Q8_0"
+    assert model.quantization.startswith("Q2_K")
     model.close()
     assert names_in(result.parent) == ["result.gguf"]
 
@@ -40,19 +40,14 @@ def test_a_source_that_is_no_model_is_reported(tmp_path: Path, data: bytes | Non
     if data is not None:
         source.write_bytes(data)
     with pytest.raises(ModelFileError, match=r"bad\.gguf"):
-        quantize(source, result, "q8_0")
+        quantize(source, result)
     assert not result.parent.exists()
-
-
-def test_an_unknown_type_is_reported(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match='The file type is "q9"; it must be one of q2_k'):
-        quantize(source, tmp_path / "result.gguf", "q9")
 
 
 def test_a_folder_that_cannot_be_made_is_reported(source: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ModelLoadError, match=r"result\.gguf cannot be written: .+\.$") as caught:
-        quantize(source, tmp_path / "file" / "result.gguf", "q8_0")
+        quantize(source, tmp_path / "file" / "result.gguf")
     assert caught.value.hint
 
 

@@ -71,7 +71,7 @@ def test_the_flags_of_every_offer_lead_to_a_pair_that_fits(
             refusal(taken)
 
 
-def test_taken_in_the_chat_it_is_loaded(rooms: Give, args: argparse.Namespace) -> None:
+def test_an_offer_taken_in_the_chat_is_loaded(rooms: Give, args: argparse.Namespace) -> None:
     rooms(0.5)
     chat = opener(read_options(args))
     first = chat.again()
@@ -93,7 +93,7 @@ def test_taken_in_the_chat_it_is_loaded(rooms: Give, args: argparse.Namespace) -
     pair.close()
 
 
-def test_no_draft_takes_the_place_of_what_was_shown_about_drafts(args: argparse.Namespace) -> None:
+def test_no_draft_replaces_the_draft_settings(args: argparse.Namespace) -> None:
     taken = opener(read_options(args), {"draft.n_max": 4}).with_flags(("--no-draft",))
 
     assert (taken.drafting, taken.pair.draft) == (None, None)
