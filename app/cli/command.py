@@ -15,45 +15,6 @@ from app.core.shell import quoted
 if TYPE_CHECKING:
     from argparse import Namespace
 
-JSON_KEYS: Mapping[str, tuple[str, ...]] = {
-    "run": (
-        *("text", "reasoning", "finish_reason", "seed", "notices", "device"),
-        *("timings", "speculation", "models"),
-    ),
-    "compare": (
-        *("target", "draft", "device", "prompt", "sampling", "max_tokens", "rounds_asked", "rounds_done"),
-        *("notices", "facts", "notes", "contenders"),
-    ),
-    "bench": ("type", "pair", "facts", "notes", "rows"),
-    "tune": ("measured_at", "target", "draft", "device", "rows_ms", "draft_ms", "context_ns"),
-    "doctor": (
-        *("version", "state", "summary", "machine", "llama", "advice", "pair", "causes", "terminal"),
-        "sections",
-    ),
-    "setup": ("name", "target", "draft", "size", "default"),
-    "pairs list": (
-        *("name", "title", "here", "default", "disk", "download", "size", "fit", "reason"),
-        *("expected_tokens_per_second", "drafting"),
-    ),
-    "pairs show": (
-        *("name", "title", "target", "draft", "family", "good_at", "licence", "context", "tested_with"),
-        *("fit", "drafting", "download", "files", "on_disk"),
-    ),
-    "pairs check": ("target", "draft", "memory", "context", "compatible", "problems", "warnings"),
-    "pairs find": ("model", "parameters", "size", "from"),
-    "pairs add": ("name", "target", "draft", "size", "default"),
-    "settings": ("file", "pair", "settings", "presets", "keys", "problems"),
-    "settings show": ("file", "pair", "settings", "presets", "keys", "problems"),
-    "export": ("id", "title", "pinned", "updated"),
-}
-TIMINGS = (
-    *("cache_n", "prompt_n", "prompt_ms", "prompt_per_second", "predicted_n", "predicted_ms", "predicted_per_second"),
-    *("draft_n", "draft_n_accepted", "draft_prompt_ms", "tokens_per_second", "measuring_ms", "first_token_ms"),
-)
-"""Keys of `timings` in `run`, as in llama-server. `prompt_ms` is the prefill of both models; only `tokens_per_second`
-includes the draft's prefill in the generation time."""
-
-
 STDIN = Path("-")
 """Standard input, where an option takes a file or a pipe."""
 OPTIONS = "Options"
@@ -155,11 +116,6 @@ class Command(click.Command):
             for line in self.examples.strip().splitlines():
                 formatter.write(f"  {line.strip()}\n")
         self._format_options(ctx, formatter)
-        path = ctx.command_path.partition(" ")[2]
-        for title, keys in (("JSON keys", JSON_KEYS.get(path)), ("JSON keys of timings", TIMINGS * (path == "run"))):
-            if keys:
-                with formatter.section(title):
-                    formatter.write_text(", ".join(keys))
 
     def _format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}

@@ -17,7 +17,6 @@ import pytest
 
 from app.cli import bench, compare, loading, race_session
 from app.cli.bench import read_task, verdict_lines
-from app.cli.command import JSON_KEYS
 from app.cli.command_line import KINDS, QUICK_KINDS, parse_args
 from app.cli.options import Options
 from app.cli.race_session import parse_fixed
@@ -36,6 +35,7 @@ from app.hardware.cpu import usable_processors
 from app.llama.cancel import CancelFlag
 from app.llama.params import PairParams
 from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
+from tests.cli.json_keys import JSON_KEYS
 from tests.fakes import FakeModel, FakeSampler, mixing
 from tests.pairs import FakePair
 

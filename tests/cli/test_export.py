@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from app.cli import export as export_command
-from app.cli.command import JSON_KEYS
 from app.cli.command_line import parse_args
 from app.cli.export import export, import_
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.core.errors import AppError, UsageError
+from tests.cli.json_keys import JSON_KEYS
 
 
 @pytest.fixture

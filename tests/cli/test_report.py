@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from app.cli.command import TIMINGS
 from app.cli.report import as_json, pace, summary
 from app.engine.fixed import NEVER_MEASURED
 from app.engine.stats import GenerationStats
 from app.engine.types import MODEL_OFF, DraftingStatus, DraftParams, FinishReason
 from app.session.turn import answer_numbers
 from app.worker.events import AnswerPlan, Finished
+from tests.cli.json_keys import TIMINGS
 from tests.ui.fakes import PAIR
 
 LINE, TTFT = "101 tokens, 50 tok/s", ", TTFT 0.2 s"

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.cli.command import JSON_KEYS, TIMINGS
+from tests.cli.json_keys import JSON_KEYS, TIMINGS
 
 pytestmark = pytest.mark.native
 GREEDY = ["--temp", "0", "--max-tokens", "12"]

@@ -11,13 +11,13 @@ import pytest
 from huggingface_hub import scan_cache_dir, try_to_load_from_cache
 
 from app.cli import main
-from app.cli.command import JSON_KEYS
 from app.cli.doctor.files import hub_section
 from app.cli.known_pairs import registry
 from app.core import shell
 from app.models.hub import cache
 from app.models.hub.cache import locked_content
 from app.models.hub.client import repository
+from tests.cli.json_keys import JSON_KEYS
 from tests.models.hub.faults import Status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import BOTH, DRAFT, TARGET, tiny
