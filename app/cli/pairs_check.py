@@ -7,10 +7,10 @@ import sys
 import threading
 from typing import Any
 
-from app.cli.interrupt import cancel_on_interrupt
 from app.cli.known_pairs import catalog, demo_file, registry
 from app.cli.output import StatusLine, for_reading, json_for
 from app.cli.pair_lines import LABEL, check_lines, parameters
+from app.cli.streams import cancel_on_interrupt
 from app.core.errors import Interrupted, PairError, UsageError
 from app.core.printable import printable
 from app.core.shell import command

@@ -5,16 +5,18 @@ Measured numbers of threads depend on where the layers are, so they are read las
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from app.cli.installer import installer
 from app.cli.known_pairs import FILES, demo_file
 from app.cli.options import Options
 from app.core.errors import DamagedFileError, ModelLoadError, PairError, UsageError
 from app.core.paths import memory_dir
+from app.core.shell import quoted
 from app.hardware.builds import rpc_command
 from app.hardware.cpu import thread_candidates
 from app.hardware.fit import MAIN, Rooms, fast_devices
@@ -132,3 +134,18 @@ def unless_damaged(params: PairParams, plan: Callable[[PairParams], T]) -> T:
         except DamagedFileError as error:
             return plan(replace(params, draft=None, notices=(*params.notices, without_draft(error))))
         raise
+
+
+def installer(system: str) -> str:
+    """Return the start of the command that installs a package into this Python.
+
+    Args:
+        system: "linux", "darwin" or "windows", whose shell is to read it.
+    """
+    python = quoted(sys.executable or "python", system)
+    if importlib.util.find_spec("pip") is None:
+        # Environments that uv makes have no pip of their own.
+        return f"uv pip install --python {python}"
+    # PowerShell takes a quoted program for a text unless it is told to call it.
+    call = "& " if system == "windows" and python.startswith('"') else ""
+    return f"{call}{python} -m pip install"

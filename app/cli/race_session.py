@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from app import __version__
-from app.cli.interrupt import cancel_on_interrupt
 from app.cli.loading import load_here, pair_params
 from app.cli.options import Options
 from app.cli.output import LOADING, StatusLine
 from app.cli.report import pace
 from app.cli.setting_flags import SEED, given_flag
+from app.cli.streams import cancel_on_interrupt
 from app.compare.history import Facts, Speeds, save
 from app.compare.race import WARM_UP, RaceEvent, RunBegan
 from app.conversations.message import Message

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from app.cli.command import STDIN
 from app.cli.engine import PairLoader, make_engine
-from app.cli.interrupt import cancel_on_interrupt
 from app.cli.options import Options, read_options
 from app.cli.output import LOADING, AnswerPrinter, StatusLine, json_for
 from app.cli.report import as_json, summary
-from app.cli.streams import has_unread_input, read_input
+from app.cli.streams import cancel_on_interrupt, has_unread_input, read_input
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Message, Prefill, Role
 from app.conversations.textfile import read_text

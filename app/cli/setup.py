@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from app.cli.interrupt import cancel_on_interrupt
 from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, left_out, newest, registry
 from app.cli.measured_pairs import seen_here
 from app.cli.options import context_for_all, usable_options
 from app.cli.output import LOOKING, StatusLine, json_for
 from app.cli.pair_lines import LABEL, check_lines, progress_line
 from app.cli.report import pace
+from app.cli.streams import cancel_on_interrupt
 from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, AppError, CacheError, HubError, Interrupted, PairError, UsageError
 from app.core.printable import printable

@@ -1,12 +1,22 @@
-"""Standard input, output and error: open, in UTF-8, and read up to a limit."""
+"""Standard streams, open and in UTF-8; Ctrl+C and termination signals as cancel requests."""
 
 from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+from contextlib import contextmanager
 
 from app.core.errors import AppError, UsageError
+
+# Imported before `main` handles Ctrl+C.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
+"""Ctrl+C, SIGTERM and a closed terminal."""
 
 
 def prepare() -> None:
@@ -73,3 +83,26 @@ def discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
         return
+
+
+@contextmanager
+def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
+    """Cancel at the first signal; the second one ends the program. Ignored signals stay ignored."""
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+    before = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def on_interrupt(*_: object) -> None:
+        # Cancel once: a second call might wait for a lock of the first.
+        restore()
+        cancel()
+
+    for number in before:
+        signal.signal(number, on_interrupt)
+    try:
+        yield
+    finally:
+        restore()

@@ -6,25 +6,33 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Generator
-from pathlib import Path
+from collections.abc import Collection, Generator
 from typing import Any, TypeVar
 
 from app.cli.options import Options, read_options
 from app.cli.output import for_reading
 from app.cli.race_session import Session, with_pair
-from app.cli.tune_charts import Drafters, cost_lines, thread_lines, verdict
 from app.compare.race import Steps
 from app.compare.report import pair_title
 from app.core.errors import Interrupted, UsageError
+from app.core.units import counted
+from app.engine.auto.curve import CostModel
+from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, ceiling
 from app.engine.auto.threads import ThreadTimes
-from app.engine.types import AutoDraft
+from app.engine.drafting_report import draft_model_off, sentence, times
+from app.engine.types import MAX_DRAFT, AutoDraft
 from app.hardware.cpu import thread_candidates
 from app.llama.pair import NativePair
 
 _SPARED_RECHECKS = 3
 _BUDGET_NS = 20_000_000_000
 _PASSES = 3
+_BAR = 24
+_STEPS = 40
+_LITTLE = 1.02
+"""Speedups up to here are none."""
+_NAMES = {"model": "model", "ngram": "n-gram"}
+_LEGEND = "A batch holds the last token and a draft. Break-even is the acceptance from which that draft pays."
 
 T = TypeVar("T")
 
@@ -42,10 +50,10 @@ def tune(args: argparse.Namespace) -> int:
 def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: bool) -> int:
     pair, status = session.pair, session.status
     status.say("Measuring the cost of verify steps; Ctrl+C stops.")
-    times: ThreadTimes | None = None
+    threads: ThreadTimes | None = None
     candidates = thread_candidates()
     if options.tuned_threads and pair.uses_cpu and len(candidates) > 1:
-        times = _follow(session, pair.measure_threads(candidates, session.cancel), "Measuring threads")
+        threads = _follow(session, pair.measure_threads(candidates, session.cancel), "Measuring threads")
     learned, pair.memory = pair.memory, None
     calibration = pair.calibrate(session.cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
     _follow(session, calibration, "Measuring batches")
@@ -57,17 +65,14 @@ def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: b
     pair.remember()
     status.clear()
     if as_json:
-        print(json.dumps(_as_json(pair, times)))
+        print(json.dumps(_as_json(pair, threads)))
     else:
-        sources = pair.info.sources(drafting)
-        drafters = Drafters(model="model" in sources, lookup="ngram" in sources)
-        print(for_reading("\n".join(_report(pair, drafters, times)), sys.stdout))
+        costs, sources = pair.memory.costs, pair.info.sources(drafting)
+        table = [*thread_lines(threads), ""] if threads is not None else []
+        lines = [pair_title(pair.info), "", *table, *cost_lines(costs, sources), "", *verdict(costs, sources)]
+        print(for_reading("\n".join(lines), sys.stdout))
     if (error := pair.save_error) is not None:
-        where = f" in {Path(error.filename).parent}" if error.filename else ""
-        status.say(
-            f"The measurements could not be saved{where}: {error.strerror or error}. The next answer measures again; "
-            "tandem doctor lists the folders."
-        )
+        status.say(f"The measurements could not be saved: {error.strerror or error}. The next answer measures again.")
     return 0
 
 
@@ -81,16 +86,7 @@ def _follow(session: Session, work: Generator[float, None, T], what: str) -> T:
     return steps.result
 
 
-def _report(pair: NativePair, drafters: Drafters, times: ThreadTimes | None) -> list[str]:
-    assert pair.memory is not None
-    lines = [pair_title(pair.info), ""]
-    if times is not None:
-        lines += [*thread_lines(times), ""]
-    lines += cost_lines(pair.memory.costs, drafters)
-    return [*lines, "", *verdict(pair.memory.costs, drafters)]
-
-
-def _as_json(pair: NativePair, times: ThreadTimes | None) -> dict[str, Any]:
+def _as_json(pair: NativePair, threads: ThreadTimes | None) -> dict[str, Any]:
     assert pair.memory is not None
     profile = pair.memory.costs.profile
     out: dict[str, Any] = {
@@ -102,10 +98,99 @@ def _as_json(pair: NativePair, times: ThreadTimes | None) -> dict[str, Any]:
         "draft_ms": profile.draft_ns / 1e6,
         "context_ns": {str(n): ns for n, ns in sorted(profile.context_ns.items())},
     }
-    if times is not None:
-        out["threads"] = {"generation": times.best.generation, "prompt": times.best.prompt}
+    if threads is not None:
+        out["threads"] = {"generation": threads.best.generation, "prompt": threads.best.prompt}
         out["threads_ms"] = {
-            "generation": {str(n): ns / 1e6 for n, ns in sorted(times.generation.items())},
-            "prompt": {str(n): ns / 1e6 for n, ns in sorted(times.prompt.items())},
+            "generation": {str(n): ns / 1e6 for n, ns in sorted(threads.generation.items())},
+            "prompt": {str(n): ns / 1e6 for n, ns in sorted(threads.prompt.items())},
         }
     return out
+
+
+# Charts of characters
+
+
+def cost_lines(costs: CostModel, sources: Collection[str]) -> list[str]:
+    """Return the cost of a step by batch size, and its break-even acceptance with each source of drafts."""
+    rows = sorted(costs.profile.batch_ns)
+    single = costs.target_ns(1, 0)
+    tallest = max(costs.target_ns(n, 0) for n in rows)
+    lines = [f"{'batch':>5} {'cost':>10} {'':>6}  {'':{_BAR}}  break-even"]
+    for n in rows:
+        cost = costs.target_ns(n, 0)
+        bar = "█" * max(1, round(_BAR * cost / tallest))
+        shares = []
+        for name, price in (("model", costs.draft_ns(0)), ("ngram", 0.0)):
+            if name in sources and n > 1:
+                share = break_even(single, cost, n - 1, price)
+                shares.append(f"{_NAMES[name]} {'never' if share is None else f'{share:>4.0%} '}")
+        lines.append(
+            f"{n:>5} {cost / 1e6:>7.1f} ms {cost / single:>5.2f}×  {bar:{_BAR}}  {'   '.join(shares)}".rstrip()
+        )
+    return [*lines, _LEGEND]
+
+
+def thread_lines(threads: ThreadTimes) -> list[str]:
+    """Return the cost of a token by thread count; arrows mark the chosen ones."""
+    lines = [f"{'threads':>7} {'answer':>10}   {'prompt':>13}"]
+    for n in sorted(threads.generation):
+        marks = ["←" if n == chosen else " " for chosen in (threads.best.generation, threads.best.prompt)]
+        answer, prompt = threads.generation[n] / 1e6, threads.prompt[n] / 1e6
+        lines.append(f"{n:>7} {answer:>7.1f} ms {marks[0]} {prompt:>8.2f} ms {marks[1]}".rstrip())
+    return lines
+
+
+def verdict(costs: CostModel, sources: Collection[str]) -> list[str]:
+    """Return the meaning of the cost curve in sentences."""
+    single, draft = costs.target_ns(1, 0), costs.draft_ns(0)
+    lines = []
+    if "model" in sources:
+        lines.append(f"A drafted token costs {draft / 1e6:.1f} ms, {draft / single:.2f}× a token without draft.")
+        off = draft_model_off(costs)
+        lines.append(sentence(off) if off else f"Draft model: {_at_best(costs, draft)}")
+    if "ngram" in sources:
+        if ceiling(costs, 0, MAX_DRAFT, 0.0) > _LITTLE:
+            lines.append(f"N-gram: {_at_best(costs, 0.0)}")
+        else:
+            lines.append("N-gram drafting cannot help: a batch takes as long as its tokens one by one.")
+    return lines
+
+
+def _at_best(costs: CostModel, draft_ns: float) -> str:
+    """Return the highest speedup, and the draft length with the lowest break-even acceptance."""
+    # A batch may be filled up to a wider one that costs less.
+    share, n = min(
+        (share, n)
+        for n in range(1, MAX_DRAFT + 1)
+        if (share := break_even(costs.target_ns(1, 0), costs.padded_ns(n + 1, 0), n, draft_ns)) is not None
+    )
+    best = times(ceiling(costs, 0, MAX_DRAFT, draft_ns))
+    lowest = f"break-even {share:.0%} with {counted(n, 'drafted token')}"
+    return f"at most {best} at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance; {lowest}."
+
+
+def break_even(plain: float, batch: float, n: int, draft: float) -> float | None:
+    """Return the acceptance at which drafting n tokens in each step costs as much as no draft.
+
+    Solves (1 + c + ... + c^n) * single = batch + n * draft for c by bisection; the left side grows with c.
+
+    Args:
+        plain: Cost of a single token.
+        batch: Cost of a batch of n + 1 tokens.
+        n: Drafted tokens.
+        draft: Cost of each.
+
+    Returns:
+        An acceptance in [0, 1]; None if even perfect drafts lose.
+    """
+    needed = (batch + n * draft) / plain
+    if needed > n + 1:
+        return None
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if sum(middle**i for i in range(n + 1)) < needed:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from app.cli.installer import installer
+from app.cli.placing import installer
 
 
 @pytest.mark.parametrize(

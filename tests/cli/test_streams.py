@@ -1,9 +1,10 @@
-"""Standard streams that are closed, full or endless end a command with a sentence, never a traceback."""
+"""Unusable standard streams end a command with a sentence; a signal cancels it."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,11 +15,13 @@ from typing import Any, BinaryIO
 import pytest
 
 from app.cli.run import run
-from app.cli.streams import has_unread_input, is_closed_pipe, read_input
+from app.cli.streams import cancel_on_interrupt, has_unread_input, is_closed_pipe, read_input
 from app.core.errors import UsageError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
 FULL = Path("/dev/full").exists()
+ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals that end a program from outside."""
 
 
 def in_shell(line: str) -> subprocess.CompletedProcess[str]:
@@ -122,3 +125,39 @@ def test_nothing_slow_is_imported_before_ctrl_c_is_handled() -> None:
         [sys.executable, "-S", "-c", code, here], capture_output=True, text=True, check=False, cwd=here
     )
     assert ended.stdout == "set()\n"
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """Put the handlers of signals back after a test."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDS)}
+    for number in ENDS:
+        # The test run may ignore them, as under nohup.
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, *ENDS])
+def test_the_first_signal_cancels_and_the_second_ends(number: signal.Signals) -> None:
+    asked: list[bool] = []
+    with cancel_on_interrupt(lambda: asked.append(True)):
+        signal.raise_signal(number)
+        assert asked == [True]
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, *ENDS])
+def test_ignored_signals_stay_ignored(number: signal.Signals) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    asked: list[bool] = []
+    with cancel_on_interrupt(lambda: asked.append(True)):
+        signal.raise_signal(number)
+        assert asked == []
+    assert signal.getsignal(number) is signal.SIG_IGN

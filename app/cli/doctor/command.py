@@ -15,7 +15,6 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from app import __version__
-from app.cli.installer import installer
 from app.cli.output import LOOKING, StatusLine, clear_status, obeys_codes
 from app.core.errors import CatalogError, ModelLoadError, UsageError
 from app.core.printable import printable
@@ -128,6 +127,7 @@ def check_usage(args: argparse.Namespace) -> None:
 
 def gather() -> Facts:
     """Detect this machine and its llama.cpp; takes seconds where a vendor tool is slow."""
+    from app.cli.placing import installer
     from app.hardware.builds import advice
     from app.hardware.checks import Facts, terminal
     from app.hardware.machine import detect

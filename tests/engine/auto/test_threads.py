@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.tune_charts import thread_lines
+from app.cli.tune import thread_lines
 from app.core.errors import Interrupted
 from app.engine.auto.threads import Threads, ThreadTimes, measure_threads
 from app.engine.cache import TokenCache
