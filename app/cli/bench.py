@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.cli.command import STDIN
 from app.cli.command_line import BENCH_TOKENS, QUICK_KINDS, QUICK_TOKENS, REPEAT
 from app.cli.options import Options, read_options
-from app.cli.output import columns_of, for_reading
+from app.cli.output import StatusLine, columns_of, for_reading
 from app.cli.race_session import (
     RaceStatus,
     Session,
@@ -48,7 +47,6 @@ from app.core.printable import printable
 from app.core.regular_file import exists
 from app.engine.drafting_report import rate, times, why_undrafted
 from app.models.progress import duration
-from app.models.split_model import parts_here
 from app.worker.request import AnswerRequest
 
 CARD_SUFFIXES = (".md", ".svg")
@@ -224,7 +222,7 @@ class _Benchmark:
             print(text, flush=True)
         finally:
             if task.card is not None:
-                _write_card(self._session, task.card, Card(title, table, about, notes))
+                _write_card(self._status, task.card, Card(title, table, about, notes))
             task.save.close()
 
 
@@ -249,29 +247,8 @@ def verdict_lines(results: Sequence[PromptResult], table: Sequence[Row]) -> list
     return lines
 
 
-def _write_card(session: Session, name: str, card: Card) -> None:
-    """Write a share card as Markdown and as a picture, with the digests of the models. Raises AppError."""
-    status = session.status
-    hashes: dict[str, str] = {}
-    for what, file in (("target", session.params.target), ("draft", session.params.draft)):
-        if file is not None and not session.cancel():
-            status.show(f"Hashing the {what} model for the card")
-            try:
-                hashes |= _hashes(what, file)
-            except OSError as error:
-                status.say(f"{file} cannot be read for its hash: {error.strerror}. The card goes without it.")
-    status.clear()
-    card = replace(card, facts={**card.facts, **hashes})
+def _write_card(status: StatusLine, name: str, card: Card) -> None:
+    """Write a share card as Markdown and as a picture. Raises AppError."""
     for suffix, text in zip(CARD_SUFFIXES, (markdown(card), svg(card)), strict=True):
         write(Path(name + suffix), text)
         status.say(f"{name}{suffix} is written.")
-
-
-def _hashes(what: str, file: Path) -> dict[str, str]:
-    """Return the digests of a model's parts. Raises OSError."""
-    hashes: dict[str, str] = {}
-    for part in (parts := parts_here(file)) or [file]:
-        with part.open("rb") as source:
-            digest = hashlib.file_digest(source, "sha256").hexdigest()
-        hashes[f"{what} sha256" + (f" of {part.name}" if len(parts) > 1 else "")] = digest
-    return hashes

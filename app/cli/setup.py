@@ -28,7 +28,7 @@ from app.models.pair_names import free_name, pair_name, title_of
 from app.models.pair_size import UNKNOWN, has_room, size_text
 from app.models.progress import Progress
 from app.models.recommend import Fit, Proposal, every_pair, propose, weigh, why
-from app.models.registry import Registered, SetUp
+from app.models.registry import SetUp
 from app.models.resolve import bytes_to_download
 from app.models.setup import Prepared, Ready, Setup, Trying
 from app.models.source import parse_source
@@ -44,7 +44,6 @@ def setup(args: argparse.Namespace) -> int:
     """Set a pair up; see the module."""
     status = StatusLine(sys.stderr)
     pair = _chosen(args, status)
-    before = registry().read()
     try:
         ready = _run(pair, args, status) if pair is not None else None
     except CacheError:
@@ -60,7 +59,7 @@ def setup(args: argparse.Namespace) -> int:
     if "json" in args:
         print(json_for(sys.stdout, _as_json(ready.pair)))
     else:
-        _report(ready, before, status)
+        _report(ready, status)
     return 0
 
 
@@ -226,18 +225,14 @@ def _agrees(status: StatusLine) -> bool:
     return not status.can_ask or status.ask("Download? [Y/n] ") in ("", "y", "yes")
 
 
-def _report(ready: Ready, before: Registered, status: StatusLine) -> None:
-    name, now = ready.pair.pair.name, registry().read()
+def _report(ready: Ready, status: StatusLine) -> None:
+    name = ready.pair.pair.name
     status.say(f"{name} is set up.{f' Tried: {ready.line}.' if ready.line else ''}")
-    if now.unused.keys() - before.unused.keys():
-        status.say("Files of its earlier setup are not used now; to delete them: tandem pairs remove --unused")
-    if now.default != name:
-        status.say(f"To make it the default: tandem pairs default {quoted(name)}")
-        status.say(f"Chat with it: tandem --pair {quoted(name)}")
+    if registry().read().default == name:
+        status.say("Chat with it: tandem")
         return
-    if before.default not in (None, name):
-        status.say(f"It is the default now; to go back: tandem pairs default {quoted(str(before.default))}")
-    status.say("Chat with it: tandem")
+    status.say(f"To make it the default: tandem pairs default {quoted(name)}")
+    status.say(f"Chat with it: tandem --pair {quoted(name)}")
 
 
 def _as_json(pair: SetUp) -> dict[str, object]:

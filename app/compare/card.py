@@ -33,7 +33,7 @@ class Card:
     Attributes:
         title: The pair.
         rows: The table.
-        facts: Machine, build, files with their sha256, and settings, by name.
+        facts: Machine, build, files and settings, by name.
         notes: Sentences below the table.
     """
 
