@@ -145,21 +145,14 @@ class AnswerPrinter:
             if segment.reasoning:
                 on, off = self._style
                 self._write(self._reasoning, f"{on}{printable(segment.text)}{off}", segment.text)
-            else:
-                self._print_answer(segment.text)
-
-    def _print_answer(self, text: str) -> None:
-        if not self._answered:
-            text = text.lstrip()
-            if not text:
-                return
-            if self._current is not None:
-                self.break_line()
-                self._write(self._reasoning, "\n", "\n")
-            self._answered = True
-            self._last = ""
-        text = printable(text, self._last)
-        self._write(self._answer, text, text)
+            elif text := segment.text if self._answered else segment.text.lstrip():
+                if not self._answered:
+                    if self._current is not None:
+                        self.break_line()
+                        self._write(self._reasoning, "\n", "\n")
+                    self._answered, self._last = True, ""
+                text = printable(text, self._last)
+                self._write(self._answer, text, text)
 
     def _write(self, stream: TextIO, styled: str, text: str) -> None:
         stream.write(styled)
@@ -180,11 +173,9 @@ class AnswerPrinter:
 
     def end(self) -> None:
         """Finish the last line; a file gets an answer of at least one line."""
-        if self._answered:
-            is_ended = self._last == "\n"
-        else:
+        if not self._answered:
             self.break_line()
-            is_ended = self._current is not None and self._answer.isatty()
+        is_ended = self._last == "\n" if self._answered else self._current is not None and self._answer.isatty()
         if not is_ended:
             self._answer.write("\n")
             self._answer.flush()

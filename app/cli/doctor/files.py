@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import islice
-from pathlib import Path
-
 from app.cli.known_pairs import registry
 from app.conversations.opening import check_file
 from app.conversations.state_folder import state_files
@@ -17,8 +13,6 @@ from app.hardware.checks import Check, Section
 from app.models.catalog import Catalog
 from app.models.hub.cache import unfinished
 from app.models.hub.environment import check_environment, hub_address, named_by, offline_by
-
-_SHOWN = 5
 
 
 def own_files() -> Section:
@@ -93,8 +87,8 @@ def _unfinished() -> list[Check]:
     if not left:
         return []
     text = f"{gigabytes(sum(left.values()))} of {counted(len(left), 'file')} not complete"
-    hint = "Setting up the same pair resumes it. Otherwise delete it, by its pair or by hand:"
-    return [Check("warning", "begun", text, (hint, "  tandem pairs remove NAME", *_paths(left)))]
+    hint = "Setting up the same pair resumes it. To delete it:"
+    return [Check("warning", "begun", text, (hint, "  tandem pairs remove NAME"))]
 
 
 def _unused() -> list[Check]:
@@ -107,9 +101,5 @@ def _unused() -> list[Check]:
         return []
     # Two names may lead to one content.
     n_bytes = sum({resolved(path): size for path, size in left.items()}.values())
-    hint = ("Delete unused files:", "  tandem pairs remove --unused", *_paths(left))
-    return [Check("warning", "unused", f"{gigabytes(n_bytes)} downloaded, used by no pair", hint)]
-
-
-def _paths(left: Mapping[Path, int]) -> list[str]:
-    return [f"  {path}" for path in islice(left, _SHOWN)]
+    text = f"{gigabytes(n_bytes)} downloaded, used by no pair"
+    return [Check("warning", "unused", text, ("Delete unused files:", "  tandem pairs remove --unused"))]
