@@ -11,7 +11,7 @@ from app.core.regular_file import is_gone, resolved
 from app.core.units import counted, gigabytes
 from app.hardware.checks import Check, Section
 from app.models.catalog import Catalog
-from app.models.hub.cache import unfinished
+from app.models.hub.cache import folder, unfinished
 from app.models.hub.environment import check_environment, hub_address, named_by, offline_by
 
 
@@ -86,8 +86,8 @@ def _unfinished() -> list[Check]:
     left = unfinished()
     if not left:
         return []
-    text = f"{gigabytes(sum(left.values()))} of {counted(len(left), 'file')} not complete"
-    hint = "Setting up the same pair resumes it. To delete it:"
+    text = f"{gigabytes(sum(left.values()))} of {counted(len(left), 'file')} not complete in {folder()}"
+    hint = "Setting up the same pair resumes it. Otherwise delete it, by its pair or by hand:"
     return [Check("warning", "begun", text, (hint, "  tandem pairs remove NAME"))]
 
 
