@@ -20,6 +20,7 @@ from app.core import atomic
 from app.core.errors import AppError, UsageError
 from app.core.paths import conversations_file
 from app.core.printable import escape_unprintable, printable
+from app.core.units import counted
 
 _STDOUT = Path("-")
 _FORMATS = {".md": "markdown", ".markdown": "markdown", ".json": "json"}
@@ -60,7 +61,7 @@ def _listed(store: Store, form: str) -> tuple[str, str, str]:
         text = escape_unprintable(json.dumps(rows, ensure_ascii=False)) + "\n"
     else:
         text = "".join(map(_line, known)) or "There are no conversations yet.\n"
-    return f"the list of {_number(len(known))}", text, ""
+    return f"the list of {counted(len(known), 'conversation')}", text, ""
 
 
 def _line(summary: Summary) -> str:
@@ -76,11 +77,15 @@ def _exported(store: Store, which: str | None, form: str, *, everything: bool) -
         raise AppError("There are no conversations yet.", "tandem opens the chat.")
     chosen = known if everything else [_choose(known, which)]
     transcripts = [store.transcript(summary.id) for summary in chosen]
-    what = _number(len(chosen)) if everything else f'conversation {chosen[0].id}, "{chosen[0].title or "Untitled"}"'
+    what = (
+        counted(len(chosen), "conversation")
+        if everything
+        else f'conversation {chosen[0].id}, "{chosen[0].title or "Untitled"}"'
+    )
     if form == "json":
         return what, to_json(transcripts), ""
     n = sum(map(n_left_out, transcripts))
-    note = f"{n:,} message{'s' * (n != 1)} of other branches left out; --format json has all." if n else ""
+    note = f"{counted(n, 'message')} of other branches left out; --format json has all." if n else ""
     return what, to_markdown(transcripts), note
 
 
@@ -107,10 +112,6 @@ def _open() -> Store:
     return store
 
 
-def _number(n: int) -> str:
-    return f"{n:,} conversation{'s' * (n != 1)}"
-
-
 def _write(output: Path, text: str, *, force: bool) -> None:
     """Write the whole file or nothing; never overwrite without --force."""
     try:
@@ -131,7 +132,7 @@ def import_(args: argparse.Namespace) -> int:
     for transcript, there in zip(transcripts, known, strict=True):
         summary, n = transcript.conversation.summary, len(transcript.conversation.tree.nodes)
         number = next(inserted) if there is None else there
-        about = f"{n:,} message{'s' * (n != 1)}{', already there' * (there is not None)}"
+        about = counted(n, "message") + ", already there" * (there is not None)
         print(f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({about})")
-    print(f"{_number(len(known))}, {len(new):,} new")
+    print(f"{counted(len(known), 'conversation')}, {len(new):,} new")
     return 0

@@ -45,21 +45,21 @@ def closed(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_what_may_not_be_looked_at_is_not_gone(closed: Path) -> None:
+def test_unreadable_path_is_not_missing(closed: Path) -> None:
     assert not regular_file.is_gone(closed / "file")
     assert regular_file.is_gone(closed.with_name("nothing"))
     (link := closed.with_name("link")).symlink_to("nothing")
     assert not regular_file.is_gone(link)
 
 
-def test_the_users_catalog_is_unread(closed: Path) -> None:
+def test_unreadable_catalog_is_reported(closed: Path) -> None:
     known = Catalog([shipped_file(), config_dir() / "models.toml"])
     assert known.pairs
     assert known.unread is not None
     assert f"{closed / 'tandem' / 'models.toml'} cannot be read: Permission denied." in known.unread.message
 
 
-def test_the_doctor_shows_each_file(closed: Path) -> None:
+def test_doctor_reports_each_unreadable_file(closed: Path) -> None:
     lines = {line.label: line for line in own_files().lines}
     assert {label: line.state for label, line in lines.items()} == dict.fromkeys(
         ("models.toml", "pairs.toml", "chats"), "problem"
@@ -68,18 +68,18 @@ def test_the_doctor_shows_each_file(closed: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["--list", "--all", "Trieste"])
-def test_conversations_are_not_shown_to_be_none(closed: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_reports_unreadable_conversations(closed: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", what]) == 1
     assert "cannot be saved in" in (said := capsys.readouterr().err)
     assert str(closed) in said
     assert "no conversations" not in said
 
 
-def test_the_demo_has_no_draft(closed: Path, demo_target: Path) -> None:
+def test_demo_draft_cannot_be_written(closed: Path, demo_target: Path) -> None:
     with pytest.raises(ModelLoadError, match="cannot be written: Permission denied"):
         demo.draft_file(closed / "tandem")
 
 
-def test_nor_is_a_model(closed: Path) -> None:
+def test_unreadable_model_is_reported(closed: Path) -> None:
     with pytest.raises(ModelFileError, match="cannot be read: Permission denied"):
         resolve(LocalModel(closed / "deeper" / "model.gguf"), lambda part: closed, RetryPolicy(lambda _: True))

@@ -62,7 +62,7 @@ def test_wrong_usage_is_an_error_and_a_fix(
     assert len(told.splitlines()) <= 3
 
 
-def test_options_before_a_command_count_as_behind_it() -> None:
+def test_options_before_a_command_belong_to_it() -> None:
     read = parse_args(["--stop", "A", "--temp", "0", "run", "--stop", "B", "--temp", "1", "hi"])
     assert (read.command, read.stop, read.temp, read.prompt) == ("run", ("A", "B"), 1.0, "hi")
     assert parse_args(["--rpc", "a:1", "doctor", "--rpc", "b:2"]).rpc == ("a:1", "b:2")
@@ -90,7 +90,7 @@ def test_flags_of_llama_cpp_are_aliases(theirs: list[str], name: str, value: obj
     assert getattr(parse_args([*theirs, "run", "hi"]), name) == value
 
 
-def test_only_given_options_are_there() -> None:
+def test_namespace_has_only_given_options() -> None:
     assert vars(parse_args([])) == {"command": "chat"}
     assert vars(parse_args(["chat"])) == {"command": "chat"}
     assert vars(parse_args(["settings"])) == {"command": "settings show"}

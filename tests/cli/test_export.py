@@ -57,7 +57,7 @@ def test_the_last_conversation_goes_to_standard_output(filled: Path, capsys: pyt
     assert "Trieste" not in out
 
 
-def test_what_markdown_leaves_out_is_shown(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_markdown_reports_omitted_branches(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with closing(Store.open(filled)) as store:
         (asked, _) = store.transcript(3).conversation.tree.path
         store.add(3, Role.ASSISTANT, "Another answer.", parent=asked.id)
@@ -69,7 +69,7 @@ def test_what_markdown_leaves_out_is_shown(filled: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(("which", "title"), [("1", "Trip to Trieste"), ("turin", "Trip to Turin")])
-def test_one_is_chosen_by_number_or_title(
+def test_conversation_is_chosen_by_number_or_title(
     filled: Path, capsys: pytest.CaptureFixture[str], which: str, title: str
 ) -> None:
     assert run(which, "--format", "json") == 0
@@ -81,13 +81,13 @@ def test_one_is_chosen_by_number_or_title(
 @pytest.mark.parametrize(
     ("which", "reason"), [("trip", "2 conversations"), ("xyz", "No conversation"), ("9", "No conv")]
 )
-def test_a_name_that_means_none_or_several_is_an_error(filled: Path, which: str, reason: str) -> None:
+def test_unknown_or_ambiguous_title_is_an_error(filled: Path, which: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason) as caught:
         run(which)
     assert caught.value.hint
 
 
-def test_a_file_is_written_once_and_over_another_only_by_force(filled: Path, tmp_path: Path) -> None:
+def test_existing_file_is_overwritten_only_with_force(filled: Path, tmp_path: Path) -> None:
     out = tmp_path / "all.json"
     assert run("--all", "--output", str(out)) == 0
     before = out.read_bytes()
@@ -109,7 +109,7 @@ def test_a_file_is_written_once_and_over_another_only_by_force(filled: Path, tmp
         (["--list"], "the list of 3 conversations"),
     ],
 )
-def test_what_was_written_where_is_shown_beside_it(
+def test_export_reports_the_written_file(
     filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], what: str
 ) -> None:
     out = tmp_path / "out.md"
@@ -117,7 +117,7 @@ def test_what_was_written_where_is_shown_beside_it(
     assert capsys.readouterr() == ("", f"{out} is written: {what}.\n")
 
 
-def test_the_list_is_for_people_and_for_scripts(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_is_printed_as_text_and_json(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--list") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].endswith("* Quicksort")
@@ -128,7 +128,7 @@ def test_the_list_is_for_people_and_for_scripts(filled: Path, capsys: pytest.Cap
     assert (tuple(first), first["title"]) == (JSON_KEYS["export"], "Quicksort")
 
 
-def test_two_requests_at_once_are_wrong_usage(filled: Path) -> None:
+def test_conflicting_selections_are_wrong_usage(filled: Path) -> None:
     for given in (("1", "--all"), ("--all", "--list"), ("1", "--list")):
         with pytest.raises(UsageError):
             run(*given)
@@ -157,7 +157,7 @@ def test_nothing_to_export_is_an_error(file: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == "There are no conversations yet.\n"
 
 
-def test_what_was_exported_is_imported(
+def test_export_is_imported(
     filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "all.json"
@@ -173,7 +173,7 @@ def test_what_was_exported_is_imported(
 
 
 @pytest.mark.parametrize("name", ["all.json", "all.md"])
-def test_what_is_there_already_is_not_imported_again(
+def test_import_skips_existing_conversations(
     filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     out = tmp_path / name
@@ -214,7 +214,7 @@ def test_both_are_commands_and_help_does_not_load_the_store() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
-def test_what_is_no_file_is_not_replaced(filled: Path, tmp_path: Path) -> None:
+def test_pipe_is_not_replaced(filled: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
 
@@ -223,7 +223,7 @@ def test_what_is_no_file_is_not_replaced(filled: Path, tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
-def test_a_full_disk_leaves_no_file_and_an_old_one_as_it_was(
+def test_full_disk_leaves_existing_files_unchanged(
     filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new, old = tmp_path / "new.md", tmp_path / "old.md"
@@ -240,7 +240,7 @@ def test_a_full_disk_leaves_no_file_and_an_old_one_as_it_was(
     assert old.read_text() == "old"
 
 
-def test_a_damaged_store_that_made_way_is_shown(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_store_is_reported(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     filled.write_bytes(b"no database at all, and longer than a header" * 20)
     assert run("--list") == 0
     assert "The conversations were damaged and have no backup" in capsys.readouterr().err

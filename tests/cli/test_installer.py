@@ -19,15 +19,13 @@ from app.cli.placing import installer
         (r"C:\Jürgen\python.exe", "windows", r'& "C:\Jürgen\python.exe" -m pip install'),
     ],
 )
-def test_the_installer_is_that_of_this_python(
-    monkeypatch: pytest.MonkeyPatch, python: str, system: str, expected: str
-) -> None:
+def test_installer_uses_this_python(monkeypatch: pytest.MonkeyPatch, python: str, system: str, expected: str) -> None:
     monkeypatch.setattr(sys, "executable", python)
 
     assert installer(system) == expected
 
 
-def test_an_environment_without_pip_is_one_of_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_without_pip_uses_uv(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/v/python")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
 

@@ -21,7 +21,7 @@ from app.models.source import LocalModel
 
 
 @pytest.mark.parametrize("name", ["mine", "中文模型", "中" * 12])
-def test_columns_stay_where_they_are_and_a_name_is_whole(
+def test_columns_align_with_wide_names(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for folder in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):

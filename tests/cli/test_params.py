@@ -1,4 +1,4 @@
-"""Parameters refuse what cannot be meant, with name, value and range."""
+"""Invalid parameters are refused with name, value and range."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from app.settings.layers import Origin, Resolved
         (lambda: ModelParams(split=False, devices=("CUDA0", "CUDA1")), "goes on one device"),
     ],
 )
-def test_values_outside_their_range_are_refused(make: Callable[[], Any], message: str) -> None:
+def test_value_outside_range_is_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         make()
 
@@ -82,7 +82,7 @@ def placement(*flags: str) -> Placement:
         (["--fit", "maybe"], "--fit is"),
     ],
 )
-def test_placement_flags_that_cannot_be_meant_are_refused(flags: list[str], message: str) -> None:
+def test_invalid_placement_flag_is_refused(flags: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         placement(*flags)
 

@@ -71,7 +71,7 @@ def test_the_line_shows_speed_drafting_and_wait(event: Finished, line: str) -> N
     assert summary(event, PAIR) == line
 
 
-def test_scripts_find_both_speeds_and_what_shows_them_apart() -> None:
+def test_json_has_speed_with_and_without_draft_prefill() -> None:
     stats = replace(STATS, prompt_ns=1_000_000_000, draft_prompt_ns=500_000_000)
     timings = as_json(ended(stats, STATUS), PAIR, [])["timings"]
 

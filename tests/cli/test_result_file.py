@@ -12,7 +12,7 @@ from app.cli.result_file import LineFile, check_writable, write
 from app.core.errors import AppError, UsageError
 
 
-def test_a_place_that_cannot_be_written_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_path_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for wrong in (tmp_path, tmp_path / "gone" / "file"):
         with pytest.raises(UsageError, match="cannot be written"):
             LineFile(wrong)
@@ -49,7 +49,7 @@ def test_a_failed_write_is_reported_at_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such pipes")
-def test_a_pipe_takes_a_result_too(tmp_path: Path) -> None:
+def test_result_is_written_to_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     write(pipe, "result\n")

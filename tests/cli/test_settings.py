@@ -76,7 +76,7 @@ def test_flag_over_preset_over_file_over_pair(file: Path) -> None:
     assert options("--pair demo --preset precise").pair.sampling.top_k == 7
 
 
-def test_fixed_drafting_that_is_written_down_is_for_pairs_with_a_draft(file: Path) -> None:
+def test_fixed_drafting_in_file_needs_a_draft(file: Path) -> None:
     file.write_text('[draft]\nmode = "fixed"')
     assert options(PLAIN).drafting is None
     assert options(PLAIN + "--draft y.gguf").drafting == DraftParams()
@@ -84,7 +84,7 @@ def test_fixed_drafting_that_is_written_down_is_for_pairs_with_a_draft(file: Pat
         options(PLAIN + "--drafting fixed")
 
 
-def test_commands_about_drafting_do_not_take_its_absence_from_the_file(file: Path) -> None:
+def test_drafting_commands_ignore_mode_off_in_file(file: Path) -> None:
     file.write_text('[draft]\nmode = "off"')
     assert options(PLAIN).drafting is None
     assert options(PLAIN, ("auto", "fixed")).drafting == AutoDraft()
@@ -101,7 +101,7 @@ def test_commands_about_drafting_do_not_take_its_absence_from_the_file(file: Pat
         ("[draft]\nn_max = 3\nn_min = 4", "n_min is 4; it must lie between 0 and n_max (3).", 2),
     ],
 )
-def test_a_command_does_not_answer_with_a_file_that_is_wrong(
+def test_invalid_settings_file_is_an_error(
     file: Path, capsys: pytest.CaptureFixture[str], text: str, said: str, code: int
 ) -> None:
     file.write_text(text)
@@ -162,9 +162,7 @@ def test_values_of_a_pair_are_shown_with_its_name(
 
 
 @pytest.mark.parametrize("stop", ["\x9b2J", "\u2028", "\u202e"])
-def test_what_ends_an_answer_is_kept_and_does_not_steer_the_terminal(
-    stop: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stop_string_is_stored_and_escaped(stop: str, capsys: pytest.CaptureFixture[str]) -> None:
     written = stop.replace(stop[0], f"\\u{ord(stop[0]):04x}")
     assert main(["settings", "set", "stop", written]) == 0
     assert main(["settings"]) == 0
@@ -175,9 +173,7 @@ def test_what_ends_an_answer_is_kept_and_does_not_steer_the_terminal(
     assert json.loads(as_json)["settings"]["answer.stop"]["value"] == [stop]
 
 
-def test_settings_are_shown_also_where_the_pair_cannot_be_used(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_are_shown_with_an_unusable_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "models.toml").write_text("[pairs.demo]\ntraget = 1\n")
     assert main(["settings"]) == 0
     told = capsys.readouterr()
@@ -201,7 +197,9 @@ def test_settings_are_shown_also_where_the_pair_cannot_be_used(
         ("presets.x.nothing", "1", 'There is no setting "nothing"'),
     ],
 )
-def test_what_cannot_be_set(file: Path, capsys: pytest.CaptureFixture[str], name: str, value: str, said: str) -> None:
+def test_invalid_set_is_refused(
+    file: Path, capsys: pytest.CaptureFixture[str], name: str, value: str, said: str
+) -> None:
     assert main(["settings", "set", name, value]) == 2
     assert said in capsys.readouterr().err
     assert not file.exists()
@@ -218,9 +216,7 @@ def test_what_cannot_be_set(file: Path, capsys: pytest.CaptureFixture[str], name
         ("keys.chat.agian", 'There is no setting "keys.chat.agian"'),
     ],
 )
-def test_what_is_not_there_cannot_be_taken_out(
-    file: Path, capsys: pytest.CaptureFixture[str], name: str, said: str
-) -> None:
+def test_unset_of_unknown_name_is_refused(file: Path, capsys: pytest.CaptureFixture[str], name: str, said: str) -> None:
     file.write_text('[presets.brief.sampling]\ntop_k = 3\n[keys]\n"chat.again" = "f8"\n')
     before = file.read_text()
     assert main(["settings", "unset", name]) == 2
@@ -229,9 +225,7 @@ def test_what_is_not_there_cannot_be_taken_out(
 
 
 @pytest.mark.parametrize("name", ["temp", "presets.coder", "presets.brief.temp", "presets.coder.temp"])
-def test_what_has_its_own_value_already_is_taken_out_without_a_word(
-    file: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_unset_of_default_value_succeeds(file: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     file.write_text("[presets.brief.sampling]\ntop_k = 3\n")
     assert main(["settings", "unset", name]) == 0
     assert capsys.readouterr().err == ""

@@ -51,13 +51,13 @@ def in_shell(line: str) -> subprocess.CompletedProcess[str]:
         ),
     ],
 )
-def test_unusable_streams_are_a_sentence(line: str, code: int, said: str) -> None:
+def test_unusable_stream_is_reported(line: str, code: int, said: str) -> None:
     ended = in_shell(f"$TANDEM {line}")
     assert (ended.returncode, ended.stderr.splitlines()[0]) == (code, f"tandem: {said}")
 
 
 @posix
-def test_closed_stderr_leaves_its_number_to_no_file() -> None:
+def test_closed_stderr_is_reopened() -> None:
     code = 'import os; from app.cli.streams import prepare; prepare(); print(os.open("/dev/zero", os.O_RDONLY) > 2)'
     assert in_shell(f"{sys.executable} -c '{code}' 2>&-").stdout == "True\n"
 
@@ -69,7 +69,7 @@ def test_a_deleted_current_folder_is_no_traceback(tmp_path: Path) -> None:
     assert ended.returncode == 1
 
 
-def test_a_closed_pipe_is_the_readers_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_pipe_is_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_closed_pipe(BrokenPipeError())
     assert not is_closed_pipe(OSError(22, "Invalid argument"))
     monkeypatch.setattr(sys, "platform", "win32")

@@ -29,7 +29,7 @@ def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, situation: Situation | No
     return command.doctor(argparse.Namespace(**args))
 
 
-def test_the_summary_stands_first_and_only_a_problem_is_a_failure(
+def test_summary_is_first_and_only_a_problem_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, FACTS) == 0
@@ -50,7 +50,7 @@ def test_no_color_is_honored(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         assert ("\x1b" in capsys.readouterr().out) is colored
 
 
-def test_json_holds_what_the_sections_say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_every_section(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, with_gpu(advice=ADVICE), Situation(PAIR, 8, 8), json=True) == 0
 
     said = json.loads(capsys.readouterr().out)
@@ -75,7 +75,7 @@ def test_json_holds_what_the_sections_say(monkeypatch: pytest.MonkeyPatch, capsy
 
 @pytest.mark.usefixtures("folders")
 @pytest.mark.parametrize("words", [["doctor", "big"], ["doctor", "--pair", "big"]])
-def test_a_pair_by_name(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+def test_pair_is_named_by_argument_or_flag(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
     config_dir().mkdir(parents=True, exist_ok=True)
     (config_dir() / "models.toml").write_text('[pairs.big]\ntarget = "x.gguf"\n')
     monkeypatch.setattr(command, "gather", lambda: FACTS)
@@ -90,7 +90,7 @@ def test_a_pair_by_name(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> No
     assert seen == ["big"]
 
 
-def test_this_machine_is_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gather_detects_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GGML_VK_VISIBLE_DEVICES", "0")
 
     facts = command.gather()
@@ -111,7 +111,7 @@ def test_text_is_wrapped_and_commands_are_not() -> None:
     assert max(len(row) for row in rows if "--option" not in row) <= 60
 
 
-def test_values_cannot_steer_the_terminal() -> None:
+def test_control_characters_in_values_are_removed() -> None:
     evil = replace(FACTS, versions=(("tandem", "\x1b]52;c;eA==\x07"),), hidden=("CUDA_VISIBLE_DEVICES=\x1b[2J",))
 
     assert "\x1b" not in text(evil)

@@ -99,7 +99,7 @@ def test_recommended_sampling_is_listed_and_its_problem_is_a_warning() -> None:
 
 
 @pytest.mark.native
-def test_a_draft_that_is_cut_short_is_a_warning_and_the_target_is_looked_at_all_the_same(folders: Path) -> None:
+def test_truncated_draft_is_a_warning_and_target_is_checked(folders: Path) -> None:
     target, draft = write_model(folders / "t.gguf"), write_model(folders / "d.gguf")
     draft.write_bytes(draft.read_bytes()[:300])
 
@@ -112,7 +112,7 @@ def test_a_draft_that_is_cut_short_is_a_warning_and_the_target_is_looked_at_all_
 
 
 @pytest.mark.native
-def test_sampling_is_read_from_the_file_of_the_target(folders: Path) -> None:
+def test_recommended_sampling_is_read_from_target_file(folders: Path) -> None:
     found, _ = look(target=str(write_model(folders / "m.gguf", general__sampling__temp=0.6)))
 
     assert found.recommended == Recommended({"sampling.temp": 0.6})
@@ -123,7 +123,7 @@ def test_sampling_is_read_from_the_file_of_the_target(folders: Path) -> None:
 
 
 @pytest.mark.native
-def test_without_a_pair_it_is_the_demo(demo_target: Path) -> None:
+def test_default_without_pairs_is_the_demo(demo_target: Path) -> None:
     found, situation = look()
 
     assert (found.name, found.trouble) == ("demo", None)
@@ -145,7 +145,7 @@ def test_a_software_renderer_is_no_gpu(demo_target: Path) -> None:
 
 
 @pytest.mark.native
-def test_what_earlier_answers_have_measured_is_known(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_measurements_are_read(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
 
     def load(file: Path) -> PairStatistics:
@@ -163,7 +163,7 @@ def test_what_earlier_answers_have_measured_is_known(demo_target: Path, monkeypa
 @pytest.mark.parametrize(
     ("card", "fit", "is_said"), [(True, "off", True), (True, "auto", False), (False, "off", False)]
 )
-def test_a_place_that_no_one_takes_is_shown_to_be_none(
+def test_fit_off_is_noted_with_a_gpu(
     folders: Path, monkeypatch: pytest.MonkeyPatch, card: bool, fit: str, is_said: bool
 ) -> None:
     target = write_model(folders / "t.gguf")
@@ -174,19 +174,19 @@ def test_a_place_that_no_one_takes_is_shown_to_be_none(
     assert any(note.startswith("fit is off: llama.cpp places the layers by itself") for note in notes) == is_said
 
 
-def test_what_was_named_and_cannot_be_is_a_problem(folders: Path) -> None:
+def test_missing_named_file_is_a_problem(folders: Path) -> None:
     found, _ = look(target=str(folders / "none.gguf"))
 
     assert line(pair_section(found), "trouble").state == "problem"
 
 
-def test_pairs_that_cannot_be_read_are_one_too() -> None:
+def test_unreadable_registry_is_a_problem() -> None:
     written(pairs_file(), "not toml")
 
     assert line(pair_section(look()[0]), "trouble").state == "problem"
 
 
-def test_pairs_without_a_default_are_not_called_none(folders: Path) -> None:
+def test_pairs_without_a_default_are_reported(folders: Path) -> None:
     alone = Pair("mine", "Mine", LocalModel(folders / "t.gguf"), None)
     Registry(pairs_file()).add(SetUp(alone, ModelOnDisk(folders / "t.gguf", 1)), default=True)
     Registry(pairs_file()).add(SetUp(replace(alone, name="other"), ModelOnDisk(folders / "t.gguf", 1)), default=False)
@@ -196,7 +196,7 @@ def test_pairs_without_a_default_are_not_called_none(folders: Path) -> None:
     assert (found.name, found.why.partition(";")[0]) == ("demo", "no pair is the default: tandem pairs default NAME")
 
 
-def test_without_the_demo_too_nothing_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_demo_package_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.llama.demo.PACKAGE", "no_such_package")
 
     found, situation = look()
@@ -213,7 +213,7 @@ def set_up(folder: Path) -> Path:
     return file
 
 
-def test_files_that_are_gone(folders: Path) -> None:
+def test_missing_files_of_a_pair_are_reported(folders: Path) -> None:
     set_up(folders).unlink()
 
     found, _ = look()
@@ -225,13 +225,13 @@ def test_files_that_are_gone(folders: Path) -> None:
     assert gone.hint == trouble.hint
 
 
-def test_a_file_that_is_no_model(folders: Path) -> None:
+def test_invalid_model_file_is_reported(folders: Path) -> None:
     set_up(folders)
 
     assert "cut short" in line(pair_section(look()[0]), "trouble").text
 
 
-def test_a_library_that_cannot_be_imported() -> None:
+def test_broken_library_is_reported_once() -> None:
     found, situation = look(replace(FACTS, build=None, devices=(), failure=ModelLoadError("Broken.")))
 
     assert situation is None
@@ -239,14 +239,14 @@ def test_a_library_that_cannot_be_imported() -> None:
     assert worst([pair_section(found)]) == "ok"
 
 
-def test_a_device_that_is_not_there(demo_target: Path) -> None:
+def test_unknown_device_is_reported(demo_target: Path) -> None:
     found, _ = look(device=("CUDA7",))
 
     assert "no device CUDA7" in line(pair_section(found), "trouble").text
 
 
 @pytest.mark.native
-def test_the_devices_of_servers_count_and_the_draft_stays_here(
+def test_rpc_devices_hold_the_target_and_draft_stays_local(
     demo_target: Path, demo_draft: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = RpcServer(Endpoint("far", 1), "10.0.0.1:1", (7, 0, 0), (RemoteDevice(24 * GB, 24 * GB),))
@@ -258,7 +258,7 @@ def test_the_devices_of_servers_count_and_the_draft_stays_here(
     assert [need.device for need in found.needs] == ["RPC0", MAIN]
 
 
-def test_a_server_that_cannot_be_used_is_a_trouble(demo_target: Path) -> None:
+def test_invalid_rpc_server_is_reported(demo_target: Path) -> None:
     found, _ = check_pair(parse_args(["doctor", "--rpc", "not a server URL"]), FACTS)
 
     assert "must be a host and a port" in line(pair_section(found), "trouble").text
@@ -271,12 +271,12 @@ def states(section: Section) -> dict[str, str]:
     return {line.label: line.state for line in section.lines}
 
 
-def test_a_new_machine_has_none_of_them() -> None:
+def test_missing_files_are_ok() -> None:
     assert states(own_files()) == {"models.toml": "ok", "pairs.toml": "ok", "chats": "ok"}
     assert not pairs_file().exists()
 
 
-def test_broken_files_come_with_what_to_do() -> None:
+def test_broken_files_have_a_fix() -> None:
     written(config_dir() / "models.toml", "[pairs.x]\ntargett = 1\n")
     written(pairs_file(), "not toml")
     written(conversations_file(), "no database at all" * 100)
@@ -292,7 +292,7 @@ def test_broken_files_come_with_what_to_do() -> None:
     assert look()[0].trouble is not None
 
 
-def test_good_files_are_counted(folders: Path, demo_target: Path) -> None:
+def test_readable_files_are_counted(folders: Path, demo_target: Path) -> None:
     set_up(folders)
     written(config_dir() / "models.toml", f'[pairs.own]\ntarget = "{demo_target}"\n')
 
