@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -52,12 +53,14 @@ def chat(args: argparse.Namespace) -> int:
             "The chat needs a terminal, and this is not one.",
             'For one answer in a pipe: tandem run "Why is the sky blue?"',
         )
-    from app.ui.garbage_collection import paused_during_imports
+    # Modules are not garbage; to look through them takes time before the first frame.
+    gc.disable()
+    from app.ui.app import TandemApp
+    from app.ui.terminal.input_parser import install_parser
+    from app.ui.terminal.stderr_guard import guarded_stderr
 
-    with paused_during_imports():
-        from app.ui.app import TandemApp
-        from app.ui.terminal.input_parser import install_parser
-        from app.ui.terminal.stderr_guard import guarded_stderr
+    gc.freeze()
+    gc.enable()
 
     def store() -> Store:
         from app.conversations.store import Store

@@ -56,11 +56,6 @@ def log_file() -> Path:
     return _folder("user_log_dir") / "tandem.log"
 
 
-def copied_file() -> Path:
-    """Return the file for copied text where there is no clipboard."""
-    return _folder("user_data_dir") / "copied.txt"
-
-
 def _folder(kind: str) -> Path:
     """Return a folder by its name in platformdirs; raise AppError for a user without a home folder."""
     try:

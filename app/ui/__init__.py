@@ -15,13 +15,12 @@ Imports run downward only (`tool.importlinter` in pyproject.toml enforces it):
     settings       settings and their effect on the chat
     themes         colors of Tandem and of other themes
     keys           key bindings and where they are shown
-    event_queue, event_dispatcher  worker events at the screen's pace
-    terminal       clipboard, signals, notifications
+    event_queue    worker events at the screen's pace
+    terminal       clipboard, signals, keys
     base_screen    base classes of all screens
     widgets        widgets that several screens use
     reading        rows of text that grows at its end
     background     work off the screen's thread
-    garbage_collection  garbage collection between answers
     text, names    display text for model output, numbers and model files
     key_names      display names of keys
 """

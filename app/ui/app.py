@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -22,7 +23,6 @@ from app.session.session import Session
 from app.ui.base_screen import SubScreen
 from app.ui.commands.table import chat_commands
 from app.ui.event_queue import EventQueue
-from app.ui.garbage_collection import exclude_existing_objects
 from app.ui.key_names import key, name_by, shown
 from app.ui.keys import PROGRAM_KEYS
 from app.ui.models.service import PairService
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _QUIT_AGAIN_S = 2.0
 _SWITCH_INTERVAL_S = 0.001
 """Python's 5 ms would delay keys while other threads import, and the engine while the screen is drawn."""
+_NEVER = 1_000_000
 _BRIEF = 30
 """Columns of a title in a notice."""
 _MAINTAIN_S = 5.0
@@ -126,7 +127,7 @@ class TandemApp(App[None]):
         if not self._chooses_pair:
             self.engine.load(self._loader)
         if not self.is_headless:
-            exclude_existing_objects()
+            _collect_young_objects_only()
         if self._tuning is not None:
             for sentence in [*self._notices, *self._take_keys(self._tuning.live.content.keys)]:
                 library.say(sentence)
@@ -224,6 +225,13 @@ class TandemApp(App[None]):
         if self._pairs is not None:
             self._pairs.close(0.0)
         self.exit(return_code=code)
+
+
+def _collect_young_objects_only() -> None:
+    """Leave the oldest generation to the end of an answer: a full collection would stop the drawing of one."""
+    gc.freeze()
+    young, middle, _ = gc.get_threshold()
+    gc.set_threshold(young, middle, _NEVER)
 
 
 def _preload_markdown() -> None:

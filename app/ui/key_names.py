@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
+from textual.binding import Binding
 from textual.keys import REPLACED_KEYS, key_to_character
 
 CHOOSE = "f9,ctrl+up,alt+up" if sys.platform == "darwin" else "ctrl+up,alt+up"
@@ -35,3 +36,10 @@ def shown(name: str) -> str:
     if character is None or not character.isprintable() or character.isspace():
         character = last
     return "+".join([*modifiers, character])
+
+
+def bind(
+    keys: str, action: str, name: str, identity: str, tooltip: str = "", *, show: bool = True, priority: bool = False
+) -> Binding:
+    """Return a binding that has an id for the user's own keys, and a tooltip for the list of keys."""
+    return Binding(keys, action, name, id=identity, tooltip=tooltip, show=show, priority=priority)

@@ -23,6 +23,8 @@ MARKS = [
 _ROOT = Path(__file__).parents[2]
 _HANGS_S = 120.0
 """Seconds after which a wait fails, long enough for a busy machine; no test measures time."""
+_STAYS_S = 300
+"""Seconds that the window stays after the program: longer than any wait, so that a failed one shows the screen."""
 
 
 class Terminal:
@@ -43,7 +45,7 @@ class Terminal:
         program = shlex.quote(f'echo $$ > "$0"; exec "$@" {into}')
         # Readline, which a test runner loads, sets COLUMNS and LINES, which would override the size of the window.
         # Ctrl+c is for the program; without the trap, some shells would end before they write its exit code.
-        run = f'unset COLUMNS LINES; trap : INT; status=$0; sh -c {program} "$@"; echo $? > "$status"; sleep 60'
+        run = f'unset COLUMNS LINES; trap : INT; status=$0; sh -c {program} "$@"; echo $? > "$status"; sleep {_STAYS_S}'
         words = [str(self._status), str(self._process), sys.executable, "-m", "app", *flags]
         # Separate arguments: tmux would run a single one with the login shell of the user.
         shell = ["sh", "-c", run, *words]

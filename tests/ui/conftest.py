@@ -56,8 +56,8 @@ def clipboard_programs(monkeypatch: pytest.MonkeyPatch) -> Programs:
 @pytest.fixture(autouse=True)
 def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Update the screen without the usual delays."""
-    monkeypatch.setattr("app.ui.event_dispatcher.FASTEST_S", 0.05)
-    monkeypatch.setattr("app.ui.event_dispatcher.SLOWEST_S", 0.05)
+    monkeypatch.setattr("app.ui.event_queue.FASTEST_S", 0.05)
+    monkeypatch.setattr("app.ui.event_queue.SLOWEST_S", 0.05)
     monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.0)
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.ui.conversations.picker import ConversationPicker
-from app.ui.conversations.screen import ConversationsScreen
+from app.ui.conversations.picker import ConversationPicker, ConversationsScreen
 from app.ui.screens.chat import ChatScreen
 from tests.ui.chat_driver import Chat
 

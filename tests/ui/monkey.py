@@ -42,7 +42,7 @@ _TEXTS = (
     "[red]x[/red]",
     "two\nlines",
     "/help",
-    "/draft off",
+    "/copy code",
     "/copy",
     "/new",
     "/",

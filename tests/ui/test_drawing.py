@@ -15,7 +15,7 @@ from tests.ui.chat_driver import open_chat
 from tests.ui.fakes import STATS
 
 
-def test_numbers_are_reported_as_often_as_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_are_redrawn_twice_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.5)
     now, told = 10.0, list[float]()
     readouts = Readouts(clock=lambda: now)
@@ -34,7 +34,7 @@ def test_numbers_are_reported_as_often_as_they_are_read(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("change", [Readouts.begin, Readouts.stopping, Readouts.unloaded])
-def test_what_is_going_on_is_reported_at_once(change: Callable[[Readouts], None]) -> None:
+def test_a_new_activity_is_shown_at_once(change: Callable[[Readouts], None]) -> None:
     told: list[str] = []
     readouts = Readouts(clock=lambda: 1.0)
     readouts.measured(STATS, None, live=True)
@@ -44,7 +44,7 @@ def test_what_is_going_on_is_reported_at_once(change: Callable[[Readouts], None]
     assert len(told) == 2
 
 
-async def test_no_thread_keeps_the_keys_waiting_for_long() -> None:
+async def test_threads_are_switched_every_millisecond() -> None:
     before = sys.getswitchinterval()
     try:
         async with open_chat():
@@ -53,7 +53,7 @@ async def test_no_thread_keeps_the_keys_waiting_for_long() -> None:
         sys.setswitchinterval(before)
 
 
-def test_a_key_waits_for_no_frame() -> None:
+def test_the_frame_period_is_under_five_milliseconds() -> None:
     program = "import app.ui.app; from textual.screen import UPDATE_PERIOD; print(UPDATE_PERIOD)"
     env = {name: value for name, value in os.environ.items() if name != "TEXTUAL_FPS"}
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, check=True, text=True)

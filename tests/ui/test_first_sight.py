@@ -38,7 +38,7 @@ async def test_an_empty_chat_shows_what_the_colors_mean_and_where_to_go() -> Non
         await chat.shows(_WHO)
 
 
-async def test_a_sentence_of_the_program_leaves_that_in_sight_and_what_was_asked_for_does_not() -> None:
+async def test_a_notice_keeps_the_welcome_text_and_help_replaces_it() -> None:
     async with open_chat() as chat:
         await chat.screen.messages.notice("Tandem opens with demo from now on.")
         await chat.shows("Tandem opens with demo from now on.")
@@ -56,16 +56,14 @@ async def test_a_sentence_of_the_program_leaves_that_in_sight_and_what_was_asked
 @pytest.mark.parametrize(
     ("size", "last"), [((40, 24), "f1   all keys"), ((40, 13), "f2   compare"), ((40, 8), "one pass")]
 )
-async def test_in_a_small_window_it_begins_with_who_answers_and_every_key_has_its_row(
-    size: tuple[int, int], last: str
-) -> None:
+async def test_a_small_window_shows_the_beginning_of_the_welcome_text(size: tuple[int, int], last: str) -> None:
     async with open_chat(size=(40, 30)) as chat:
         await chat.shows(_WHO)
         await chat.pilot.resize_terminal(*size)
         await chat.until(lambda: said(chat)[0].startswith(_WHO) and said(chat)[-1].startswith(last))
 
 
-async def test_it_names_the_keys_that_the_user_has_chosen() -> None:
+async def test_the_welcome_text_names_the_users_own_keys() -> None:
     async with open_chat() as chat:
         chat.pilot.app.set_keymap({"chat.tokens": "f9"})
         await chat.shows("f9   color tokens by source")
@@ -74,7 +72,7 @@ async def test_it_names_the_keys_that_the_user_has_chosen() -> None:
         await chat.shows("f2      compare with and without the draft")
 
 
-async def test_the_palette_has_what_tandem_can_do_and_nothing_else() -> None:
+async def test_the_palette_lists_the_commands_of_tandem_only() -> None:
     async with open_chat() as chat:
         await chat.pilot.press("ctrl+p")
         await chat.shows("Start a new conversation")

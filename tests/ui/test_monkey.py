@@ -22,8 +22,8 @@ _FOUND: dict[str, Sequence[Move]] = {
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("app.ui.event_dispatcher.FASTEST_S", 0.02)
-    monkeypatch.setattr("app.ui.event_dispatcher.SLOWEST_S", 0.02)
+    monkeypatch.setattr("app.ui.event_queue.FASTEST_S", 0.02)
+    monkeypatch.setattr("app.ui.event_queue.SLOWEST_S", 0.02)
     (tmp_path / "file.txt").write_text("some text\n" * 20)
     monkeypatch.chdir(tmp_path)
 
@@ -34,11 +34,11 @@ async def test_nothing_breaks_and_nothing_is_lost(seed: int, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("moves", _FOUND.values(), ids=_FOUND)
-async def test_what_went_wrong_once(moves: Sequence[Move], tmp_path: Path) -> None:
+async def test_sessions_that_failed_once(moves: Sequence[Move], tmp_path: Path) -> None:
     await Monkey(tmp_path).play(moves)
 
 
-async def test_what_is_lost_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_lost_draft_is_detected(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("app.session.conversation.Conversation.set_draft", lambda self, text: None)
     with pytest.raises(AssertionError):
         await Monkey(tmp_path).play([("end", "")])

@@ -24,7 +24,7 @@ from tests.ui.chat_driver import open_chat
         (0, ["one", "two", "three"]),
     ],
 )
-def test_nothing_stands_between_two_parts_at_the_end_of_a_line(width: int, lines: list[str]) -> None:
+def test_parts_wrap_without_a_separator_at_the_line_end(width: int, lines: list[str]) -> None:
     assert side_by_side(["one", "two", "three"], width, " · ").split("\n") == lines
 
 
@@ -73,17 +73,13 @@ def test_a_line_is_cut_between_words(room: int, said: str) -> None:
     assert cut(Content("one two three"), room).plain == said
 
 
-def test_what_is_cut_keeps_its_colors() -> None:
+def test_cut_text_keeps_its_styles() -> None:
     assert cut(Content.assemble(("one ", "bold"), "two three"), 9).spans == Content.styled("one ", "bold").spans
     assert cut(Content.styled("one two three", "bold"), 9).spans == Content.styled("one two…", "bold").spans
 
 
-_FEW_ROWS = [(40, 12)]
-
-
-@pytest.mark.parametrize("size", _FEW_ROWS, ids=str)
-async def test_a_long_prompt_leaves_the_conversation_some_of_few_rows(size: tuple[int, int]) -> None:
-    async with open_chat(size=size) as chat:
+async def test_a_long_prompt_leaves_the_conversation_some_of_few_rows() -> None:
+    async with open_chat(size=(40, 12)) as chat:
         await chat.exchange("Count.", "one")
         for line in range(8):
             await chat.type(f"line {line}")

@@ -15,8 +15,7 @@ from app.core.printable import printable
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
 from app.models.pair_info import ModelInfo
-from app.ui.event_dispatcher import Pace
-from app.ui.event_queue import Batch, EventQueue
+from app.ui.event_queue import Batch, EventQueue, Pace
 from app.ui.terminal.stderr_guard import guarded_stderr
 from app.ui.text import draft_name, draft_text, model_name, quantization, sparkline, tokens
 from app.worker.events import Event, Loaded, LoadProgress, Notice, Step
@@ -58,7 +57,7 @@ def test_a_draft_is_called_by_what_differs() -> None:
     assert draft_name(TARGET, model("Other-1B-Q8_0.gguf")) == "Other-1B"
 
 
-def test_a_draft_that_is_called_like_its_target_is_reported_from_it_all_the_same() -> None:
+def test_a_draft_with_the_name_of_its_target_is_told_apart() -> None:
     assert draft_text(TARGET, DRAFT) == f"0.5B {quantization(DRAFT)}"
     assert draft_text(TARGET, replace(TARGET, quantization="Q2_K - Medium")) == "Q2_K"
     twin = replace(TARGET, file=TARGET.file.replace("-Q", ".imatrix-Q"))
@@ -85,7 +84,7 @@ def step(text: str) -> Step:
     return Step(1, (Segment(text, Origin.DRAFT),), STATS)
 
 
-def test_the_bridge_wakes_once_for_what_should_not_wait() -> None:
+def test_single_events_wake_the_screen_once() -> None:
     woken: list[int] = []
     bridge = EventQueue()
     bridge.connect(lambda: woken.append(1))
@@ -103,7 +102,7 @@ def test_the_bridge_wakes_once_for_what_should_not_wait() -> None:
     assert len(woken) == 2
 
 
-def test_the_bridge_joins_steps_and_keeps_the_order() -> None:
+def test_steps_are_joined_and_the_order_is_kept() -> None:
     bridge = EventQueue()
     for event in (step("a"), step("b"), Notice("between"), step("c")):
         bridge(event)
@@ -115,14 +114,14 @@ def test_the_bridge_joins_steps_and_keeps_the_order() -> None:
     assert [segment.text for segment in after.segments] == ["c"]
 
 
-def test_the_bridge_drops_what_no_one_wants() -> None:
+def test_unexpected_events_are_dropped() -> None:
     bridge = EventQueue()
     for event in (step("a"), Notice("kept")):
         bridge(event)
     assert list(bridge.drain(lambda event: isinstance(event, Notice))) == [Notice("kept")]
 
 
-def test_the_bridge_outlives_the_screen() -> None:
+def test_the_queue_works_after_the_screen_has_closed() -> None:
     def closed() -> None:
         raise RuntimeError("Event loop is closed")
 
@@ -135,10 +134,10 @@ def test_the_bridge_outlives_the_screen() -> None:
 
 
 def test_drawing_slows_down_when_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.event_dispatcher.FASTEST_S", 0.2)
-    monkeypatch.setattr("app.ui.event_dispatcher.SLOWEST_S", 1.0)
+    monkeypatch.setattr("app.ui.event_queue.FASTEST_S", 0.2)
+    monkeypatch.setattr("app.ui.event_queue.SLOWEST_S", 1.0)
     clock = iter([0.0, 5.0, 5.001, 5.011, 6.011])
-    monkeypatch.setattr("app.ui.event_dispatcher.time.thread_time", lambda: next(clock))
+    monkeypatch.setattr("app.ui.event_queue.time.thread_time", lambda: next(clock))
     pace = Pace()
     pace.start()
     assert pace.next_delay() == 0.2
@@ -146,7 +145,7 @@ def test_drawing_slows_down_when_it_costs_much(monkeypatch: pytest.MonkeyPatch) 
     assert pace.next_delay() == 1.0
 
 
-def test_native_noise_goes_to_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_native_output_goes_to_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "logs" / "tandem.log"
     before = sys.stderr, sys.__stderr__
     with guarded_stderr(log):

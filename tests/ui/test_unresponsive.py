@@ -51,7 +51,7 @@ async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Callable[.
             app.engine.close(0.0)
 
 
-async def test_esc_downloads_it_back_with_what_was_shown(tmp_path: Path) -> None:
+async def test_esc_ends_the_answer_of_a_hanging_process_and_keeps_its_text(tmp_path: Path) -> None:
     async with hanging_chat(tmp_path / "mark") as (screen, press):
         assert screen.session.phase is Phase.ANSWERING
         await press("escape")

@@ -1,15 +1,15 @@
-"""Actions on messages and conversations: edit, answer again, continue, branches, open another conversation."""
+"""Actions on messages, conversations and their settings."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from app.conversations.message import Role
 from app.conversations.tree import Node
-from app.core.errors import AppError
+from app.core.errors import AppError, UsageError
 from app.core.printable import printable
+from app.settings.kinds import Value
 from app.ui.chat.base import ChatBase
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.prompt_sender import PromptSender
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ChatActions:
-    """Actions on messages and conversations.
+    """Actions on messages, conversations and their settings. They raise AppError if they cannot be done.
 
     Args:
         screen: The chat.
@@ -51,26 +51,15 @@ class ChatActions:
             case MessageAction.DOWN:
                 if not await screen.messages.step(1):
                     screen.prompt.focus()
-            case _:
-                await self._or_say_why(self._change(message_view, requested))
-
-    async def _change(self, message_view: MessageView, requested: MessageAction) -> None:
-        node = self._node(message_view)
-        match requested:
             case MessageAction.EDIT:
-                self._edit(node, message_view)
+                self._edit(self._node(message_view), message_view)
             case MessageAction.AGAIN:
+                node = self._node(message_view)
                 await self._regenerate(node.parent if node.role is Role.ASSISTANT else node.id)
             case MessageAction.GO_ON:
                 await self._resume(message_view)
             case MessageAction.EARLIER | MessageAction.LATER:
-                await self._switch(node, -1 if requested is MessageAction.EARLIER else 1)
-
-    async def _or_say_why(self, action: Awaitable[None]) -> None:
-        try:
-            await action
-        except AppError as error:
-            self._screen.hint.say(error.sentences)
+                await self._switch(self._node(message_view), -1 if requested is MessageAction.EARLIER else 1)
 
     def _node(self, message_view: MessageView) -> Node:
         node = self._session.conversation.tree.nodes.get(message_view.node) if message_view.node is not None else None
@@ -86,9 +75,6 @@ class ChatActions:
 
     async def edit_last(self) -> None:
         """Edit the last prompt."""
-        await self._or_say_why(self._edit_last())
-
-    async def _edit_last(self) -> None:
         path = self._session.conversation.tree.path
         last = next((node for node in reversed(path) if node.role is Role.USER), None)
         message_view = await self._screen.messages.reach(last.id) if last is not None else None
@@ -135,7 +121,7 @@ class ChatActions:
         """Answer the last prompt again."""
         last = self._session.conversation.turn.prompt
         if last is not None:
-            await self._or_say_why(self._regenerate(last.id))
+            await self._regenerate(last.id)
 
     async def _regenerate(self, prompt: int | None) -> None:
         self._sender.refuse_if_blocked(while_loading=True)
@@ -147,7 +133,7 @@ class ChatActions:
     async def resume(self) -> None:
         """Continue the last answer if it ended early."""
         message_views = self._screen.messages.message_views
-        await self._or_say_why(self._resume(message_views[-1] if message_views else None))
+        await self._resume(message_views[-1] if message_views else None)
 
     async def _resume(self, message_view: MessageView | None) -> None:
         if message_view is None or not message_view.can_go_on:
@@ -209,7 +195,7 @@ class ChatActions:
         self._screen.sidebar.end_search()
         await self.open(found.conversation)
         if found.message is not None:
-            await self._or_say_why(self._reveal(found.message))
+            await self._reveal(found.message)
 
     async def _reveal(self, message: int) -> None:
         tree = self._session.conversation.tree
@@ -227,3 +213,43 @@ class ChatActions:
         self._input_mode.end()
         self._screen.prompt.put(session.conversation.draft)
         await self._renderer.render()
+
+    # Settings of this conversation, drafting on or off
+
+    @property
+    def system(self) -> str:
+        """The system prompt of the next answer; "" for none."""
+        return self._session.settings.system or ""
+
+    def settings_changed(self) -> None:
+        """Use the settings as they are now."""
+        self._session.settings_changed()
+        self._screen.call_later(self._renderer.render)
+
+    def set_setting(self, name: str, value: Value) -> None:
+        """Change a setting for this conversation alone; None removes it.
+
+        Raises:
+            UsageError: There are no settings to change.
+        """
+        if not self._session.can_set:
+            raise UsageError("There are no settings here.")
+        self._session.set_setting(name, value)
+        self._screen.call_later(self._renderer.render)
+
+    def toggle_drafting(self) -> None:
+        """Turn drafting on or off, or say why not."""
+        drafting = self._session.drafting
+        self._screen.hint.say(self._turn(not drafting.is_on) if drafting.is_available else self._why_no_draft)
+
+    @property
+    def _why_no_draft(self) -> str:
+        if self._session.can_set and self._session.settings.drafting is None:
+            return f"Drafting is off in the settings; {key('chat.settings', 'f4')} turns it on."
+        return self._session.drafting.reason
+
+    def _turn(self, on: bool) -> str:
+        self._session.set_drafting(on)
+        self._screen.call_later(self._renderer.render)
+        which = "This answer continues" if self._session.can_switch_running else "The next answer is written"
+        return f"{which} {'with' if on else 'without'} drafting."

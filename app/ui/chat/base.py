@@ -11,18 +11,15 @@ from textual.widgets import Static
 from app.session.session import Session
 from app.ui.chat.inspector import Inspector
 from app.ui.chat.layout import Workspace
-from app.ui.composer.included_files import IncludedLine
+from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
-from app.ui.composer.suggestions import Suggestions
 from app.ui.conversations.sidebar import Sidebar
-from app.ui.event_dispatcher import EventDispatcher
+from app.ui.event_queue import EventDispatcher
 from app.ui.keys import KeyBar
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.service import PairService
-from app.ui.sidebar.panel import ReadoutPanel
+from app.ui.sidebar.panel import ReadoutPanel, StatusLine
 from app.ui.sidebar.readouts import Readouts
-from app.ui.sidebar.status_line import StatusLine
-from app.ui.terminal.attention import Attention
 from app.ui.text import MARK
 from app.ui.transcript.list import MessageList
 from app.ui.widgets.header import HeaderLine
@@ -45,10 +42,8 @@ class ChatBase(Screen[None]):
     sidebar = query_one(Sidebar)
     panel = query_one(ReadoutPanel)
     prompt = query_one(PromptInput)
-    included = query_one(IncludedLine)
 
     dispatcher: EventDispatcher
-    attention: Attention
 
     def __init__(self, session: Session, pairs: PairService | None) -> None:
         super().__init__()
@@ -68,14 +63,9 @@ class ChatBase(Screen[None]):
         with Horizontal(id="entry"):
             yield Static(MARK, id="mark")
             yield PromptInput(menu, self.library)
-        yield IncludedLine()
         yield KeyBar()
 
     @property
     def has_pairs(self) -> bool:
         """Return whether there are pairs to choose from."""
         return self._pairs is not None
-
-    def show_included(self) -> None:
-        """Show what the prompt includes, counted by the loaded pair."""
-        self.included.look(self.prompt.text, self.prompt.pastes, self.session.pair)

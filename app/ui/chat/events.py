@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 from app.session.snapshot import Phase
@@ -12,15 +13,18 @@ from app.ui.chat.input_mode import InputMode
 from app.ui.chat.renderer import Renderer
 from app.ui.commands.table import COMMANDS
 from app.ui.event_queue import Batch, SingleEvent
-from app.ui.garbage_collection import COLLECT_DELAY_S, collect
 from app.ui.models.fit_options import FitOptionList, NoRoomError
-from app.ui.transcript.ended import in_vain
-from app.ui.transcript.message import AnswerMessage
+from app.ui.transcript.message import AnswerMessage, in_vain
 from app.worker.events import Event, Failed, Finished, Notice
+
+COLLECT_DELAY_S = 1.0
+"""From the end of an answer to the full garbage collection, which takes a tenth of a second."""
+LONG_S = 20.0
+"""The end of a longer answer rings the bell if another window has the focus."""
 
 
 class ChatEvents:
-    """Handles the worker's events; see `app.ui.event_dispatcher.EventHandler`.
+    """Handles the worker's events; see `app.ui.event_queue.EventHandler`.
 
     Args:
         screen: The chat.
@@ -126,8 +130,10 @@ class ChatEvents:
 
     async def _ended(self, outcome: Outcome) -> None:
         screen = self._screen
-        screen.attention.end()
-        screen.set_timer(COLLECT_DELAY_S, collect)
+        # A short answer calls no one back from another window.
+        if screen.status.seconds >= LONG_S and not screen.app.app_focus:
+            screen.app.bell()
+        screen.set_timer(COLLECT_DELAY_S, _collect)
         screen.hint.forget()
         await self._renderer.render()
         if outcome.reverted:
@@ -144,3 +150,8 @@ class ChatEvents:
     def _can_focus_options(self) -> bool:
         """Return whether the user types nothing, so that the options may take the keys."""
         return not self._screen.prompt.text and self._screen.focused in (None, self._screen.prompt)
+
+
+def _collect() -> None:
+    # Textual cannot call a built-in function.
+    gc.collect()

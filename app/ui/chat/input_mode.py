@@ -92,7 +92,7 @@ class InputMode:
     def take_from_line(self, prompt: str) -> None:
         """Clear the line if an unanswered prompt stands there that is asked in another way."""
         line = self._screen.prompt
-        if COMMANDS.as_sent(line.text.strip()) == question_of(prompt):
+        if line.text.strip() == question_of(prompt):
             line.clear()
 
     # Modes

@@ -7,7 +7,6 @@ from inspect import isawaitable
 from pathlib import Path
 
 from app.conversations.attached import compose, split
-from app.conversations.textfile import FolderNamed, MissingFile
 from app.core.errors import AppError
 from app.session.comparison import Comparable, comparable
 from app.session.snapshot import Phase
@@ -19,7 +18,6 @@ from app.ui.chat.renderer import Renderer
 from app.ui.commands.command import Command
 from app.ui.commands.table import COMMANDS
 from app.ui.composer.included_files import include_files
-from app.ui.key_names import key
 
 
 class PromptSender:
@@ -44,8 +42,6 @@ class PromptSender:
         self._renderer = renderer
         self._input_mode = input_mode
         self._run = run
-        self._confirmed: str | None = None
-        """Text with a missing file that is sent as it stands the second time."""
 
     async def send(self, text: str) -> None:
         """Do what Enter asks for."""
@@ -54,7 +50,7 @@ class PromptSender:
             return
         self._screen.prompt.past.add(text)
         try:
-            await (self._run_line(text) if COMMANDS.is_command(text) else self._ask(text))
+            await (self.run_line(text) if COMMANDS.is_command(text) else self._ask(text))
         except AppError as error:
             self._screen.prompt.restore(text)
             self._screen.hint.say(error.sentences)
@@ -64,7 +60,6 @@ class PromptSender:
         self.refuse_if_blocked()
         if not self._session.send(message):
             raise AppError("The prompt was not sent.")
-        self._confirmed = None
         await self._renderer.render()
 
     def refuse_if_blocked(self, *, while_loading: bool = False) -> None:
@@ -75,13 +70,7 @@ class PromptSender:
             raise AppError("The models are still being loaded.")
 
     async def run_line(self, line: str) -> None:
-        """Run a slash command that a key stands for, or say why not."""
-        try:
-            await self._run_line(line)
-        except AppError as error:
-            self._screen.hint.say(error.sentences)
-
-    async def _run_line(self, line: str) -> None:
+        """Run a slash command; raises AppError."""
         command, argument = COMMANDS.read(line)
         done = self._run(command, argument)
         if isawaitable(done):
@@ -97,20 +86,13 @@ class PromptSender:
         """Return the message for a typed text, with the files that it names.
 
         Raises:
-            AppError: A file is missing, or cannot be included; sent again, the text stands for itself.
+            AppError: A file is missing, or cannot be included.
         """
         # The store's modules are imported after the first frame.
         from app.conversations.rows import storable
 
         # A terminal may paste half a character, which neither a model nor a disk takes.
         question, pastes = split(storable(text).strip())
-        question = COMMANDS.as_sent(question)
         if "@" not in question:
             return compose(question, pastes)
-        is_confirmed = self._confirmed == text
-        try:
-            return await in_thread(lambda: include_files(question, pastes, Path(), missing_is_text=is_confirmed))
-        except (MissingFile, FolderNamed) as error:
-            self._confirmed = text
-            sends = key("prompt.send", "enter").capitalize()
-            raise AppError(error.message, f"{error.hint} {sends} again sends the text as it stands.".lstrip()) from None
+        return await in_thread(lambda: include_files(question, pastes, Path()))

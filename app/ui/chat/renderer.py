@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.conversations.message import Role
 from app.models.pair_info import PairInfo
 from app.session.snapshot import Phase, Snapshot
 from app.ui.chat.base import ChatBase
-from app.ui.key_names import key
 
 
 class Renderer:
@@ -23,8 +21,6 @@ class Renderer:
         self._screen = screen
         self._store_typed = store_typed
         self._shown = screen.session.snapshot
-        self._names_model = False
-        """Whether the next notice tells that another model wrote the conversation, which was just opened."""
 
     def begin(self) -> None:
         """Draw the state before the first event."""
@@ -57,10 +53,6 @@ class Renderer:
             screen.hint.about("")
         if switched:
             self._begin_branch(now)
-            self._names_model = True
-        if now.pair is not None and (switched or before.pair is None):
-            await self._show_pair_notice(now)
-            self._names_model = False
         if now.messages != before.messages or now.titles != before.titles:
             screen.sidebar.update_list()
         screen.refresh_bindings()
@@ -110,24 +102,11 @@ class Renderer:
                 screen.status.ready(pair.n_ctx, is_empty=not conversation.messages_before(None))
             else:
                 screen.status.holds(pair.n_ctx)
-        screen.show_included()
 
     def _begin_answer(self) -> None:
         screen = self._screen
         screen.hint.forget()
         screen.inspector.begin()
         screen.status.begin()
-        screen.attention.begin()
         screen.dispatcher.start()
         self._store_typed()
-
-    async def _show_pair_notice(self, now: Snapshot) -> None:
-        """Say that another model wrote the conversation; a draft model changes no answer."""
-        loaded = self._screen.session.conversation.models["target"]
-        models = (node.model for node in reversed(now.messages) if node.role is Role.ASSISTANT and node.model)
-        used = next(models, loaded)
-        text = ""
-        if used != loaded and self._names_model:
-            change = f" {key('chat.pairs', 'f6')} changes the pair." if self._screen.has_pairs else ""
-            text = f"This conversation used {used}. Now answering: {loaded}.{change}"
-        await self._screen.messages.show_pair_notice(text)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import chain
 from typing import Protocol
 
 from textual.app import App
@@ -25,52 +23,7 @@ from app.ui.widgets.hint import Hint
 _LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?:[ \t]++(?P<argument>[^\n]*+))?\s*+")
 _LINES = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?=\s)(?P<argument>.*)", re.DOTALL)
 _BEGUN = re.compile(r"/[A-Za-z\w-]*")
-
-
-class Settings(Protocol):
-    """The settings of the open conversation."""
-
-    @property
-    def system(self) -> str: ...
-    def set(self, name: str, value: Value) -> None: ...
-    def draft(self, mode: str) -> str: ...
-
-
-class InputMode(Protocol):
-    """Other uses of the input line."""
-
-    def begin(self, hint: str, text: str, done: Callable[[str], Awaitable[None]]) -> None: ...
-
-
-class Chat(Protocol):
-    """The chat screen, which is in a higher layer, as commands use it."""
-
-    @property
-    def app(self) -> App[object]: ...
-    @property
-    def library(self) -> Library: ...
-    @property
-    def messages(self) -> MessageList: ...
-    @property
-    def hint(self) -> Hint: ...
-    @property
-    def session(self) -> Session: ...
-    @property
-    def settings(self) -> Settings: ...
-    @property
-    def input_mode(self) -> InputMode: ...
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None: ...
-    def action_again(self) -> None: ...
-    def action_choose(self) -> None: ...
-    def action_compare(self) -> None: ...
-    def action_conversations(self) -> None: ...
-    def action_pairs(self) -> None: ...
-    def action_restart(self) -> None: ...
-    def action_settings(self) -> None: ...
-    def action_stop(self) -> None: ...
-    def action_toggle_panel(self) -> None: ...
-    def action_toggle_tokens(self) -> None: ...
+_AS_TEXT = "To send it as text, put a space before it."
 
 
 class Takes(Enum):
@@ -78,7 +31,7 @@ class Takes(Enum):
 
     NOTHING = auto()
     WORDS = auto()
-    """Words from a list, or none."""
+    """A few words, or none."""
     TEXT = auto()
     """A line of text, or none."""
     LINES = auto()
@@ -121,12 +74,10 @@ class Commands:
 
     Args:
         known: In the order in which help lists them.
-        aliases: Their names in other programs, to suggest the name here.
     """
 
-    def __init__(self, known: Iterable[Command], aliases: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, known: Iterable[Command]) -> None:
         self.known: Mapping[str, Command] = {command.name: command for command in known}
-        self._aliases = dict(aliases)
 
     def matching(self, line: str) -> Sequence[Command]:
         """Return the commands that a name may become while it is typed; prefixes come first."""
@@ -154,40 +105,27 @@ class Commands:
         name, argument = parts
         command = self.known.get(name)
         if command is None:
-            near = self._nearest(name)
-            meant = f"did you mean /{near}?" if near else "/help lists them."
-            raise UsageError(f"There is no command /{name};", f"{meant} To send it as text, type two slashes.")
+            raise UsageError(f"There is no command /{name}; /help lists them.", _AS_TEXT)
         if argument and command.takes is Takes.NOTHING:
-            raise UsageError(f"/{name} takes no argument.", "To send the line as text, put a space before it.")
+            raise UsageError(f"/{name} takes no argument.", _AS_TEXT)
         if command.takes is Takes.LINES:
             argument = replace_references(argument, {paste.reference: paste.text for paste in pastes})
         elif pastes or "\n" in argument:
-            raise UsageError(f"/{name} takes one line.", "To send it as text, put a space before it.")
-        wrong = bool(command.choices) and argument not in command.choices
-        if (wrong and (argument or command.needs_argument)) or (command.needs_argument and not argument):
+            raise UsageError(f"/{name} takes one line.", _AS_TEXT)
+        wrong = bool(command.choices) and bool(argument) and argument not in command.choices
+        if wrong or (command.needs_argument and not argument):
             raise UsageError(f"Usage: {command.usage}")
         return command, argument
-
-    def _nearest(self, name: str) -> str:
-        """Return a similar command; "" without one."""
-        if (here := self._aliases.get(name)) is not None:
-            return here
-        matches = (known for known in self.known if known.startswith(name))
-        return next(chain(matches, difflib.get_close_matches(name, self.known, n=1)), "")
 
     def is_command(self, text: str) -> bool:
         """Return whether a text is a command: one line, or several if its first word is a command that takes text."""
         question, attachments = split(text)
         return self._parts(question) is not None and not any(each.is_file for each in attachments)
 
-    def as_sent(self, question: str) -> str:
-        """Return the text of a prompt: two slashes in front mean one."""
-        return question[1:] if question.startswith("//") and self._parts(question[1:]) else question
-
     def as_typed(self, message: str) -> str:
-        """Return what to type for a message; the inverse of `as_sent`."""
+        """Return what to type for a message: a space in front makes a command text."""
         question, attachments = split(message)
-        return compose("/" + question, attachments) if self._parts(question) else message
+        return compose(" " + question, attachments) if self._parts(question) else message
 
     def _parts(self, question: str) -> tuple[str, str] | None:
         """Return the name and argument of a command; None for text."""
@@ -197,3 +135,48 @@ class Commands:
         command = self.known.get(lines["name"].lower()) if lines else None
         takes_text = command is not None and command.takes in (Takes.TEXT, Takes.LINES)
         return (command.name, lines["argument"].strip()) if lines and command and takes_text else None
+
+
+class Actions(Protocol):
+    """Actions on the settings of the open conversation."""
+
+    @property
+    def system(self) -> str: ...
+    def set_setting(self, name: str, value: Value) -> None: ...
+
+
+class InputMode(Protocol):
+    """Other uses of the input line."""
+
+    def begin(self, hint: str, text: str, done: Callable[[str], Awaitable[None]]) -> None: ...
+
+
+class Chat(Protocol):
+    """The chat screen."""
+
+    @property
+    def app(self) -> App[object]: ...
+    @property
+    def library(self) -> Library: ...
+    @property
+    def messages(self) -> MessageList: ...
+    @property
+    def hint(self) -> Hint: ...
+    @property
+    def session(self) -> Session: ...
+    @property
+    def actions(self) -> Actions: ...
+    @property
+    def input_mode(self) -> InputMode: ...
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None: ...
+    def action_again(self) -> None: ...
+    def action_choose(self) -> None: ...
+    def action_compare(self) -> None: ...
+    def action_conversations(self) -> None: ...
+    def action_pairs(self) -> None: ...
+    def action_restart(self) -> None: ...
+    def action_settings(self) -> None: ...
+    def action_stop(self) -> None: ...
+    def action_toggle_panel(self) -> None: ...
+    def action_toggle_tokens(self) -> None: ...

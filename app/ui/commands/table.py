@@ -30,10 +30,6 @@ _BRIEF = 24
 """Columns of a system prompt in a message."""
 
 
-def _draft(chat: Chat, mode: str) -> None:
-    chat.hint.say(chat.settings.draft(mode))
-
-
 def _last_answer(chat: Chat) -> str:
     """Return the newest answer with text; "" without one. A model that still thinks has not answered yet."""
     newest = chat.messages.answer
@@ -106,12 +102,12 @@ def _title(chat: Chat, title: str) -> None:
 
 
 def _system(chat: Chat, text: str) -> None:
-    now = chat.settings.system
+    now = chat.actions.system
     if text and text != _NONE:
-        chat.settings.set("answer.system", text)
+        chat.actions.set_setting("answer.system", text)
         chat.hint.say("The system prompt applies from the next prompt on.")
     elif text:
-        chat.settings.set("answer.system", None)
+        chat.actions.set_setting("answer.system", None)
         chat.hint.say("Removed the system prompt of this conversation.")
     elif now:
         brief = fit(one_line(now), _BRIEF)
@@ -137,25 +133,12 @@ async def _help(chat: Chat, _: str) -> None:
     await chat.messages.show_text(table([Content.styled(name, "$foreground"), Content(does)] for name, does in texts))
 
 
-_ALIASES = {
-    "clear": "new",
-    "exit": "quit",
-    "export": "save",
-    "load": "open",
-    "pairs": "models",
-    "regenerate": "again",
-    "rename": "title",
-    "retry": "again",
-}
-"""Names in other programs."""
-
 COMMANDS = Commands(
     [
         Command("new", "start a new conversation", lambda chat, _: chat.action_restart()),
         Command("open", "search and open a conversation", lambda chat, _: chat.action_conversations()),
         Command("again", "regenerate the last answer", lambda chat, _: chat.action_again()),
         Command("stop", "stop the answer; its text stays", lambda chat, _: chat.action_stop()),
-        Command("draft", "turn drafting on or off", _draft, Takes.WORDS, "on|off|auto", choices=("on", "off", "auto")),
         Command("copy", "copy the answer or its last code", _copy, Takes.WORDS, "[code]", choices=("code",)),
         Command("save", "save this conversation as Markdown or .json", _save, Takes.PATH, "FILE"),
         Command("models", "choose or add a pair of models", lambda chat, _: chat.action_pairs()),
@@ -165,7 +148,6 @@ COMMANDS = Commands(
         Command("help", "list commands and keys", _help),
         Command("quit", "quit Tandem", lambda chat, _: chat.app.action_quit()),
     ],
-    _ALIASES.items(),
 )
 
 
@@ -176,7 +158,7 @@ def chat_commands(screen: Chat) -> Iterator[SystemCommand]:
     yield SystemCommand("Tokens", "Show the source of each token", screen.action_toggle_tokens)
     yield SystemCommand("Numbers", "Show or hide the numbers", screen.action_toggle_panel)
     if screen.check_action("conversations", ()):
-        yield SystemCommand("Conversations", "Search conversations", screen.action_conversations)
+        yield SystemCommand("Conversations", "Search, rename, pin or delete", screen.action_conversations)
     if screen.library.conversation is not None:
         yield SystemCommand("Messages", "Choose a message to edit or answer again", screen.action_choose)
     if screen.check_action("settings", ()):

@@ -23,8 +23,7 @@ from app.ui.base_screen import SubScreen
 from app.ui.chat.error_hints import in_comparison
 from app.ui.compare.result import PromptLines, Result
 from app.ui.compare.side_pane import SidePane, median_figures
-from app.ui.event_dispatcher import EventHandler
-from app.ui.event_queue import Batch, SingleEvent
+from app.ui.event_queue import Batch, EventHandler, SingleEvent
 from app.ui.keys import KeyBar
 from app.ui.text import n_in_common, percent
 from app.ui.widgets.header import HeaderLine
@@ -163,7 +162,7 @@ class CompareScreen(SubScreen[None]):
             Comparison(self._rounds, self._differences), self._comparable.request, self._comparable.pair
         )
 
-    # Events; see `app.ui.event_dispatcher.EventHandler`
+    # Events; see `app.ui.event_queue.EventHandler`
 
     @property
     def expects_events(self) -> bool:

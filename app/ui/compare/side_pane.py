@@ -21,7 +21,7 @@ from app.engine.drafting_report import rate
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.ui.text import percent
-from app.ui.widgets.passage import Passage
+from app.ui.widgets.rows_view import Passage
 
 _TITLE = 23
 _COLUMNS = ((11, ""), (16, "$draft"), (12, "$quiet"), (14, "$quiet"), (16, "$quiet"))

@@ -1,4 +1,4 @@
-"""Complete commands, their arguments, and paths while the user types."""
+"""The list of suggestions above the prompt: commands, their arguments, and paths."""
 
 from __future__ import annotations
 
@@ -6,12 +6,113 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.ui.commands.command import Command, Commands, Takes
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from app.core.printable import printable
+from app.ui.commands.command import Command, Takes
 from app.ui.commands.table import COMMANDS
 from app.ui.composer.editor import PromptEditor
 from app.ui.composer.included_files import completed, reference_at
-from app.ui.composer.suggestions import Suggestion, Suggestions
+from app.ui.text import MARK, cut
 from app.ui.widgets.path_completion import PathCompletion
+
+ROWS = 8
+_GAP = 2
+CHOSEN = f"{MARK} "
+"""Stands before the chosen suggestion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One line of the list.
+
+    Attributes:
+        label: Its name.
+        value: The text that replaces what was typed.
+        note: Its description, beside it.
+        whole: Whether nothing more needs to be typed.
+    """
+
+    label: str
+    value: str
+    note: str = ""
+    whole: bool = True
+
+
+class Suggestions(Static, can_focus=False):
+    """Show the list; the prompt handles the keys."""
+
+    @dataclass
+    class Clicked(Message):
+        """A suggestion was clicked."""
+
+        suggestion: Suggestion
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._all: Sequence[Suggestion] = ()
+        self._nothing = ""
+        self._at = 0
+        self._first = 0
+        self.display = False
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._all)
+
+    @property
+    def chosen(self) -> Suggestion | None:
+        return self._all[self._at] if self._all else None
+
+    def offer(self, suggestions: Sequence[Suggestion], nothing: str = "") -> None:
+        """Show suggestions, the first one chosen; without any, close the list or show `nothing`."""
+        if suggestions or self._all or nothing != self._nothing:
+            self._all, self._at, self._first = suggestions, 0, 0
+            self._nothing = "" if suggestions else nothing
+            self.display = bool(suggestions or nothing)
+            self._draw()
+
+    def move(self, by: int) -> None:
+        """Choose the next (1) or previous (-1) suggestion, around the ends."""
+        if self._all:
+            self._at = (self._at + by) % len(self._all)
+            self._first = min(max(self._first, self._at - self._rows + 1), self._at)
+            self._draw()
+
+    def on_click(self, event: events.Click) -> None:
+        index = self._first + event.y
+        if event.y < self._rows and index < len(self._all):
+            self.post_message(self.Clicked(self._all[index]))
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    @property
+    def _rows(self) -> int:
+        # The conversation keeps some rows of a low terminal.
+        return max(1, min(ROWS, self.app.size.height // 3))
+
+    def _draw(self) -> None:
+        shown = self._all[self._first : self._first + self._rows]
+        labels = [printable(each.label).replace("\n", " ") for each in shown]
+        wide = max((Content(label).cell_length for label in labels), default=0)
+        lines = []
+        for index, (label, each) in enumerate(zip(labels, shown, strict=True), self._first):
+            gap = " " * (wide - Content(label).cell_length + _GAP) if each.note else ""
+            line = Content.assemble(
+                CHOSEN if index == self._at else "  ",
+                (label, "bold" if index == self._at else ""),
+                (gap + printable(each.note), "$quiet"),
+            )
+            lines.append(cut(line, max(1, self.size.width - 2)) if self.size.width else line)
+        if len(self._all) > len(shown):
+            lines.append(Content.styled(f"  {self._at + 1} of {len(self._all)}", "$quiet"))
+        if self._nothing:
+            lines.append(Content.styled(f"  {self._nothing}", "$quiet"))
+        self.update(Content("\n").join(lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,48 +124,39 @@ class Completions:
     suggestions: Sequence[Suggestion]
 
 
-class Completion:
-    """Find suggestions for a text.
+def completions(text: str, cursor: int, base: Path) -> Completions | None:
+    """Return what can be inserted before a cursor; None where nothing can be completed.
 
     Args:
-        commands: The chat's.
+        text: What was typed.
+        cursor: Its position.
         base: What relative paths start from.
     """
+    if text.startswith("/") and cursor == len(text):
+        if commands := COMMANDS.matching(text):
+            return Completions(0, cursor, [_suggestion(command) for command in commands])
+        if given := COMMANDS.argument_of(text):
+            command, typed = given
+            start = cursor - len(typed)
+            if command.choices:
+                choices = [Suggestion(each, each) for each in command.choices if each.startswith(typed)]
+                return Completions(start, cursor, choices)
+            if command.takes is Takes.PATH:
+                return Completions(start, cursor, _paths_like(typed, str, base))
+    reference = reference_at(text, cursor)
+    if reference is None:
+        return None
+    return Completions(reference.start, cursor, _paths_like(reference.path, completed, base))
 
-    def __init__(self, commands: Commands, base: Path | None = None) -> None:
-        self._commands = commands
-        self._paths = PathCompletion(base or Path())
 
-    def at(self, text: str, cursor: int) -> Completions | None:
-        """Return what can be inserted before a cursor; None where nothing can be completed."""
-        if text.startswith("/") and cursor == len(text):
-            if commands := self._commands.matching(text):
-                return Completions(0, cursor, [_suggestion(command) for command in commands])
-            if given := self._commands.argument_of(text):
-                command, typed = given
-                start = cursor - len(typed)
-                if command.choices:
-                    choices = [Suggestion(each, each) for each in command.choices if each.startswith(typed)]
-                    return Completions(start, cursor, choices)
-                if command.takes is Takes.PATH:
-                    return Completions(start, cursor, self._paths_like(typed, str))
-        reference = reference_at(text, cursor)
-        if reference is None:
-            return None
-        return Completions(reference.start, cursor, self._paths_like(reference.path, completed))
-
-    def _paths_like(self, typed: str, inserted: Callable[[str], str]) -> list[Suggestion]:
-        paths = self._paths.matching(typed)
-        return [Suggestion(_last_part(path), inserted(path), whole=False) for path in paths]
+def _paths_like(typed: str, inserted: Callable[[str], str], base: Path) -> list[Suggestion]:
+    paths = PathCompletion(base).matching(typed)
+    return [Suggestion(path[path.rstrip("/").rfind("/") + 1 :], inserted(path), whole=False) for path in paths]
 
 
 def _suggestion(command: Command) -> Suggestion:
     space = " " if command.argument else ""
     return Suggestion(command.usage, f"/{command.name}{space}", command.help, not command.needs_argument)
-
-
-def _last_part(path: str) -> str:
-    return path[path.rstrip("/").rfind("/") + 1 :]
 
 
 class Completer:
@@ -78,7 +170,6 @@ class Completer:
     def __init__(self, editor: PromptEditor, menu: Suggestions) -> None:
         self._editor = editor
         self._menu = menu
-        self._completion = Completion(COMMANDS)
         self._text: tuple[str, int | None] = ("", None)
         self._found: Completions | None = None
 
@@ -87,7 +178,7 @@ class Completer:
         text, cursor = self._editor.text, self._editor.cursor
         if (text, cursor) != self._text:
             self._text = text, cursor
-            self._found = self._completion.at(text, cursor) if cursor is not None else None
+            self._found = completions(text, cursor, Path()) if cursor is not None else None
             self._menu.offer(self._found.suggestions if self._found is not None else ())
 
     def complete(self) -> bool:

@@ -1,4 +1,4 @@
-"""`@path` in a prompt: the file it names, the line that lists included files, and the message with them."""
+"""`@path` in a prompt: the file it names, and the message with it."""
 
 from __future__ import annotations
 
@@ -7,75 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from textual.content import Content
-from textual.widgets import Static
-
 from app.conversations.attached import Attachment, compose, file_reference
 from app.conversations.textfile import FolderNamed, MissingFile, read_text, text_size
 from app.core.errors import AppError
-from app.core.printable import printable
-from app.models.pair_info import PairInfo
 from app.models.source import home_expanded
-from app.ui.text import size, tokens
-
-_MOST_NAMED = 3
-"""Files and pastes that are named one by one."""
-_BYTES_PER_TOKEN = 4
-"""Of English text and code."""
-
-
-def included_text(question: str, pastes: Sequence[Attachment], base: Path, n_ctx: int | None) -> str:
-    """Return what a question would include, as one line; "" for nothing. Reads no file.
-
-    Args:
-        question: As typed, perhaps not yet to its end.
-        pastes: What was pasted into it.
-        base: What relative paths start from.
-        n_ctx: Tokens that the context holds, if that is known.
-    """
-    files: dict[str, IncludedFile] = {}
-    problems = []
-    for reference in references(question):
-        try:
-            if (file := find_file(reference, base)) is not None:
-                files[file.name] = file
-        except (MissingFile, FolderNamed) as error:
-            # Half a path that is being typed is no mistake.
-            if reference.end < len(question):
-                problems.append(error.message.rstrip("."))
-        except AppError as error:
-            problems.append(error.message.rstrip("."))
-    names = [f"{file.path.name} {size(file.bytes)}" for file in files.values()] + [paste.name for paste in pastes]
-    n_bytes = sum(file.bytes for file in files.values()) + sum(paste.size for paste in pastes)
-    if len(names) > _MOST_NAMED:
-        names = [f"{len(names)} texts, {size(n_bytes)}"]
-    found = ", ".join(names)
-    if names and n_ctx:
-        n_tokens = n_bytes // _BYTES_PER_TOKEN
-        if n_tokens > n_ctx:
-            found += f", more than the context of {tokens(n_ctx)} tokens"
-        else:
-            share = f"about {n_tokens / n_ctx:.0%}" if n_tokens >= n_ctx / 100 else "under 1%"
-            found += f", {share} of the context"
-    return ". ".join(filter(None, [found, *dict.fromkeys(problems)]))
-
-
-class IncludedLine(Static):
-    """Show the line; it takes a row only while there is something to say."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._shown = ""
-        self.display = False
-
-    def look(self, question: str, pastes: Sequence[Attachment], pair: PairInfo | None) -> None:
-        """Show what a prompt includes, as the loaded pair's share of the context."""
-        line = included_text(question, pastes, Path(), pair.n_ctx if pair is not None else None)
-        if line != self._shown:
-            self._shown = line
-            self.display = bool(line)
-            self.update(Content(printable(line)))
-
 
 # After a space, a bracket or a quotation mark: an address such as me@example.org names no file.
 _REFERENCE = re.compile(r"""(?<![^\s('"])@(?:"(?P<quoted>(?:[^"\n]|"")*)(?P<closed>"?)|(?P<bare>[^\s"@][^\s"]*))""")
@@ -87,6 +22,9 @@ _TEXT_SUFFIX = re.compile(
     r"|txt|xml|ya?ml)$",
     re.IGNORECASE,
 )
+
+
+_AS_TEXT = "A space after the @ makes it text."
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,58 +78,38 @@ def _path(found: re.Match[str]) -> str:
     return str(found["quoted"]).replace('""', '"') if bare is None else str(bare)
 
 
-@dataclass(frozen=True, slots=True)
-class IncludedFile:
-    """A file that a prompt names; `name` is the path as it was typed."""
-
-    name: str
-    path: Path
-    bytes: int
-
-
-def include_files(question: str, pastes: Sequence[Attachment], base: Path, *, missing_is_text: bool = False) -> str:
+def include_files(question: str, pastes: Sequence[Attachment], base: Path) -> str:
     """Return the message for a question, with its files and pastes in front. Reads files.
 
     Args:
         question: As typed.
         pastes: What was pasted into it.
         base: What relative paths start from.
-        missing_is_text: Whether a path without a file, or of a folder, is just text.
 
     Raises:
-        MissingFile: A path that can only mean a file names none.
-        FolderNamed: It names a folder.
-        AppError: A file cannot be included.
+        AppError: A file cannot be included, or a path that can only mean a file names none.
     """
-    files: dict[str, IncludedFile] = {}
-    for reference in references(question):
-        found = find_file(reference, base, missing_is_text=missing_is_text)
-        if found is not None:
-            files.setdefault(found.name, found)
-    attachments = [Attachment(file.name, read_text(file.path, file.name)) for file in files.values()]
+    files = dict(filter(None, (find_file(reference, base) for reference in references(question))))
+    attachments = [Attachment(name, read_text(path, name)) for name, path in files.items()]
     return compose(question, [*attachments, *pastes])
 
 
-def find_file(reference: Reference, base: Path, *, missing_is_text: bool = False) -> IncludedFile | None:
-    """Return the file that is meant; None for text. Raises as `include_files`."""
-    missing: MissingFile | None = None
+def find_file(reference: Reference, base: Path) -> tuple[str, Path] | None:
+    """Return the name and path of the file that is meant; None for text. Raises as `include_files`."""
     for name in reference.readings:
         try:
             path = base / home_expanded(name)
-            return IncludedFile(name, path, text_size(path, name))
-        except MissingFile as error:
-            missing = error
+            text_size(path, name)
+        except MissingFile:
+            continue
         except ValueError:
             # The home folder of a user name that no system can have.
-            missing = MissingFile(f"There is no file {name}.")
-        except FolderNamed:
-            if missing_is_text:
-                return None
-            raise
-        except AppError:
-            if reference.must_exist:
-                raise
+            continue
+        except AppError as error:
+            if reference.must_exist or isinstance(error, FolderNamed):
+                raise AppError(error.message, f"{error.hint} {_AS_TEXT}".lstrip()) from error
             return None
-    if missing is None or missing_is_text or not reference.must_exist:
-        return None
-    raise missing
+        return name, path
+    if reference.must_exist:
+        raise MissingFile(f"There is no file {reference.readings[-1]}.", _AS_TEXT)
+    return None

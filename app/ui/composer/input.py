@@ -13,11 +13,10 @@ from textual.widgets import TextArea
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
 from app.session.library import Library
-from app.ui.composer.completion import Completer
+from app.ui.composer.completion import Completer, Suggestion, Suggestions
 from app.ui.composer.editor import LONGEST, PromptEditor
 from app.ui.composer.prompt_history import PastPrompts, PromptHistory
-from app.ui.composer.suggestions import Suggestion, Suggestions
-from app.ui.key_names import key
+from app.ui.key_names import bind, key
 from app.ui.widgets.hint import Hint
 
 _PLACEHOLDERS = ("ask anything, @file to include, / for commands", "ask anything, / for commands", "ask anything")
@@ -34,44 +33,22 @@ class PromptInput(PromptEditor):
 
     BINDING_GROUP_TITLE = "Prompt"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "send", id="prompt.send", tooltip="Send the prompt", priority=True, show=False),
-        Binding(
+        bind("enter", "send", "send", "prompt.send", "Send the prompt", priority=True, show=False),
+        bind(
             "ctrl+j,shift+enter,alt+enter",
             "break_line",
             "new line",
-            id="prompt.break_line",
-            tooltip="Begin a new line in the prompt",
+            "prompt.break_line",
+            "Begin a new line in the prompt",
             priority=True,
         ),
         # As in shells; without it the letter would be typed.
         Binding("alt+d", "delete_word_right", show=False),
-        Binding("tab", "complete", "complete", id="prompt.complete", tooltip="Complete what is typed", show=False),
-        Binding(
-            "escape",
-            "dismiss",
-            "close",
-            key_display="esc",
-            id="prompt.dismiss",
-            tooltip="Close the list above the prompt",
-            show=False,
-        ),
-        Binding(
-            "ctrl+s",
-            "search",
-            "search prompts",
-            id="prompt.search",
-            tooltip="Search past prompts",
-            show=False,
-        ),
-        Binding(
-            "ctrl+underscore",  # Ctrl+Z suspends, as in any program of a terminal.
-            "undo",
-            "undo",
-            key_display="ctrl+_",
-            id="prompt.undo",
-            tooltip="Undo what was typed",
-            show=False,
-        ),
+        bind("tab", "complete", "complete", "prompt.complete", "Complete what is typed", show=False),
+        bind("escape", "dismiss", "close", "prompt.dismiss", "Close the list above the prompt", show=False),
+        bind("ctrl+s", "search", "search prompts", "prompt.search", "Search past prompts", show=False),
+        # Ctrl+Z suspends, as in any program of a terminal.
+        bind("ctrl+underscore", "undo", "undo", "prompt.undo", "Undo what was typed", show=False),
     ]
 
     @dataclass
@@ -181,6 +158,8 @@ class PromptInput(PromptEditor):
             return self.menu.is_open or self._history.is_searching
         return super().check_action(action, parameters)
 
+    # Past prompts
+
     def action_search(self) -> None:
         """Search past prompts; the text is saved until then."""
         if self._history.is_searching:
@@ -224,9 +203,3 @@ class PromptInput(PromptEditor):
             event.text = " ".join(text[:LONGEST].split())
         else:
             event.text = text if self.as_it_stands else self._pastes.fold(text)
-
-    def action_delete_to_start_of_line(self) -> None:
-        was_written = bool(self.text)
-        super().action_delete_to_start_of_line()
-        if was_written and not self.text:
-            self.post_message(Hint.Requested(f"{key('prompt.undo', 'ctrl+_')} brings back the text."))

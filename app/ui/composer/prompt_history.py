@@ -9,8 +9,8 @@ from itertools import islice
 from app.conversations.attached import split
 from app.session.library import Library
 from app.ui.commands.table import COMMANDS
+from app.ui.composer.completion import Suggestion, Suggestions
 from app.ui.composer.editor import PromptEditor
-from app.ui.composer.suggestions import Suggestion, Suggestions
 from app.ui.key_names import key
 
 _MOST_STORED = 5_000

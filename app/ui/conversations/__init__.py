@@ -1,5 +1,6 @@
 """The list of conversations.
 
-list     one line each             picker  the list with its search line and the title editor
-sidebar  the picker beside the chat  screen  the picker on the full screen
+list     one line each
+picker   the list with its search line and the title editor, and the screen of its own
+sidebar  the picker beside the chat
 """

@@ -1,13 +1,14 @@
-"""The list of conversations with its search line, in the sidebar and on the full screen."""
+"""The list of conversations with its search line, in the sidebar and on a screen of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.getters import query_one
 from textual.message import Message
@@ -17,9 +18,12 @@ from app.conversations.search import Excerpt
 from app.conversations.tree import Summary
 from app.core.printable import printable
 from app.session.library import Library
+from app.ui.base_screen import SubScreen
 from app.ui.conversations.list import ConversationList, ConversationRow
-from app.ui.key_names import key
+from app.ui.key_names import bind, key
+from app.ui.keys import KeyBar
 from app.ui.text import MARK
+from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import FilterInput, QuietInput, SearchInput
 
@@ -32,8 +36,8 @@ class TitleInput(QuietInput):
 
     BINDING_GROUP_TITLE = "Title of a conversation"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "rename", id="title.take", tooltip="Save the title"),
-        Binding("escape", "leave", "cancel", key_display="esc", id="title.leave", tooltip="Keep the old title"),
+        bind("enter", "submit", "rename", "title.take", "Save the title"),
+        bind("escape", "leave", "cancel", "title.leave", "Keep the old title"),
     ]
 
     @dataclass
@@ -74,18 +78,12 @@ class ConversationPicker(Vertical):
 
     BINDING_GROUP_TITLE = "Conversations"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+t", "pin", "pin", id="found.pin", tooltip="Pin or unpin the conversation", priority=True),
-        Binding("ctrl+r", "rename", "rename", id="found.rename", tooltip="Rename the conversation", priority=True),
-        Binding("ctrl+x", "delete", "delete", id="found.delete", tooltip="Delete the conversation", priority=True),
+        bind("ctrl+t", "pin", "pin", "found.pin", "Pin or unpin the conversation", priority=True),
+        bind("ctrl+r", "rename", "rename", "found.rename", "Rename the conversation", priority=True),
+        bind("ctrl+x", "delete", "delete", "found.delete", "Delete the conversation", priority=True),
         # As in the prompt.
-        Binding(
-            "ctrl+underscore",
-            "undelete",
-            "undo",
-            key_display="ctrl+_",
-            id="found.undelete",
-            tooltip="Restore the deleted conversation",
-            priority=True,
+        bind(
+            "ctrl+underscore", "undelete", "undo", "found.undelete", "Restore the deleted conversation", priority=True
         ),
     ]
 
@@ -229,3 +227,57 @@ class ConversationPicker(Vertical):
         index = ids.index(chosen) if chosen in ids else self.conversations.index
         self.conversations.show_rows(rows, index, "Nothing found." if query.strip() else "No conversations yet.")
         self.refresh_bindings()
+
+
+class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
+    """Choose a conversation; the result is what was chosen, or None to go on as before.
+
+    Args:
+        library: Has them.
+    """
+
+    AUTO_FOCUS = "SearchInput"
+    CSS_PATH = "screen.tcss"
+    BINDING_GROUP_TITLE = "Conversations"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bind("escape", "leave", "back", "found.leave", "Back to the chat"),
+    ]
+    SHOWN_FIRST = (
+        "title.take",
+        "title.leave",
+        "found.open",
+        "found.leave",
+        "found.rename",
+        "found.pin",
+        "found.delete",
+        "found.undelete",
+        "app.quit",
+    )
+
+    conversations = query_one(ConversationList)
+    hint = query_one(Hint)
+
+    def __init__(self, library: Library) -> None:
+        super().__init__()
+        self._library = library
+
+    def compose(self) -> ComposeResult:
+        yield HeaderLine("Conversations")
+        yield ConversationPicker(self._library, "type to search all messages")
+        yield Hint()
+        yield KeyBar()
+
+    @on(ConversationPicker.Chosen)
+    def _take(self, event: ConversationPicker.Chosen) -> None:
+        self.dismiss(event)
+
+    @on(Hint.Requested)
+    def _hint(self, event: Hint.Requested) -> None:
+        self.hint.say(event.text)
+
+    @property
+    def idle_keys(self) -> Collection[str]:
+        return ("found.open",) if self.conversations.row is None else ()
+
+    def action_leave(self) -> None:
+        self.dismiss(None)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
 
 from app.session.library import Library
+from app.ui.key_names import bind
 from app.ui.widgets.words import Word, Words
 
 
@@ -24,7 +25,7 @@ class Sidebar(Vertical):
 
     BINDING_GROUP_TITLE = "Conversations"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "back", key_display="esc", id="sidebar.leave", tooltip="Back to the prompt"),
+        bind("escape", "leave", "back", "sidebar.leave", "Back to the prompt"),
     ]
 
     class Left(Message):

@@ -134,7 +134,7 @@ def block_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int = 0) -> li
         case "bullet_list" | "ordered_list":
             rows = _list_rows(node, lines, depth)
         case "table":
-            rows = table_rows(node)
+            rows = _table_rows(node)
     return rows or [Row(Content(line.strip())) for line in lines[slice(*(node.map or (0, 0)))]]
 
 
@@ -155,10 +155,9 @@ def _list_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int) -> list[R
     return rows
 
 
-def table_rows(node: SyntaxTreeNode, natural: tuple[int, ...] | None = None) -> list[Row]:
-    """Return a table as rows; `natural` are the column widths of a table that is continued."""
+def _table_rows(node: SyntaxTreeNode) -> list[Row]:
     head, *body = [line for part in node.children for line in part.children]
     cells = [[_content(cell).stylize("$quiet") for cell in head.children]]
     cells += [[_content(cell) for cell in line.children] for line in body]
     right = {at for at, cell in enumerate(head.children) if str(cell.attrs.get("style", "")).endswith("right")}
-    return list(table(cells, frozenset(right), natural))
+    return list(table(cells, frozenset(right)))

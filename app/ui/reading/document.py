@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from markdown_it.tree import SyntaxTreeNode
 
 from app.core.printable import printable
-from app.ui.reading.blocks import block_rows, first_number, item_rows, table_rows
+from app.ui.reading.blocks import block_rows, first_number, item_rows
 from app.ui.reading.markdown import parser
-from app.ui.reading.rows import Row, TableRow
+from app.ui.reading.rows import Row
 
 LONGEST_LINE, LONGEST_PARAGRAPH, LONGEST_BLOCK = 3_000, 2_000, 6_000
 """Characters of the last block, which is read again with each piece; a longer one is cut at a line end."""
 MOST_LINES, _MOST_TABLE_LINES = 96, 32
-FEWEST_CODE_LINES = 32
 _CLOSED_BY_BLANK = ("paragraph", "blockquote", "table", "math_block")
 _CLOSED = ("heading", "hr")
 _HALF_FENCE = re.compile(r"(?:^|\n)[ >]*[`~]{1,3}$")
@@ -53,7 +52,6 @@ class _Position:
         follows_block: True if a blank row separates the next block.
         after_blank: True if the source has a blank line there.
         is_continued: True if the next block continues a cut one; its opening lines are repeated in the source.
-        natural: Column widths of a table that is continued.
     """
 
     list: str = ""
@@ -61,7 +59,6 @@ class _Position:
     follows_block: bool = False
     after_blank: bool = False
     is_continued: bool = False
-    natural: tuple[int, ...] | None = None
 
 
 def _blocks(source: str) -> list[_Block]:
@@ -137,15 +134,10 @@ class MarkdownDocument:
 
     def _cut(self, block: _Block, lines: list[str]) -> None:
         """Freeze the complete lines of a block, and let the next line continue it."""
-        end = _next_statement(block, lines) or block.end
-        opening = "".join(f"{line}\n" for line in _opening(block, lines))
-        part = lines[block.start : end]
-        for piece in _blocks("\n".join(part) + "\n"):
-            self.frozen += _rows(piece, part, self._position)
-        last = self.frozen[-1]
-        natural = last.natural if isinstance(last, TableRow) else None
-        self._position = _Position(is_continued=bool(opening), natural=natural)
-        self._drop(lines, end, opening)
+        opening = _opening(block, lines)
+        self.frozen += _rows(block, lines, self._position)
+        self._position = _Position(is_continued=bool(opening))
+        self._drop(lines, block.end, opening)
 
 
 def _has_ended(block: _Block, lines: list[str]) -> bool:
@@ -162,42 +154,31 @@ def _is_closed(fence: SyntaxTreeNode, lines: list[str]) -> bool:
 
 
 def _is_too_long(block: _Block, lines: list[str]) -> bool:
-    if _next_statement(block, lines) is not None:
-        return True
-    kind, count = block.node.type, block.end - block.start
+    kind = block.node.type
     size = sum(len(line) for line in lines[block.start : block.end])
     longest = LONGEST_PARAGRAPH if kind == "paragraph" else LONGEST_BLOCK
-    return size > longest or count > (_MOST_TABLE_LINES if kind == "table" else MOST_LINES)
+    return size > longest or block.end - block.start > (_MOST_TABLE_LINES if kind == "table" else MOST_LINES)
 
 
-def _next_statement(block: _Block, lines: list[str]) -> int | None:
-    """Return a line of long code at which highlighting can begin again: not indented, below a blank one."""
-    if block.node.type == "fence":
-        for number in range(block.end - 1, block.start + FEWEST_CODE_LINES, -1):
-            if lines[number][:1].strip() and not lines[number - 1].strip():
-                return number
-    return None
-
-
-def _opening(block: _Block, lines: list[str]) -> list[str]:
-    """Return the lines that open a block again: those of a table head, or of the fence that it ends in."""
-    if block.node.type == "table":
-        return lines[block.start : block.start + 2]
+def _opening(block: _Block, lines: list[str]) -> str:
+    """Return what opens a block again: the head of a table, or the fence that it ends in; "" for other blocks."""
     node = block.node
+    if node.type == "table":
+        return "".join(f"{line}\n" for line in lines[block.start : block.start + 2])
     while node.children:
         node = node.children[-1]
     if node.type != "fence" or node.map is None or _is_closed(node, lines):
-        return []
+        return ""
     line = lines[node.map[0]]
     indent = line.index(node.markup)
-    return [" " * min(indent, 3) + line[indent:]]
+    return " " * min(indent, 3) + line[indent:] + "\n"
 
 
 def _rows(block: _Block, lines: list[str], position: _Position) -> list[Row]:
     """Return a block as rows, with a blank row above it where one belongs, and move the position below it."""
     node = block.node
     if position.is_continued:
-        rows = table_rows(node, position.natural)[1:] if node.type == "table" else []
+        rows = block_rows(node, lines)[1:] if node.type == "table" else []
         rows = block_rows(node, lines) if node.content and not rows else rows
         position.is_continued = False
         position.follows_block = True

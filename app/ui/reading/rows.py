@@ -214,13 +214,10 @@ class TableRow(Row):
         return column_widths(self.natural, width - self.first.cell_length)
 
 
-def table(
-    rows: Iterable[Sequence[Content]], right: Set[int] = frozenset(), natural: tuple[int, ...] | None = None
-) -> list[TableRow]:
-    """Return the rows of a table with as many cells in each; `natural` are known column widths."""
+def table(rows: Iterable[Sequence[Content]], right: Set[int] = frozenset()) -> list[TableRow]:
+    """Return the rows of a table with as many cells in each."""
     cells = [tuple(row) for row in rows]
-    if natural is None:
-        natural = tuple(max(cell.cell_length for cell in column) for column in zip(*cells, strict=True))
+    natural = tuple(max(cell.cell_length for cell in column) for column in zip(*cells, strict=True))
     return [TableRow(Content(_SEPARATOR).join(row), cells=row, natural=natural, right=right) for row in cells]
 
 

@@ -166,15 +166,11 @@ def _disagreement(details: StepDetails, width: int) -> Content:
     trust = "n-gram" if confidence is None else f"draft p {probability(confidence)}"
     doubt = f", target p {probability(details.declined)}" if details.declined is not None else ""
     choice = f" (p {probability(details.chosen[at])})" if details.chosen else ""
-    line = Content("")
-    for more in (f" ({trust}{doubt})", f" ({trust})", ""):
-        line = Content.assemble(
-            ("the target wrote ", _QUIET),
-            (visible(details.written[at]), _TARGET),
-            (f"{choice}; the draft said ", _QUIET),
-            (visible(details.drafted[at]), _DRAFT),
-            (more, _QUIET),
-        )
-        if line.cell_length <= width:
-            break
+    line = Content.assemble(
+        ("the target wrote ", _QUIET),
+        (visible(details.written[at]), _TARGET),
+        (f"{choice}; the draft said ", _QUIET),
+        (visible(details.drafted[at]), _DRAFT),
+        (f" ({trust}{doubt})", _QUIET),
+    )
     return line.truncate(width, ellipsis=True)

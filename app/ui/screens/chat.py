@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -18,19 +19,16 @@ from app.ui.chat.events import ChatEvents
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.prompt_sender import PromptSender
 from app.ui.chat.renderer import Renderer
-from app.ui.chat.setting_changes import SettingChanges
 from app.ui.commands.table import COMMANDS
+from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
-from app.ui.composer.suggestions import Suggestions
 from app.ui.conversations.sidebar import Sidebar
-from app.ui.event_dispatcher import EventDispatcher, EventHandler
-from app.ui.event_queue import EventQueue
+from app.ui.event_queue import EventDispatcher, EventHandler, EventQueue
 from app.ui.keys import CHAT_KEYS, SHOWN_FIRST, SHOWN_WITHOUT_MODELS, in_order
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import FitOptionList
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, Tuning
-from app.ui.terminal.attention import Attention
 from app.ui.themes import apply_appearance
 from app.ui.transcript.message_view import MessageView
 from app.ui.widgets.hint import Hint
@@ -62,7 +60,6 @@ class ChatScreen(BaseScreen[None], ChatBase):
         super().__init__(session, pairs)
         self.input_mode = InputMode(self)
         self.renderer = Renderer(self, self.input_mode.store_soon)
-        self.settings = SettingChanges(self, self.renderer)
         self.sender = PromptSender(
             self, self.renderer, self.input_mode, lambda command, argument: command.run(self, argument)
         )
@@ -73,7 +70,6 @@ class ChatScreen(BaseScreen[None], ChatBase):
         self.dispatcher = EventDispatcher(queue, events, self.set_timer)
 
     def on_mount(self) -> None:
-        self.attention = Attention(self.app)
         self._queue.connect(lambda: self.post_message(self.EventsArrived()))
         self.session.library.say = lambda text: self.call_later(self._warn, text)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
@@ -89,6 +85,13 @@ class ChatScreen(BaseScreen[None], ChatBase):
         # A long answer has its notices out of sight.
         if self.messages.answer is not None:
             self.hint.ask(text)
+
+    async def attempt(self, action: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        """Run an action, or say why it cannot be done."""
+        try:
+            await action(*arguments)
+        except AppError as error:
+            self.hint.say(error.sentences)
 
     # Prompts and messages. Keys arrive beside the screen's own messages; what they change waits its turn.
 
@@ -114,13 +117,13 @@ class ChatScreen(BaseScreen[None], ChatBase):
             self.input_mode.give_back(COMMANDS.as_typed(prompt))
 
     def action_again(self) -> None:
-        self.call_later(self.actions.regenerate)
+        self.call_later(self.attempt, self.actions.regenerate)
 
     def action_edit_last(self) -> None:
-        self.call_later(self.actions.edit_last)
+        self.call_later(self.attempt, self.actions.edit_last)
 
     def action_go_on(self) -> None:
-        self.call_later(self.actions.resume)
+        self.call_later(self.attempt, self.actions.resume)
 
     def action_leave_task(self) -> None:
         self.input_mode.leave()
@@ -134,17 +137,16 @@ class ChatScreen(BaseScreen[None], ChatBase):
 
     @on(MessageView.ActionRequested)
     async def _perform(self, event: MessageView.ActionRequested) -> None:
-        await self.actions.perform(event.message_view, event.requested)
+        await self.attempt(self.actions.perform, event.message_view, event.requested)
 
     async def action_copy_answer(self) -> None:
-        await self.sender.run_line("/copy")
+        await self.attempt(self.sender.run_line, "/copy")
 
     async def action_copy_code(self) -> None:
-        await self.sender.run_line("/copy code")
+        await self.attempt(self.sender.run_line, "/copy code")
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
-        self.show_included()
         if self.shows_tokens:
             self.refresh_bindings()
         self.input_mode.store_soon()
@@ -174,9 +176,13 @@ class ChatScreen(BaseScreen[None], ChatBase):
 
     def _find_conversation(self) -> None:
         if self.library.is_open and self._is_on_top:
-            from app.ui.conversations.screen import ConversationsScreen
+            from app.ui.conversations.picker import ConversationsScreen
 
-            self.app.push_screen(ConversationsScreen(self.library), self.actions.open_found)
+            self.app.push_screen(ConversationsScreen(self.library), self.open_found)
+
+    async def open_found(self, found: ConversationPicker.Chosen | None) -> None:
+        """Open the conversation that was found, at the message that was found; None stays."""
+        await self.attempt(self.actions.open_found, found)
 
     async def open_conversation(self, conversation: int | None) -> None:
         """Open another conversation; None stays, unless the open one was deleted."""
@@ -195,7 +201,7 @@ class ChatScreen(BaseScreen[None], ChatBase):
 
     async def on_conversation_picker_chosen(self, event: ConversationPicker.Chosen) -> None:
         self.prompt.focus()
-        await self.actions.open_found(event)
+        await self.open_found(event)
 
     async def on_conversation_picker_changed(self) -> None:
         await self.open_conversation(None)
@@ -203,7 +209,7 @@ class ChatScreen(BaseScreen[None], ChatBase):
     # Models and settings
 
     def action_toggle_drafting(self) -> None:
-        self.settings.toggle_drafting()
+        self.actions.toggle_drafting()
 
     def action_pairs(self) -> None:
         if self._pairs is None or not self._is_on_top:
@@ -239,10 +245,10 @@ class ChatScreen(BaseScreen[None], ChatBase):
         """Use changed settings at once, as the user may quit from there."""
         if self._tuning is not None:
             apply_appearance(self.app, self._tuning.live)
-        self.settings.changed()
+        self.actions.settings_changed()
 
     async def _leave_settings(self, reload: bool | None) -> None:
-        self.settings.changed()
+        self.actions.settings_changed()
         if reload and self._tuning is not None:
             try:
                 await self.load_pair(self._tuning.reopen())
@@ -250,14 +256,10 @@ class ChatScreen(BaseScreen[None], ChatBase):
                 self.session.library.say(error.sentences)
 
     def action_compare(self) -> None:
-        self.call_later(self._compare)
+        self.call_later(self.attempt, self._compare)
 
     async def _compare(self) -> None:
-        try:
-            what = await self.sender.comparison()
-        except AppError as error:
-            self.hint.say(error.sentences)
-            return
+        what = await self.sender.comparison()
         if self._is_on_top:
             from app.ui.compare.screen import CompareScreen
 

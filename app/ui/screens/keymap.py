@@ -12,8 +12,7 @@ from app.core.printable import printable
 from app.settings.table import nearest
 from app.ui.compare.screen import CompareScreen
 from app.ui.composer.input import PromptInput
-from app.ui.conversations.picker import ConversationPicker, TitleInput
-from app.ui.conversations.screen import ConversationsScreen
+from app.ui.conversations.picker import ConversationPicker, ConversationsScreen, TitleInput
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.keys import PROGRAM_KEYS
 from app.ui.models.add_pair_screen import AddPairScreen

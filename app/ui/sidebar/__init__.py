@@ -1,5 +1,6 @@
 """Measurements of answers: the side panel and the status line.
 
-readouts      state of the running or last answer     recent_rates  speed and acceptance of its last steps
-numbers       numbers of one answer as text           panel, status_line  widgets
+readouts  state of the running or last answer; speed and acceptance of its last steps
+numbers   numbers of one answer as text
+panel     the widgets
 """

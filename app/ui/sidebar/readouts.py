@@ -118,6 +118,11 @@ class Readouts:
         self._watchers.append(changed)
 
     @property
+    def seconds(self) -> float:
+        """Seconds since the answer was requested."""
+        return self._clock() - self._began
+
+    @property
     def numbers(self) -> Numbers | None:
         """Numbers of the answer; None before the first."""
         return of_counters(self.stats, self.drafting) if self.stats is not None else None
@@ -179,7 +184,7 @@ class Readouts:
 
     def follow(self, event: FrequentEvent) -> None:
         """Take the latest of the frequent events."""
-        has_waited = self._clock() - self._began >= SHORT_WAIT_S
+        has_waited = self.seconds >= SHORT_WAIT_S
         match event:
             case LoadProgress(share=share):
                 self._do(f"loading models {percent(share)}", share)

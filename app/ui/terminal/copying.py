@@ -1,4 +1,4 @@
-"""Copy text to the clipboard, and always to a file."""
+"""Copy text to the clipboard."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from textual.app import App
 
-from app.core import atomic
-from app.core.paths import copied_file
 from app.core.program import find_program
 from app.ui.background import in_thread, run_latest
-from app.ui.terminal.sequences import send
 from app.ui.widgets.hint import Hint
 
+_ESCAPE = "\x1b"
 _LONGEST_SEQUENCE = 100_000
 """Characters of an OSC 52 sequence; terminals drop longer ones."""
 _TIMEOUT_S = 2.0
@@ -45,23 +42,28 @@ def copy_text(app: App[Any], text: str, what: str = "") -> None:
 
 
 async def _copy(app: App[Any], text: str, what: str) -> None:
-    file = await in_thread(lambda: _keep(text))
     is_copied = await in_thread(lambda: copy_by_program(text)) or _send_to_terminal(app, text)
-    where = f"in {_short(file)}" if file is not None else ""
-    if is_copied:
-        line = f"Copied {what}" + (f"; also {where}" if where else ".")
-    elif where:
-        line = f"Too long for the terminal's clipboard; {what}: {where}"
-    else:
-        line = f"It cannot be copied: {what}."
+    line = f"Copied {what}." if is_copied else f"Too long for the terminal's clipboard: {what}."
     for hint in app.screen.query(Hint):
         hint.say(line)
 
 
 def _send_to_terminal(app: App[Any], text: str) -> bool:
-    """Send the text by OSC 52, which terminals do not answer."""
+    """Send the text by OSC 52, which terminals do not answer; return whether it is short enough."""
     sequence = f"\x1b]52;c;{base64.b64encode(text.encode()).decode()}\a"
-    return app.is_headless or (len(sequence) <= _LONGEST_SEQUENCE and send(app, sequence))
+    driver = app._driver
+    if app.is_headless or driver is None:
+        return True
+    if len(sequence) > _LONGEST_SEQUENCE:
+        return False
+    driver.write(through_tmux(sequence) if os.environ.get("TMUX") else sequence)
+    driver.flush()
+    return True
+
+
+def through_tmux(sequence: str) -> str:
+    """Wrap a sequence for the terminal that tmux runs in."""
+    return f"{_ESCAPE}Ptmux;{sequence.replace(_ESCAPE, _ESCAPE * 2)}{_ESCAPE}\\"
 
 
 def copy_by_program(text: str) -> bool:
@@ -101,21 +103,3 @@ def clipboard_commands() -> Sequence[Sequence[str]]:
     if os.environ.get("WAYLAND_DISPLAY"):
         return [("wl-copy",)]
     return [("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input")] * bool(os.environ.get("DISPLAY"))
-
-
-def _keep(text: str) -> Path | None:
-    """Write the text to a private file; return None if the disk refuses."""
-    file = copied_file()
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write(file, text.encode(), durable=False)
-    except OSError:
-        return None
-    return file
-
-
-def _short(path: Path) -> str:
-    """Return a path with ~ for the home folder."""
-    with suppress(ValueError, RuntimeError):
-        return f"~/{path.relative_to(Path.home()).as_posix()}"
-    return str(path)

@@ -12,13 +12,12 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.ui.models.fit_options import FitOption, FitOptionList
 from app.ui.reading.rows import Row
-from app.ui.transcript.ended import as_error, remark_on
-from app.ui.transcript.foldable import Reasoning
-from app.ui.transcript.message import AnswerMessage, Offer, Problem, UserMessage
+from app.ui.transcript.message import AnswerMessage, Offer, Problem, UserMessage, as_error, remark_on
 from app.ui.transcript.message_view import MessageView
+from app.ui.transcript.parts import Reasoning
 from app.ui.transcript.welcome import Welcome
 from app.ui.transcript.window import Item, MessageWindow
-from app.ui.widgets.passage import Passage
+from app.ui.widgets.rows_view import Passage
 
 
 def _branch_items(path: Sequence[Node]) -> Iterator[Item]:
@@ -43,7 +42,6 @@ class MessageList(MessageWindow):
         self._shows_tokens = self._shows_reasoning = False
         self._failure: Item | None = None
         """Why no pair is loaded; it stays below all messages."""
-        self._pair_notice: Item | None = None
 
     def on_resize(self) -> None:
         # Its height depends on the height of the window.
@@ -153,14 +151,6 @@ class MessageList(MessageWindow):
         """Show a notice at the end; while an answer is awaited, above its prompt."""
         async with self._changing():
             await self._add(Passage(printable(text), "notice"), before=self._unanswered)
-
-    async def show_pair_notice(self, text: str) -> None:
-        """Replace the notice that the loaded model differs from the conversation's; "" removes it."""
-        async with self._changing():
-            if self._pair_notice in self.items:
-                await self._take_out({self._pair_notice})
-            notice = Passage(printable(text), "notice")
-            self._pair_notice = await self._add(notice, before=self._unanswered) if text else None
 
     async def show_text(self, rows: Sequence[Row]) -> None:
         """Show program text such as /help at the end, replacing the last one."""

@@ -18,7 +18,7 @@ from textual.widgets import Static
 
 from app.core.printable import printable
 from app.ui.key_names import CHOOSE, key
-from app.ui.transcript.foldable import Folding
+from app.ui.transcript.parts import Folding
 
 _GAP = "   "
 

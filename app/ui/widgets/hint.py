@@ -9,8 +9,6 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static
 
-from app.ui.reading.rows import wrapped
-
 _SECONDS = 4.0
 
 
@@ -45,10 +43,6 @@ class Hint(Static):
         """Remove the message."""
         self._put("")
 
-    def is_saying(self, text: str) -> bool:
-        """Return True while this message is shown."""
-        return self._message == text
-
     def keep(self, text: str) -> None:
         """Show a line whenever there is no message; "" ends that."""
         self._persistent = text
@@ -68,9 +62,6 @@ class Hint(Static):
             self._unseen = unseen
             self._draw()
 
-    def on_resize(self) -> None:
-        self._draw()
-
     def on_click(self) -> None:
         if self._unseen:
             self.post_message(self.Followed())
@@ -86,7 +77,4 @@ class Hint(Static):
         unseen = "↓ new text below" if self._unseen else ""
         shown = Content(self._message or self._persistent or "  ".join(filter(None, (unseen, self._about))))
         self.set_class(not shown, "-silent")
-        # Before the first layout there is no width.
-        width = self.size.width
-        lines = [part for line in shown.split(allow_blank=True) for part in (wrapped(line, width) if width else [line])]
-        self.update(Content("\n").join(lines))
+        self.update(shown)

@@ -61,13 +61,6 @@ class TextEditor(TextArea):
         """Replace the selection, as if the text had been typed."""
         self._replace_via_keyboard(text, *self.selection)
 
-    def action_delete_to_start_of_line(self) -> None:
-        """Delete the line up to the cursor; at its beginning, the whole text. Undo restores it."""
-        if self.cursor_location[1] or not self.selection.is_empty or not self.text:
-            super().action_delete_to_start_of_line()
-        else:
-            self._replace_via_keyboard("", (0, 0), self.document.end)
-
     def break_line(self) -> None:
         """Begin a new line."""
         self.type_in("\n")

@@ -11,14 +11,12 @@ from itertools import islice
 from mimetypes import guess_type
 from pathlib import Path
 
-from app.conversations.textfile import looks_binary
 from app.core.printable import printable
 from app.models.source import home_expanded
 
 MOST = 50
 _SPACES = re.compile("[\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}]")
 """Spaces in file names that Python calls unprintable."""
-_HEAD = 1024
 _BINARY = ("audio/", "font/", "image/", "video/")
 
 
@@ -28,7 +26,7 @@ class PathCompletion:
 
     Attributes:
         base: Start of relative paths.
-        ending: Lower-case ending of the files to offer; "" offers text files.
+        ending: Lower-case ending of the files to offer; "" offers all but media.
     """
 
     base: Path
@@ -63,13 +61,7 @@ class PathCompletion:
     def _is_offered(self, entry: os.DirEntry[str]) -> bool:
         if self.ending:
             return entry.name.lower().endswith(self.ending)
-        if (guess_type(entry.name)[0] or "").startswith(_BINARY):
-            return False
-        with suppress(OSError):
-            if entry.is_file():
-                with Path(entry.path).open("rb") as stream:
-                    return not looks_binary(stream.read(_HEAD))
-        return False
+        return entry.is_file() and not (guess_type(entry.name)[0] or "").startswith(_BINARY)
 
 
 def _slashed(path: str) -> str:

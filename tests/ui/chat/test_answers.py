@@ -263,12 +263,3 @@ async def test_control_characters_do_not_reach_the_terminal() -> None:
     async with open_chat() as chat:
         await chat.exchange("go", "\x1b]0;owned\x07a\x1b[2Jb\x9b31mc\u202ed\re")
         await chat.shows("a[2Jb31mcde")
-
-
-async def test_the_header_names_the_pair() -> None:
-    async with open_chat(loaded=False) as chat:
-        assert "A pair" in chat.rows[0]
-        await chat.load()
-        await chat.shows("Qwen2.5-Coder-32B-Instruct Q4_K_M + 0.5B Q8_0")
-        assert chat.rows[0].endswith("CPU · 20.4 GB")
-        assert chat.screen.header.pair == PAIR

@@ -15,7 +15,7 @@ from tests.ui.steering_driver import asked, next_request
 
 
 @pytest.mark.parametrize(("half", "keys"), [("", ["ctrl+up", "up", "up", "up", "r"]), ("half of it", ["ctrl+r"])])
-async def test_another_answer_that_fails_gives_way_to_what_was_there(file: Path, half: str, keys: list[str]) -> None:
+async def test_a_failed_regeneration_keeps_the_old_answer(file: Path, half: str, keys: list[str]) -> None:
     async with kept_chat(file) as chat:
         await chat.send("one")
         await answered(chat, "first")
@@ -48,7 +48,7 @@ async def test_another_answer_that_fails_gives_way_to_what_was_there(file: Path,
         (FinishReason.STOP, "Nothing came of it: the model generated no text."),
     ],
 )
-async def test_another_answer_without_a_word_leaves_no_place(file: Path, reason: FinishReason, told: str) -> None:
+async def test_a_regeneration_without_text_leaves_no_branch(file: Path, reason: FinishReason, told: str) -> None:
     async with kept_chat(file) as chat:
         await chat.send("one")
         await answered(chat, "first")
@@ -60,19 +60,16 @@ async def test_another_answer_without_a_word_leaves_no_place(file: Path, reason:
     await is_shown_again(file, before)
 
 
-@pytest.mark.parametrize("more", [" three"])
-async def test_a_continuation_that_is_refused_leaves_the_answer_as_it_was(file: Path, more: str) -> None:
+async def test_a_continuation_that_is_refused_keeps_its_text(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("count")
         await answered(chat, "one two", FinishReason.LENGTH)
         await next_request(chat, "ctrl+g")
-        if more:
-            chat.engine.says(more)
+        chat.engine.says(" three")
         await refused(chat)
         await chat.shows("With this prompt the conversation has 272 tokens")
-        assert said(chat) == [
-            "You", "count", "Answer", f"one two{more}", "cut at the token limit; ctrl+g continues"
-        ]  # fmt: skip
+        told = "cut at the token limit; ctrl+g continues"
+        assert said(chat) == ["You", "count", "Answer", "one two three", told]
         before = said(chat)
     await is_shown_again(file, before)
 
@@ -220,7 +217,7 @@ async def test_a_prompt_that_was_left_before_its_first_word_shows_so(file: Path,
     await is_shown_again(file, before)
 
 
-async def test_what_is_found_in_another_branch_is_shown(file: Path) -> None:
+async def test_a_hit_in_another_branch_opens_that_branch(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("the first attempt")
         await refused(chat)
@@ -228,10 +225,10 @@ async def test_what_is_found_in_another_branch_is_shown(file: Path) -> None:
         await chat.send("another one")
         await chat.until(lambda: said(chat) == ["You   ◂ 2 / 2 ▸", "another one", "Answer"])
         found = ConversationPicker.Chosen(1, 1)
-        await chat.screen.actions.open_found(found)
+        await chat.screen.open_found(found)
         await chat.shows("esc stops it")
         await answered(chat, "second")
-        await chat.screen.actions.open_found(found)
+        await chat.screen.open_found(found)
         await chat.until(lambda: said(chat)[:3] == ["You   ◂ 1 / 2 ▸", "the first attempt", "Answer"])
         await next_request(chat, "ctrl+r")
         assert asked(chat) == ["the first attempt"]

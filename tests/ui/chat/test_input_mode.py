@@ -73,7 +73,7 @@ async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
         store.close()
 
 
-async def test_what_a_disk_refuses_is_shown_in_sight_of_a_long_answer(file: Path) -> None:
+async def test_a_disk_error_is_visible_beside_a_long_answer(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         await chat.send("two")
@@ -104,12 +104,13 @@ async def test_an_edit_that_names_a_missing_file_stays_an_edit(
         await press(chat, "ctrl+up", "up", "e")
         await chat.type(" @nots.md")
         await press(chat, "enter")
-        await chat.shows("There is no file nots.md. Enter again sends")
+        await chat.shows("There is no file nots.md. A space after the @ makes it text.")
         await chat.until(lambda: chat.prompt == "one @nots.md")
         assert chat.screen.input_mode.is_active
         assert chat.screen.pending_text == "not yet sent\none @nots.md"
+        await press(chat, "left", "left", "left", "left", "left", "left", "left", "space")
         await next_request(chat, "enter")
-        assert asked(chat) == ["one @nots.md"]
+        assert asked(chat) == ["one @ nots.md"]
         assert chat.prompt == "not yet sent"
 
 
@@ -118,7 +119,7 @@ SWITCHES = ["ctrl+up left", "ctrl+up up e", "escape"]
 
 
 @pytest.mark.parametrize("keys", SWITCHES)
-async def test_a_change_that_gives_way_to_something_else_can_be_fetched_back(file: Path, keys: str) -> None:
+async def test_an_edit_that_was_left_is_a_past_prompt(file: Path, keys: str) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         await next_request(chat, "ctrl+r")
@@ -135,7 +136,7 @@ async def test_a_change_that_gives_way_to_something_else_can_be_fetched_back(fil
         assert chat.screen.prompt.past.newest()[0].message == "second and many more words"
 
 
-async def test_what_was_typed_before_anything_was_shown_is_there_in_the_next_run(file: Path) -> None:
+async def test_typed_text_is_there_in_the_next_run(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.type("half a thought")
         chat.screen.session.conversation.set_draft(chat.screen.pending_text)
@@ -243,19 +244,19 @@ async def test_only_what_was_asked_is_offered_as_a_past_prompt(file: Path) -> No
 
 async def test_a_prompt_that_begins_with_a_slash_comes_back_as_it_was_typed(file: Path) -> None:
     async with kept_chat(file) as chat:
-        await chat.send("//help me")
+        await chat.send(" /help me")
         assert asked(chat) == ["/help me"]
         chat.engine.finishes(FinishReason.CANCELLED)
-        await chat.until(lambda: chat.prompt == "//help me")
+        await chat.until(lambda: chat.prompt == " /help me")
         await next_request(chat, "ctrl+r")
         assert chat.prompt == ""
         await answer_with(chat, "first")
         await press(chat, "ctrl+up", "up", "e")
-        assert chat.prompt == "//help me"
+        assert chat.prompt == " /help me"
         await next_request(chat, "enter")
         assert asked(chat) == ["/help me"]
         await answer_with(chat, "second")
     async with kept_chat(file) as chat:
         await chat.until(lambda: chat.screen.library.is_open)
         await press(chat, "up")
-        assert chat.prompt == "//help me"
+        assert chat.prompt == " /help me"

@@ -98,7 +98,7 @@ async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path
         assert texts(file) == ["one", "first"]
 
 
-async def test_an_answer_is_edited_without_a_new_one_and_gone_on_from(file: Path) -> None:
+async def test_an_edited_answer_is_a_branch_without_a_request(file: Path) -> None:
     async with kept_chat(file) as chat:
         await exchange(chat, "one", "first")
         await press(chat, "ctrl+up", "e")
@@ -192,7 +192,7 @@ async def test_a_system_message_is_not_edited(file: Path) -> None:
         await chat.shows("There is no prompt that it answers.")
 
 
-async def test_an_answer_that_is_edited_does_not_steer_the_terminal(file: Path) -> None:
+async def test_editing_an_answer_sends_no_control_sequences(file: Path) -> None:
     store = Store.open(file)
     number = store.create()
     prompt = store.add(number, Role.USER, "color", parent=None)

@@ -38,7 +38,7 @@ async def test_quit_during_an_answer_with_an_engine_that_does_not_end() -> None:
     chat.engine.finishes()
 
 
-async def test_what_the_engine_shows_after_quit_finds_no_one() -> None:
+async def test_events_after_quitting_are_dropped() -> None:
     async with open_chat(loaded=False) as chat:
         await chat.pilot.press("ctrl+q")
         chat.engine.fails_to_load(AppError("Loading was stopped."))
@@ -72,7 +72,7 @@ async def test_ctrl_c_stops_a_comparison_first() -> None:
         await chat.shows("stopped before the first whole round")
 
 
-async def test_what_the_disk_refuses_to_the_end_is_reported_when_the_screen_is_gone(tmp_path: Path) -> None:
+async def test_a_disk_error_at_the_end_is_reported_after_quitting(tmp_path: Path) -> None:
     async with kept_chat(tmp_path / "conversations.db") as chat:
         assert isinstance(chat.pilot.app, TandemApp)
         store = chat.screen.library.store
@@ -102,7 +102,7 @@ async def test_a_chosen_message_stays_chosen_and_takes_the_keys() -> None:
         await chat.type("And now?")
 
 
-async def test_the_keys_go_to_the_prompt_when_what_had_them_has_gone_meanwhile() -> None:
+async def test_the_prompt_gets_the_focus_when_its_widget_was_removed() -> None:
     async with open_chat() as chat:
         await exchange(chat, "Hello", "Hi")
         await press(chat, "ctrl+up", "up")
@@ -112,7 +112,7 @@ async def test_the_keys_go_to_the_prompt_when_what_had_them_has_gone_meanwhile()
         await chat.until(lambda: chat.screen.prompt.has_focus)
 
 
-async def test_a_title_is_gone_on_with(file: Path) -> None:
+async def test_editing_a_title_continues_when_the_focus_returns(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(size=WIDE, store=lambda: Store.open(file)) as chat:
         picker = await filled(chat)

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.conversations.attached import Attachment, compose, split
-from app.ui.commands.command import Commands
-from app.ui.composer.completion import Completion
-from app.ui.composer.included_files import completed, include_files, included_text, references
-from app.ui.composer.suggestions import Suggestion
+from app.ui.composer.completion import Suggestion, completions
+from app.ui.composer.included_files import completed, include_files, references
 from tests.ui.chat_driver import open_chat
 
 NAMES = [
@@ -48,8 +46,8 @@ if sys.platform != "win32":
     NAMES += IMPOSSIBLE_ON_WINDOWS
 
 
-def suggested(completion: Completion, text: str) -> Sequence[Suggestion]:
-    found = completion.at(text, len(text))
+def suggested(text: str, base: Path) -> Sequence[Suggestion]:
+    found = completions(text, len(text), base)
     assert found is not None
     return found.suggestions
 
@@ -57,27 +55,24 @@ def suggested(completion: Completion, text: str) -> Sequence[Suggestion]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_chosen_file_is_read_and_folds_again(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("its text", encoding="utf-8")
-    completion = Completion(Commands(()), tmp_path)
-    (offered,) = suggested(completion, "see @")
+    (offered,) = suggested("see @", tmp_path)
     question = f"see {offered.value}and say"
 
     (reference,) = references(question)
     assert reference.path == name
     message = include_files(question, (), tmp_path)
     assert split(message) == (question, (Attachment(reference.path, "its text"),))
-    assert "8 B" in included_text(question, (), tmp_path, None)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_typed_of_it_so_far_finds_it(tmp_path: Path, name: str) -> None:
+def test_the_beginning_of_a_name_finds_the_file(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("its text", encoding="utf-8")
-    completion = Completion(Commands(()), tmp_path)
     whole = completed(name).rstrip(" ").removesuffix('"') if completed(name).startswith('@"') else f"@{name}"
     for cursor in range(len('@"x') if whole.startswith('@"') else len("@x"), len(whole) + 1):
         if whole[2:cursor].count('"') % 2:
             # One of two that belong together ends it.
             continue
-        assert len(suggested(completion, whole[:cursor])) == 1, whole[:cursor]
+        assert len(suggested(whole[:cursor], tmp_path)) == 1, whole[:cursor]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="names of POSIX")
@@ -85,10 +80,9 @@ def test_a_folder_with_an_odd_name_stays_open_for_the_rest(tmp_path: Path) -> No
     folder = tmp_path / 'my "own"'
     folder.mkdir()
     (folder / "a b.txt").write_text("its text")
-    completion = Completion(Commands(()), tmp_path)
-    (first,) = suggested(completion, "@my")
+    (first,) = suggested("@my", tmp_path)
     assert first.value == '@"my ""own""/'
-    (second,) = suggested(completion, first.value)
+    (second,) = suggested(first.value, tmp_path)
 
     assert include_files(second.value, (), tmp_path) == compose(
         second.value, [Attachment('my "own"/a b.txt', "its text")]
@@ -99,7 +93,7 @@ def test_a_folder_with_an_odd_name_stays_open_for_the_rest(tmp_path: Path) -> No
 def test_a_name_that_no_line_can_hold_is_not_offered(tmp_path: Path) -> None:
     for name in ("new\nline.txt", "bell\x07.txt", "tab\t.txt"):
         (tmp_path / name).write_text("its text")
-    assert suggested(Completion(Commands(()), tmp_path), "@") == []
+    assert suggested("@", tmp_path) == []
 
 
 def test_quotes_that_are_not_needed_fold_as_well(tmp_path: Path) -> None:

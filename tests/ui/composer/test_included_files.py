@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.conversations.attached import Attachment, compose
-from app.conversations.textfile import MissingFile
 from app.core.errors import AppError
-from app.ui.commands.table import COMMANDS
-from app.ui.composer.completion import Completion
-from app.ui.composer.included_files import completed, include_files, included_text, reference_at, references
+from app.ui.composer.completion import completions
+from app.ui.composer.included_files import completed, include_files, reference_at, references
 from app.ui.widgets.path_completion import MOST, PathCompletion
 
 
@@ -48,18 +46,16 @@ def test_only_what_looks_like_a_path_must_be_one(text: str, must: bool) -> None:
 
 
 @given(st.text(st.sampled_from('@"/ ~.\\a\n(\x00é')), st.integers(0, 30))
-def test_nothing_typed_is_too_strange(text: str, cursor: int) -> None:
+def test_any_text_can_be_completed(text: str, cursor: int) -> None:
     for reference in references(text):
         assert text[reference.start] == "@"
         assert 0 < len(reference.readings) <= 2
     reference_at(text, min(cursor, len(text)))
-    completion = Completion(COMMANDS)
     for typed in (text, "/" + text):
-        completion.at(typed, min(cursor, len(typed)))
-    included_text(text, (), Path(), 100)
+        completions(typed, min(cursor, len(typed)), Path())
 
 
-def test_the_cursor_completes_what_it_stands_behind() -> None:
+def test_the_path_before_the_cursor_is_completed() -> None:
     assert reference_at("see @no and", 7).path == "no"  # type: ignore[union-attr]
     assert reference_at("see @", 5).path == ""  # type: ignore[union-attr]
     assert reference_at('@"my no', 7).path == "my no"  # type: ignore[union-attr]
@@ -78,7 +74,7 @@ def test_a_completed_path_ends_a_word_and_a_directory_does_not() -> None:
 def tree(tmp_path: Path) -> Path:
     for name in ("notes.md", "Nonsense.txt", "other.md", ".hidden", "photo.png", 'quo"te.md'):
         (tmp_path / name).write_text("some text")
-    (tmp_path / "nothing").write_bytes(b"\x00\x01")
+    (tmp_path / "binary").write_bytes(b"\x00\x01")
     (tmp_path / "north").mkdir()
     (tmp_path / "north" / "in it.md").write_text("x")
     if hasattr(os, "mkfifo"):
@@ -86,10 +82,10 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_text_files_and_directories_are_offered(tree: Path) -> None:
+def test_files_and_directories_are_offered(tree: Path) -> None:
     matching = PathCompletion(tree).matching
     assert matching("no") == ("north/", "Nonsense.txt", "notes.md")
-    assert matching("") == ("north/", "Nonsense.txt", "notes.md", "other.md", 'quo"te.md')
+    assert matching("") == ("north/", "binary", "Nonsense.txt", "notes.md", "other.md", 'quo"te.md')
     assert matching("ot") == ("other.md", "notes.md")
     assert matching("north/") == ("north/in it.md",)
     assert matching(".hi") == (".hidden",)
@@ -111,11 +107,10 @@ def test_the_list_has_an_end(tmp_path: Path) -> None:
 
 
 def test_a_command_knows_what_its_argument_is(tree: Path) -> None:
-    completion = Completion(COMMANDS, tree)
-    for text, values in (("/save not", ["notes.md"]), ("/draft o", ["on", "off"])):
-        found = completion.at(text, len(text))
+    for text, value in (("/save not", "notes.md"), ("/copy c", "code")):
+        found = completions(text, len(text), tree)
         assert found is not None
-        assert [each.value for each in found.suggestions] == values
+        assert [each.value for each in found.suggestions] == [value]
 
 
 def test_files_stand_before_the_question_and_pastes_too(tree: Path) -> None:
@@ -124,30 +119,11 @@ def test_files_stand_before_the_question_and_pastes_too(tree: Path) -> None:
     assert include_files(question, [paste], tree) == compose(question, [Attachment("notes.md", "some text"), paste])
 
 
-def test_what_cannot_be_included_is_an_error(tree: Path) -> None:
+def test_a_file_that_cannot_be_included_is_an_error(tree: Path) -> None:
     for question, sentence in [
         ("@nots.md", "There is no file nots.md."),
         ("@north/", "north/ is a folder."),
-        ('@"nothing"', "nothing is not text."),
+        ('@"binary"', "binary is not text."),
     ]:
         with pytest.raises(AppError, match=sentence.replace(".", r"\.")):
             include_files(question, (), tree)
-    with pytest.raises(MissingFile):
-        include_files("@nots.md", (), tree)
-    assert include_files("@nots.md", (), tree, missing_is_text=True) == "@nots.md"
-
-
-def test_the_line_names_what_is_included_and_its_share_of_the_context(tree: Path) -> None:
-    (tree / "big.txt").write_text("word and " * 1365 + "one")
-    for question, n_ctx, line in (
-        ("@big.txt", 32768, "big.txt 12 KB, about 9% of the context"),
-        ("@big.txt @other.md", None, "big.txt 12 KB, other.md 9 B"),
-        ("@big.txt", 1000, "big.txt 12 KB, more than the context of 1000 tokens"),
-        ("@a/b @big.txt", 32768, "big.txt 12 KB, about 9% of the context. There is no file a/b"),
-        ("@nots.md ", 1000, "There is no file nots.md"),
-        ("@nots.md", 1000, ""),
-        ("@no one", 1000, ""),
-    ):
-        assert included_text(question, (), tree, n_ctx) == line
-    pastes = [Attachment(f"pasted {n}", "x" * 1000) for n in range(4)]
-    assert included_text("what?", pastes, tree, None) == "4 texts, 4 KB"

@@ -70,16 +70,3 @@ async def test_characters_without_ink_are_typed_like_others_but_none_that_hides_
         await chat.pilot.press("end", "enter")
         await chat.until(lambda: chat.engine.requests)
         assert chat.engine.requests[0].messages[-1].content == wanted
-
-
-async def test_ctrl_u_once_more_empties_the_prompt_and_undo_downloads_it_back() -> None:
-    async with open_chat() as chat:
-        chat.screen.prompt.load_text("one\ntwo\nthree")
-        chat.screen.prompt.move_cursor((1, 3))
-        await chat.pilot.press("ctrl+u")
-        await chat.until(lambda: chat.prompt == "one\n\nthree")
-        await chat.pilot.press("ctrl+u")
-        await chat.until(lambda: chat.prompt == "")
-        await chat.shows("ctrl+_ brings back the text.")
-        await chat.pilot.press("ctrl+underscore")
-        await chat.until(lambda: chat.prompt == "one\n\nthree")

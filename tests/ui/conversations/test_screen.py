@@ -44,7 +44,7 @@ async def test_an_answer_on_its_way_is_on_disk(file: Path) -> None:
         store.close()
 
 
-async def test_a_conversation_is_found_opened_and_gone_on_with(file: Path) -> None:
+async def test_a_conversation_is_found_opened_and_continued(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await look(chat)
@@ -137,7 +137,7 @@ async def test_a_cut_answer_is_marked_and_can_be_asked_again(file: Path) -> None
         await chat.until(lambda: "one two" not in chat.text)
 
 
-async def test_what_was_deleted_comes_back_with_undo(file: Path) -> None:
+async def test_undo_restores_a_deleted_conversation(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(store=lambda: Store.open(file)) as chat:
         screen = await look(chat)
@@ -210,7 +210,7 @@ async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
         assert len(chat.engine.requests[0].messages) == 101
 
 
-async def test_what_was_shown_is_not_markup_and_does_not_steer_the_terminal(file: Path) -> None:
+async def test_titles_are_neither_markup_nor_control_sequences(file: Path) -> None:
     fill(file, "[red]x[/red] \x1b[2J")
     async with open_chat(store=lambda: Store.open(file)) as chat:
         await look(chat)

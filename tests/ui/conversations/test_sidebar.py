@@ -9,7 +9,7 @@ import pytest
 from app.conversations.store import Store
 from app.conversations.tree import Summary
 from app.ui.chat.inspector import Inspector
-from app.ui.conversations.screen import ConversationsScreen
+from app.ui.conversations.picker import ConversationsScreen
 from app.ui.transcript.list import MessageList
 from tests.ui.chat_driver import WIDE, open_chat
 from tests.ui.conversations_driver import chosen, fill, filled, texts

@@ -17,7 +17,7 @@ from app.ui import key_names
 from app.ui.chat.error_hints import with_keys
 from app.ui.key_names import key, name_by, shown
 from app.ui.screens.keymap import every_binding
-from app.ui.transcript.ended import in_words
+from app.ui.transcript.message import in_words
 
 _PROGRAM = Path(app.__file__).parent
 _NAMED = re.compile(r"(?<![\w+])(ctrl\+\w+|f[1-9]|esc|tab|enter)(?![\w+])", re.IGNORECASE)

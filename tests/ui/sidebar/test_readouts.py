@@ -38,7 +38,7 @@ def test_the_speed_is_that_of_the_last_two_seconds() -> None:
     assert max(recent.rates) == pytest.approx(40)
 
 
-def test_the_acceptance_of_late() -> None:
+def test_recent_acceptance() -> None:
     recent = RecentRates()
     recent.observe(counted(10, 100, 50, drafted=200, accepted=50))
     recent.observe(counted(13, 190, 70, drafted=300, accepted=130))
@@ -175,7 +175,7 @@ def test_how_full_the_context_is_is_not_known_before_it_was_counted() -> None:
     assert "0 / 32k" not in shown(readouts)
 
 
-def test_what_takes_its_time_shows_how_far_it_is() -> None:
+def test_long_activities_show_their_progress() -> None:
     readouts = Readouts()
     readouts.follow(LoadProgress("target", 0.5))
     assert "loading models 50%\n" + "━" * 30 in shown(readouts)
@@ -198,7 +198,7 @@ def test_a_short_wait_is_not_shown(event: FrequentEvent) -> None:
     assert readouts.doing == readouts.long_activity == ""
 
 
-def test_what_a_model_file_shows_does_not_steer_the_terminal() -> None:
+def test_names_in_model_files_send_no_control_sequences() -> None:
     text = "".join(
         line.plain
         for group in stored_groups({"target": "\x1b[2Ja\x07", "draft": "b\x9b31m"}, 30, is_last=True)
@@ -208,7 +208,7 @@ def test_what_a_model_file_shows_does_not_steer_the_terminal() -> None:
     assert not {"\x1b", "\x07", "\x9b"} & set(text)
 
 
-def test_kept_numbers_are_what_they_were() -> None:
+def test_stored_numbers_are_read_back() -> None:
     numbers = of_document(
         {"predicted_n": 412, "predicted_per_second": 106.7, "draft_n": 9, "acceptance": 0.78, "first_token_ms": 210}
     )
@@ -218,7 +218,7 @@ def test_kept_numbers_are_what_they_were() -> None:
 
 
 @pytest.mark.parametrize("value", ["fast", None, True, float("nan"), float("inf"), 10**400, -1, [], {}])
-def test_kept_numbers_that_are_none_are_left_out(value: object) -> None:
+def test_stored_values_that_are_no_numbers_are_left_out(value: object) -> None:
     names = (
         "predicted_n",
         "predicted_per_second",

@@ -11,8 +11,8 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Conversation, Node, Summary, Transcript, Tree
 from app.ui.reading.document import MarkdownDocument
-from app.ui.transcript import text_views
-from app.ui.transcript.text_views import ModelMarkdown
+from app.ui.transcript import parts
+from app.ui.transcript.parts import ModelMarkdown
 from tests.ui.chat_driver import open_chat
 from tests.ui.pictures import ANSWER
 
@@ -79,7 +79,7 @@ async def test_text_is_selected_with_the_mouse() -> None:
 
 
 async def test_keys_have_their_turn_while_a_long_answer_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_views, "AT_ONCE", 50)
+    monkeypatch.setattr(parts, "AT_ONCE", 50)
     answer = "\n\n".join(f"Paragraph {n} with **bold** words." for n in range(60)) + "\n\nThe very end."
     store = Store.in_memory()
     nodes = {1: Node(1, None, Role.USER, "go"), 2: Node(2, 1, Role.ASSISTANT, answer)}

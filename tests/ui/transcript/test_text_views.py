@@ -14,7 +14,7 @@ from app.engine.types import Origin
 from app.ui.chat.inspector import Inspector
 from app.ui.reading.steps import step_lines, visible
 from app.ui.reading.token_rows import TokenDocument
-from app.ui.transcript.text_views import TokenView
+from app.ui.transcript.parts import TokenView
 from app.worker.events import Step, StepDetails
 from tests.ui.chat_driver import Chat, open_chat
 from tests.ui.fakes import STATS

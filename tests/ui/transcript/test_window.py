@@ -11,9 +11,9 @@ from textual import events
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.conversations.tree import Node, State
-from app.ui.transcript.foldable import FoldedText
 from app.ui.transcript.message import AnswerMessage, UserMessage
 from app.ui.transcript.message_view import MessageView
+from app.ui.transcript.parts import FoldedText
 from tests.ui.chat_driver import n_said
 from tests.ui.conversations_driver import back, look
 from tests.ui.transcript.driver import (

@@ -1,7 +1,8 @@
-"""Collapsible parts of a message: attachments and reasoning."""
+"""Parts of a message: Markdown, token text, and the collapsible attachments and reasoning."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from time import monotonic
 
@@ -14,8 +15,61 @@ from textual.widgets import Static
 
 from app.conversations.attached import Attachment
 from app.core.printable import printable
+from app.ui.reading.token_rows import COLORLESS, STYLES, Run, TokenDocument
 from app.ui.text import size
-from app.ui.transcript.text_views import ModelMarkdown
+from app.ui.widgets.rows_view import RowsView
+
+AT_ONCE = 16_000
+"""Characters of Markdown that are read before keys have their turn: about 50 ms."""
+
+
+class ModelMarkdown(RowsView):
+    """Markdown that grows; a long text is read in pieces, so that keys do not wait for it."""
+
+    def __init__(self) -> None:
+        # The first frame need not wait for the Markdown parser.
+        from app.ui.reading.document import MarkdownDocument
+
+        super().__init__()
+        self._document = MarkdownDocument()
+        self._unread = ""
+
+    def append(self, text: str) -> None:
+        """Show more text."""
+        is_reading = bool(self._unread)
+        self._unread += text
+        if not is_reading:
+            self._read()
+
+    def on_mount(self) -> None:
+        if self._unread:
+            self.call_after_refresh(self._read)
+
+    def _read(self) -> None:
+        piece, self._unread = self._unread[:AT_ONCE], self._unread[AT_ONCE:]
+        document = self._document
+        n_frozen = len(document.frozen)
+        document.append(piece)
+        self.put(n_frozen, [*document.frozen[n_frozen:], *document.open])
+        if self.is_attached:
+            self.on_mount()
+
+
+class TokenView(RowsView):
+    """The plain text of an answer, in the color of each token's source."""
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        super().__init__()
+        self._document = TokenDocument(COLORLESS if self.app.no_color else STYLES)
+        self.append(runs)
+
+    def append(self, runs: Iterable[Run]) -> None:
+        """Show more text."""
+        document = self._document
+        n_frozen = len(document.frozen)
+        document.append(runs)
+        self.put(n_frozen, [*document.frozen[n_frozen:], *document.open])
+
 
 _MOST_LINES, _MOST_COLUMNS = 100, 400
 """Shown of an attachment."""
@@ -100,15 +154,13 @@ class Reasoning(Folding):
         self._view: ModelMarkdown | None = None
         self._parts: list[str] = []
         self._unread: list[str] = []
-        self._words = 0
-        self._in_word = False
         self._began = self._latest = 0.0
         self._add(text)
 
     def add(self, text: str) -> None:
         """Add text that the model generates now."""
         self._add(text)
-        if self._words:
+        if self.has_class("-begun"):
             self._latest = monotonic()
             self._began = self._began or self._latest
         self.draw()
@@ -120,18 +172,15 @@ class Reasoning(Folding):
 
     def _add(self, text: str) -> None:
         if text:
-            # Pieces may end within a word.
-            words = len(text.split())
-            self._words += words - (self._in_word and not text[0].isspace() and words > 0)
-            self._in_word = not text[-1].isspace()
             self._parts.append(text)
             self._unread.append(text)
-            self.set_class(self._words > 0, "-begun")
+            self.set_class(bool(self.text.strip()), "-begun")
 
     def draw(self) -> None:
         seconds = self._latest - self._began
         time = f", {seconds:,.0f} s" if seconds >= 1 else ""
-        self.summarize(f"thinking, {self._words:,} word{'s' * (self._words != 1)}{time}")
+        words = len(self.text.split())
+        self.summarize(f"thinking, {words:,} word{'s' * (words != 1)}{time}")
         if self.open and self.is_attached and (text := "".join(self._unread)):
             if self._view is None:
                 self._view = ModelMarkdown()
