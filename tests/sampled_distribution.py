@@ -8,11 +8,10 @@ from collections.abc import Generator, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.compare.recorder import Recorder
 from app.core.errors import Interrupted
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.types import Drafting, DraftParams, FinishReason
-from app.worker.events import Finished
+from app.worker.events import Finished, Step
 from app.worker.request import AnswerRequest, LoadedPair
 from app.worker.responder import answer
 
@@ -66,13 +65,12 @@ def check_sampled(
     for number in range(answers):
         for side, way in enumerate((None, drafting)):
             sampling = replace(request.sampling, seed=2 * number + side)
-            recorder = Recorder(pair)
             short = replace(request, sampling=sampling, drafting=way, max_tokens=_FIRST_TOKENS)
-            *_, last = answer(recorder.as_pair, 0, short, Controls(cancelled))
+            *events, last = answer(pair, 0, short, Controls(cancelled))
             assert isinstance(last, Finished)
             if last.reason is FinishReason.CANCELLED:
                 raise Interrupted
-            counts[side][tuple(recorder.tokens)] += 1
+            counts[side][tuple(token for one in events if isinstance(one, Step) for token in one.tokens)] += 1
             drafted += last.stats.draft_n
         yield f"Sampled answers {number + 1:,} of {answers:,}"
     statistic, freedom = homogeneity(*counts)

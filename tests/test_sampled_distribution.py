@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from app.compare.race import Steps
-from app.compare.sides import Side
+from app.compare.race import Side, Steps
 from app.engine.types import SamplingParams
 from tests.compare.test_difference import DRAFTS, REQUEST, never
 from tests.fakes import FakeModel, FakeSampler

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 from app.cli.command import STDIN
@@ -24,13 +25,13 @@ from app.cli.race_session import (
     with_pair,
 )
 from app.cli.result_file import LineFile, check_writable, exists_already, write
+from app.compare import AUTOMATIC
 from app.compare.benchmark import (
     Plan,
-    PromptResult,
+    Results,
     RoundEnded,
     Row,
     benchmark,
-    figures,
     n_whole,
     round_json,
     rows,
@@ -38,11 +39,11 @@ from app.compare.benchmark import (
 )
 from app.compare.card import Card, markdown, svg, table_lines
 from app.compare.history import Facts
-from app.compare.race import Steps, in_process
+from app.compare.measure import speeds
+from app.compare.race import Round, Side, check_sides, sides_of
 from app.compare.report import busy_programs, how, pair_title
-from app.compare.sides import AUTOMATIC, Side, check_sides, sides_of
-from app.compare.suite import Prompt, choose, load_suite, read_suite, refuse_overlong
-from app.core.errors import INTERRUPTED
+from app.compare.suite import Prompt, choose, load_suite, read_suite
+from app.core.errors import INTERRUPTED, AppError
 from app.core.printable import printable
 from app.core.regular_file import exists
 from app.engine.drafting_report import rate, times, why_undrafted
@@ -94,7 +95,7 @@ def read_task(args: argparse.Namespace) -> BenchTask:
         options=options,
         prompts=tuple(choose(_suite(getattr(args, "prompts", None)), kinds, 1 if quick else None)),
         request=answer_request(args, options, QUICK_TOKENS if quick else BENCH_TOKENS),
-        sides=sides_of(options.automatic, fixed_params(args, options)),
+        sides=sides_of(options.answers.automatic, fixed_params(args, options)),
         repeat=getattr(args, "repeat", REPEAT),
         is_quick=quick,
         ends_early="repeat" not in args,
@@ -113,7 +114,7 @@ def bench(args: argparse.Namespace) -> int:
     task = read_task(args)
 
     def job(session: Session) -> int:
-        facts = measured_on(session, task.request, task.options.automatic, map(asdict, task.prompts))
+        facts = measured_on(session, task.request, task.options.answers.automatic, map(asdict, task.prompts))
         return _Benchmark(session, task, facts).run()
 
     return with_pair(task.options, job)
@@ -127,46 +128,45 @@ class _Benchmark:
         self._status = session.status
         self._task = task
         self._facts = facts
-        self._names: list[str] = []
-        """Names of the sides, the baseline first."""
+        self._names = [side.name for side in task.sides]
 
     def run(self) -> int:
         """Race on every prompt; returns the exit code."""
         pair, task = self._session.pair, self._task
         check_sides(pair, task.sides)
-        contenders = [in_process(pair, side.name, side.drafting) for side in task.sides]
-        refuse_overlong(pair, task.prompts, task.request, self._session.cancel)
-        self._names = [contender.name for contender in contenders]
-        plan = Plan(contenders, task.prompts, task.request, task.repeat, is_enough=self._is_enough)
+        plan = Plan(task.sides, task.prompts, task.request, task.repeat, is_enough=self._is_enough)
         self._announce(plan)
         began, race_status = time.monotonic(), RaceStatus(task.repeat)
-        steps = Steps(benchmark(plan, self._session.cancel))
-        left, n_done = "", 0
-        for event in steps:
-            if isinstance(event, RoundEnded):
-                self._save_round(event)
-                continue
-            n_done = event.done
-            if event.done:
-                left = f"{duration((plan.n_runs / event.done - 1) * (time.monotonic() - began))} left"
-            if doing := race_status.line(event.event):
-                done = f"{event.done} of {plan.n_runs}  {event.prompt}: {doing}"
-                self._status.show(", ".join(filter(None, (left, done))))
+        results: dict[Prompt, list[Round]] = {}
+        broken: AppError | None = None
+        left, n_done, at = "", 0, ""
+        try:
+            for event in benchmark(pair, plan, results, self._session.cancel):
+                if isinstance(event, RoundEnded):
+                    self._save_round(event)
+                    continue
+                n_done, at = event.done, str(event.prompt)
+                if event.done:
+                    left = f"{duration((plan.n_runs / event.done - 1) * (time.monotonic() - began))} left"
+                if doing := race_status.line(event.event):
+                    done = f"{event.done} of {plan.n_runs}  {event.prompt}: {doing}"
+                    self._status.show(", ".join(filter(None, (left, done))))
+        except AppError as error:
+            if not results:
+                raise
+            broken = error
         self._status.clear()
-        results, broken = steps.result.results, steps.result.broken
-        if not results and broken is not None:
-            raise broken
         if not results:
             self._status.say("Stopped before every side had answered one prompt.")
             return INTERRUPTED
         is_stopped = n_whole(results, len(task.prompts)) < task.repeat and not self._is_enough(results)
-        early = "broken off" if broken is not None else "stopped early" if is_stopped else ""
+        early = f"broken off at {at}" if broken is not None else "stopped early" if is_stopped else ""
         self._report(results, f"{early} after {n_done} of {plan.n_runs} answers" if early else "")
         if broken is not None:
             raise broken
         return INTERRUPTED if is_stopped else 0
 
-    def _is_enough(self, results: Sequence[PromptResult]) -> bool:
+    def _is_enough(self, results: Results) -> bool:
         """Return whether more rounds would not change the result."""
         task = self._task
         if not task.ends_early or not n_whole(results, len(task.prompts)):
@@ -196,15 +196,16 @@ class _Benchmark:
             self._status.clear()
             print("\n".join(lines), flush=True)
 
-    def _report(self, results: Sequence[PromptResult], early: str) -> None:
+    def _report(self, results: Results, early: str) -> None:
         """Print the verdict and its table; `early` says that the run is incomplete."""
         task, facts, title = self._task, self._facts, pair_title(self._session.pair.info)
         table = rows(results, self._names)
         notes = [early] if early else []
-        busy = busy_programs(round_ for one in results for round_ in one.rounds)
+        busy = busy_programs(chain.from_iterable(results.values()))
         # The speed of half a suite is not that of a whole one.
         notes += [busy] * bool(busy)
-        notes += [] if early else save_result(facts, figures(table), is_busy=bool(busy))
+        by_kind = {row.kind: speeds(row.measured) for row in table}
+        notes += [] if early else save_result(facts, by_kind, is_busy=bool(busy))
         n = max(1, n_whole(results, len(task.prompts)))
         runs = f"{task.request.max_tokens} tokens at most, {n} alternating run{'s' * (n != 1)}"
         about = {"machine": facts.machine, **facts.details, "answers": runs}
@@ -226,7 +227,7 @@ class _Benchmark:
             task.save.close()
 
 
-def verdict_lines(results: Sequence[PromptResult], table: Sequence[Row]) -> list[str]:
+def verdict_lines(results: Results, table: Sequence[Row]) -> list[str]:
     """Return the verdict on every side, automatic drafting first."""
     *kinds, whole = table
     plain, *others = whole.measured
@@ -237,7 +238,7 @@ def verdict_lines(results: Sequence[PromptResult], table: Sequence[Row]) -> list
             mine, baseline = m.tokens_per_second.median, plain.tokens_per_second.median
             speeds = f": {rate(mine)}, no draft {rate(baseline)}"
         lines.append(f"{m.name}: {m.verdict()}{speeds}")
-        why = results[-1].rounds[-1][m.name].why
+        why = list(results.values())[-1][-1][m.name].why
         if m.acceptance is None and why:
             lines.append(f"  {why_undrafted(why)}")
         ratios = [(one.ratio.median, row.kind) for row in kinds if not (one := row.of(m.name)).is_idle and one.ratio]

@@ -24,8 +24,8 @@ from app.cli.result_file import check_writable, write
 from app.cli.streams import read_input
 from app.compare.job import CompareJob, Raced
 from app.compare.measure import speeds
+from app.compare.race import sides_of
 from app.compare.report import Comparison, busy_programs, comparison_json, comparison_lines, how, pair_title
-from app.compare.sides import sides_of
 from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, UsageError
 from app.core.printable import escape_unprintable, printable
@@ -40,7 +40,7 @@ def compare(args: argparse.Namespace) -> int:
     options = read_options(args, modes=("auto", "fixed"))
     prompt = Message(Role.USER, _read_prompt(getattr(args, "prompt", None)))
     request = answer_request(args, options, COMPARE_TOKENS, prompt)
-    sides = sides_of(options.automatic, fixed_params(args, options))
+    sides = sides_of(options.answers.automatic, fixed_params(args, options))
     job = CompareJob(request, sides, getattr(args, "repeat", REPEAT))
     if "save" in args:
         check_writable(args.save)
@@ -63,7 +63,7 @@ def _run(session: Session, job: CompareJob, options: Options, args: argparse.Nam
         status.say("Stopped before every side had answered once.")
         return INTERRUPTED
     comparison = Comparison(raced.rounds, raced.differences)
-    facts = measured_on(session, job.request, options.automatic)
+    facts = measured_on(session, job.request, options.answers.automatic)
     busy = busy_programs(raced.rounds)
     is_whole = not raced.stopped and raced.broken is None
     figures = {"": speeds(comparison.measured)}

@@ -14,9 +14,8 @@ from app.models.gguf import read_header
 from app.models.pair_names import title_of
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, LocalModel, parse_source
-from app.settings.layers import Layer
-from app.settings.model_file import Recommended, recommended
-from app.settings.params import pair_layer
+from app.settings.checking import recommended
+from app.settings.layers import Layer, pair_layer
 
 DEFAULT_PAIR = "demo"
 """Pair to use before any was set up."""
@@ -135,13 +134,13 @@ def of_entry(pair: Pair) -> Layer:
     return pair_layer(pair.sampling, pair.drafting, pair.kept)
 
 
-def of_file(pair: Pair, files: SetUp | None) -> Recommended:
+def of_file(pair: Pair, files: SetUp | None) -> Layer:
     """Return the settings that the target's file recommends; empty if it is not here or unreadable."""
     try:
         path = files.target.path if files is not None else _target_file(pair)
-        return recommended(read_header(path, vocabulary=False).metadata) if path is not None else Recommended()
+        return recommended(read_header(path, vocabulary=False).metadata) if path is not None else {}
     except ModelFileError:
-        return Recommended()
+        return {}
 
 
 def _target_file(pair: Pair) -> Path | None:

@@ -24,7 +24,6 @@ from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file
 from app.models.recommend import PairSpeed
 from app.models.registry import SetUp
-from app.settings.model_file import Recommended
 
 _ENOUGH = 128
 """Judged tokens after which `PairStatistics.gain` has nearly forgotten what it began with."""
@@ -77,8 +76,7 @@ def _measured(
     files: SetUp, rooms: tuple[DeviceRoom, ...], benchmarked: Mapping[tuple[str, str], float]
 ) -> Measured | None:
     # Recommended settings are about sampling, which does not change the placement.
-    model = Recommended()
-    options = options_of(open_settings({}, files.pair, model).resolved(), files.pair, files, model)
+    options = options_of(open_settings({}, files.pair, {}).resolved(), files.pair, files)
 
     def plan(params: PairParams) -> PairParams:
         return weighed(params, rooms, certain=math.inf).params if len(rooms) > 1 else params

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from app.cli.command_line import parse_args
 from app.cli.engine import PairLoader
 from app.cli.known_pairs import choose_pair, is_chosen, of_entry, of_file
-from app.cli.options import Options, Process, live_options, options_of
+from app.cli.options import Options, Process, options_of
 from app.cli.setting_flags import read_flags
 from app.core.errors import AppError, UsageError
 from app.core.units import gigabytes
@@ -69,8 +69,9 @@ class Opener:
         return request
 
     def again(self) -> LoadRequest:
-        """Return the same pair with the current settings; contradictions in the file are ignored."""
-        options = replace(live_options(self.live, self._pair, self._files), process=self.process)
+        """Return the same pair with the current settings. Raises UsageError."""
+        options = options_of(self.live.resolved(), self._pair, self._files)
+        options = replace(options, process=self.process)
         self.live.loading()
         return LoadRequest(PairLoader(options), applied(ChatSettings(options.pair.title), self.live.resolved()))
 
@@ -79,7 +80,7 @@ class Opener:
         layer, pair, files = self._read(flags)
         model = self.live.model if pair is self._pair else of_file(pair, files)
         settings = self.live.given(layer, of_entry(pair), model)
-        return replace(options_of(settings, pair, files, model), process=self.process)
+        return replace(options_of(settings, pair, files), process=self.process)
 
     def take(self, flags: Sequence[str]) -> LoadRequest:
         """Add these flags for good, and open the pair."""

@@ -9,23 +9,21 @@ from typing import cast
 
 from app.cli.known_pairs import FILES, about_catalog, choose_pair, of_entry, of_file
 from app.cli.setting_flags import check_automatic, read_flags
-from app.conversations.message import Message, Role
 from app.core.errors import SettingsError, UsageError
 from app.core.paths import settings_file
 from app.core.printable import printable
 from app.core.shell import command
-from app.engine.types import AutoDraft, Drafting, DraftParams
+from app.engine.types import DraftParams
 from app.hardware.cpu import default_threads
 from app.llama.params import ModelParams
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import SetUp
+from app.session.chat_settings import ChatSettings, applied
 from app.settings.file import SettingsFile
 from app.settings.kinds import Value
-from app.settings.layers import Layer, Origin, Resolved
+from app.settings.layers import Layer, Origin, Resolved, thinking
 from app.settings.live import LiveSettings
-from app.settings.model_file import Recommended
-from app.settings.params import automatic, drafting, sampling, thinking
 from app.settings.placement import ALL_LAYERS, needs_flash_attention
 from app.settings.table import MODES
 from app.settings.thinking import AS_TRAINED, Thinking
@@ -64,32 +62,21 @@ class Options:
     Attributes:
         pair: The pair; settings override its own parameters.
         files: Its files, if it was set up.
-        drafting: Automatic, fixed parameters, or None for no draft.
-        automatic: Automatic drafting in a comparison, whatever `drafting` is.
+        answers: Settings of answers.
         tuned_threads: Prefer a measured number of threads to `n_threads`.
-        typed_thinking: The part of `thinking` that flags ask for; settings also hold for models without reasoning.
+        typed_thinking: The reasoning that flags ask for; settings also hold for models without reasoning.
     """
 
     pair: Pair
     files: SetUp | None
-    drafting: Drafting
+    answers: ChatSettings
     n_ctx: int | None
     n_threads: int
-    system: str | None
-    max_tokens: int | None
-    stops: tuple[str, ...]
     placement: Placement = field(default_factory=Placement)
     process: Process = field(default_factory=Process)
-    automatic: AutoDraft = field(default_factory=AutoDraft)
     tuned_threads: bool = True
     notices: tuple[str, ...] = ()
-    thinking: Thinking = AS_TRAINED
     typed_thinking: Thinking = AS_TRAINED
-    stop_on_repeat: bool = True
-
-    def conversation(self, *messages: Message) -> tuple[Message, ...]:
-        """Return the messages after the system message, if any."""
-        return ((Message(Role.SYSTEM, self.system),) if self.system else ()) + messages
 
 
 def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_recommended: bool = True) -> Options:
@@ -102,29 +89,14 @@ def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_
     """
     pair, files = choose_pair(vars(args))
     flags = read_flags(args)
-    model = of_file(pair, files) if use_recommended else Recommended()
+    model = of_file(pair, files) if use_recommended else {}
     live = open_settings(flags, pair, model)
     _refuse_problems(live)
     settings = live.resolved()
     if settings["draft.mode"] not in modes and settings.origin("draft.mode") is not Origin.FLAG:
         settings = open_settings({**flags, "draft.mode": AUTO}, pair, model).resolved()
     check_automatic(flags, settings["draft.mode"])
-    return replace(options_of(settings, pair, files, model), process=read_process(args))
-
-
-def usable_options(pair: Pair, files: SetUp | None) -> Options:
-    """Return the options without flags; contradictions in the settings file are ignored."""
-    live = open_settings({}, pair, of_file(pair, files))
-    return live_options(live, pair, files)
-
-
-def live_options(live: LiveSettings, pair: Pair, files: SetUp | None) -> Options:
-    """Return the options of running settings; contradictions in the settings file are ignored."""
-    try:
-        return options_of(live.resolved(), pair, files, live.model)
-    except UsageError as error:
-        live.leave_placement_out(error.message)
-        return options_of(live.resolved(), pair, files, live.model)
+    return replace(options_of(settings, pair, files), process=read_process(args))
 
 
 def context_for_all() -> int:
@@ -133,7 +105,7 @@ def context_for_all() -> int:
     return n_ctx if isinstance(n_ctx, int) else DEFAULT_CONTEXT
 
 
-def open_settings(flags: Layer, pair: Pair, model: Recommended) -> LiveSettings:
+def open_settings(flags: Layer, pair: Pair, model: Layer) -> LiveSettings:
     """Open the settings with the user's file."""
     return LiveSettings(SettingsFile(settings_file()), flags, of_entry(pair), model)
 
@@ -150,34 +122,24 @@ def _refuse_problems(live: LiveSettings) -> None:
         raise UsageError(f"{settings_file()}: {live.problems[0].text}", "Fix it there. See: tandem settings")
 
 
-def options_of(settings: Resolved, pair: Pair, files: SetUp | None, model: Recommended) -> Options:
-    """Put settings over a pair, whose target's file recommends `model`."""
-    chosen = drafting(settings)
-    if isinstance(chosen, DraftParams) and pair.draft is None:
+def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
+    """Put settings over a pair."""
+    answers = applied(ChatSettings(pair.title), settings)
+    if isinstance(answers.drafting, DraftParams) and pair.draft is None:
         if settings.origin("draft.mode") is Origin.FLAG:
             raise UsageError("Fixed drafting needs a draft model.", "Add --draft FILE, or leave the numbers out.")
         # The settings file means the pairs that have one.
-        chosen = None
-    notice = model.under(settings).notice
-    notices: tuple[str, ...] = (notice,) if notice else ()
-    if pair.name != FILES:
-        notices += about_catalog(pair)
+        answers = replace(answers, drafting=None)
     return Options(
-        pair=replace(pair, sampling=sampling(settings), draft=None if chosen is None else pair.draft),
+        pair=replace(pair, draft=None if answers.drafting is None else pair.draft),
         files=files,
-        drafting=chosen,
+        answers=answers,
         n_ctx=cast("int | None", settings["model.ctx"]),
         n_threads=cast("int | None", settings["model.threads"]) or default_threads(),
-        system=cast("str | None", settings["answer.system"]),
-        max_tokens=cast("int | None", settings["answer.max_tokens"]),
-        stops=cast("tuple[str, ...]", settings["answer.stop"]),
-        stop_on_repeat=settings["answer.stop_on_repeat"] is True,
-        thinking=thinking(settings),
         typed_thinking=_typed_thinking(settings),
         placement=read_placement(settings),
-        automatic=automatic(settings),
         tuned_threads=settings["model.threads"] is None,
-        notices=notices,
+        notices=about_catalog(pair) if pair.name != FILES else (),
     )
 
 

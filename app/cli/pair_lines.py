@@ -8,6 +8,7 @@ from app.models.compatibility import PairCheck
 from app.models.model_facts import ModelFacts
 from app.models.progress import FileProgress, Progress, duration, speed
 from app.models.recommend import USUAL_CONTEXT
+from app.settings.checking import in_one_line
 
 LABEL = 8
 """Columns of a line's label."""
@@ -26,13 +27,11 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = USUAL_CONTEXT, proble
     if check.draft is not None:
         lines.append(_model_line("draft", check.draft))
     # The recommendations of a draft do not matter: only the target is sampled from.
-    recommended = check.target.recommended
-    if recommended.line:
-        lines.append(f"makers  recommend {recommended.line}")
+    if check.target.recommended:
+        lines.append(f"makers  recommend {in_one_line(check.target.recommended)}")
     n_ctx = check.context(n_ctx)
     lines.append(f"memory  {memory_size(check.memory_bytes(n_ctx))} with a context of {n_ctx:,} tokens")
-    notices = [*check.warnings, recommended.notice]
-    lines += [f"note    {printable(notice)}" for notice in notices if notice]
+    lines += [f"note    {printable(warning)}" for warning in check.warnings]
     if problems:
         lines += [f"problem {printable(problem)}" for problem in check.problems]
     if check.draft is not None and not check.problems:

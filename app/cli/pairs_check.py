@@ -140,5 +140,5 @@ def _model_json(facts: ModelFacts) -> dict[str, Any]:
         "size": facts.weight_bytes,
         "vocabulary": len(facts.vocab.tokens),
         "chat_template": facts.has_chat_template,
-        "recommended": dict(facts.recommended.values),
+        "recommended": dict(facts.recommended),
     }

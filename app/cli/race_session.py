@@ -20,7 +20,7 @@ from app.cli.setting_flags import SEED, given_flag
 from app.cli.streams import cancel_on_interrupt
 from app.compare.history import Facts, Speeds, save
 from app.compare.race import WARM_UP, RaceEvent, RunBegan
-from app.conversations.message import Message
+from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, Interrupted, UsageError
 from app.core.paths import benchmarks_dir
 from app.core.printable import printable
@@ -78,7 +78,7 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
             params = pair_params(options)
             pair = load_here(params, cancel, status)
             try:
-                ignored = pair.info.thinking_support.ignored(options.typed_thinking, options.thinking)
+                ignored = pair.info.thinking_support.ignored(options.typed_thinking, options.answers.thinking)
                 for sentence in ignored:
                     status.say(sentence)
                 return job(Session(pair, params, cancel, status, (*pair.notices, *ignored)))
@@ -109,25 +109,27 @@ def answer_request(args: argparse.Namespace, options: Options, tokens: int, *mes
         tokens: Default length.
         messages: The conversation.
     """
-    most = options.max_tokens or tokens
+    answers = options.answers
+    most = answers.max_tokens or tokens
     return AnswerRequest(
-        options.conversation(*messages),
-        with_seed(options.pair.sampling, SEED),
+        ((Message(Role.SYSTEM, answers.system),) if answers.system else ()) + messages,
+        with_seed(answers.sampling, SEED),
         max_tokens=most if "max_tokens" in args else min(most, tokens),
-        stops=options.stops,
-        thinking=options.thinking,
+        stops=answers.stops,
+        thinking=answers.thinking,
     )
 
 
 def fixed_params(args: argparse.Namespace, options: Options) -> DraftParams | None:
     """Return the fixed parameters to measure, if any. Raises UsageError."""
-    if options.drafting is None:
+    if options.answers.drafting is None:
         raise UsageError("Without drafting there is nothing to compare.", "Leave --no-draft and --drafting off out.")
     if "fixed" in args:
         if named := given_flag(NUMBERS, args):
             raise UsageError(f"--fixed and {named} exclude each other.", "Give all numbers in one of them.")
         return parse_fixed(args.fixed)
-    return options.drafting if isinstance(options.drafting, DraftParams) else None
+    drafting = options.answers.drafting
+    return drafting if isinstance(drafting, DraftParams) else None
 
 
 def parse_fixed(text: str) -> DraftParams:

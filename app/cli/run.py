@@ -6,6 +6,7 @@ import argparse
 import queue
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from app.cli.command import STDIN
@@ -15,12 +16,13 @@ from app.cli.output import LOADING, AnswerPrinter, StatusLine, json_for
 from app.cli.report import as_json, summary
 from app.cli.streams import cancel_on_interrupt, has_unread_input, read_input
 from app.conversations.attached import Attachment, compose
-from app.conversations.message import Message, Prefill, Role
+from app.conversations.message import Prefill
 from app.conversations.textfile import read_text
 from app.core.errors import INTERRUPTED, StoppedError, UsageError
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Origin
 from app.models.pair_info import PairInfo
+from app.session.chat_settings import answer_request
 from app.worker.events import (
     Event,
     Failed,
@@ -32,7 +34,6 @@ from app.worker.events import (
     PromptProgress,
     Step,
 )
-from app.worker.request import AnswerRequest
 
 _POLL_S = 0.2
 """Windows delivers Ctrl+C to Python only between two waits."""
@@ -49,18 +50,8 @@ def run(args: argparse.Namespace) -> int:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     worker = make_engine(options.process, events.put)
     worker.load(PairLoader(options))
-    worker.answer(
-        AnswerRequest(
-            messages=options.conversation(Message(Role.USER, prompt)),
-            sampling=options.pair.sampling,
-            drafting=options.drafting,
-            max_tokens=options.max_tokens,
-            stops=options.stops,
-            prefill=Prefill(prefill) if prefill.strip() else None,
-            thinking=options.thinking,
-            stop_on_repeat=options.stop_on_repeat,
-        )
-    )
+    request = answer_request(options.answers, prompt, ())
+    worker.answer(replace(request, prefill=Prefill(prefill) if prefill.strip() else None))
     try:
         with cancel_on_interrupt(worker.cancel):
             return Listener(options, prefill, as_json="json" in args).listen(events)
@@ -93,7 +84,8 @@ class Listener:
                     self._status.show(f"Loading the models {share:4.0%}")
                 case Loaded(pair):
                     self._pair = pair
-                    for text in pair.thinking_support.ignored(self._options.typed_thinking, self._options.thinking):
+                    typed, now = self._options.typed_thinking, self._options.answers.thinking
+                    for text in pair.thinking_support.ignored(typed, now):
                         self._notice(text)
                 case Notice(text):
                     self._notice(text)

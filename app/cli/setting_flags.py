@@ -133,6 +133,8 @@ def read_flags(args: Namespace) -> Layer:
     mode = layer.get("draft.mode", "fixed" if numbers else "auto")
     if numbers and mode != "fixed":
         raise UsageError(f"{_flag(numbers[0])} needs --drafting fixed, not {mode}.")
+    if numbers:
+        layer["draft.mode"] = "fixed"
     check_automatic(layer, mode)
     return layer
 

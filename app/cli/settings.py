@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 
 from app.cli.known_pairs import choose_pair, left_out, of_entry, of_file
 from app.cli.output import HANG, for_reading
@@ -17,7 +18,7 @@ from app.settings.checking import is_preset_name
 from app.settings.file import KEYS, PRESETS, SettingsFile
 from app.settings.layers import BUILT_IN
 from app.settings.live import LiveSettings
-from app.settings.table import BY_NAME, SETTINGS, Setting, find, given, nearest
+from app.settings.table import BY_NAME, SETTINGS, Setting, find, nearest
 
 _WIDEST = 32
 """Columns of a value."""
@@ -31,8 +32,7 @@ def show_settings(args: argparse.Namespace) -> int:
     pair, files, notes = _pair(args)
     if pair is not None:
         live.switch_pair(of_entry(pair), of_file(pair, files))
-    recommended = live.model.under(live.resolved()).notice
-    problems = [*live.sentences(), *([printable(recommended)] if recommended else [])]
+    problems = live.sentences()
     # In ASCII: a stop string may control the terminal.
     print(json.dumps(_as_json(live, pair, problems)) if "json" in args else "\n".join(_lines(live, pair)))
     for note in (*notes, *problems):
@@ -118,8 +118,6 @@ def _drafting_note(file: SettingsFile, setting: Setting) -> str:
     """Return the effect of a changed setting on the drafting mode, or ""."""
     now = LiveSettings(file).resolved()
     mode = now["draft.mode"]
-    if setting.table == "draft" and now.meaning_fixed:
-        return f"draft.mode is fixed, because {given(now.meaning_fixed)}; back: tandem settings set draft-mode auto"
     if (setting.only_fixed and mode != "fixed") or (setting.only_auto and mode != "auto"):
         return f"{setting.name} has no effect now: draft.mode is {mode}."
     return ""
@@ -142,15 +140,13 @@ def _lines(live: LiveSettings, pair: Pair | None) -> list[str]:
         value = " ".join(printable(setting.display(now[setting.name])).split())
         value = value if len(value) <= _WIDEST else value[: _WIDEST - 1] + "…"
         origin = now.origin(setting.name).value
-        if setting.name == "draft.mode" and now.meaning_fixed:
-            origin += f", because {given(now.meaning_fixed)}"
         lines.append(f"{setting.name:<26} {value:<{_WIDEST}} {origin}")
     own = [name for name in live.presets if name not in BUILT_IN]
     about = [f"pair: {printable(pair.name)}, {printable(pair.title)}"] if pair is not None else []
     return [*lines, "", *about, f"presets: {', '.join(map(printable, [*BUILT_IN, *own]))}"]
 
 
-def _as_json(live: LiveSettings, pair: Pair | None, problems: list[str]) -> dict[str, object]:
+def _as_json(live: LiveSettings, pair: Pair | None, problems: Sequence[str]) -> dict[str, object]:
     now = live.resolved()
     return {
         "file": str(settings_file()),
@@ -169,5 +165,5 @@ def _as_json(live: LiveSettings, pair: Pair | None, problems: list[str]) -> dict
         },
         "presets": {name: dict(values) for name, values in live.presets.items()},
         "keys": dict(live.content.keys),
-        "problems": problems,
+        "problems": list(problems),
     }

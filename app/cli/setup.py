@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, left_out, newest, registry
+from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_installed, left_out, newest, of_file, registry
 from app.cli.measured_pairs import seen_here
-from app.cli.options import context_for_all, usable_options
+from app.cli.options import context_for_all, open_settings, options_of
 from app.cli.output import LOOKING, StatusLine, json_for
 from app.cli.pair_lines import LABEL, check_lines, progress_line
 from app.cli.report import pace
@@ -250,9 +250,10 @@ def trial(pair: SetUp, cancelled: Callable[[], bool]) -> str:
     from app.cli.loading import load
     from app.llama.cancel import CancelFlag
 
-    options = usable_options(pair.pair, pair)
+    live = open_settings({}, pair.pair, of_file(pair.pair, pair))
+    options = options_of(live.resolved(), pair.pair, pair)
     messages = (Message(Role.USER, _PROMPT),)
-    request = AnswerRequest(messages, SamplingParams(temperature=0), options.drafting, max_tokens=_TOKENS)
+    request = AnswerRequest(messages, SamplingParams(temperature=0), options.answers.drafting, max_tokens=_TOKENS)
     loaded = load(options, CancelFlag(), lambda what, share: not cancelled())
     notices = list(loaded.notices)
     try:

@@ -40,7 +40,7 @@ T = TypeVar("T")
 def tune(args: argparse.Namespace) -> int:
     """Measure a pair; returns the exit code."""
     options = read_options(args, modes=("auto",), use_recommended=False)
-    drafting = options.drafting
+    drafting = options.answers.drafting
     if not isinstance(drafting, AutoDraft):
         raise UsageError("Tuning measures automatic drafting only.", "Leave the drafting options out.")
     as_json: bool = getattr(args, "json", False)

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.compare.measure import WHOLE, Measured, Spread, measure, speeds
-from app.compare.race import Contender, RaceEvent, Round, RunEnded, Steps, race
+from app.compare.measure import WHOLE, Measured, measure
+from app.compare.race import RaceEvent, Round, RunEnded, Side, Steps, race
 from app.compare.report import run_json
 from app.compare.suite import Prompt
-from app.core.errors import AppError
 from app.engine.interfaces import Cancelled
-from app.worker.request import AnswerRequest
+from app.worker.request import AnswerRequest, LoadedPair
 
-
-@dataclass(frozen=True, slots=True)
-class PromptResult:
-    """The rounds of one prompt."""
-
-    prompt: Prompt
-    rounds: tuple[Round, ...]
+Results = Mapping[Prompt, Sequence[Round]]
+"""The rounds of each prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,95 +67,81 @@ class RoundEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmarked:
-    """Result of a benchmark, with the error that ended it early."""
-
-    results: tuple[PromptResult, ...]
-    broken: AppError | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """The sides and prompts of a benchmark.
 
     Attributes:
-        contenders: The sides, no draft first.
+        sides: The sides, no draft first.
         request: How to answer; its messages stand before every prompt.
         repeat: Most rounds that count.
         is_enough: Whether another round over the whole suite would not change the result.
     """
 
-    contenders: Sequence[Contender]
+    sides: Sequence[Side]
     prompts: Sequence[Prompt]
     request: AnswerRequest
     repeat: int
-    is_enough: Callable[[Sequence[PromptResult]], bool] = lambda results: False
+    is_enough: Callable[[Results], bool] = lambda results: False
 
     @property
     def n_runs(self) -> int:
         """Most runs, warm-up included."""
-        return len(self.contenders) * (len(self.prompts) * self.repeat + 1)
+        return len(self.sides) * (len(self.prompts) * self.repeat + 1)
 
 
-def benchmark(plan: Plan, cancelled: Cancelled) -> Generator[Progress | RoundEnded, None, Benchmarked]:
+def benchmark(
+    pair: LoadedPair, plan: Plan, results: dict[Prompt, list[Round]], cancelled: Cancelled
+) -> Iterator[Progress | RoundEnded]:
     """Race round by round over every prompt; the first prompt also warms up.
 
     Rounds go over the whole suite, so that one that is stopped early has all kinds of text.
+
+    Args:
+        pair: The pair that answers.
+        plan: What to run.
+        results: Receives every finished round, also if an error is raised.
+        cancelled: Stops in the middle of a run.
     """
-    rounds: dict[Prompt, list[Round]] = {}
     n_runs = 0
-
-    def results() -> tuple[PromptResult, ...]:
-        return tuple(PromptResult(prompt, tuple(found)) for prompt, found in rounds.items())
-
     for number in range(1, plan.repeat + 1):
         for prompt in plan.prompts:
             if cancelled():
-                return Benchmarked(results())
+                return
             request = prompt.put_to(plan.request)
-            steps = Steps(race(plan.contenders, request, 1, cancelled, warm_up=not n_runs, first=number))
+            steps = Steps(race(pair, plan.sides, request, 1, cancelled, warm_up=not n_runs, first=number))
             for event in steps:
                 n_runs += isinstance(event, RunEnded)
                 yield Progress(prompt, n_runs, event)
-            found = steps.result.rounds
-            if found:
-                rounds.setdefault(prompt, []).extend(found)
-                yield RoundEnded(prompt, number, found[0])
+            for round_ in steps.result.rounds:
+                results.setdefault(prompt, []).append(round_)
+                yield RoundEnded(prompt, number, round_)
             if steps.result.broken is not None:
-                return Benchmarked(results(), steps.result.broken)
-        if cancelled() or plan.is_enough(results()):
-            break
-    return Benchmarked(results())
+                raise steps.result.broken
+        if plan.is_enough(results):
+            return
 
 
-def rows(results: Sequence[PromptResult], names: Sequence[str]) -> list[Row]:
+def rows(results: Results, names: Sequence[str]) -> list[Row]:
     """Return a row per kind of text, and one over all if there are several kinds."""
-    by_kind: dict[str, list[PromptResult]] = {}
-    for one in results:
-        by_kind.setdefault(one.prompt.kind, []).append(one)
-    table = [_row(kind, some, names) for kind, some in by_kind.items()]
-    return [*table, _row(WHOLE, results, names)] if len(table) > 1 else table
+    by_kind: dict[str, list[Sequence[Round]]] = {}
+    for prompt, rounds in results.items():
+        by_kind.setdefault(prompt.kind, []).append(rounds)
+    if len(by_kind) > 1:
+        by_kind[WHOLE] = list(results.values())
+    return [
+        Row(kind, len(races), tuple(measure(races, name, names[0]) for name in names))
+        for kind, races in by_kind.items()
+    ]
 
 
-def _row(kind: str, results: Sequence[PromptResult], names: Sequence[str]) -> Row:
-    races = [one.rounds for one in results]
-    measured = tuple(measure(races, name, names[0]) for name in names)
-    return Row(kind, len(results), measured)
-
-
-def n_whole(results: Sequence[PromptResult], n_prompts: int) -> int:
+def n_whole(results: Results, n_prompts: int) -> int:
     """Return the rounds that covered the whole suite."""
-    return min(len(one.rounds) for one in results) if results and len(results) == n_prompts else 0
+    return min(map(len, results.values())) if results and len(results) == n_prompts else 0
 
 
 def settled(table: Sequence[Row]) -> bool:
     """Return whether more rounds would not change any outcome."""
     return all(m.is_clear for row in table for m in row.measured[1:])
-
-
-def figures(table: Sequence[Row]) -> Mapping[str, Mapping[str, Spread]]:
-    """Return speeds by kind of text and side, for the history."""
-    return {row.kind: speeds(row.measured) for row in table}
 
 
 def round_json(ended: RoundEnded) -> list[dict[str, Any]]:

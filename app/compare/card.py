@@ -22,8 +22,7 @@ _WORDS = f"{UNCLEAR}: too few runs; a tie: within {NOISE:.0%}; {NO_DRAFT}: nothi
 _TITLE = 66
 _LONGEST = 110
 _MARKS = {"tie": " a tie", "unclear": UNCLEAR}
-_MORE = (NO_DRAFT, "acceptance", "tokens/step")
-"""Columns after the ratios, most important first."""
+_MORE = ("acceptance", "tokens/step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,51 +47,40 @@ def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
 
     Args:
         rows: One per kind of text.
-        columns: Width of the terminal: a table that is too wide loses the ranges, then its last columns.
+        columns: Width of the terminal: a table that is too wide loses the ranges.
     """
     if not rows:
         return []
-    more = list(_MORE)
-    lines = _table(rows, more, spreads=True)
+    lines = _table(rows, spreads=True)
     if columns is not None and max(map(len, lines)) > columns:
-        while max(map(len, lines := _table(rows, more, spreads=False))) > columns and more:
-            more.pop()
+        lines = _table(rows, spreads=False)
     if any(UNCLEAR in line for line in lines[1:]):
         lines += ["", f"{UNCLEAR} too few runs to tell"]
     return lines
 
 
-def _table(rows: Sequence[Row], more: Sequence[str], *, spreads: bool) -> list[str]:
+def _table(rows: Sequence[Row], *, spreads: bool) -> list[str]:
     names = [m.name for m in rows[0].measured[1:]]
-    cells = [["", *names, *more]]
+    cells = [["", *names, NO_DRAFT, *_MORE]]
     for row in rows:
         ratios = (m.ratio_text(spreads=spreads) or "-" for m in row.measured[1:])
-        figures = _figures(row)
-        cells.append([row.kind, *ratios, *(figures[head] for head in more)])
+        plain = row.measured[0].tokens_per_second
+        cells.append([row.kind, *ratios, f"{plain.median:.1f}" if plain is not None else "", *_figures(row)])
     return text_table(cells, left=1 + len(names))
 
 
-def _figures(row: Row) -> Mapping[str, str]:
-    plain, drafted = row.measured[0].tokens_per_second, row.drafted
-    cells = (
-        f"{plain.median:.1f}" if plain is not None else "",
-        drafted.acceptance_text if drafted is not None else "",
-        drafted.step_text if drafted is not None else "",
-    )
-    return dict(zip(_MORE, cells, strict=True))
+def _figures(row: Row) -> tuple[str, str]:
+    drafted = row.drafted
+    return (drafted.acceptance_text, drafted.step_text) if drafted is not None else ("", "")
 
 
 def markdown(card: Card) -> str:
     """Return the card for a forum or an issue."""
     names = [m.name for m in card.rows[0].measured] if card.rows else []
-    more = ["acceptance", "tokens/step"]
-    cells = [["kind of text", *(f"{name} tok/s" for name in names), *(f"{name} ratio" for name in names[1:]), *more]]
+    cells = [["kind of text", *(f"{name} tok/s" for name in names), *(f"{name} ratio" for name in names[1:]), *_MORE]]
     for row in card.rows:
         speeds = (f"{m.tokens_per_second.median:.1f}" if m.tokens_per_second is not None else "" for m in row.measured)
-        figures = _figures(row)
-        cells.append(
-            [row.kind, *speeds, *(m.ratio_text() for m in row.measured[1:]), *(figures[head] for head in more)]
-        )
+        cells.append([row.kind, *speeds, *(m.ratio_text() for m in row.measured[1:]), *_figures(row)])
     lines = [f"### {escaped(card.title)}", "", *markdown_table(cells), ""]
     lines += ["Medians; in brackets the lowest and highest of the alternating rounds;"]
     lines += [f"{_WORDS}. Acceptance and tokens/step are those of automatic drafting.", ""]

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from app.compare.race import Run, VerifyStep
-from app.compare.recorder import hold
+from app.compare.race import Run, VerifyStep, hold
 from app.core.errors import Interrupted
 from app.engine.cache import common_prefix
 from app.engine.interfaces import Cancelled, Logits
@@ -26,7 +25,6 @@ from app.worker.request import LoadedPair
 ROUNDING = 1.0
 """Largest change of a logit that rounding explains: coarse quantizations move one by 0.2 between batch sizes; a wrong
 cell in a cache moves the largest mover by several."""
-_MOST_DECIMALS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +63,8 @@ class Difference:
         """The token that each side chose with its probability against the other one, and the explanation."""
         alone = batched = ""
         if self.p_alone is not None and self.p_batched is not None:
-            decimals = max(_decimals(self.p_alone), _decimals(self.p_batched))
-            alone = f" ({self.p_alone[0]:.{decimals}%} against {self.p_alone[1]:.{decimals}%})"
-            batched = f" ({self.p_batched[1]:.{decimals}%} against {self.p_batched[0]:.{decimals}%})"
+            alone = f" ({self.p_alone[0]:.2%} against {self.p_alone[1]:.2%})"
+            batched = f" ({self.p_batched[1]:.2%} against {self.p_batched[0]:.2%})"
         plain, drafted = _shown(self.plain_text, self.plain), _shown(self.drafted_text, self.drafted)
         return [f"differs at token {self.index + 1}: {plain} without drafts{alone}, {drafted} with{batched}", self.why]
 
@@ -86,12 +83,6 @@ class Difference:
             "near_tie": self.near_tie,
             "explanation": self.why,
         }
-
-
-def _decimals(both: tuple[float, float]) -> int:
-    """Return the decimals that tell two probabilities apart."""
-    few = (n for n in range(1, _MOST_DECIMALS) if f"{both[0]:.{n}%}" != f"{both[1]:.{n}%}")
-    return next(few, _MOST_DECIMALS)
 
 
 def _shown(text: str, token: int | None) -> str:
@@ -128,13 +119,13 @@ def explain(
     if tokens[0] is None or tokens[1] is None:
         why = "one answer was stopped earlier; up to there they are the same"
         return Difference(index, *tokens, text, other, width, None, None, None, None, why)
-    singly = [VerifyStep(i, 1, 0, 0, 0) for i in range(1, index + 1)]
-    alone, first = _replay(pair, plain, singly, index, sampling, cancelled)
-    batched, second = _replay(pair, drafted, drafted.steps, index, sampling, cancelled)
+    singly = [VerifyStep(i, 1, 0) for i in range(1, index + 1)]
+    alone = _replay(pair, plain, singly, index, cancelled)
+    batched = _replay(pair, drafted, drafted.steps, index, cancelled)
     moved = float(np.abs(alone - batched).max())
     pair_alone = (float(alone[tokens[0]]), float(alone[tokens[1]]))
     pair_batched = (float(batched[tokens[0]]), float(batched[tokens[1]]))
-    near, why = _judge(sampling, pair_alone, moved, width, is_reproduced=(first, second) == tokens)
+    near, why = _judge(sampling, pair_alone, moved, width)
     p_alone, p_batched = _probabilities(alone, pair_alone), _probabilities(batched, pair_batched)
     return Difference(
         index, *tokens, text, other, width, pair_alone, pair_batched, moved, near, why, p_alone, p_batched
@@ -152,18 +143,14 @@ def _probabilities(row: Logits, of: tuple[float, float]) -> tuple[float, float]:
     return float(np.exp(of[0] - highest)) / total, float(np.exp(of[1] - highest)) / total
 
 
-def _judge(
-    sampling: SamplingParams, alone: tuple[float, float], moved: float, width: int, *, is_reproduced: bool
-) -> tuple[bool, str]:
+def _judge(sampling: SamplingParams, alone: tuple[float, float], moved: float, width: int) -> tuple[bool, str]:
     """Return whether rounding explains a difference, and a sentence."""
     gap = abs(alone[0] - alone[1])
     sizes = "1 after larger ones, always 1 without drafts" if width == 1 else f"here {width}, without drafts 1"
     rounding = f"rounding depends on the batch size ({sizes})"
-    if moved > ROUNDING:
-        return False, f"a real difference: the batch moved a logit by {moved:.3g}, far more than rounding does"
+    if moved == 0 or moved > ROUNDING:
+        return False, f"a real difference: the batch moved a logit by {moved:.3g}, which is no rounding"
     if not sampling.is_greedy:
-        if not is_reproduced:
-            return False, "a real difference: computed again, the sampler gives other tokens"
         cause = "the same random draw fell on the other token" if sampling.temperature > 0 else "the penalties decided"
         return True, f"rounding difference: {rounding}, and {cause}"
     # Each of the two may have moved by that much, towards the other.
@@ -174,44 +161,25 @@ def _judge(
     )
 
 
-def _replay(
-    pair: LoadedPair,
-    run: Run,
-    steps: Sequence[VerifyStep],
-    index: int,
-    sampling: SamplingParams,
-    cancelled: Cancelled,
-) -> tuple[Logits, int]:
-    """Compute an answer again up to one token, in given batches; return its logits and the token chosen now."""
+def _replay(pair: LoadedPair, run: Run, steps: Sequence[VerifyStep], index: int, cancelled: Cancelled) -> Logits:
+    """Compute an answer again up to one token, in given batches; return a copy of its logits."""
     # The batches of the cached prefix are unknown, so it stays in the cache.
     n_cached = run.stats.cache_n
     for _ in hold(pair.target, run.prompt[:n_cached], cancelled):
         pass
-    sampler = pair.new_sampler(sampling)
-    try:
-        sampler.begin(run.prompt)
-        for _ in pair.target.process(run.prompt[n_cached:], cancelled):
-            pass
-        # The first token comes out of the prompt, not out of a verify step.
-        if index == 0:
-            return np.array(pair.target.logits(0)), sampler.sample(0)
-        sampler.sample(0)
-        for step in steps:
-            if cancelled():
-                raise Interrupted
-            n_cached = _evaluate(pair, run, step)
-            if index < step.first + step.tokens:
-                row = index - step.first
-                for before in range(row):
-                    sampler.sample(before)
-                # A copy, because the row is the library's own memory.
-                return np.array(pair.target.logits(row)), sampler.sample(row)
-            for emitted in range(step.tokens):
-                sampler.sample(emitted)
-            pair.target.rollback(n_cached + step.tokens)
-        raise AssertionError("the token was in none of the steps")
-    finally:
-        sampler.close()
+    for _ in pair.target.process(run.prompt[n_cached:], cancelled):
+        pass
+    # The first token comes out of the prompt, not out of a verify step.
+    if index == 0:
+        return np.array(pair.target.logits(0))
+    for step in steps:
+        if cancelled():
+            raise Interrupted
+        n_before = _evaluate(pair, run, step)
+        if index < step.first + step.tokens:
+            return np.array(pair.target.logits(index - step.first))
+        pair.target.rollback(n_before + step.tokens)
+    raise AssertionError("the token was in none of the steps")
 
 
 def _evaluate(pair: LoadedPair, run: Run, step: VerifyStep) -> int:

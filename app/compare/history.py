@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.compare import AUTOMATIC, PLAIN
 from app.compare.measure import WHOLE, Spread
-from app.compare.sides import AUTOMATIC, PLAIN
 from app.core import json_file
 
 _FORMAT = 1

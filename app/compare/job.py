@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.compare.difference import Difference, explain, first_difference
-from app.compare.race import Round, RunBegan, RunEnded, Steps, in_process, race
-from app.compare.recorder import conversation_prefix, preserved_caches
-from app.compare.sides import Side, check_sides
+from app.compare.race import Round, RunBegan, RunEnded, Side, Steps, check_sides, race
 from app.core.errors import AppError, Interrupted
+from app.engine.cache import common_prefix
 from app.engine.interfaces import Cancelled
 from app.worker.events import Event, JobEnded, JobProgressed, Measuring, PromptProgress, Step
 from app.worker.request import AnswerRequest, LoadedPair
@@ -71,32 +70,56 @@ class CompareJob:
             AppError: The pair lacks what a side needs, or the first round failed.
         """
         check_sides(pair, self.sides)
-        with preserved_caches(pair):
-            prefix = conversation_prefix(pair, self.request.messages, self.request.thinking)
-            contenders = [in_process(pair, s.name, s.drafting, prefix=prefix, number=number) for s in self.sides]
-            steps = Steps(
-                race(contenders, self.request, self.rounds, cancelled, warm_up=self.warm_up, first=self.first)
+        prefix = conversation_prefix(pair, self.request)
+        # Save what the comparison replaces, as for another conversation.
+        pair.prepare_caches(prefix, "")
+        steps = Steps(
+            race(
+                pair,
+                self.sides,
+                self.request,
+                self.rounds,
+                cancelled,
+                prefix=prefix,
+                number=number,
+                warm_up=self.warm_up,
+                first=self.first,
             )
-            for event in steps:
-                if isinstance(event, RunBegan | RunEnded):
-                    yield JobProgressed(number, event)
-                # The end of an answer and its notices are in the run.
-                elif isinstance(event, Measuring | PromptProgress | Step):
-                    yield event
-            rounds, broken = steps.result.rounds, steps.result.broken
-            if broken is not None and not rounds:
-                raise broken
-            differences: dict[str, Difference | None] = {}
-            if self.explains and rounds and broken is None and not cancelled():
-                plain, *others = rounds[0].values()
-                if any(first_difference(plain, other) is not None for other in others):
-                    yield JobProgressed(number, Explaining())
-                try:
-                    for other in others:
-                        found = explain(pair, plain, other, self.request.sampling, cancelled)
-                        differences[other.contender] = found
-                except Interrupted:
-                    pass
-                except AppError as error:
-                    broken = error
+        )
+        for event in steps:
+            if isinstance(event, RunBegan | RunEnded):
+                yield JobProgressed(number, event)
+            # The end of an answer and its notices are in the run.
+            elif isinstance(event, Measuring | PromptProgress | Step):
+                yield event
+        rounds, broken = steps.result.rounds, steps.result.broken
+        if broken is not None and not rounds:
+            raise broken
+        differences: dict[str, Difference | None] = {}
+        if self.explains and rounds and broken is None and not cancelled():
+            plain, *others = rounds[0].values()
+            if any(first_difference(plain, other) is not None for other in others):
+                yield JobProgressed(number, Explaining())
+            try:
+                for other in others:
+                    differences[other.contender] = explain(pair, plain, other, self.request.sampling, cancelled)
+            except Interrupted:
+                pass
+            except AppError as error:
+                broken = error
         yield JobEnded(number, Raced(rounds, differences, cancelled(), broken))
+
+
+def conversation_prefix(pair: LoadedPair, request: AnswerRequest) -> tuple[int, ...]:
+    """Return the tokens of a conversation before its last message; () if it does not fit the context.
+
+    The chat template decides what stands between two messages, so two prompts with different last messages are built:
+    what they share is the prefix.
+    """
+    *before, last = request.messages
+    other = replace(last, content="b" if last.content.startswith("a") else "a")
+    tokens = pair.build_prompt(request.messages, None, request.thinking).tokens
+    if len(tokens) > pair.target.n_ctx:
+        return ()
+    shared = common_prefix(tokens, pair.build_prompt((*before, other), None, request.thinking).tokens)
+    return tuple(tokens[: min(shared, len(tokens) - 1)])

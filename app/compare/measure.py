@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
@@ -20,7 +19,8 @@ NOISE = 0.03
 _REACH = (6.36, 1.34, 0.74, 0.56)
 """For 2 to 5 measurements: half the 95% interval of the median, in ranges (E. Lord, Biometrika 34, 1947, with the
 median in place of the mean, by simulation)."""
-_SURE = 0.95
+_SIGMAS = 1.96
+"""Standard deviations of a 95% interval."""
 _ENOUGH = (3, 10, 30, 100)
 """Numbers of runs to try next if fewer do not suffice."""
 WHOLE = "all"
@@ -60,13 +60,9 @@ def _likely(known: Sequence[float]) -> tuple[float, float]:
     if n < len(_REACH) + 2:
         reach, median = (high / low) ** _REACH[n - 2], statistics.median(known)
         return median / reach, median * reach
-
-    def confidence(k: int) -> float:
-        """Return the probability that the median is between the kth smallest and the kth largest."""
-        return 1 - 2 * sum(math.comb(n, fewer) for fewer in range(k)) / (1 << n)
-
-    k = next(k for k in itertools.count(1) if confidence(k + 1) < _SURE)
-    return known[k - 1], known[-k]
+    # The normal approximation of the binomial distribution, with its continuity correction.
+    left_out = max(0, int((n - 1) / 2 - _SIGMAS * math.sqrt(n) / 2))
+    return known[left_out], known[n - 1 - left_out]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,19 @@ reads the prompt counts against drafting.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from app.compare.recorder import Recorder, read_prefix
-from app.core.errors import AppError, ComputeError, Interrupted
+from app.compare import AUTOMATIC, PLAIN
+from app.core.errors import AppError, ComputeError, Interrupted, UsageError
+from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
-from app.engine.types import Drafting, FinishReason
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.hardware.cpu import others_seconds
-from app.worker.events import Event, Finished, Notice, Step
-from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.events import Event, Finished, Notice, PromptProgress, Step
+from app.worker.request import AnswerRequest, LoadedPair, prompt_progress
 from app.worker.responder import answer
 
 WARM_UP = 0
@@ -29,20 +30,47 @@ WARM_UP_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """One way to draft, by a name that is unique in its race."""
+
+    name: str
+    drafting: Drafting
+
+
+def sides_of(automatic: AutoDraft, fixed: DraftParams | None) -> tuple[Side, ...]:
+    """Return no draft, the fixed parameters if any, and automatic drafting."""
+    middle = [Side(fixed_name(fixed), fixed)] if fixed is not None else []
+    return (Side(PLAIN, None), *middle, Side(AUTOMATIC, automatic))
+
+
+def fixed_name(fixed: DraftParams) -> str:
+    """Return a name such as "fixed 7/0.6" for n_max and p_min; n_min stands between them unless it is 0."""
+    n_min = f"/{fixed.n_min}" if fixed.n_min else ""
+    return f"fixed {fixed.n_max}{n_min}/{fixed.p_min:g}"
+
+
+def check_sides(pair: LoadedPair, sides: Sequence[Side]) -> None:
+    """Raise UsageError if the pair lacks what a side needs."""
+    if pair.drafter is None and any(isinstance(side.drafting, DraftParams) for side in sides):
+        raise UsageError("Fixed parameters need a draft model.", "Name one with --draft, or leave them out.")
+    for side in sides:
+        if reason := pair.info.why_no_draft(side.drafting):
+            raise UsageError(f"There is nothing to compare: {reason}.")
+
+
+@dataclass(frozen=True, slots=True)
 class VerifyStep:
     """One verify step of a run.
 
     Attributes:
         first: Index in the answer of its first token; the prompt gave token 0.
         tokens: Emitted tokens.
-        ns: Nanoseconds, drafting included.
+        drafted: Drafted tokens.
     """
 
     first: int
     tokens: int
     drafted: int
-    accepted: int
-    ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +116,6 @@ def ns_per_token(stats: GenerationStats) -> float | None:
     return stats.answer_ns / n if n > 0 and stats.answer_ns > 0 else None
 
 
-def cancelled_run(name: str) -> Run:
-    return Run(name, (), (), "", FinishReason.CANCELLED, GenerationStats())
-
-
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """A side that can answer.
-
-    Attributes:
-        name: Unique in a race.
-        answer: Answers a request from the same state each time; yields every event and returns the run.
-    """
-
-    name: str
-    answer: Callable[[AnswerRequest, Cancelled], Generator[Event, None, Run]]
-
-
 @dataclass(frozen=True, slots=True)
 class RunBegan:
     """A side begins to answer in this round; the events up to `RunEnded` are its own."""
@@ -134,127 +145,123 @@ class Rounds:
     broken: AppError | None = None
 
 
-def in_process(
-    pair: LoadedPair, name: str, drafting: Drafting, *, prefix: Sequence[int] = (), number: int = 0
-) -> Contender:
-    """Return a side that answers with the loaded pair.
-
-    Args:
-        pair: The pair.
-        name: Name of the side.
-        drafting: How it drafts.
-        prefix: Beginning of the prompt that both models have read before a run; () for empty caches.
-        number: Request number of its events.
-    """
-
-    def run(request: AnswerRequest, cancelled: Cancelled) -> Generator[Event, None, Run]:
-        try:
-            yield from read_prefix(pair, prefix, cancelled, number)
-        except Interrupted:
-            return cancelled_run(name)
-        recorder = Recorder(pair, prefix)
-        steps: list[VerifyStep] = []
-        notices: list[str] = []
-        finished: Finished | None = None
-        before = GenerationStats()
-        began, others_before = time.monotonic(), others_seconds()
-        for event in answer(recorder.as_pair, number, replace(request, drafting=drafting), Controls(cancelled)):
-            match event:
-                case Step(stats=stats):
-                    if stats.verify_steps > before.verify_steps:
-                        steps.append(_step(before, stats))
-                    before = stats
-                case Notice(text):
-                    notices.append(text)
-                case Finished():
-                    finished = event
-            yield event
-        assert finished is not None
-        if finished.lost and pair.drafter is not None and pair.drafter.cache.is_broken:
-            # Without its draft model, further rounds would measure nothing.
-            raise ComputeError(
-                f"The draft model failed: {finished.lost}", "It is left out until the models are loaded again."
-            )
-        return Run(
-            contender=name,
-            prompt=recorder.prompt,
-            tokens=tuple(recorder.tokens),
-            text=finished.text,
-            reason=finished.reason,
-            stats=finished.stats,
-            steps=tuple(steps),
-            notices=tuple(notices),
-            drafter=finished.plan.drafter,
-            why=finished.why_undrafted,
-            wall_s=time.monotonic() - began,
-            others_s=others_seconds() - others_before,
-            reasoning=finished.reasoning,
-            threads=tuple(sorted(recorder.threads)),
-        )
-
-    return Contender(name, run)
-
-
 def race(
-    contenders: Sequence[Contender],
+    pair: LoadedPair,
+    sides: Sequence[Side],
     request: AnswerRequest,
     repeat: int,
     cancelled: Cancelled,
     *,
+    prefix: Sequence[int] = (),
+    number: int = 0,
     warm_up: bool = True,
     first: int = 1,
 ) -> Generator[RaceEvent, None, Rounds]:
     """Let every side answer `repeat` times; an error of a side ends the race and is part of the result.
 
     Args:
-        contenders: The sides.
+        pair: The pair that answers.
+        sides: The sides.
         request: What to answer; each side sets its own `drafting`. Sampling needs a seed.
         repeat: Rounds that count.
         cancelled: Stops in the middle of a run.
+        prefix: Beginning of the prompt that both models have read before a run; () for empty caches.
+        number: Request number of the events.
         warm_up: Whether each side first answers with a few tokens.
         first: Number of the first round.
     """
     rounds: list[Round] = []
+    short = replace(request, max_tokens=min(WARM_UP_TOKENS, request.max_tokens or WARM_UP_TOKENS))
     try:
-        if warm_up:
-            short = min(WARM_UP_TOKENS, request.max_tokens or WARM_UP_TOKENS)
-            yield from _round(WARM_UP, contenders, replace(request, max_tokens=short), cancelled)
-        for number in range(first, first + repeat):
-            order = contenders if number % 2 else contenders[::-1]
-            done = yield from _round(number, order, request, cancelled)
-            if len(done) < len(contenders):
-                break
-            rounds.append({contender.name: done[contender.name] for contender in contenders})
+        for round_number in (*([WARM_UP] if warm_up else []), *range(first, first + repeat)):
+            is_warm_up = round_number == WARM_UP
+            done: dict[str, Run] = {}
+            for side in sides if is_warm_up or round_number % 2 else sides[::-1]:
+                if cancelled():
+                    return Rounds(tuple(rounds))
+                yield RunBegan(side.name, round_number)
+                asked = replace(short if is_warm_up else request, drafting=side.drafting, conversation=None)
+                run = yield from answer_as(pair, side.name, asked, cancelled, prefix, number)
+                if run is None:
+                    return Rounds(tuple(rounds))
+                done[side.name] = run
+                yield RunEnded(round_number, run)
+            if not is_warm_up:
+                rounds.append({side.name: done[side.name] for side in sides})
     except AppError as error:
         return Rounds(tuple(rounds), error)
     return Rounds(tuple(rounds))
 
 
-def _round(
-    number: int, contenders: Sequence[Contender], request: AnswerRequest, cancelled: Cancelled
-) -> Generator[RaceEvent, None, dict[str, Run]]:
-    """Let each side answer once; returns the runs that were not cancelled."""
-    done: dict[str, Run] = {}
-    for contender in contenders:
-        if cancelled():
-            break
-        yield RunBegan(contender.name, number)
-        run = yield from contender.answer(request, cancelled)
-        if run.reason is FinishReason.CANCELLED:
-            break
-        done[contender.name] = run
-        yield RunEnded(number, run)
-    return done
-
-
-def _step(before: GenerationStats, after: GenerationStats) -> VerifyStep:
-    return VerifyStep(
-        first=before.predicted_n,
-        tokens=after.predicted_n - before.predicted_n,
-        drafted=after.draft_n - before.draft_n,
-        accepted=after.draft_n_accepted - before.draft_n_accepted,
-        ns=after.predicted_ns - before.predicted_ns,
+def answer_as(
+    pair: LoadedPair, name: str, request: AnswerRequest, cancelled: Cancelled, prefix: Sequence[int], number: int
+) -> Generator[Event, None, Run | None]:
+    """Answer once as a side of this name; return None if cancelled."""
+    prompt = tuple(pair.build_prompt(request.messages, request.prefill, request.thinking).tokens)
+    try:
+        yield from read_prefix(pair, prefix, cancelled, number)
+    except Interrupted:
+        return None
+    steps: list[VerifyStep] = []
+    tokens: list[int] = []
+    notices: list[str] = []
+    threads: set[int] = set()
+    finished: Finished | None = None
+    before = GenerationStats()
+    began, others_before = time.monotonic(), others_seconds()
+    for event in answer(pair, number, request, Controls(cancelled)):
+        threads.add(pair.threads_in_use)
+        match event:
+            case Step(stats=stats):
+                if stats.verify_steps > before.verify_steps:
+                    drafted = stats.draft_n - before.draft_n
+                    steps.append(VerifyStep(before.predicted_n, len(event.tokens), drafted))
+                before = stats
+                tokens += event.tokens
+            case Notice(text):
+                notices.append(text)
+            case Finished():
+                finished = event
+        yield event
+    assert finished is not None
+    if finished.lost and pair.drafter is not None and pair.drafter.cache.is_broken:
+        # Without its draft model, further rounds would measure nothing.
+        raise ComputeError(
+            f"The draft model failed: {finished.lost}", "It is left out until the models are loaded again."
+        )
+    if finished.reason is FinishReason.CANCELLED:
+        return None
+    return Run(
+        contender=name,
+        prompt=prompt,
+        tokens=tuple(tokens),
+        text=finished.text,
+        reason=finished.reason,
+        stats=finished.stats,
+        steps=tuple(steps),
+        notices=tuple(notices),
+        drafter=finished.plan.drafter,
+        why=finished.why_undrafted,
+        wall_s=time.monotonic() - began,
+        others_s=others_seconds() - others_before,
+        reasoning=finished.reasoning,
+        threads=tuple(sorted(threads)),
     )
+
+
+def read_prefix(pair: LoadedPair, prefix: Sequence[int], cancelled: Cancelled, number: int) -> Iterator[PromptProgress]:
+    """Make both caches hold exactly these tokens. Raises Interrupted."""
+    caches = [pair.target] + ([pair.drafter.cache] if pair.drafter is not None else [])
+    for index, cache in enumerate(caches):
+        for done in hold(cache, prefix, cancelled):
+            pair.yield_cpu()
+            yield prompt_progress(pair, number, done, len(prefix), drafting=index > 0)
+
+
+def hold(cache: TokenCache, prefix: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+    """Make one cache hold exactly these tokens; yields how many new ones are done."""
+    n_cached = cache.rollback(common_prefix(cache.tokens, prefix))
+    yield from cache.process(prefix[n_cached:], cancelled)
 
 
 StepT = TypeVar("StepT")

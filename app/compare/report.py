@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from app.compare.difference import Difference, first_difference
+from app.compare.difference import Difference
 from app.compare.measure import Measured, measure
 from app.compare.race import Round, Run
 from app.conversations.message import Role
@@ -64,15 +64,7 @@ class Comparison:
     @property
     def notes(self) -> list[str]:
         """Notes on the whole comparison: where each side starts, and what makes it unreliable."""
-        return [start(self.rounds), *filter(None, (unsteady(self.rounds), busy_programs(self.rounds)))]
-
-
-def unsteady(rounds: Sequence[Round]) -> str:
-    """Return a warning if the baseline's text differs from run to run, or ""."""
-    first, *others = [next(iter(round_.values())) for round_ in rounds]
-    if all(first_difference(first, other) is None for other in others):
-        return ""
-    return "Without drafts, the text differs from run to run; differences below may have the same cause."
+        return [start(self.rounds), *filter(None, [busy_programs(self.rounds)])]
 
 
 def busy_programs(rounds: Iterable[Round]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path, PurePath
@@ -11,12 +11,10 @@ from typing import Any
 
 from app.conversations.message import Message, Role
 from app.conversations.textfile import marked_encoding
-from app.core.errors import ContextOverflowError, Interrupted, UsageError
+from app.core.errors import UsageError
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
-from app.engine.interfaces import Cancelled
-from app.worker.overflow import refuse_overflow
-from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.request import AnswerRequest
 
 _OWN = Path(__file__).with_name("prompts.toml")
 _LONGEST = 100_000
@@ -102,24 +100,3 @@ def choose(prompts: Sequence[Prompt], kinds: Sequence[str] | None, per_kind: int
     chosen = [kind for kind in known if kinds is None or kind in kinds]
     by_kind = [[prompt for prompt in prompts if prompt.kind == kind][:per_kind] for kind in chosen]
     return tuple(prompt for turn in zip_longest(*by_kind) for prompt in turn if prompt is not None)
-
-
-def refuse_overlong(pair: LoadedPair, prompts: Iterable[Prompt], request: AnswerRequest, cancelled: Cancelled) -> None:
-    """Refuse a suite with a prompt that does not fit the context, before hours of work.
-
-    Raises:
-        ContextOverflowError: The longest prompt does not fit.
-        Interrupted: Cancelled.
-    """
-    lengths: dict[Prompt, int] = {}
-    for prompt in prompts:
-        if cancelled():
-            raise Interrupted
-        asked = prompt.put_to(request)
-        lengths[prompt] = len(pair.build_prompt(asked.messages, None, asked.thinking).tokens)
-    longest = max(lengths, key=lengths.__getitem__)
-    try:
-        refuse_overflow(pair, longest.put_to(request), lengths[longest])
-    except ContextOverflowError as error:
-        text = f"{printable(str(longest))}: {error.message}"
-        raise ContextOverflowError(text, error.hint, whose=error.whose, n_tokens=error.n_tokens) from error

@@ -9,7 +9,8 @@ from app.core.units import memory_size
 from app.hardware.checks import Check, Section
 from app.hardware.fit import MAIN, DeviceRoom, Placed, Plan
 from app.models.memory_estimate import ModelMemory
-from app.settings.model_file import Recommended
+from app.settings.checking import in_one_line
+from app.settings.layers import Layer
 from app.settings.placement import ALL_LAYERS
 
 TARGET, DRAFT = "target", "draft"
@@ -87,7 +88,7 @@ class PairView:
     offers: tuple[str, ...] = ()
     target_source: str = ""
     chosen: bool = True
-    recommended: Recommended = field(default_factory=Recommended)
+    recommended: Layer = field(default_factory=dict)
     notices: tuple[str, ...] = ()
 
     @property
@@ -134,10 +135,8 @@ def pair_section(view: PairView) -> Section:
         checks.append(Check("problem" if view.chosen else "warning", "trouble", view.trouble.message, hint))
     checks += [Check("ok", model.role, _model_text(model)) for model in view.models]
     checks += [Check("warning", "note", notice) for notice in view.notices]
-    if view.recommended.line:
-        checks.append(Check("ok", "sampling", f"{view.recommended.line}, recommended by the model file"))
-    if view.recommended.notice:
-        checks.append(Check("warning", "sampling", view.recommended.notice))
+    if view.recommended:
+        checks.append(Check("ok", "sampling", f"{in_one_line(view.recommended)}, recommended by the model file"))
     return Section("the pair", (*checks, *(_room(need, view) for need in view.needs)))
 
 

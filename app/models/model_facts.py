@@ -10,7 +10,8 @@ from app.engine.vocab import VocabInfo
 from app.models.gguf import GgufHeader, read_header
 from app.models.model_names import known_as
 from app.models.split_model import parts_here
-from app.settings.model_file import Recommended, recommended
+from app.settings.checking import recommended
+from app.settings.layers import Layer
 
 _ADDS_BOS_KINDS = ("llama", "bert")
 _ADDS_BOS_PRES = (
@@ -119,7 +120,7 @@ class ModelFacts:
     has_chat_template: bool
     can_rollback: bool
     expert_share: float = 1.0
-    recommended: Recommended = field(default_factory=Recommended)
+    recommended: Layer = field(default_factory=dict)
     state_bytes: int = 0
     keeps_snapshots: bool = False
     header_bytes: int = 0

@@ -6,9 +6,7 @@ session         commands and events; the entry point
 snapshot        one chat at one moment, as values
 conversation    the open conversation, its branches and its running answer, stored while it is written
 turn            the last prompt of a branch, and how its answer ended
-library         all stored conversations: list, search, rename, pin, delete
-chat_settings   how answers are asked for
-answer_numbers  the numbers of an answer as they are stored
-comparison      a prompt to compare with and without the draft
 engine          the commands of the worker
+library         all stored conversations: list, search, rename, pin, delete
+chat_settings   how answers are asked for, and compared with and without the draft
 """

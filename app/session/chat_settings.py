@@ -1,4 +1,4 @@
-"""Settings of answers."""
+"""Settings of answers, and the requests made with them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from app.conversations.message import Message, Role
-from app.engine.types import AutoDraft, Drafting, SamplingParams
-from app.settings.layers import Origin, Resolved
-from app.settings.params import automatic, drafting, sampling, thinking
+from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
+from app.models.pair_info import PairInfo
+from app.settings.layers import Origin, Resolved, automatic, drafting, sampling, thinking
 from app.settings.thinking import AS_TRAINED, Thinking
-from app.worker.request import AnswerRequest
+from app.worker.request import AnswerRequest, with_seed
+
+COMPARED_TOKENS = 256
+"""Enough for a steady speed, short enough to run several times."""
 
 _SUMMARY_TITLE = "Summary of the earlier conversation:"
 _SUMMARIZE = (
@@ -122,3 +125,26 @@ def title_request(settings: ChatSettings, messages: Sequence[Message]) -> Answer
         stops=(),
         thinking=Thinking(enabled=False),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparable:
+    """A prompt that can be compared now.
+
+    Attributes:
+        request: The conversation with the prompt at its end; it has a seed if it needs one.
+        fixed: The fixed draft parameters in force, if any.
+    """
+
+    request: AnswerRequest
+    automatic: AutoDraft
+    fixed: DraftParams | None
+    pair: PairInfo
+
+
+def comparable(settings: ChatSettings, pair: PairInfo, request: AnswerRequest) -> Comparable:
+    """Return a request as one to compare with and without drafts."""
+    most = min(request.max_tokens or COMPARED_TOKENS, COMPARED_TOKENS)
+    request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)
+    fixed = settings.drafting if isinstance(settings.drafting, DraftParams) else None
+    return Comparable(request, settings.automatic, fixed, pair)

@@ -193,10 +193,8 @@ class Conversation:
         self._report_saving(self._running.journal)
 
     def finish(self, event: Finished) -> Outcome:
-        """Store an ended answer with its numbers, and those of the part it continued."""
+        """Store an ended answer with its numbers; of a continued one, those of its last part."""
         stats: dict[str, Any] = {**answer_numbers(event), **self.models}
-        if self._running is not None and self._running.journal.continues:
-            stats |= self._earlier_numbers(self._running.journal.start.id)
         why = numbers_of(event.reason, event.repeats, at_limit=event.at_limit)
         kept = {"text": event.text or None, "reasoning": event.reasoning or None, "stats": stats}
         outcome = self._end(_STATES[event.reason], why, **kept)
@@ -251,11 +249,6 @@ class Conversation:
             numbers = {**why, **numbers_of_compaction(prompt.compaction)}
             self._library.do(lambda store: store.set_stats(prompt.id, numbers))
             self.tree = self.tree.with_node(replace(prompt, ending=ending_in(why)))
-
-    def _earlier_numbers(self, answer: int) -> dict[str, Any]:
-        old = dict(self._library.stats(answer))
-        parts = [*old.pop("earlier", []), *([old] if old else [])]
-        return {"earlier": parts} if parts else {}
 
     def _report_saving(self, journal: Journal) -> None:
         """Report once that the answer cannot be saved."""

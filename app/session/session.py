@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING
 from app.conversations.compaction import Compaction
 from app.conversations.message import Prefill, Role
 from app.conversations.tree import Node, State, as_messages
-from app.core.errors import AppError, ContextOverflowError
+from app.core.errors import AppError, ContextOverflowError, UsageError
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.models.model_names import file_type, known_as
 from app.models.pair_info import PairInfo
-from app.session.chat_settings import ChatSettings, answer_request, applied, summary_request, title_request
+from app.session.chat_settings import (
+    ChatSettings,
+    Comparable,
+    answer_request,
+    applied,
+    comparable,
+    summary_request,
+    title_request,
+)
 from app.session.conversation import Conversation
 from app.session.engine import Engine
 from app.session.library import Library, StoreOpener
@@ -23,7 +31,6 @@ from app.session.turn import Outcome
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged, PromptProgress, Step
-from app.worker.request import AnswerRequest
 from app.worker.title import TitleJob
 
 if TYPE_CHECKING:
@@ -265,16 +272,19 @@ class Session:
         self.conversation.compact(holder.id, replace(holder.compaction, summary=text.strip()))
         return True
 
-    def comparison_request(self, text: str = "") -> AnswerRequest | None:
-        """Return the request for a prompt, by default the last one, without asking it; None without any."""
-        turn = self.conversation.turn
-        if text:
-            summary, before = self.conversation.read_before(None)
-            return answer_request(self.settings, text, as_messages(before), summary)
-        if turn.prompt is None:
-            return None
-        summary, before = self.conversation.read_before(turn.prompt)
-        return answer_request(self.settings, turn.prompt.text, as_messages(before), summary)
+    def comparable(self, typed: str) -> Comparable:
+        """Return the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
+        settings, last = self.settings, self.conversation.turn.prompt
+        if settings.drafting is None:
+            raise UsageError("Drafting is off in the settings, so there is nothing to compare.")
+        if not self.drafting.is_available:
+            raise UsageError(f"There is nothing to compare. {self.drafting.reason}")
+        prompt = typed.strip() or (last.text if last is not None else "")
+        if not prompt or self.pair is None:
+            raise UsageError("There is no prompt to compare yet; type one.")
+        summary, before = self.conversation.read_before(None if typed.strip() else last)
+        request = answer_request(settings, prompt, as_messages(before), summary)
+        return comparable(settings, self.pair, request)
 
     # Commands: conversations and branches
 

@@ -10,38 +10,36 @@ from app.conversations.tree import Node, State
 from app.engine.drafting_report import speedup_of
 from app.worker.events import Finished
 
+_COUNTERS = (
+    "prompt_n",
+    "cache_n",
+    "predicted_n",
+    "predicted_per_second",
+    "tokens_per_second",
+    "reading_per_second",
+    "draft_n",
+    "draft_n_accepted",
+    "mean_accepted_length",
+)
+_TIMES = ("first_token", "measuring", "predicted")
+
 
 def answer_numbers(event: Finished) -> dict[str, Any]:
     """Return the numbers as JSON values; those that were not measured are left out."""
     stats, gain = event.stats, speedup_of(event.stats, event.drafting)
     found = {
         **numbers_of(event.reason, event.repeats, at_limit=event.at_limit),
-        "prompt_n": stats.prompt_n,
-        "cache_n": stats.cache_n,
-        "predicted_n": stats.predicted_n,
-        "predicted_per_second": _rounded(stats.predicted_per_second, 2),
-        "tokens_per_second": _rounded(stats.tokens_per_second, 2),
-        "first_token_ms": round(stats.first_token_ns / 1e6, 1),
-        "measuring_ms": round(stats.measuring_ns / 1e6, 1) or None,
-        "predicted_ms": round(stats.predicted_ns / 1e6, 1),
-        "draft_n": stats.draft_n,
-        "draft_n_accepted": stats.draft_n_accepted,
+        **{name: getattr(stats, name) for name in _COUNTERS},
+        **{f"{name}_ms": getattr(stats, f"{name}_ns") / 1e6 for name in _TIMES},
         "acceptance": stats.acceptance_rate,
-        "mean_accepted_length": stats.mean_accepted_length,
         "draft_length": stats.draft_n / stats.drafted_steps if stats.drafted_steps else None,
         "model_share": stats.draft_n_model / stats.draft_n if stats.draft_n else None,
-        "reading_per_second": _rounded(stats.reading_per_second, 1),
         "mode": event.plan.mode,
         "drafter": event.plan.drafter,
-        "speedup": gain.ratio if gain is not None else None,
-        "speedup_measured": gain.measured if gain is not None else None,
-        "verdict": (gain.verdict or None) if gain is not None else None,
     }
+    if gain is not None:
+        found |= {"speedup": gain.ratio, "speedup_measured": gain.measured, "verdict": gain.verdict or None}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _rounded(rate: float | None, digits: int) -> float | None:
-    return round(rate, digits) if rate is not None else None
 
 
 _COUNTING = (State.COMPLETE, State.STOPPED, State.CUT)

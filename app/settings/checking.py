@@ -1,4 +1,4 @@
-"""Validate settings of a file or a conversation, each on its own."""
+"""Validate settings of a file, a conversation or a model file, each on its own."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from app.core.printable import printable
+from app.engine.types import SAMPLING_BOUNDS
 from app.settings.kinds import Value
 from app.settings.table import BY_NAME, TABLES, Setting, nearest
 
-_MOST_PRESETS = 200
 _LONGEST = 300
+_RECOMMENDED = "general.sampling."
+"""Beginning of the keys of recommended values, as llama_model_meta_key in llama.h has them."""
+_BY_KEY = {
+    "temp": "temp",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "penalty_repeat": "repeat_penalty",
+    "penalty_last_n": "repeat_last_n",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +67,7 @@ def check_presets(raw: object) -> tuple[dict[str, dict[str, Value]], list[Proble
         return {}, [_problem("presets", "presets must be a table; write [presets.NAME].")]
     presets: dict[str, dict[str, Value]] = {}
     problems: list[Problem] = []
-    for name, table in list(raw.items())[:_MOST_PRESETS]:
+    for name, table in raw.items():
         if not isinstance(table, Mapping) or not is_preset_name(name):
             problems.append(_problem(f"presets.{name}", f"presets.{name} must be a table with a name of its own."))
             continue
@@ -83,6 +93,26 @@ def check_keys(raw: object) -> tuple[dict[str, str], list[Problem]]:
         else:
             problems.append(_problem(f"keys.{name}", f'keys.{name} must be a text such as "ctrl+k".'))
     return keys, problems
+
+
+def recommended(metadata: Mapping[str, object]) -> dict[str, Value]:
+    """Return the sampling values that a model file recommends in its metadata; invalid ones are ignored.
+
+    Args:
+        metadata: Value by key; None for an array that was not kept.
+    """
+    given = {key: metadata[_RECOMMENDED + key] for key in _BY_KEY if _RECOMMENDED + key in metadata}
+    if given.get("penalty_last_n") == -1:
+        # In llama.cpp this means the whole context.
+        given["penalty_last_n"] = SAMPLING_BOUNDS["repeat_last_n"][1]
+    values, _ = check({"sampling": {_BY_KEY[key]: raw for key, raw in given.items()}})
+    # A float32 such as 0.949999988 is shown with the digits that it has.
+    return {name: float(f"{value:.7g}") if isinstance(value, float) else value for name, value in values.items()}
+
+
+def in_one_line(values: Mapping[str, Value]) -> str:
+    """Return the values of settings in one line; "" without any."""
+    return ", ".join(f"{BY_NAME[name].key} {BY_NAME[name].kind.show(value)}" for name, value in values.items())
 
 
 def nested(values: Mapping[str, object]) -> dict[str, object]:

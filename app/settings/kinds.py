@@ -53,7 +53,7 @@ class Kind:
 
     def write(self, value: Value) -> object:
         """Convert a value to what `read` takes from TOML."""
-        return self.word if value is None else value
+        return self.show(value) if value is None or isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +247,6 @@ class Several(Kind):
             return self.word
         assert isinstance(value, tuple)
         return ",".join(item if isinstance(item, str) else f"{item:.10g}" for item in value)
-
-    def write(self, value: Value) -> object:
-        return self.show(value)
 
 
 def device(text: str) -> str:

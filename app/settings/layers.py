@@ -1,15 +1,20 @@
-"""Precedence of settings: flag, conversation, preset, file, pair, model file, default."""
+"""Precedence of settings: flag, conversation, preset, file, pair, model file, default; and their use by the engine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from typing import Any
 
 from app.core.errors import UsageError
 from app.core.printable import printable
+from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.settings.kinds import Value
-from app.settings.table import BY_NAME, NUMBERS, nearest
+from app.settings.table import BY_NAME, nearest
+from app.settings.thinking import Thinking
 
+_SAMPLING = {"temperature": "temp"}
+_DRAFT = ("n_max", "n_min", "p_min")
 Layer = Mapping[str, Value]
 """Checked values by the names of their settings."""
 
@@ -54,8 +59,7 @@ class Resolved:
     """
 
     def __init__(self, layers: Mapping[Origin, Layer]) -> None:
-        self._given = layers
-        self._layers = {origin: _with_mode(layers.get(origin, {})) for origin in Origin}
+        self._layers = {origin: layers[origin] for origin in Origin if origin in layers}
 
     def __getitem__(self, name: str) -> Value:
         return next(self._found(name))[0]
@@ -64,11 +68,6 @@ class Resolved:
         """Return where the value of a setting comes from."""
         return next(self._found(name))[1]
 
-    def over(self, name: str) -> tuple[Value, Origin]:
-        """Return the value of the next layer below, and its origin."""
-        found = list(self._found(name))
-        return found[min(1, len(found) - 1)]
-
     def _found(self, name: str) -> Iterator[tuple[Value, Origin]]:
         """Yield every value of a setting with its origin, the strongest first."""
         for origin, layer in self._layers.items():
@@ -76,25 +75,64 @@ class Resolved:
                 yield layer[name], origin
         yield BY_NAME[name].default, Origin.DEFAULT
 
-    @property
-    def meaning_fixed(self) -> tuple[str, ...]:
-        """The numbers that imply fixed drafting; () if a mode is set or the pair's entry implies it."""
-        origin = self.origin("draft.mode")
-        layer = self._given.get(origin, {})
-        if "draft.mode" in layer or origin is Origin.PAIR:
-            return ()
-        return tuple(name for name in NUMBERS if name in layer)
-
-
-def _with_mode(layer: Layer) -> Layer:
-    """Add fixed drafting to a layer that sets draft numbers but no mode."""
-    if "draft.mode" not in layer and any(name in layer for name in NUMBERS):
-        return {**layer, "draft.mode": "fixed"}
-    return layer
-
 
 def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:
     """Return the error for a preset that does not exist, with the nearest name."""
     return UsageError(
         f'There is no preset "{printable(name)}".{nearest(name, known)}', f"Known: {', '.join(map(printable, known))}."
     )
+
+
+def sampling(settings: Resolved) -> SamplingParams:
+    """Return the sampler chain."""
+    fields: dict[str, Any] = {
+        field: settings[f"sampling.{_SAMPLING.get(field, field)}"] for field in SamplingParams.__dataclass_fields__
+    }
+    return SamplingParams(**fields)
+
+
+def drafting(settings: Resolved) -> Drafting:
+    """Return automatic or fixed drafting, or None; n_min is cut to n_max."""
+    match settings["draft.mode"]:
+        case "fixed":
+            numbers = _numbers(settings)
+            return DraftParams(**{**numbers, "n_min": min(numbers["n_min"], numbers["n_max"])})
+        case "auto":
+            return automatic(settings)
+    return None
+
+
+def automatic(settings: Resolved) -> AutoDraft:
+    """Return the parameters of automatic drafting in any mode."""
+    source, match = settings["draft.source"], settings["draft.lookup_min_match"]
+    assert isinstance(match, int)
+    return AutoDraft(source != "lookup", source != "model", match)
+
+
+def thinking(settings: Resolved) -> Thinking:
+    """Return whether to think, and how hard; None leaves it to the model."""
+    mode, effort = settings["answer.thinking"], settings["answer.reasoning_effort"]
+    return Thinking(None if mode == "auto" else mode == "on", None if effort == "auto" else str(effort))
+
+
+def pair_layer(chain: SamplingParams, fixed: DraftParams | None, kept: Sequence[str] = ()) -> Layer:
+    """Return the settings of a pair's entry.
+
+    Args:
+        chain: Its sampling parameters.
+        fixed: Its drafting parameters, if it has any.
+        kept: Fields of `chain` to include although they equal the default.
+    """
+    default = SamplingParams()
+    layer: dict[str, Value] = {
+        f"sampling.{_SAMPLING.get(field, field)}": getattr(chain, field)
+        for field in SamplingParams.__dataclass_fields__
+        if field in kept or getattr(chain, field) != getattr(default, field)
+    }
+    if fixed is not None:
+        layer |= {"draft.mode": "fixed", **{f"draft.{field}": getattr(fixed, field) for field in _DRAFT}}
+    return layer
+
+
+def _numbers(settings: Resolved) -> dict[str, Any]:
+    return {field: settings[f"draft.{field}"] for field in _DRAFT}

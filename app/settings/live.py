@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from enum import Enum
 
-from app.core.errors import UsageError
 from app.core.printable import printable
 from app.settings.checking import Problem, check, nested
 from app.settings.file import Content, SettingsFile
 from app.settings.kinds import Value
 from app.settings.layers import BUILT_IN, Layer, Origin, Resolved, unknown_preset
-from app.settings.model_file import Recommended
-from app.settings.params import check_lengths, contradiction, sampling
-from app.settings.table import BY_NAME, LENGTHS, NUMBERS, SETTINGS, Setting
+from app.settings.table import BY_NAME, SETTINGS, Setting
 
 _RELOADED = tuple(setting.name for setting in SETTINGS if setting.needs_reload)
 
@@ -35,10 +33,10 @@ class LiveSettings:
         file: The settings file; None keeps changes in memory.
         flags: Values of the command line.
         pair: Values of the pair; `switch_pair` replaces them.
-        model: What the target's file recommends.
+        model: Values that the target's file recommends.
 
     Raises:
-        UsageError: The flags contradict each other or the other layers.
+        UsageError: The flags name an unknown preset.
     """
 
     def __init__(
@@ -46,18 +44,18 @@ class LiveSettings:
         file: SettingsFile | None = None,
         flags: Layer | None = None,
         pair: Layer | None = None,
-        model: Recommended | None = None,
+        model: Layer | None = None,
     ) -> None:
         self.file = file or SettingsFile(None)
         self.content: Content = self.file.read()
         """The file as last read."""
         self.pair: Layer = pair or {}
-        self.model = model or Recommended()
+        self.model = model or {}
         self._flags: dict[str, Value] = dict(flags or {})
         self._conversation: dict[str, Value] = {}
         self._loaded: dict[str, Value] | None = None
-        self._placement_error = ""
-        self._check_flags()
+        if "preset" in self._flags and self.problems:
+            raise unknown_preset(str(self._flags["preset"]), self.presets)
 
     # Reading
 
@@ -77,37 +75,24 @@ class LiveSettings:
         return self._merge(self.presets.get(self.preset or "", {}))
 
     def _merge(self, preset: Layer) -> Resolved:
-        layers = {
-            Origin.FLAG: self._flags,
-            Origin.CONVERSATION: self._conversation,
-            Origin.PRESET: self._usable(preset),
-            Origin.FILE: self._usable(self.content.values),
-            Origin.PAIR: self.pair,
-        }
-        return Resolved({**layers, Origin.MODEL: self.model.under(Resolved(layers)).values})
-
-    def _usable(self, layer: Layer) -> Layer:
-        """Leave out a stored placement of models that cannot be used."""
-        if not self._placement_error:
-            return layer
-        return {name: value for name, value in layer.items() if name not in _RELOADED}
+        return Resolved(
+            {
+                Origin.FLAG: self._flags,
+                Origin.CONVERSATION: self._conversation,
+                Origin.PRESET: preset,
+                Origin.FILE: self.content.values,
+                Origin.PAIR: self.pair,
+                Origin.MODEL: self.model,
+            }
+        )
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Return what is ignored of presets, draft lengths and the placement of models."""
-        problems = []
-        settings = self.resolved()
-        name = settings["preset"]
-        if name is not None and name not in self.presets:
-            problems.append(Problem("preset", unknown_preset(str(name), self.presets).message))
-        try:
-            check_lengths(settings)
-        except UsageError as error:
-            problems.append(Problem("draft", f"draft: {error.message}"))
-        if self._placement_error:
-            text = f"model: {self._placement_error} The stored settings of models and memory are ignored."
-            problems.append(Problem("model", text))
-        return tuple(problems)
+        """Return an unknown preset, which is ignored."""
+        name = self.resolved()["preset"]
+        if name is None or name in self.presets:
+            return ()
+        return (Problem("preset", unknown_preset(str(name), self.presets).message),)
 
     def sentences(self) -> Sequence[str]:
         """Return what is ignored, as sentences."""
@@ -116,42 +101,19 @@ class LiveSettings:
         of_file = [self.file.sentence(problem) for problem in self.content.problems]
         return (*of_file, *(printable(problem.text) for problem in self.problems))
 
-    def _check_flags(self) -> None:
-        """Raise UsageError for flags that cannot be used with the other layers."""
-        settings = self.resolved()
-        name = settings["preset"]
-        if settings.origin("preset") is Origin.FLAG and name is not None and name not in self.presets:
-            raise unknown_preset(str(name), self.presets)
-        if any(settings.origin(name) is Origin.FLAG for name in LENGTHS):
-            check_lengths(settings)
-        sampling(settings)
-
-    def switch_pair(self, pair: Layer, model: Recommended | None = None) -> None:
+    def switch_pair(self, pair: Layer, model: Layer | None = None) -> None:
         """Replace the values of the pair and of its target's file."""
-        self.pair, self.model = pair, model or Recommended()
+        self.pair, self.model = pair, model or {}
 
-    def given(self, flags: Layer, pair: Layer, model: Recommended | None = None) -> Resolved:
-        """Return the settings with more flags, this pair and its target's file; nothing is changed.
-
-        Raises:
-            UsageError: The flags contradict the other layers.
-        """
-        trial = LiveSettings(None, None, pair, model)
-        trial.content, trial._conversation = self.content, self._conversation
-        trial._flags = {**self._flags, **flags}
-        trial._check_flags()
-        trial._placement_error = self._placement_error
+    def given(self, flags: Layer, pair: Layer, model: Layer | None = None) -> Resolved:
+        """Return the settings with more flags, this pair and its target's file; nothing is changed."""
+        trial = copy(self)
+        trial._flags, trial.pair, trial.model = {**self._flags, **flags}, pair, model or {}
         return trial.resolved()
 
     def give(self, flags: Layer) -> None:
-        """Add flags, as if typed after the others.
-
-        Raises:
-            UsageError: They contradict the other layers; nothing has changed.
-        """
-        self.given(flags, self.pair, self.model)
+        """Add flags, as if typed after the others."""
         self._flags.update(flags)
-        self._placement_error = ""
 
     # Loading
 
@@ -172,20 +134,15 @@ class LiveSettings:
             changed.append("draft.mode")
         return tuple(BY_NAME[name] for name in changed)
 
-    def leave_placement_out(self, why: str) -> None:
-        """Ignore what preset and file say about models and memory, until the next change."""
-        self._placement_error = why
-
     # Changing
 
     def refusal(self, name: str, value: Value, scope: Scope = Scope.ALL) -> str:
-        """Return why a value cannot be set beside the others; "" if it can."""
+        """Return why a value cannot be set; "" if it can."""
         if scope is Scope.CONVERSATION and not BY_NAME[name].in_conversation:
             return f"{name} applies to all conversations."
         if name == "preset" and value is not None and value not in self.presets:
             return unknown_preset(str(value), self.presets).message
-        now = self.resolved()
-        return contradiction(Resolved({Origin.FLAG: {name: value}, Origin.FILE: {n: now[n] for n in BY_NAME}}))
+        return ""
 
     def set(self, name: str, value: Value, scope: Scope = Scope.ALL) -> None:
         """Change a setting."""
@@ -194,8 +151,7 @@ class LiveSettings:
         else:
             self.file.set(name, value)
             self._conversation.pop(name, None)
-        # A mode also replaces the numbers that imply one.
-        _drop(self._flags, (name, *NUMBERS) if name == "draft.mode" else (name,))
+        self._flags.pop(name, None)
         self._changed()
 
     def set_own(self, name: str, value: Value) -> None:
@@ -203,20 +159,18 @@ class LiveSettings:
         if value is not None:
             self.set(name, value, Scope.CONVERSATION)
             return
-        _drop(self._conversation, (name,))
+        self._conversation.pop(name, None)
         self._changed()
 
     def reset(self, name: str) -> None:
-        """Remove the present value, so that the next layer counts; a mode implied by numbers goes with them."""
-        now = self.resolved()
-        names = now.meaning_fixed if name == "draft.mode" and now.meaning_fixed else (name,)
-        match now.origin(name):
+        """Remove the present value, so that the next layer counts."""
+        match self.resolved().origin(name):
             case Origin.FLAG:
-                _drop(self._flags, names)
+                del self._flags[name]
             case Origin.CONVERSATION:
-                _drop(self._conversation, names)
+                del self._conversation[name]
             case Origin.FILE:
-                self.file.unset(*names)
+                self.file.unset(name)
         self._changed()
 
     def reset_all(self) -> None:
@@ -237,7 +191,7 @@ class LiveSettings:
         self._changed()
 
     def _changed(self) -> None:
-        self.content, self._placement_error = self.file.read(), ""
+        self.content = self.file.read()
 
     # The conversation
 
@@ -248,15 +202,9 @@ class LiveSettings:
         if (name := values.get("preset")) is not None and name not in self.presets:
             problems.append(Problem("preset", unknown_preset(str(values.pop("preset")), self.presets).message))
         self._changed()
-        lengths = [problem for problem in self.problems if problem.name == "draft"]
-        return [*problems, *(lengths if any(name in values for name in LENGTHS) else ())]
+        return problems
 
     @property
     def document(self) -> dict[str, object]:
         """The settings that the conversation stores."""
         return nested({name: BY_NAME[name].kind.write(value) for name, value in self._conversation.items()})
-
-
-def _drop(layer: dict[str, Value], names: Iterable[str]) -> None:
-    for name in names:
-        layer.pop(name, None)

@@ -7,7 +7,7 @@ with dashes, `--top-k`; flags of the table `[draft]` begin with draft, so that `
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -157,9 +157,9 @@ SETTINGS: tuple[Setting, ...] = (
         "source of drafts in auto mode: the draft model, n-grams (lookup), or both",
         only_auto=True,
     ),
-    _draft("n_max", Number(0, MAX_DRAFT, whole=True), "most tokens drafted per step; implies fixed", metavar="N"),
-    _draft("n_min", Number(0, MAX_DRAFT, whole=True), "fewest drafted tokens to verify; implies fixed", metavar="N"),
-    _draft("p_min", Number(0, 1, step=0.05), "lowest probability of a drafted token; implies fixed", metavar="P"),
+    _draft("n_max", Number(0, MAX_DRAFT, whole=True), "most tokens drafted per step; fixed only", metavar="N"),
+    _draft("n_min", Number(0, MAX_DRAFT, whole=True), "fewest drafted tokens to verify; fixed only", metavar="N"),
+    _draft("p_min", Number(0, 1, step=0.05), "lowest probability of a drafted token; fixed only", metavar="P"),
     _setting(
         "draft.lookup_min_match",
         Number(2, 16, whole=True),
@@ -298,18 +298,18 @@ SETTINGS: tuple[Setting, ...] = (
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 BY_DEST = {setting.dest: setting for setting in SETTINGS if setting.flags}
 NUMBERS = tuple(setting.name for setting in SETTINGS if setting.only_fixed)
-"""Parameters of fixed drafting; without a mode they imply it."""
-LENGTHS = ("draft.n_max", "draft.n_min")
-"""Parameters that can contradict each other."""
+"""Parameters of fixed drafting; as flags they imply it."""
 OF_AUTOMATIC = tuple(setting.name for setting in SETTINGS if setting.only_auto)
 """Parameters of automatic drafting only."""
-_OTHERS = {
+_SPELLINGS = {
+    **{setting.key: setting.name for setting in SETTINGS},
+    **{name: name for name in BY_NAME},
     "temperature": "sampling.temp",
     "drafting.mode": "draft.mode",
     "context": "model.ctx",
     "effort": "answer.reasoning_effort",
 }
-"""Other names that people try."""
+"""Names of settings by what people write."""
 
 
 def find(name: str) -> Setting | None:
@@ -321,19 +321,13 @@ def find(name: str) -> Setting | None:
     return found[0] if len(found) == 1 else None
 
 
-def given(names: Sequence[str]) -> str:
-    """Return "X is given" or "X and Y are given"."""
-    return f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'} given"
-
-
 def nearest(name: str, among: Iterable[str] | None = None) -> str:
-    """Return ' Did you mean "..."?' with a leading space; "" if nothing is near."""
-    if among is None:
-        if (other := _OTHERS.get(name) or _OTHERS.get(name.rpartition(".")[2])) is not None:
-            return f' Did you mean "{other}"?'
-        keys = {setting.key: setting.name for setting in SETTINGS}
-        close = difflib.get_close_matches(name, list(BY_NAME), n=1)
-        close = close or [keys[key] for key in difflib.get_close_matches(name, list(keys), n=1)]
-    else:
-        close = difflib.get_close_matches(name, list(among), n=1)
-    return f' Did you mean "{close[0]}"?' if close else ""
+    """Return ' Did you mean "..."?' with a leading space; "" if nothing is near.
+
+    Args:
+        name: What was written.
+        among: Known names; None for the settings by name, key and other names.
+    """
+    known = _SPELLINGS if among is None else {one: one for one in among}
+    close = difflib.get_close_matches(name, known, n=1)
+    return f' Did you mean "{known[close[0]]}"?' if close else ""

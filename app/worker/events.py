@@ -154,6 +154,7 @@ class Step:
     Attributes:
         stats: Counters after this step.
         details: None for the first token, or if not requested.
+        tokens: Ids of the emitted tokens.
     """
 
     request: int
@@ -161,6 +162,7 @@ class Step:
     stats: GenerationStats
     drafting: DraftingStatus | None = None
     details: StepDetails | None = None
+    tokens: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class AnswerRequest:
         beside: Earlier answers to the same prompt, newest first, for n-gram drafting.
         with_details: Whether every step carries `StepDetails`, which takes time.
         stop_on_repeat: Whether a loop ends the answer; see `app.engine.repetition`.
-        conversation: Names the state of the caches; "" for none.
+        conversation: Names the state of the caches; "" for none, None leaves them as they are.
         n_room: Tokens of the context that the answer needs, if earlier messages can make room for it.
     """
 
@@ -48,7 +48,7 @@ class AnswerRequest:
     thinking: Thinking = AS_TRAINED
     with_details: bool = False
     stop_on_repeat: bool = False
-    conversation: str = ""
+    conversation: str | None = ""
     n_room: int = 0
 
 

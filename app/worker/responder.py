@@ -121,13 +121,18 @@ def _generate(
     collector = _Collector(pair.piece, stream, request.prefill, stop_on_repeat=request.stop_on_repeat)
     memory, lost = pair.memory, ""
     gain = memory.gain if memory is not None else None
+
+    def prepare_caches() -> None:
+        if request.conversation is not None:
+            pair.prepare_caches(prompt.tokens, request.conversation)
+
     asked = Request(
         prompt=prompt.tokens,
         is_end=pair.is_end,
         max_tokens=request.max_tokens,
         observe=collector.observe,
         controls=controls,
-        prepare=lambda: pair.prepare_caches(prompt.tokens, request.conversation),
+        prepare=prepare_caches,
     )
     for event in generator.run(asked):
         pair.yield_cpu()
@@ -136,7 +141,7 @@ def _generate(
                 yield prompt_progress(pair, request_id, done, total, drafting=drafting)
             case engine.Step(stats=stats, status=status):
                 details = _details(pair, event) if request.with_details else None
-                yield Step(request_id, collector.take(), stats, status, details)
+                yield Step(request_id, collector.take(), stats, status, details, event.tokens)
             case engine.DraftLost(reason=why):
                 lost = why
                 yield Notice(f"The draft model failed, the answer goes on without it: {why}")

@@ -13,9 +13,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from app.compare.recorder import Recorder
 from app.conversations.message import Message, Role
 from app.llama.pair import NativePair
+from app.worker.events import Step
 from app.worker.responder import answer
 from tests.bench.lanes import greedy, load
 from tests.bench.prompts import PROMPTS
@@ -26,10 +26,8 @@ from tests.recordings import Trace
 def record(pair: NativePair, name: str, kind: str, prompt: str, n_tokens: int, depth: int) -> dict[str, Any]:
     """Return an answer as JSON, with a draft model as a `Trace`."""
     tokens = tuple(pair.build_prompt((Message(Role.USER, prompt),)).tokens)
-    recorder = Recorder(pair)
-    for _ in answer(recorder.as_pair, 0, greedy(prompt, None, n_tokens)):
-        pass
-    text = tuple(recorder.tokens)
+    events = answer(pair, 0, greedy(prompt, None, n_tokens))
+    text = tuple(token for event in events if isinstance(event, Step) for token in event.tokens)
     if pair.drafter is None or pair.info.draft is None:
         return {"prompt": tokens, "text": text}
     n_vocab = min(pair.info.target.n_vocab, pair.info.draft.n_vocab)

@@ -11,6 +11,7 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from app.cli.command_line import KINDS, QUICK_KINDS, parse_args
 from app.cli.options import Options
 from app.cli.race_session import parse_fixed
 from app.compare import report
-from app.compare.benchmark import PromptResult, Row
+from app.compare.benchmark import Row
 from app.compare.measure import Measured, measure, spread
 from app.compare.race import Round, Run
 from app.compare.suite import Prompt
@@ -33,6 +34,7 @@ from app.engine.types import AutoDraft, DraftParams, FinishReason, SamplingParam
 from app.hardware.cpu import usable_processors
 from app.llama.cancel import CancelFlag
 from app.llama.params import PairParams
+from app.session.chat_settings import ChatSettings
 from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
 from tests.cli.json_keys import JSON_KEYS
 from tests.fakes import FakeModel, FakeSampler, mixing
@@ -73,14 +75,17 @@ def read_options(args: argparse.Namespace, modes: object, *, use_recommended: bo
 
     made = Pair(name="fake", title="Fake", target=parse_source("x.gguf"), draft=None)
     return Options(
-        pair=replace(made, sampling=SamplingParams(temperature=0)),
+        pair=made,
         files=None,
-        drafting=None if "no_draft" in args else AutoDraft(),
+        answers=ChatSettings(
+            "Fake",
+            SamplingParams(temperature=0),
+            None if "no_draft" in args else AutoDraft(),
+            max_tokens=getattr(args, "max_tokens", 8),
+            stops=tuple(getattr(args, "stop", ())),
+        ),
         n_ctx=None,
         n_threads=1,
-        system=None,
-        max_tokens=getattr(args, "max_tokens", 8),
-        stops=tuple(getattr(args, "stop", ())),
     )
 
 
@@ -131,13 +136,15 @@ def test_results_beside_busy_programs_are_marked_and_not_stored(
     assert len(list((tmp_path / "data" / "benchmarks").iterdir())) == 2
 
 
-def test_a_prompt_that_does_not_fit_is_refused_first(tandem: Tandem, tmp_path: Path, pair: FakePair) -> None:
+def test_a_prompt_that_does_not_fit_ends_the_benchmark_and_is_named(
+    tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     prompts = tmp_path / "p.txt"
-    prompts.write_text("\n".join(["abc", "b" * 600, "c" * 700, "bcd"]))
-    with pytest.raises(ContextOverflowError, match=r"^yours, 3: The prompt has 700 tokens and the context") as error:
+    prompts.write_text("\n".join(["abc", "b" * 600, "bcd"]))
+    with pytest.raises(ContextOverflowError, match=r"^The prompt has 600 tokens and the context") as error:
         tandem("bench", "--prompts", str(prompts))
     assert "Shorten it" in error.value.hint
-    assert not pair.samplers
+    assert "broken off at yours, 2 after 4 of" in capsys.readouterr().out
 
 
 def test_prompts_come_from_standard_input(
@@ -188,7 +195,8 @@ def test_wrong_usage_is_found_before_anything_runs(tandem: Tandem, pair: FakePai
 def test_settings_can_only_shorten_a_measurement(
     monkeypatch: pytest.MonkeyPatch, arguments: str, of_settings: int | None, most: int
 ) -> None:
-    options = replace(read_options(argparse.Namespace(), ()), max_tokens=of_settings)
+    options = read_options(argparse.Namespace(), ())
+    options = replace(options, answers=replace(options.answers, max_tokens=of_settings))
     monkeypatch.setattr(bench, "read_options", lambda *_, **__: options)
 
     assert read_task(parse_args(["bench", *arguments.split()])).request.max_tokens == most
@@ -432,7 +440,7 @@ def test_a_failed_benchmark_shows_the_prompts_before(
 
     assert [run["contender"] for run in runs] == ["plain", "automatic"]
     assert last["type"] == "result"
-    assert last["notes"] == ["broken off after 5 of 8 answers"]
+    assert last["notes"] == ["broken off at yours, 2 after 5 of 8 answers"]
     assert not (tmp_path / "data").exists()
 
 
@@ -462,7 +470,7 @@ def test_extremes_are_among_the_drafted_kinds() -> None:
         return Row(kind, 1, (plain, replace(plain, name="automatic", ratio=spread([ratio]), is_idle=is_idle)))
 
     round_ = {name: Run(name, (), (), "", FinishReason.LENGTH, GenerationStats()) for name in ("plain", "automatic")}
-    raced = [PromptResult(Prompt("code", "1", "abc"), (round_,))]
+    raced = {Prompt("code", "1", "abc"): [round_]}
     kinds = [row("code", 1.5), row("edit", 3.0), row("prose", 0.9, is_idle=True), row("chat", 4.0, is_idle=True)]
     whole = row("all", 1.6)
     assert verdict_lines(raced, [*kinds, whole])[-1] == "  most on edit, 3.0×; least on code, 1.5×"
@@ -482,12 +490,12 @@ def wish(monkeypatch: pytest.MonkeyPatch) -> Callable[[Thinking], None]:
     """Has something asked of the thinking, by flags."""
 
     def ask(asked: Thinking) -> None:
+        def read(*given: Any, **more: Any) -> Options:
+            options = read_options(*given, **more)
+            return replace(options, answers=replace(options.answers, thinking=asked), typed_thinking=asked)
+
         for module in (compare, bench):
-            monkeypatch.setattr(
-                module,
-                "read_options",
-                lambda *given, **more: replace(read_options(*given, **more), thinking=asked, typed_thinking=asked),
-            )
+            monkeypatch.setattr(module, "read_options", read)
 
     return ask
 

@@ -18,6 +18,7 @@ from app.engine.types import FinishReason, Origin
 from app.models.catalog import Pair
 from app.models.pair_info import ModelInfo, PairInfo
 from app.models.source import parse_source
+from app.session.chat_settings import ChatSettings
 from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, Measuring, Notice, PromptProgress, Step
 
 STATS = GenerationStats(predicted_n=2, predicted_ns=10**9)
@@ -25,7 +26,7 @@ PREFILL = PromptProgress(1, True, 36, 37)
 SHOWN = "Draft reading prompt: 36 of 37 tokens"
 CLEAR = "\r\x1b[K"
 PLAN = AnswerPlan("off", "none", None, None)
-OPTIONS = Options(Pair("a", "A", parse_source("/a.gguf"), None), None, None, None, 1, None, None, ())
+OPTIONS = Options(Pair("a", "A", parse_source("/a.gguf"), None), None, ChatSettings("A"), None, 1)
 
 
 class Terminal(io.StringIO):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,17 +10,16 @@ import pytest
 from app.compare.benchmark import (
     Plan,
     Progress,
-    PromptResult,
+    Results,
     RoundEnded,
     Row,
     benchmark,
-    figures,
     n_whole,
     rows,
     settled,
 )
-from app.compare.measure import measure, spread
-from app.compare.race import Contender, Steps, in_process
+from app.compare.measure import measure, speeds, spread
+from app.compare.race import Round, Side
 from app.compare.suite import Prompt
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.worker.request import AnswerRequest
@@ -36,19 +35,18 @@ def make_pair() -> FakePair:
     return FakePair(FakeModel(mixing(2)), FakeModel(mixing(2)))
 
 
-def contenders(pair: FakePair) -> list[Contender]:
-    ways = (None, DraftParams(3, 0, 0.0), AutoDraft())
-    return [in_process(pair, name, way) for name, way in zip(NAMES, ways, strict=True)]
+SIDES = [Side("plain", None), Side("fixed", DraftParams(3, 0, 0.0)), Side("automatic", AutoDraft())]
 
 
 def run_bench(
     pair: FakePair,
     cancelled: Callable[[], bool] = lambda: False,
     repeat: int = 2,
-    is_enough: Callable[[Sequence[PromptResult]], bool] = lambda results: False,
-) -> tuple[list[Progress | RoundEnded], tuple[PromptResult, ...]]:
-    steps = Steps(benchmark(Plan(contenders(pair), PROMPTS, REQUEST, repeat, is_enough=is_enough), cancelled))
-    return list(steps), steps.result.results
+    is_enough: Callable[[Results], bool] = lambda results: False,
+) -> tuple[list[Progress | RoundEnded], Results]:
+    results: dict[Prompt, list[Round]] = {}
+    plan = Plan(SIDES, PROMPTS, REQUEST, repeat, is_enough=is_enough)
+    return list(benchmark(pair, plan, results, cancelled)), results
 
 
 def test_rounds_go_over_the_whole_suite_and_make_a_table() -> None:
@@ -57,12 +55,11 @@ def test_rounds_go_over_the_whole_suite_and_make_a_table() -> None:
 
     ended = [event for event in events if isinstance(event, RoundEnded)]
     assert [(one.prompt, one.number) for one in ended] == [(p, n) for n in (1, 2) for p in PROMPTS]
-    assert [one.rounds for one in done] == [tuple(e.round for e in ended if e.prompt == p) for p in PROMPTS]
-    assert [one.prompt for one in done] == list(PROMPTS)
+    assert done == {p: [e.round for e in ended if e.prompt == p] for p in PROMPTS}
     table = rows(done, NAMES)
     assert [(row.kind, row.prompts) for row in table] == [("code", 2), ("chat", 1), ("all", 3)]
     assert table[-1].of("fixed").acceptance == 1.0
-    assert figures(table)["code"]["plain"].n == 2
+    assert speeds(table[0].measured)["plain"].n == 2
     last = [event for event in events if isinstance(event, Progress)][-1]
     assert last.done == 3 * (3 * 2 + 1) == len(pair.samplers), "only the first prompt warms up"
 
@@ -72,9 +69,9 @@ def test_a_stop_keeps_what_is_done() -> None:
     _, done = run_bench(pair, lambda: len(pair.samplers) > 15)
 
     # Three to warm up and nine a round: the first prompt has finished a second one.
-    assert [(one.prompt.name, len(one.rounds)) for one in done] == [("one", 2), ("two", 1), ("one", 1)]
+    assert [(prompt.name, len(rounds)) for prompt, rounds in done.items()] == [("one", 2), ("two", 1), ("one", 1)]
     assert n_whole(done, len(PROMPTS)) == 1
-    assert n_whole(done[:2], len(PROMPTS)) == 0
+    assert n_whole(dict(list(done.items())[:2]), len(PROMPTS)) == 0
     speed = rows(done, NAMES)[0].measured[0].tokens_per_second
     assert speed is not None
     assert speed.n == 1, "a sum has the rounds that all of it has"
@@ -83,13 +80,13 @@ def test_a_stop_keeps_what_is_done() -> None:
 def test_rounds_that_would_change_nothing_are_left_out() -> None:
     asked: list[list[int]] = []
 
-    def is_enough(results: Sequence[PromptResult]) -> bool:
-        asked.append([len(one.rounds) for one in results])
+    def is_enough(results: Results) -> bool:
+        asked.append([len(rounds) for rounds in results.values()])
         return len(asked) == 2
 
     _, done = run_bench(make_pair(), repeat=9, is_enough=is_enough)
     assert asked == [[1, 1, 1], [2, 2, 2]]
-    assert {len(one.rounds) for one in done} == {2}
+    assert {len(rounds) for rounds in done.values()} == {2}
 
 
 def row_with(*ratios: float) -> Row:
@@ -113,9 +110,9 @@ def test_a_table_is_settled_once_every_outcome_is_known(table: list[Row], is_set
 
 def test_where_nothing_was_drafted_one_round_is_enough() -> None:
     alone = FakePair(FakeModel(script(range(10, 30), 3)))
-    sides = [in_process(alone, "plain", None), in_process(alone, "automatic", AutoDraft())]
+    sides = [Side("plain", None), Side("automatic", AutoDraft())]
     names = ["plain", "automatic"]
     plan = Plan(sides, PROMPTS[:1], REQUEST, 3, is_enough=lambda results: settled(rows(results, names)))
-    steps = Steps(benchmark(plan, lambda: False))
-    list(steps)
-    assert len(steps.result.results[0].rounds) == 1
+    results: dict[Prompt, list[Round]] = {}
+    list(benchmark(alone, plan, results, lambda: False))
+    assert [len(rounds) for rounds in results.values()] == [1]

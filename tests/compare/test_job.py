@@ -9,10 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.compare.job import CompareJob, Explaining, Raced
-from app.compare.race import WARM_UP, RunBegan, RunEnded
-from app.compare.recorder import conversation_prefix
-from app.compare.sides import AUTOMATIC, PLAIN, Side, fixed_name, sides_of
+from app.compare import AUTOMATIC, PLAIN
+from app.compare.job import CompareJob, Explaining, Raced, conversation_prefix
+from app.compare.race import WARM_UP, RunBegan, RunEnded, Side, fixed_name, sides_of
 from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError, DecodeError, UsageError
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
@@ -102,25 +101,11 @@ def test_the_conversation_is_read_once_for_all_sides(pair: FakePair) -> None:
     assert len([batch for batch in target.batches if batch == prompt[:BEFORE]]) <= 2
 
 
-def test_a_calibration_in_between_restores_the_start(pair: FakePair, monkeypatch: pytest.MonkeyPatch) -> None:
-    measure = pair.calibrate
-
-    def emptying(cancelled: Callable[[], bool]):  # type: ignore[no-untyped-def]
-        pair.target.rollback(0)
-        yield from measure(cancelled)
-
-    monkeypatch.setattr(pair, "calibrate", emptying)
-    monkeypatch.setattr("app.worker.responder._must_measure", lambda *_: True)
-    (round_,) = result(run(job(), pair)).rounds
-
-    assert [one.stats.cache_n for one in round_.values()] == [BEFORE, BEFORE]
-
-
 @pytest.mark.parametrize("last", ["abc", ""])
 def test_the_prefix_ends_where_the_last_message_begins(pair: FakePair, last: str) -> None:
     messages = (*SAID, Message(Role.USER, last))
     expected = pair.build_prompt(SAID).tokens
-    assert conversation_prefix(pair, messages) == expected[: BEFORE if last else BEFORE - 1]
+    assert conversation_prefix(pair, AnswerRequest(messages)) == expected[: BEFORE if last else BEFORE - 1]
 
 
 def test_every_side_has_the_same_seed(pair: FakePair) -> None:
@@ -235,7 +220,7 @@ def test_the_worker_runs_it_and_the_chat_continues_with_its_cache() -> None:
 
     assert seen[-1].request == number
     held = BEFORE + len("ghi") + len(text) - 1
-    assert last.stats.cache_n >= held, "only what differs may be read again"
+    assert last.stats.cache_n >= held, "the same answer need not be read again"
     assert worker.close(30)
 
 
@@ -256,28 +241,3 @@ def test_the_worker_reports_a_failed_job_and_runs_the_next(pair: FakePair) -> No
     assert failed.request == lacking
     assert isinstance(ended.result, Raced)
     assert worker.close(30)
-
-
-@pytest.mark.parametrize("stopped", [False, True])
-def test_the_caches_are_as_before_the_comparison(pair: FakePair, stopped: bool) -> None:
-    assert pair.drafter is not None
-    read = pair.tokenize("abcdefghiabc")
-    for cache in (pair.target, pair.drafter.cache):
-        list(cache.process(read, lambda: False))
-
-    run(job(), pair, lambda: stopped)
-
-    assert tuple(pair.target.tokens) == tuple(pair.drafter.cache.tokens) == read
-    assert tuple(pair._model.cells) == read
-
-
-def test_a_cache_without_room_for_a_copy_keeps_what_the_comparison_read(
-    pair: FakePair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    list(pair.target.process(pair.tokenize("zzz"), lambda: False))
-    monkeypatch.setattr(pair._model, "save_sequence", lambda: None)
-
-    run(job(), pair)
-
-    assert tuple(pair.target.tokens) == tuple(pair._model.cells)
-    assert tuple(pair.target.tokens)[:BEFORE] == pair.tokenize("abcdef")

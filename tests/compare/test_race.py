@@ -9,14 +9,14 @@ import pytest
 
 from app.compare.race import (
     WARM_UP,
-    Contender,
     RaceEvent,
     Round,
     Rounds,
     RunBegan,
     RunEnded,
+    Side,
     Steps,
-    in_process,
+    answer_as,
     race,
 )
 from app.conversations.message import Message, Role
@@ -39,23 +39,22 @@ def pair() -> FakePair:
     return FakePair(FakeModel(rule), FakeModel(rule))
 
 
-def three(pair: FakePair) -> list[Contender]:
-    ways = (None, DraftParams(3, 0, 0.0), AutoDraft())
-    return [in_process(pair, name, way) for name, way in zip(NAMES, ways, strict=True)]
+THREE = [Side("plain", None), Side("fixed", DraftParams(3, 0, 0.0)), Side("automatic", AutoDraft())]
 
 
 def run_race(
-    contenders: Sequence[Contender],
+    pair: FakePair,
+    sides: Sequence[Side] = THREE,
     request: AnswerRequest = GREEDY,
     repeat: int = 2,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[list[RaceEvent], tuple[Round, ...]]:
-    steps = Steps(race(contenders, request, repeat, cancelled))
+    steps = Steps(race(pair, sides, request, repeat, cancelled))
     return list(steps), steps.result.rounds
 
 
 def test_the_order_alternates_and_the_warm_up_comes_first(pair: FakePair) -> None:
-    events, rounds = run_race(three(pair), repeat=3)
+    events, rounds = run_race(pair, repeat=3)
 
     began = [(e.round, e.side) for e in events if isinstance(e, RunBegan)]
     assert began == [(n, name) for n in range(4) for name in (NAMES[::-1] if n == 2 else NAMES)]
@@ -66,7 +65,7 @@ def test_the_order_alternates_and_the_warm_up_comes_first(pair: FakePair) -> Non
 @pytest.mark.parametrize(("asked", "warm", "whole"), [(100, 16, 100), (5, 5, 5), (None, 16, 123)])
 def test_the_warm_up_is_no_longer_than_the_answers(asked: int | None, warm: int, whole: int) -> None:
     endless = FakePair(FakeModel(mixing(3), n_ctx=len(PROMPT) + 122))
-    events, rounds = run_race([in_process(endless, "plain", None)], replace(GREEDY, max_tokens=asked), 1)
+    events, rounds = run_race(endless, [Side("plain", None)], replace(GREEDY, max_tokens=asked), 1)
 
     runs = [e.run for e in events if isinstance(e, RunEnded) and e.round == WARM_UP]
     assert [run.stats.predicted_n for run in runs] == [warm]
@@ -74,7 +73,7 @@ def test_the_warm_up_is_no_longer_than_the_answers(asked: int | None, warm: int,
 
 
 def test_every_run_starts_from_empty_caches(pair: FakePair) -> None:
-    events, _ = run_race(three(pair))
+    events, _ = run_race(pair)
 
     runs = [e.run for e in events if isinstance(e, RunEnded)]
     assert {(run.stats.cache_n, run.stats.prompt_n) for run in runs} == {(0, len(PROMPT))}
@@ -87,13 +86,12 @@ def test_every_run_starts_from_empty_caches(pair: FakePair) -> None:
 
 
 def test_a_run_records_every_token_and_the_step_that_gave_it(pair: FakePair) -> None:
-    events, (round_, _) = run_race(three(pair))
+    events, (round_, _) = run_race(pair)
 
     plain, fixed = round_["plain"], round_["fixed"]
     assert plain.tokens == fixed.tokens == (*TEXT, END)
     assert [(s.first, s.tokens) for s in plain.steps] == [(i, 1) for i in range(1, 13)]
-    assert [(s.first, s.tokens, s.drafted, s.accepted) for s in fixed.steps] == [(n, 4, 3, 3) for n in (1, 5, 9)]
-    assert sum(s.ns for s in fixed.steps) == fixed.stats.predicted_ns
+    assert [(s.first, s.tokens, s.drafted) for s in fixed.steps] == [(n, 4, 3) for n in (1, 5, 9)]
     first = events[events.index(RunBegan("plain", 1)) : events.index(RunBegan("fixed", 1))]
     assert "".join(s.text for e in first if isinstance(e, Step) for s in e.segments) == plain.text
 
@@ -101,8 +99,9 @@ def test_a_run_records_every_token_and_the_step_that_gave_it(pair: FakePair) -> 
 def test_a_run_records_the_time_of_other_programs(pair: FakePair, monkeypatch: pytest.MonkeyPatch) -> None:
     others = iter([100.0, 106.0])
     monkeypatch.setattr("app.compare.race.others_seconds", others.__next__)
-    run = Steps(in_process(pair, "plain", None).answer(GREEDY, lambda: False))
+    run = Steps(answer_as(pair, "plain", GREEDY, lambda: False, (), 0))
     list(run)
+    assert run.result is not None
     assert run.result.others_s == 6.0
     assert run.result.wall_s > 0
 
@@ -113,20 +112,21 @@ def test_every_run_adapts_its_threads_as_a_chat_does(pair: FakePair, monkeypatch
         pair.n_threads = 2 if pair.n_yields < 4 else 1
 
     monkeypatch.setattr(pair, "yield_cpu", lose_a_thread)
-    _, rounds = run_race([in_process(pair, name, None) for name in ("one", "other")], replace(GREEDY, max_tokens=2), 1)
+    _, rounds = run_race(pair, [Side(name, None) for name in ("one", "other")], replace(GREEDY, max_tokens=2), 1)
 
     # The warm-up is long enough to settle.
     assert [run.threads for run in rounds[0].values()] == [(1,), (1,)]
     pair.n_yields = 1
-    work = Steps(in_process(pair, "plain", None).answer(GREEDY, lambda: False))
+    work = Steps(answer_as(pair, "plain", GREEDY, lambda: False, (), 0))
     list(work)
+    assert work.result is not None
     assert work.result.threads == (1, 2)
 
 
 def test_a_stop_keeps_whole_rounds_only(pair: FakePair) -> None:
     events: list[RaceEvent] = []
     # Three runs warm up, three are the first round, two of the second.
-    steps = Steps(race(three(pair), GREEDY, 5, lambda: sum(isinstance(e, RunEnded) for e in events) >= 8))
+    steps = Steps(race(pair, THREE, GREEDY, 5, lambda: sum(isinstance(e, RunEnded) for e in events) >= 8))
     for event in steps:
         events.append(event)
     assert [list(round_) for round_ in steps.result.rounds] == [NAMES]
@@ -135,24 +135,23 @@ def test_a_stop_keeps_whole_rounds_only(pair: FakePair) -> None:
 def test_a_cancelled_run_does_not_count() -> None:
     pair = FakePair(FakeModel(mixing(1)))
     checks = iter(range(1000))
-    _, rounds = run_race(
-        [in_process(pair, "plain", None)], replace(GREEDY, max_tokens=400), 2, lambda: next(checks) > 40
-    )
+    request = replace(GREEDY, max_tokens=400)
+    _, rounds = run_race(pair, [Side("plain", None)], request, 2, lambda: next(checks) > 40)
     assert rounds == ()
 
 
 def test_fixed_drafting_that_drafted_nothing_names_the_setting(pair: FakePair) -> None:
     sides = {"plain": None, "never": DraftParams(0), "fixed": DraftParams(3, 0, 0.0)}
-    _, rounds = run_race([in_process(pair, name, way) for name, way in sides.items()], GREEDY, 1)
+    _, rounds = run_race(pair, [Side(name, way) for name, way in sides.items()], GREEDY, 1)
 
     assert {name: run.why for name, run in rounds[0].items()} == {"plain": "", "never": "n_max is 0", "fixed": ""}
 
 
-def test_a_failed_draft_model_is_named(pair: FakePair) -> None:
+def test_a_failed_draft_model_is_named() -> None:
     draft = FakeModel(mixing(1))
     draft.fail_at = 1
-    sides = [in_process(FakePair(FakeModel(mixing(1)), draft), "fixed", DraftParams(3, 0, 0.5))]
-    ended = [e for e in race(sides, GREEDY, 1, lambda: False, warm_up=False) if isinstance(e, RunEnded)]
+    pair, sides = FakePair(FakeModel(mixing(1)), draft), [Side("fixed", DraftParams(3, 0, 0.5))]
+    ended = [e for e in race(pair, sides, GREEDY, 1, lambda: False, warm_up=False) if isinstance(e, RunEnded)]
 
     assert [one.run.why for one in ended] == ["the draft model failed"]
 
@@ -161,8 +160,8 @@ def test_a_draft_model_that_keeps_failing_ends_the_race_and_keeps_the_rounds_bef
     rule = script(TEXT, len(PROMPT))
     draft = FakeModel(rule)
     pair = FakePair(FakeModel(rule), draft)
-    sides = [in_process(pair, "plain", None), in_process(pair, "fixed", DraftParams(3, 0, 0.0))]
-    steps: Steps[RaceEvent, Rounds] = Steps(race(sides, GREEDY, 3, lambda: False))
+    sides = [Side("plain", None), Side("fixed", DraftParams(3, 0, 0.0))]
+    steps: Steps[RaceEvent, Rounds] = Steps(race(pair, sides, GREEDY, 3, lambda: False))
     for event in steps:
         if isinstance(event, RunEnded) and event.round == 1 and event.run.contender == "fixed":
             draft.fail_at, draft.fail_with = len(draft.batches) + 2, ComputeError("It failed.")

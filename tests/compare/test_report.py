@@ -10,7 +10,6 @@ from app.compare.race import Run
 from app.compare.report import (
     Comparison,
     busy_programs,
-    comparison_lines,
     comparison_markdown,
     fenced,
     run_json,
@@ -62,11 +61,6 @@ def test_markdown_separates_reasoning_from_the_answer() -> None:
     )
     assert shown.endswith("#### plain\n\nReasoning:\n\n```text\nHm.\n```\n\nAnswer:\n\n```text\n\n```\n")
     assert "- Other programs used" in shown
-
-
-def test_text_that_changes_without_drafts_is_reported() -> None:
-    rounds = [{"plain": run("plain", 4, "x")}, {"plain": replace(run("plain", 4, "y"), tokens=(1, 3))}]
-    assert "Without drafts, the text differs from run to run" in "\n".join(comparison_lines(Comparison(rounds, {})))
 
 
 def test_seen_names_messages_and_the_system_prompt() -> None:

@@ -19,7 +19,7 @@ from app.llama.context import Context
 from app.llama.library import function, native
 from app.llama.model import Model
 from app.llama.params import FLASH_ATTENTION, ContextParams, ModelParams
-from app.settings.placement import KV_TYPES
+from app.settings.placement import KV_TYPES, needs_flash_attention
 from tests.llama.conftest import NewContext
 from tests.llama.tiny_model import write_model
 
@@ -35,7 +35,7 @@ def test_cache_type_sizes_equal_those_of_ggml(kv_type: str) -> None:
     )
     name = function("ggml_type_name", ctypes.c_char_p, [ctypes.c_int])(told.ggml_type)
 
-    assert (name.decode(), n_bytes / n_values, n_values > 1) == (kv_type, told.n_bytes, told.in_blocks)
+    assert (name.decode(), n_bytes / n_values, n_values > 1) == (kv_type, told.n_bytes, needs_flash_attention(kv_type))
 
 
 @pytest.mark.native

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from app.compare import PLAIN
 from app.compare.difference import ROUNDING, explain
 from app.compare.job import CompareJob, Raced
-from app.compare.race import Round, Run, Steps, in_process, race
+from app.compare.race import Round, Run, Side, Steps, race
 from app.compare.report import Comparison, comparison_lines
-from app.compare.sides import PLAIN, Side
 from app.conversations.message import Message, Role
 from app.engine.types import SamplingParams
 from app.llama.cancel import CancelFlag
@@ -42,9 +42,8 @@ def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
 
 @pytest.fixture(scope="module")
 def rounds(pair: NativePair) -> tuple[Round, ...]:
-    ways = {"plain": None, "everything": EVERYTHING}
-    contenders = [in_process(pair, name, way) for name, way in ways.items()]
-    steps = Steps(race(contenders, REQUEST, 1, never))
+    sides = [Side("plain", None), Side("everything", EVERYTHING)]
+    steps = Steps(race(pair, sides, REQUEST, 1, never))
     list(steps)
     return steps.result.rounds
 

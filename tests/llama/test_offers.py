@@ -96,4 +96,4 @@ def test_an_offer_taken_in_the_chat_is_loaded(rooms: Give, args: argparse.Namesp
 def test_no_draft_replaces_the_draft_settings(args: argparse.Namespace) -> None:
     taken = opener(read_options(args), {"draft.n_max": 4}).with_flags(("--no-draft",))
 
-    assert (taken.drafting, taken.pair.draft) == (None, None)
+    assert (taken.answers.drafting, taken.pair.draft) == (None, None)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from app.engine.types import AutoDraft, DraftParams, FinishReason
-from app.session.comparison import comparable
 from app.session.snapshot import Blocked, DraftState, Phase
 from app.worker.events import Failed, JobEnded, Loaded, PairChanged
 from app.worker.title import TitleJob
@@ -147,7 +146,7 @@ def test_the_typed_prompt_or_the_last_one_is_compared(chat: ScriptedSession) -> 
     chat.session.handle(PairChanged(DRAFT))
     chat.exchange("a", "b")
     for typed, messages in (("", ["a"]), ("c", ["a", "b", "c"])):
-        request = comparable(chat.session, typed).request
+        request = chat.session.comparable(typed).request
         assert [message.content for message in request.messages] == messages
         assert (request.max_tokens, request.drafting, request.sampling.seed is None) == (256, None, False)
 

@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import SettingsError, UsageError
-from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.engine.types import AutoDraft, DraftParams
 from app.settings.file import SettingsFile
-from app.settings.layers import Origin
+from app.settings.layers import Layer, Origin, drafting
 from app.settings.live import LiveSettings, Scope
-from app.settings.model_file import Recommended
-from app.settings.params import drafting, sampling
 
 
 @pytest.fixture
@@ -59,21 +57,6 @@ def test_reset_goes_one_layer_down(file: SettingsFile) -> None:
     assert live.resolved().origin("sampling.temp") is Origin.PAIR
 
 
-@pytest.mark.parametrize("origin", [Origin.FLAG, Origin.CONVERSATION, Origin.FILE])
-def test_a_mode_that_numbers_mean_is_reset_with_them(file: SettingsFile, origin: Origin) -> None:
-    numbers = {"draft.n_max": 7, "draft.p_min": 0.5}
-    write(file, "[draft]\nsource = 'model'\n" + ("n_max = 7\np_min = 0.5" if origin is Origin.FILE else ""))
-    live = LiveSettings(file, numbers if origin is Origin.FLAG else {})
-    if origin is Origin.CONVERSATION:
-        live.enter({"draft": {"n_max": 7, "p_min": 0.5}})
-    assert (live.resolved()["draft.mode"], live.resolved().origin("draft.mode")) == ("fixed", origin)
-
-    live.reset("draft.mode")
-    assert (live.resolved()["draft.mode"], live.resolved().origin("draft.mode")) == ("auto", Origin.DEFAULT)
-    assert drafting(live.resolved()) == AutoDraft(lookup=False)
-    assert file.read().values == {"draft.source": "model"}
-
-
 def test_reset_all_keeps_presets_and_keys(file: SettingsFile) -> None:
     write(file, '[sampling]\ntemp = 0.4\n[presets.mine.sampling]\ntemp = 0.3\n[keys]\n"chat.again" = "f8"')
     live = LiveSettings(file, flags={"sampling.top_k": 3})
@@ -106,27 +89,13 @@ def test_a_preset_that_is_not_there(file: SettingsFile) -> None:
     assert live.refusal("preset", "nothing").startswith("There is no preset")
 
 
-def test_a_shortest_draft_above_the_longest_is_cut_to_it_and_reported(file: SettingsFile) -> None:
-    write(file, "[draft]\nn_max = 3\nn_min = 5")
+def test_a_shortest_draft_above_the_longest_is_cut_to_it(file: SettingsFile) -> None:
+    write(file, "[draft]\nmode = 'fixed'\nn_max = 3\nn_min = 5")
     live = LiveSettings(file)
     assert drafting(live.resolved()) == DraftParams(3, 3)
-    assert "n_min is 5; it must lie between 0 and n_max (3)." in live.sentences()[0]
     live.set("draft.n_max", 8)
     assert drafting(live.resolved()) == DraftParams(8, 5)
     assert not live.sentences()
-    assert live.refusal("draft.n_min", 9).startswith("n_min is 9")
-    assert "n_min is 9" in live.enter({"draft": {"n_min": 9}})[0].text
-
-
-def test_flags_whose_draft_lengths_contradict_each_other_are_refused(file: SettingsFile) -> None:
-    with pytest.raises(UsageError, match="n_min is 8"):
-        LiveSettings(file, {"draft.n_min": 8})
-    live = LiveSettings(file, {"draft.n_min": 5})
-    with pytest.raises(UsageError, match="n_min is 9"):
-        live.give({"draft.n_min": 9})
-    assert drafting(live.resolved()) == DraftParams(7, 5)
-    live.set_own("draft.n_max", 3)
-    assert drafting(live.resolved()) == DraftParams(3, 3)
 
 
 def test_a_conversation_has_only_what_acts_at_once_and_is_checked(file: SettingsFile) -> None:
@@ -161,15 +130,8 @@ def test_what_waits_for_the_models(file: SettingsFile) -> None:
     assert names(live) == ["draft.mode"]
 
 
-def test_flash_attention_and_a_quantized_cache(file: SettingsFile) -> None:
-    live = LiveSettings(file)
-    live.set("model.flash_attn", "off")
-    assert "needs flash attention" in live.refusal("model.kv_type", "q8_0")
-    assert live.refusal("model.kv_type", "bf16") == ""
-
-
 def test_a_preset_of_what_is_set_now(file: SettingsFile) -> None:
-    live = LiveSettings(file, pair={"sampling.top_p": 0.9}, model=Recommended({"sampling.top_k": 20}))
+    live = LiveSettings(file, pair={"sampling.top_p": 0.9}, model={"sampling.top_k": 20})
     live.set("sampling.temp", 0.2)
     live.set("answer.system", "Be brief.", Scope.CONVERSATION)
     live.save_preset("brief")
@@ -188,7 +150,7 @@ def test_a_file_that_cannot_be_read_is_not_written(file: SettingsFile) -> None:
 
 
 def test_a_change_in_a_conversation_removes_the_flag(file: SettingsFile) -> None:
-    live = LiveSettings(file, {"sampling.temp": 0.1, "draft.n_max": 3})
+    live = LiveSettings(file, {"sampling.temp": 0.1, "draft.mode": "fixed", "draft.n_max": 3})
     live.set_own("sampling.temp", 0.2)
     live.set("draft.mode", "auto", Scope.CONVERSATION)
     assert live.resolved()["sampling.temp"] == 0.2
@@ -200,7 +162,7 @@ def test_a_change_in_a_conversation_removes_the_flag(file: SettingsFile) -> None
 
 # What the model file recommends
 
-FILE_SAYS = Recommended({"sampling.temp": 0.6, "sampling.top_k": 20, "sampling.repeat_penalty": 1.2})
+FILE_SAYS: Layer = {"sampling.temp": 0.6, "sampling.top_k": 20, "sampling.repeat_penalty": 1.2}
 
 
 def test_the_model_file_counts_under_everything_that_anybody_shows(file: SettingsFile) -> None:
@@ -215,28 +177,17 @@ def test_the_model_file_counts_under_everything_that_anybody_shows(file: Setting
         live.reset("sampling.temp")
     assert seen == [(Origin.FLAG, 0.1), (Origin.CONVERSATION, 0.2), (Origin.FILE, 0.4)]
     assert live.resolved().origin("sampling.temp") is Origin.PAIR
-    assert live.resolved().over("sampling.temp") == (0.6, Origin.MODEL)
     assert (live.resolved()["sampling.top_k"], live.resolved().origin("sampling.top_k")) == (20, Origin.MODEL)
-    assert live.resolved().over("sampling.top_k") == (40, Origin.DEFAULT)
 
 
 def test_another_pair_downloads_its_own_file(file: SettingsFile) -> None:
     live = LiveSettings(file, model=FILE_SAYS)
-    assert live.given({}, {}, Recommended({"sampling.top_k": 7}))["sampling.top_k"] == 7
+    assert live.given({}, {}, {"sampling.top_k": 7})["sampling.top_k"] == 7
     assert live.given({}, {})["sampling.top_k"] == 40
     assert live.resolved()["sampling.top_k"] == 20
 
     live.switch_pair({})
     assert live.resolved().origin("sampling.top_k") is Origin.DEFAULT
-
-
-@pytest.mark.parametrize("preset", [None, "precise"])
-def test_who_asks_for_greedy_answers_gets_them_unchanged(file: SettingsFile, preset: str | None) -> None:
-    live = LiveSettings(file, {"preset": preset} if preset else {"sampling.temp": 0.0}, model=FILE_SAYS)
-
-    assert sampling(live.resolved()) == SamplingParams(temperature=0.0)
-    live.give({"sampling.temp": 0.3})
-    assert sampling(live.resolved()) == SamplingParams(0.3, 20, repeat_penalty=1.2)
 
 
 def test_a_preset_that_another_program_removes_is_ignored_and_reported(file: SettingsFile) -> None:
@@ -246,15 +197,3 @@ def test_a_preset_that_another_program_removes_is_ignored_and_reported(file: Set
     live.set("appearance.theme", "tandem-light")
     assert live.preset is None
     assert live.problems[0].text.startswith('There is no preset "mine".')
-
-
-def test_a_stored_placement_that_contradicts_itself_is_ignored_until_the_next_change(file: SettingsFile) -> None:
-    write(file, "[model]\ntensor_split = '3,1'\n[sampling]\ntemp = 0.4")
-    live = LiveSettings(file, {"model.ctx": 512})
-    live.leave_placement_out("Two shares for one device.")
-    assert (live.resolved()["model.tensor_split"], live.resolved()["model.ctx"]) == (None, 512)
-    assert live.resolved()["sampling.temp"] == 0.4
-    assert "Two shares for one device." in live.sentences()[0]
-    live.set("sampling.temp", 0.5)
-    assert live.resolved()["model.tensor_split"] == (3.0, 1.0)
-    assert not live.sentences()

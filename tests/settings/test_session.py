@@ -16,8 +16,8 @@ from app.session.session import Session
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings, Scope
-from app.settings.model_file import Recommended
-from tests.session.scripted import ScriptedEngine
+from app.worker.events import Loaded
+from tests.session.scripted import PAIR, ScriptedEngine
 
 OWN = Message(Role.SYSTEM, "Own.")
 
@@ -31,9 +31,8 @@ def ask(settings: ChatSettings, live: LiveSettings | None = None, *before: Messa
         session = Session(ScriptedEngine(), settings, lambda: store, live)
         session.library.open_store()
         session.open_conversation(number)
-        request = session.comparison_request("c")
-    assert request is not None
-    return request.messages[0]
+        session.handle(Loaded(PAIR))
+        return session.comparable("c").request.messages[0]
 
 
 def first(settings: ChatSettings, live: LiveSettings | None = None) -> Message:
@@ -56,7 +55,7 @@ def test_a_system_message_in_the_conversation_goes_before_the_file_and_after_fla
 
 
 def test_without_live_settings_it_is_as_it_was_started() -> None:
-    assert first(ChatSettings("A pair", system="Started.")).content == "Started."
+    assert first(ChatSettings("A pair", drafting=AutoDraft(), system="Started.")).content == "Started."
 
 
 def test_automatic_drafting_is_compared_as_it_is_set_whatever_mode_counts() -> None:
@@ -64,5 +63,5 @@ def test_automatic_drafting_is_compared_as_it_is_set_whatever_mode_counts() -> N
     layer: Layer = {"draft.mode": "fixed", "draft.n_max": 3, "draft.source": "lookup", "draft.lookup_min_match": 5}
     settings = Resolved({Origin.FILE: layer})
     pair = Pair(name="fake", title="Fake", target=parse_source("x.gguf"), draft=parse_source("y.gguf"))
-    for made in (applied(ChatSettings("A pair"), settings), options_of(settings, pair, None, Recommended())):
+    for made in (applied(ChatSettings("A pair"), settings), options_of(settings, pair, None).answers):
         assert (made.drafting, made.automatic) == (DraftParams(3), lookup)

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.cli.options import options_of
-from app.compare.recorder import conversation_prefix
-from app.compare.suite import Prompt, refuse_overlong
+from app.compare.job import conversation_prefix
 from app.conversations.message import Message, Role
 from app.engine.interfaces import Controls
 from app.engine.text.reasoning import THINK, AnswerPart, RenderedPrompt
@@ -18,16 +17,15 @@ from app.models.catalog import Pair
 from app.models.source import HubModel
 from app.session.chat_settings import ChatSettings
 from app.session.session import Session
+from app.settings.layers import thinking
 from app.settings.live import LiveSettings, Scope
-from app.settings.model_file import Recommended
-from app.settings.params import thinking
 from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
-from app.worker.events import Finished, Step
+from app.worker.events import Finished, Loaded, Step
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, script
 from tests.pairs import FakePair
-from tests.session.scripted import ScriptedEngine
+from tests.session.scripted import PAIR, ScriptedEngine
 
 TALK = [Message(Role.USER, "a"), Message(Role.ASSISTANT, "b", "hm"), Message(Role.USER, "c")]
 
@@ -80,16 +78,19 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
     live.set("answer.reasoning_effort", "medium")
     assert thinking(live.resolved()) == Thinking(enabled=True, effort="medium")
     live.set("answer.thinking", "off", Scope.CONVERSATION)
-    request = Session(ScriptedEngine(), ChatSettings("A pair"), live=live).comparison_request("c")
-    assert request is not None
-    assert request.thinking == Thinking(enabled=False, effort="medium")
+    session = Session(ScriptedEngine(), ChatSettings("A pair"), live=live)
+    session.handle(Loaded(PAIR))
+    assert session.comparable("c").request.thinking == Thinking(enabled=False, effort="medium")
 
 
 def test_what_flags_ask_is_reported_from_what_settings_have_for_every_model() -> None:
     live = LiveSettings(None, {"answer.thinking": "on"})
     live.set("answer.reasoning_effort", "high")
-    options = options_of(live.resolved(), Pair("p", "P", HubModel("a/b"), None), None, Recommended())
-    assert (options.thinking, options.typed_thinking) == (Thinking(enabled=True, effort="high"), Thinking(enabled=True))
+    options = options_of(live.resolved(), Pair("p", "P", HubModel("a/b"), None), None)
+    assert (options.answers.thinking, options.typed_thinking) == (
+        Thinking(enabled=True, effort="high"),
+        Thinking(enabled=True),
+    )
 
 
 class ThinkingPair(FakePair):
@@ -166,8 +167,7 @@ def test_settings_count_for_an_effort_but_are_not_reported() -> None:
     assert support.ignored(AS_TRAINED, Thinking(enabled=False, effort="max")) == ()
 
 
-def test_what_is_counted_and_compared_is_the_prompt_with_the_same_request() -> None:
+def test_a_comparison_builds_its_prompt_with_the_requested_thinking() -> None:
     pair, asked = ThinkingPair(), Thinking(enabled=False)
-    conversation_prefix(pair, TALK, asked)
-    refuse_overlong(pair, [Prompt("k", "n", "a")], AnswerRequest((), thinking=asked), lambda: False)
-    assert pair.asked == [asked, asked, asked]
+    conversation_prefix(pair, AnswerRequest(tuple(TALK), thinking=asked))
+    assert pair.asked == [asked, asked]

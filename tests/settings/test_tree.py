@@ -18,8 +18,7 @@ from app.engine.types import MAX_DRAFT, AutoDraft, DraftParams, SamplingParams
 from app.llama import params
 from app.settings.checking import check, nested
 from app.settings.kinds import LONGEST_TEXT, Choice, Name, Number, Several, Switch, Text, Texts, Value
-from app.settings.layers import BUILT_IN, Layer, Origin, Resolved
-from app.settings.params import drafting, pair_layer, sampling
+from app.settings.layers import BUILT_IN, Layer, Origin, Resolved, drafting, pair_layer, sampling
 from app.settings.placement import KV_TYPES
 from app.settings.table import BY_NAME, SETTINGS, Setting, find, nearest
 
@@ -191,18 +190,7 @@ def test_the_order_of_precedence() -> None:
         assert settings.origin("sampling.temp") is origin
         assert settings["sampling.temp"] == (0.8 if origin is Origin.DEFAULT else float(n))
         if origin is not Origin.DEFAULT:
-            below = list(Origin)[n + 1]
-            assert settings.over("sampling.temp")[1] is below
             del layers[origin]
-
-
-def test_numbers_without_a_mode_mean_fixed_drafting_in_every_layer() -> None:
-    for origin in (Origin.FLAG, Origin.CONVERSATION, Origin.PRESET, Origin.FILE, Origin.PAIR):
-        settings = Resolved({origin: {"draft.n_max": 3}})
-        assert drafting(settings) == DraftParams(n_max=3)
-        assert settings.origin("draft.mode") is origin
-        assert drafting(Resolved({origin: {"draft.n_max": 3, "draft.mode": "auto"}})) == AutoDraft()
-    assert drafting(Resolved({Origin.FLAG: {"draft.mode": "auto"}, Origin.FILE: {"draft.n_max": 3}})) == AutoDraft()
 
 
 def test_what_the_engine_is_asked_for() -> None:

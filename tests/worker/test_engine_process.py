@@ -11,7 +11,7 @@ import pytest
 from app.cli.engine import PairLoader
 from app.cli.options import Options, Placement, Process
 from app.compare.job import CompareJob
-from app.compare.sides import Side
+from app.compare.race import Side
 from app.conversations.message import Message, Role
 from app.core.errors import AppError, ContextOverflowError, ModelFileError, StoppedError, WaitError
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
@@ -21,6 +21,7 @@ from app.llama.params import ModelParams
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel, LocalModel
+from app.session.chat_settings import ChatSettings
 from app.worker.engine_worker import Answer, Command, Load, RunJob
 from app.worker.request import AnswerRequest
 
@@ -28,12 +29,9 @@ PAIR = Pair("n", "t", HubModel("o/r", "Q4"), LocalModel(Path("/a b/\udcff.gguf")
 OPTIONS = Options(
     PAIR,
     SetUp(PAIR, ModelOnDisk(Path("/m.gguf"), 5, files=("a", "b")), None),
-    DraftParams(3, 0, 0.5),
+    ChatSettings("t", drafting=DraftParams(3, 0, 0.5), system="Be brief.", stops=("\n\n", "\ud800")),
     4096,
     2,
-    "Be brief.",
-    None,
-    ("\n\n", "\ud800"),
     Placement(ModelParams(devices=("CUDA0", "RPC0"), tensor_split=(1.0, 2.5))),
     Process(True, ("[::1]:5", "h:6")),
 )
@@ -44,7 +42,7 @@ ASKED = AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f
     "command",
     [
         Load(1, PairLoader(OPTIONS)),
-        Load(1, PairLoader(replace(OPTIONS, files=None, drafting=AutoDraft(lookup=False)))),
+        Load(1, PairLoader(replace(OPTIONS, files=None, answers=ChatSettings("t", drafting=AutoDraft(lookup=False))))),
         Answer(2, ASKED),
         RunJob(3, CompareJob(ASKED, (Side("plain", None),), 3)),
     ],

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from app.compare.job import CompareJob, Raced
-from app.compare.sides import Side
+from app.compare.race import Side
 from app.conversations.message import Message, Prefill, Role
 from app.core.errors import AppError, ComputeError, Interrupted, ModelFileError
 from app.engine.text.reasoning import RenderedPrompt

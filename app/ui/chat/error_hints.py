@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.core.errors import AppError, ContextOverflowError
 from app.models.pair_info import PairInfo
-from app.session.comparison import Comparable
+from app.session.chat_settings import Comparable
 from app.session.snapshot import Blocked
 from app.ui.key_names import CHOOSE, key
 from app.ui.models.fit_options import NoRoomError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.conversations.attached import compose, split
 from app.core.errors import AppError
-from app.session.comparison import Comparable, comparable
+from app.session.chat_settings import Comparable
 from app.session.snapshot import Phase
 from app.ui.background import in_thread
 from app.ui.chat.base import ChatBase
@@ -80,7 +80,7 @@ class PromptSender:
         """Return the typed message, or else the last one, to be compared; raises AppError."""
         typed = "" if self._input_mode.is_active else self._screen.prompt.whole.strip()
         self.refuse_if_blocked(while_loading=True)
-        return comparable(self._session, await self.message(typed) if typed else "")
+        return self._session.comparable(await self.message(typed) if typed else "")
 
     async def message(self, text: str) -> str:
         """Return the message for a typed text, with the files that it names.

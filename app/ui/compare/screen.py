@@ -13,12 +13,11 @@ from textual.getters import query_one
 
 from app.compare.difference import Difference
 from app.compare.job import CompareJob, Explaining, Raced
-from app.compare.race import WARM_UP, Round, RunBegan, RunEnded
+from app.compare.race import WARM_UP, Round, RunBegan, RunEnded, sides_of
 from app.compare.report import Comparison, comparison_markdown
-from app.compare.sides import sides_of
 from app.core.errors import AppError
 from app.core.units import counted
-from app.session.comparison import Comparable
+from app.session.chat_settings import Comparable
 from app.ui.base_screen import SubScreen
 from app.ui.chat.error_hints import in_comparison
 from app.ui.compare.result import PromptLines, Result

@@ -13,9 +13,9 @@ from textual.getters import query_one
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from app.compare import AUTOMATIC, PLAIN
 from app.compare.measure import Measured
 from app.compare.race import Run, ns_per_token
-from app.compare.sides import AUTOMATIC, PLAIN
 from app.core.printable import printable
 from app.engine.drafting_report import rate
 from app.engine.stats import GenerationStats

@@ -14,7 +14,7 @@ from app.settings.checking import is_preset_name
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin, Resolved
 from app.settings.live import LiveSettings, Scope
-from app.settings.table import SETTINGS, Setting, given
+from app.settings.table import SETTINGS, Setting
 from app.settings.thinking import NO_SWITCH
 from app.ui.key_names import key
 
@@ -84,8 +84,6 @@ class SettingEdits:
         about = ignored
         if self._pair is not None and setting.name == "model.ctx":
             about = here(self._pair)
-        elif setting.name == "draft.mode" and now.meaning_fixed:
-            about = f"Fixed, because {given(now.meaning_fixed)}; auto undoes that."
         return SettingView(
             setting,
             now[setting.name],
@@ -119,12 +117,11 @@ class SettingEdits:
 
     def set(self, setting: Setting, value: Value) -> str:
         """Set a valid value."""
-        was_fixed = bool(self._live.resolved().meaning_fixed)
         if error := self._try(lambda: self._live.set(setting.name, value, self.scope)):
             return error
         now = self._live.resolved()
-        if not was_fixed and setting.name in now.meaning_fixed:
-            return f"Drafting is now fixed for {self.scope.value}; set mode to auto to undo."
+        if setting.only_fixed and now["draft.mode"] != "fixed":
+            return f"{setting.key} takes effect with mode fixed."
         if now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
             return f"Saved, but the preset {self._live.preset} overrides it."
         if setting.name == "model.ctx" and isinstance(value, int):

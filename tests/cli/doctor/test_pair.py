@@ -27,7 +27,7 @@ from app.models.catalog import Pair
 from app.models.memory_estimate import ModelMemory
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.source import LocalModel
-from app.settings.model_file import Recommended
+from app.settings.layers import Layer
 from tests.cli.doctor_facts import FACTS, line
 from tests.llama.tiny_model import write_model
 
@@ -89,13 +89,12 @@ def test_a_pair_that_does_not_fit_is_a_problem_with_offers() -> None:
     assert "estimated from the headers" in found.text
 
 
-def test_recommended_sampling_is_listed_and_its_problem_is_a_warning() -> None:
-    found = Recommended({"sampling.temp": 0.6, "sampling.top_k": 20}, "Something does not count.")
+def test_recommended_sampling_is_listed() -> None:
+    found: Layer = {"sampling.temp": 0.6, "sampling.top_k": 20}
     section = pair_section(replace(view(), recommended=found))
 
-    listed, wrong = (one for one in section.lines if one.label == "sampling")
+    listed = line(section, "sampling")
     assert (listed.state, listed.text) == ("ok", "temp 0.6, top_k 20, recommended by the model file")
-    assert (wrong.state, wrong.text) == ("warning", "Something does not count.")
 
 
 @pytest.mark.native
@@ -115,7 +114,7 @@ def test_truncated_draft_is_a_warning_and_target_is_checked(folders: Path) -> No
 def test_recommended_sampling_is_read_from_target_file(folders: Path) -> None:
     found, _ = look(target=str(write_model(folders / "m.gguf", general__sampling__temp=0.6)))
 
-    assert found.recommended == Recommended({"sampling.temp": 0.6})
+    assert found.recommended == {"sampling.temp": 0.6}
     assert found.offers == (), "it fits"
 
 

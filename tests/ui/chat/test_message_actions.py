@@ -260,9 +260,7 @@ async def test_an_answer_that_ended_early_continues_in_place(file: Path, reason:
         await exchange(chat, "and then?", "four")
         assert asked(chat) == ["count", "one, two, three", "and then?"]
         store = Store.open(file)
-        stats = store.stats(2)
-        assert [part["reason"] for part in stats["earlier"]] == [reason.value]
-        assert stats["reason"] == "stop"
+        assert store.stats(2)["reason"] == "stop"
         store.close()
 
 

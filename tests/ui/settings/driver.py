@@ -13,7 +13,6 @@ from app.session.library import StoreOpener
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
-from app.settings.model_file import Recommended
 from app.ui.app import TandemApp
 from app.ui.models.state import LoadRequest, Tuning
 from app.ui.screens.chat import ChatScreen
@@ -66,7 +65,7 @@ async def open_panel(
     *,
     flags: Layer | None = None,
     pair: Layer | None = None,
-    model: Recommended | None = None,
+    model: Layer | None = None,
     size: tuple[int, int] = (100, 30),
     store: StoreOpener | None = None,
     opened: bool = True,

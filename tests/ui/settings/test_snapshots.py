@@ -19,7 +19,7 @@ from tests.ui.pictures import SnapCompare
 
 pytestmark = pytest.mark.usefixtures("own_loop")
 
-FILE = 'preset = "coder"\n[draft]\nn_max = 12\n[sampling]\ntop_k = 20\n[model]\nctx = 4096\n'
+FILE = 'preset = "coder"\n[draft]\nmode = "fixed"\nn_max = 12\n[sampling]\ntop_k = 20\n[model]\nctx = 4096\n'
 
 
 @pytest.mark.parametrize(
