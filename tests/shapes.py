@@ -50,4 +50,4 @@ def facts_of_shape(name: str, size: int) -> ModelFacts:
         values["feed_forward_length"] = shape["feed_forward"]
     metadata = {f"llama.{key}": value for key, value in values.items() if value is not None}
     metadata |= {"general.architecture": "llama", TOKENS_KEY: [b"a"] * shape["vocabulary"]}
-    return model_facts(GgufHeader(3, 1, metadata), file=f"{name}.gguf", size=size, quant="", whole=True)
+    return model_facts(GgufHeader(metadata), file=f"{name}.gguf", size=size)

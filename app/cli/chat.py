@@ -102,10 +102,9 @@ def first_pair(args: argparse.Namespace) -> tuple[Pair, SetUp | None, bool]:
     if is_chosen(vars(args)):
         return *choose_pair(vars(args)), False
     here = registry().read()
-    # Unreadable entries and missing files are reported in the list of pairs.
-    if here.default not in here.problems:
-        with suppress(PairError):
-            return *choose_pair({}), here.default is None
+    # The list of pairs reports missing files.
+    with suppress(PairError):
+        return *choose_pair({}), here.default is None
     return known_pairs()[0], None, True
 
 
@@ -124,7 +123,7 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
 
     def known() -> tuple[Sequence[Pair], AppError | None]:
         found = catalog()
-        return list(found.pairs.values()), found.trouble
+        return list(found.pairs.values()), found.unread
 
     return PairService(
         PairEnvironment(

@@ -74,11 +74,8 @@ def named_pair(name: str) -> tuple[Pair, SetUp | None]:
 def newest(name: str) -> Pair:
     """Return a pair as setup would install it; raises as `named_pair`."""
     registered, known = registry().read(), catalog()
-    if name not in known.pairs and name not in known.problems:
-        if name in registered.pairs:
-            return registered.pairs[name].pair
-        if name in registered.problems:
-            raise registered.problems[name]
+    if name not in known.pairs and name in registered.pairs:
+        return registered.pairs[name].pair
     return known.get(name, registered.pairs)
 
 
@@ -131,7 +128,7 @@ def _named(name: str | None) -> tuple[Pair, SetUp | None]:
 
 def of_entry(pair: Pair) -> Layer:
     """Return the settings of its catalog entry."""
-    return pair_layer(pair.sampling, pair.drafting, pair.kept)
+    return pair_layer(pair.sampling, pair.drafting)
 
 
 def of_file(pair: Pair, files: SetUp | None) -> Layer:

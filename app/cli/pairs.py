@@ -19,7 +19,7 @@ from app.core.shell import quoted
 from app.core.units import gigabytes
 from app.llama.fitting.machine_room import machine_room
 from app.models.catalog import Pair
-from app.models.hub.cache import folder, may_hold
+from app.models.hub.cache import cached_file, folder
 from app.models.pair_size import OVER, UNKNOWN, pair_bytes, size_text, with_files
 from app.models.recommend import Room, Standing, every_pair, in_order, propose, weigh
 from app.models.registry import Registered
@@ -50,8 +50,8 @@ def list_pairs(args: argparse.Namespace) -> int:
     if any(text.startswith((UNKNOWN, OVER)) for text in sizes):
         legend.append(f"{UNKNOWN} {OVER} size unknown or a lower bound; to look it up: tandem pairs check NAME")
     print(for_reading("\n".join(legend), sys.stdout))
-    for trouble in filter(None, (known.trouble, here.trouble)):
-        status.say(f"\n{trouble.sentences}")
+    if known.unread is not None:
+        status.say(f"\n{known.unread.sentences}")
     return 0
 
 
@@ -77,11 +77,7 @@ def _exists(source: ModelSource) -> bool:
             return is_file(path)
         case DemoModel():
             return demo_is_installed()
-        case HubModel(repo):
-            if not may_hold(repo):
-                return False
-            from app.models.resolve import cached_file
-
+        case HubModel():
             return cached_file(source) is not None
 
 
@@ -135,7 +131,7 @@ def show_pair(args: argparse.Namespace) -> int:
         "draft": str(pair.draft) if pair.draft is not None else None,
         "family": pair.family,
         "good_at": pair.good_at,
-        "licence": pair.licence,
+        "licence": pair.license,
         "context": pair.context,
         "tested_with": pair.tested_with,
         "fit": f"{proposal.word}: {proposal.reason}",

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from app.cli.known_pairs import catalog, demo_file, registry
 from app.cli.output import StatusLine, for_reading, json_for
 from app.cli.pair_lines import LABEL, check_lines, parameters
 from app.cli.streams import cancel_on_interrupt
-from app.core.errors import Interrupted, PairError, UsageError
+from app.core.errors import AppError, HubError, HubTimeoutError, Interrupted, PairError, UsageError
 from app.core.printable import printable
 from app.core.shell import command
 from app.core.units import gigabytes
+from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, check_target, remedy_text
-from app.models.find_drafts import Candidate, find_drafts
-from app.models.hub.request import RetryPolicy
-from app.models.model_facts import ModelFacts
+from app.models.hub.client import search
+from app.models.hub.request import LOOKUP_S, RetryPolicy, look_up
+from app.models.model_facts import ModelFacts, is_recurrent
 from app.models.pair_names import model_flags
 from app.models.progress import HeaderWatcher
 from app.models.recommend import USUAL_CONTEXT, every_pair
 from app.models.resolve import facts_of, resolve
-from app.models.source import LocalModel, ModelSource, parse_source
+from app.models.source import HubModel, LocalModel, ModelSource, parse_source
+
+_MAX_SHARE = 1 / 3
+"""A draft has at most a third of its target's parameters."""
+_MAX_HEADERS = 12
+_MAX_FOUND = 40
+_MAKER = re.compile(r"^[A-Za-z-]+_(?=[A-Za-z])")
+"""The original author in the name of a converted model: "google_gemma-3"."""
+_FAMILY = re.compile(r"[A-Za-z]+[\d.]*")
 
 
 class _Reader:
@@ -105,11 +119,13 @@ def _sources(target: str, draft: str | None) -> tuple[ModelSource, ModelSource |
     """Return the models of a named pair, or the named models."""
     known, here = catalog(), registry().read()
     pairs = every_pair(known.pairs, here)
-    if target not in pairs and target not in known.problems:
+    if target not in pairs:
+        if known.unread is not None and "/" not in target:
+            raise known.unread
         return parse_source(target), parse_source(draft) if draft is not None else None
     if draft is not None:
         raise UsageError(f"{target} is a pair and has its own draft.", f"Leave {draft} out, or name a target model.")
-    pair = pairs[target] if target not in known.problems else known.get(target)
+    pair = pairs[target]
     files = here.usable(pair)
     if files is None:
         return pair.target, pair.draft
@@ -142,3 +158,90 @@ def _model_json(facts: ModelFacts) -> dict[str, Any]:
         "chat_template": facts.has_chat_template,
         "recommended": dict(facts.recommended),
     }
+
+
+# Drafts for a target
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A compatible draft.
+
+    Attributes:
+        name: Argument of `tandem setup --draft`.
+        origin: "catalogue" or "hub".
+        size: Bytes of its file.
+        n_parameters: Number of parameters, or None.
+    """
+
+    name: str
+    origin: str
+    size: int
+    n_parameters: int | None
+
+
+def find_drafts(
+    target: ModelFacts, pairs: Sequence[Pair], retry: RetryPolicy, on_status: Callable[[str], None] = lambda _: None
+) -> Iterator[Candidate]:
+    """Read the headers of likely drafts, the catalog's first; each costs a few megabytes.
+
+    Args:
+        target: The model that they draft for.
+        pairs: The catalog.
+        retry: How to wait if Hugging Face does not answer, and whether to stop.
+        on_status: Receives the status text.
+
+    Raises:
+        HubError: Nothing was found before Hugging Face stopped answering.
+        Interrupted: Canceled.
+    """
+    failure: HubError | None = None
+    found: set[str] = set()
+    try:
+        for source, origin in islice(_likely(target, pairs, retry, on_status), _MAX_HEADERS):
+            name = str(source)
+            try:
+                resolved = resolve(source, Path, retry, HeaderWatcher(name, on_status), draft=True)
+                if name in found or resolved.size * 2 > target.weight_bytes:
+                    continue
+                facts = facts_of(resolved, retry, HeaderWatcher(resolved.name, on_status))
+            except HubTimeoutError:
+                raise
+            except AppError as error:
+                failure = failure or (error if isinstance(error, HubError) else None)
+                continue
+            if not check_pair(target, facts).problems:
+                found.add(name)
+                yield Candidate(name, origin, facts.weight_bytes, facts.n_parameters)
+    except HubError as error:
+        failure = failure or error
+    if failure is not None and not found:
+        raise failure
+
+
+def _likely(
+    target: ModelFacts, pairs: Sequence[Pair], retry: RetryPolicy, on_status: Callable[[str], None]
+) -> Iterator[tuple[HubModel, str]]:
+    """Yield drafts of the catalog's pairs of the same family, then small models that a search finds.
+
+    Models of another architecture come last: a dense model can draft for a mixture of experts or a hybrid.
+    """
+    family = _family(target.name)
+    for pair in pairs:
+        if isinstance(pair.draft, HubModel) and family in (_family(str(pair.target)), _family(pair.family)):
+            yield pair.draft, "catalogue"
+    searching = HeaderWatcher(f"models named {family}", on_status)
+    searched = look_up(lambda: search(family, limit=_MAX_FOUND), retry, searching, LOOKUP_S)
+    limit = (target.n_parameters or target.weight_bytes) * _MAX_SHARE
+
+    # The most downloaded come first.
+    for found in sorted(searched, key=lambda found: found.architecture not in ("", target.architecture)):
+        if 0 < found.n_params <= limit and not is_recurrent(found.architecture):
+            yield HubModel(found.name), "hub"
+
+
+def _family(name: str) -> str:
+    """Return the beginning of a model's name that its relatives share: "qwen2.5", "llama"."""
+    base = _MAKER.sub("", name.rpartition("/")[2]).replace("Meta-", "").replace("_", " ")
+    found = _FAMILY.match(base.strip())
+    return found[0].rstrip(".").lower() if found else base.lower()

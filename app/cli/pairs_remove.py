@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 
 from app.cli.known_pairs import DEFAULT_PAIR, named_pair, registry
 from app.cli.output import StatusLine
 from app.core.errors import PairError, UsageError
 from app.core.regular_file import is_file
 from app.core.units import gigabytes
-from app.models.hub.cache import any_downloading
-from app.models.remove import Origin, Removal, plan_partial, plan_removal, plan_unused, remove_files
-
-_NOTES: dict[Origin, str] = {
-    "made": "  (Tandem made it, and makes it again when needed)",
-    "begun": "  (from a download that was stopped)",
-}
+from app.models.catalog import Pair
+from app.models.hub import cache
+from app.models.registry import SetUp
+from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 
 
 def remove_pair(args: argparse.Namespace) -> int:
@@ -31,10 +31,6 @@ def remove_pair(args: argparse.Namespace) -> int:
     if "pair" not in args:
         raise UsageError("No pair given.", "To list them: tandem pairs list")
     here = registry().read()
-    if args.pair in here.problems:
-        registry().remove(args.pair)
-        status.say(f"{args.pair} is forgotten. Its files stay, because its entry cannot be read.")
-        return 0
     set_up = here.pairs.get(args.pair)
     pair = set_up.pair if set_up is not None else named_pair(args.pair)[0]
     plan = plan_partial(pair) if not keep else []
@@ -45,12 +41,9 @@ def remove_pair(args: argparse.Namespace) -> int:
         )
     if set_up is not None and not keep:
         in_use = [other for name, other in here.pairs.items() if name != args.pair]
-        plan = [*plan_removal(set_up, in_use, here.downloaded), *plan]
-    deleted = [removal for removal in plan if removal.deletable and (removal.ours or everything)]
-    _list(deleted, status)
-    for removal in plan:
-        if removal not in deleted and is_file(removal.path):
-            status.say(f"keep    {gigabytes(removal.size):>8}  {removal.path}  ({_why_kept(removal)})")
+        plan = [*plan_removal(set_up, in_use, here.downloaded, everything=everything), *plan]
+    deleted = [removal for removal in plan if not removal.kept]
+    _list(plan, status)
     if deleted and not _agrees(args, status):
         return 0
     # First: Windows deletes no file that is in use, and the same command can be given again.
@@ -70,11 +63,11 @@ def _remove_unused(args: argparse.Namespace, status: StatusLine) -> int:
     """Delete downloaded files that no pair uses, after asking."""
     if "pair" in args or "keep_files" in args or "all_files" in args:
         raise UsageError("--unused goes with no pair and no other choice of files.", "Leave one or the other out.")
-    deleted = plan_unused(registry().read().unused)
+    deleted = [Removal(path, size) for path, size in registry().read().unused.items()]
     if not deleted:
         status.say("Every downloaded file belongs to a pair.")
         return 0
-    if any_downloading():
+    if cache.any_downloading():
         raise PairError("A download is running and may need these files.", "Run the command again after it.")
     _list(deleted, status)
     if not _agrees(args, status):
@@ -85,19 +78,10 @@ def _remove_unused(args: argparse.Namespace, status: StatusLine) -> int:
     return 0
 
 
-def _list(deleted: Sequence[Removal], status: StatusLine) -> None:
-    for removal in deleted:
-        status.say(f"delete  {gigabytes(removal.size):>8}  {removal.path}{_NOTES.get(removal.origin, '')}")
-
-
-def _why_kept(removal: Removal) -> str:
-    if removal.shared:
-        return "another pair uses it"
-    if removal.origin == "package":
-        return "it belongs to the demo's Python package"
-    if not removal.deletable:
-        return "it is your own file"
-    return "Tandem did not download it; --all-files deletes it too"
+def _list(plan: Sequence[Removal], status: StatusLine) -> None:
+    for removal in sorted(plan, key=lambda removal: bool(removal.kept)):
+        what, why = "keep  " if removal.kept else "delete", removal.kept or removal.note
+        status.say(f"{what}  {gigabytes(removal.size):>8}  {removal.path}{f'  ({why})' if why else ''}")
 
 
 def _agrees(args: argparse.Namespace, status: StatusLine) -> bool:
@@ -109,3 +93,142 @@ def _agrees(args: argparse.Namespace, status: StatusLine) -> bool:
         return True
     status.say("Nothing was removed.")
     return False
+
+
+# Files
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """One file of a removed pair.
+
+    Attributes:
+        path: Where it lies.
+        size: Bytes.
+        note: Where it came from, if not from a complete download.
+        kept: Why it is not deleted; "" if it is.
+    """
+
+    path: Path
+    size: int
+    note: str = ""
+    kept: str = ""
+
+
+def plan_removal(
+    pair: SetUp, others: Sequence[SetUp], downloaded: Collection[Path], *, everything: bool = False
+) -> list[Removal]:
+    """Return the files of a pair.
+
+    Args:
+        pair: The pair to remove.
+        others: The other pairs.
+        downloaded: Files that Tandem has downloaded.
+        everything: Also delete downloads of other programs.
+    """
+    used = {path for other in others for model in other.models for path in model.parts}
+    removals = []
+    for source, model in zip(pair.pair.sources, pair.models, strict=False):
+        for path in filter(is_file, model.parts):
+            kept = "another pair uses it" if path in used else _why_kept(source, everything or path in downloaded)
+            note = "Tandem made it, and makes it again when needed" if isinstance(source, DemoModel) else ""
+            removals.append(Removal(path, path.stat().st_size, note, kept))
+    return removals
+
+
+def _why_kept(source: ModelSource, is_ours: bool) -> str:
+    match source:
+        case DemoModel("target"):
+            return "it belongs to the demo's Python package"
+        case LocalModel():
+            return "it is your own file"
+        case HubModel() if not is_ours:
+            return "Tandem did not download it; --all-files deletes it too"
+    return ""
+
+
+def plan_partial(pair: Pair) -> list[Removal]:
+    """Return what cut downloads of a pair's models have left.
+
+    A model without a known checksum may be any incomplete download of its repository.
+    """
+    begun = [
+        Removal(path, size, "from a download that was stopped")
+        for source in pair.sources
+        if isinstance(source, HubModel)
+        for path, size in cache.unfinished(source.repo).items()
+        if source.sha256 in (None, path.name.removesuffix(cache.PARTIAL))
+    ]
+    # Target and draft may share a repository.
+    return list(dict.fromkeys(begun))
+
+
+def remove_files(removals: Sequence[Removal]) -> int:
+    """Delete files, except downloads that run again; return the bytes freed.
+
+    Raises:
+        CacheError: The disk refused.
+    """
+    freed = 0
+    for removal in removals:
+        is_partial = removal.path.name.endswith(cache.PARTIAL)
+        freed += (_delete_partial if is_partial else delete_file)(removal.path)
+    return freed
+
+
+def _delete_partial(path: Path) -> int:
+    """Delete an incomplete download unless it is running; return the bytes freed."""
+    with cache.disk_errors(), cache.locked_content(cache.content_of(path)) as is_locked, suppress(FileNotFoundError):
+        if is_locked:
+            size = path.lstat().st_size
+            path.unlink()
+            _remove_empty(path.parent)
+            return size
+    return 0
+
+
+def delete_file(path: Path) -> int:
+    """Delete a file, with its content unless another name leads to it; return the bytes freed.
+
+    Raises:
+        CacheError: The disk refused.
+    """
+    with cache.disk_errors():
+        repo = _repo_of(path)
+        content = path.resolve() if repo is not None and path.is_symlink() else path
+        freed = 0
+        if repo is None or content == path:
+            freed = path.lstat().st_size
+        elif not any(name != path and name.resolve() == content for name in (repo / "snapshots").rglob("*")):
+            # The content first: Windows refuses to delete it while a program has it open.
+            freed = content.lstat().st_size
+            content.unlink()
+        path.unlink()
+        if repo is not None:
+            _remove_empty(path.parent)
+            _prune(repo)
+        return freed
+
+
+def _repo_of(path: Path) -> Path | None:
+    """Return the folder of a named file's repository; None outside the cache."""
+    with suppress(ValueError):
+        repo, kind, *_ = path.relative_to(cache.folder()).parts
+        return cache.folder() / repo if kind == "snapshots" else None
+    return None
+
+
+def _prune(repo: Path) -> None:
+    """Remove references to revisions that are gone, and empty folders; the client reports them as damage."""
+    for reference in [one for one in (repo / "refs").rglob("*") if one.is_file()]:
+        if not (repo / "snapshots" / reference.read_text().strip()).exists():
+            reference.unlink()
+            _remove_empty(reference.parent)
+    if not (repo / "snapshots").exists() and (repo / "blobs").exists():
+        _remove_empty(repo / "blobs")
+
+
+def _remove_empty(place: Path) -> None:
+    while place != cache.folder() and place.exists() and not any(place.iterdir()):
+        place.rmdir()
+        place = place.parent

@@ -29,7 +29,6 @@ from app.models.pair_size import UNKNOWN, has_room, size_text
 from app.models.progress import Progress
 from app.models.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.models.registry import SetUp
-from app.models.resolve import bytes_to_download
 from app.models.setup import Prepared, Ready, Setup, Trying
 from app.models.source import parse_source
 from app.worker.events import Finished, Notice
@@ -99,14 +98,13 @@ def _of_models(given: dict[str, str]) -> Pair:
     draft = parse_source(given["draft"]) if "draft" in given else None
     pair = Pair(pair_name(target), title_of(target, draft), target, draft)
     known, here = catalog(), registry().read()
-    taken = every_pair(known.pairs, here) | dict.fromkeys((*known.problems, *here.problems))
+    taken = every_pair(known.pairs, here)
     if "name" not in given:
         return replace(pair, name=free_name(pair, taken))
     name = given["name"]
     if not name.strip() or not name.isprintable() or "/" in name:
         raise UsageError(f'"{name}" is no name for a pair.', "Use letters, digits, dots and dashes.")
-    other = taken.get(name)
-    if name in taken and (other is None or other.sources != pair.sources):
+    if name in taken and taken[name].sources != pair.sources:
         raise UsageError(f'"{name}" is the name of another pair.', "Choose another name.")
     return replace(pair, name=name)
 
@@ -116,7 +114,7 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
     status.show(LOOKING)
     (machine, room), known, free = machine_room(), catalog(), cache.free_bytes()
     room = replace(room, n_ctx=context_for_all(), measured=seen_here())
-    proposals = propose(list(known.pairs.values()), room, lambda pair: has_room(bytes_to_download(pair), free))
+    proposals = propose(list(known.pairs.values()), room, lambda pair: has_room(cache.bytes_to_download(pair), free))
     if not proposals:
         raise AppError("No pair of the catalog fits into this machine.", "Name models with --target and --draft.")
     status.say(f"This machine: {printable(machine)} · {gigabytes(free)} of disk free\n")
@@ -124,8 +122,8 @@ def _proposed(args: argparse.Namespace, status: StatusLine) -> Pair | None:
         status.say(_card(number, proposal, room.drafting(proposal.pair)))
     status.say(f"{printable(why(proposals))} All others: tandem pairs list")
     status.say(f"{_without_download()}\n".lstrip())
-    if known.trouble is not None:
-        status.say(f"{known.trouble.sentences}\n")
+    if known.unread is not None:
+        status.say(f"{known.unread.sentences}\n")
     if "yes" in args:
         return proposals[0].pair
     if not status.can_ask:
@@ -163,7 +161,7 @@ def _run(pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | No
     with cancel_on_interrupt(steps.cancel):
         prepared = steps.prepare(pair, status.show)
     lines = check_lines(prepared.check, _download_line(prepared), n_ctx=context_for_all(), problems=False)
-    for line in [*lines, *(f"note    {note}" for note in prepared.notes)]:
+    for line in lines:
         status.say(line, LABEL)
     steps.refuse(prepared)
     if prepared.download_bytes:
@@ -171,10 +169,7 @@ def _run(pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | No
             status.say(f"note    {too_big}", LABEL)
         if "yes" not in args and not _agrees(status):
             return None
-    ready = _install(steps, prepared, args, status)
-    if ready.unkept is not None:
-        raise ready.unkept
-    return ready
+    return _install(steps, prepared, args, status)
 
 
 def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status: StatusLine) -> Ready:
@@ -187,8 +182,8 @@ def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status:
                 match event:
                     case Progress():
                         status.show(progress_line(event))
-                    case Trying(unkept=unkept):
-                        trying = unkept is None
+                    case Trying():
+                        trying = True
                         status.show("Loading, measuring and trying the pair")
                     case Ready():
                         status.clear()

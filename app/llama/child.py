@@ -24,7 +24,7 @@ from app.core.printable import one_line
 from app.core.program import ExitStatus, limited_run, python_command, python_environment
 from app.hardware.devices import BuildInfo, Device
 from app.llama.installed import build_identity
-from app.models.split_model import parts_here
+from app.models.model_names import parts_here
 
 log = logging.getLogger("tandem.child")
 log.addHandler(logging.NullHandler())

@@ -19,7 +19,7 @@ from app.llama import library
 from app.llama.devices import description, graphics
 from app.llama.library import native
 from app.llama.params import CPU_LABEL, MAX_DEVICES, ModelParams
-from app.models.split_model import parts_here
+from app.models.model_names import parts_here
 from app.settings.placement import CPU
 
 _SPLIT_NONE = 0

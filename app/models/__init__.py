@@ -6,8 +6,7 @@ model_facts              properties read from a header
 memory_estimate          bytes for weights, KV cache and buffers
 compatibility            vocabularies, recurrent states, warnings
 recommend, pair_size     pairs that fit this machine, and their order
-find_drafts              drafts for a target, from the catalog and by search
-resolve, setup, remove   find the files, download, verify, register, delete
+resolve, setup           find the files, download, verify, register
 progress                 progress of header requests and downloads
 hub                      Hugging Face: search, headers, downloads; the only importer of its client
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -26,25 +27,19 @@ from app.models.source import (
 
 _SAMPLING_KEYS = tuple(SamplingParams.__dataclass_fields__)
 _DRAFTING_KEYS = tuple(DraftParams.__dataclass_fields__)
-_PAIR_KEYS = (
-    "title",
-    "family",
-    "good_at",
-    "memory_gb",
-    "bytes_per_token",
-    "working",
-    "context",
-    "licence",
-    "tested_with",
-    "target",
-    "draft",
-    "sampling",
-    "drafting",
-)
-_DEFAULT = SamplingParams()
+_TEXTS = {
+    "title": "title",
+    "family": "family",
+    "good_at": "good_at",
+    "licence": "license",
+    "tested_with": "tested_with",
+}
+"""Fields of `Pair` by their keys."""
+_NUMBERS = ("memory_gb", "bytes_per_token", "context")
+_PAIR_KEYS = (*_TEXTS, *_NUMBERS, "working", "target", "draft", "sampling", "drafting")
 _WORKING_KEYS = tuple(PairOverhead.__dataclass_fields__)
+_FIX = "Fix it, or move it away; no pair in it is known until then."
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
-_SHA256_DIGITS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +51,7 @@ class Pair:
         title: One line for people.
         target: Source of the target.
         draft: Source of the draft, or None.
-        sampling: The authors' sampling parameters.
-        kept: Sampling parameters that the entry sets to their default, over the target's file.
+        sampling: The authors' sampling parameters, as far as the entry has them.
         drafting: Fixed drafting parameters; None for automatic drafting.
         bytes_per_token: Bytes that the target reads for one token; 0 for all of its weights.
         working: Memory besides the weights; None if unknown.
@@ -68,17 +62,16 @@ class Pair:
     title: str
     target: ModelSource
     draft: ModelSource | None
-    sampling: SamplingParams = field(default_factory=SamplingParams)
+    sampling: Mapping[str, float] = field(default_factory=dict)
     drafting: DraftParams | None = None
     family: str = ""
     good_at: str = ""
     memory_gb: int = 0
     context: int = 0
-    licence: str = ""
+    license: str = ""
     tested_with: str = ""
     bytes_per_token: int = 0
     working: PairOverhead | None = None
-    kept: tuple[str, ...] = ()
     shipped: bool = field(default=False, compare=False, repr=False)
 
     @property
@@ -104,35 +97,16 @@ class Catalog:
 
     def __init__(self, files: Sequence[Path]) -> None:
         self.pairs: dict[str, Pair] = {}
-        self.problems: dict[str, CatalogError] = {}
-        """Invalid entries by name; an earlier file's entry of that name is not used instead."""
         self.unread: CatalogError | None = None
-        """Why another file cannot be read completely."""
+        """Why another file cannot be read; none of its pairs is known."""
         for index, file in enumerate(files):
             if index == 0:
-                self._take(file, shipped=True)
+                self.pairs |= _read(file, shipped=True)
             elif not regular_file.is_gone(file):
                 try:
-                    self._take(file)
+                    self.pairs |= _read(file)
                 except CatalogError as error:
                     self.unread = error
-
-    def _take(self, file: Path, *, shipped: bool = False) -> None:
-        table = _table(file)
-        for name, entry in _entries(table, file).items():
-            try:
-                self.pairs[name] = replace(read_pair(name, entry, file), shipped=shipped)
-                self.problems.pop(name, None)
-            except CatalogError as error:
-                self.problems[name] = error
-                self.pairs.pop(name, None)
-        # A misspelled table may hold pairs, too.
-        refuse_unknown(table, ("pairs",), f"{file}")
-
-    @property
-    def trouble(self) -> CatalogError | None:
-        """The first problem and the number of others; None without any."""
-        return self.unread if self.unread is not None else first_of(self.problems)
 
     def get(self, name: str, set_up: Iterable[str] = ()) -> Pair:
         """Return a pair by name.
@@ -143,24 +117,14 @@ class Catalog:
 
         Raises:
             UsageError: There is none; it suggests the nearest.
-            CatalogError: Its entry is invalid, or its file cannot be read.
+            CatalogError: There is none, and a file cannot be read.
         """
         if name in self.pairs:
             return self.pairs[name]
-        if name in self.problems:
-            raise self.problems[name]
         if self.unread is not None:
             raise self.unread
         known = dict.fromkeys([*set_up, *self.pairs])
         raise UsageError(f'There is no pair "{name}".{nearest(name, known)}', "All there are: tandem pairs list")
-
-
-def first_of(problems: Mapping[str, CatalogError]) -> CatalogError | None:
-    """Return the first problem and the number of others; None without any."""
-    first, n_more = next(iter(problems.values()), None), len(problems) - 1
-    if first is None or not n_more:
-        return first
-    return CatalogError(f"{first.message} {n_more} more: tandem doctor.", first.hint)
 
 
 def shipped_file() -> Path:
@@ -170,22 +134,17 @@ def shipped_file() -> Path:
     return inside if inside.exists() else here.parent / "models.toml"
 
 
-def _table(file: Path) -> dict[str, Any]:
+def _read(file: Path, *, shipped: bool = False) -> dict[str, Pair]:
+    """Return the pairs of a file by name."""
     try:
-        # Windows editors write a byte order mark.
-        return regular_file.read_toml(file)
+        table = regular_file.read_toml(file)
     except (OSError, ValueError, RecursionError) as error:
-        raise CatalogError(
-            f"{file} cannot be read: {regular_file.reason(error)}.",
-            "Fix it, or move it away; no pair in it is known until then.",
-        ) from error
-
-
-def _entries(table: Mapping[str, Any], file: Path) -> dict[str, Any]:
+        raise CatalogError(f"{file} cannot be read: {regular_file.reason(error)}.", _FIX) from error
+    check_table(table, ("pairs",), f"{file}", "")
     pairs = table.get("pairs", {})
     if not isinstance(pairs, dict):
         raise CatalogError(f"{file}: pairs must be a table.", "Write [pairs.NAME].")
-    return pairs
+    return {name: replace(read_pair(name, entry, file), shipped=shipped) for name, entry in pairs.items()}
 
 
 def read_pair(name: str, entry: Any, file: Path) -> Pair:
@@ -195,30 +154,24 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
         CatalogError: It is invalid; the message names file, entry and key.
     """
     where = f"{file}: pairs.{name}"
-    if not isinstance(entry, dict):
-        raise CatalogError(f"{where} must be a table.", "Write [pairs.NAME].")
-    refuse_unknown(entry, _PAIR_KEYS, where)
+    check_table(entry, _PAIR_KEYS, where, "Write [pairs.NAME].")
     if "target" not in entry:
         raise CatalogError(
             f"{where} has no target.",
             'Add target = "/path/to/model.gguf" or { repo = "owner/name", quant = "Q4_K_M" }.',
         )
-    sampling = params(SamplingParams(), entry.get("sampling", {}), _SAMPLING_KEYS, f"{where}.sampling")
+    fields: dict[str, Any] = {field: text(entry, key, where) or "" for key, field in _TEXTS.items()}
+    fields |= {key: whole(entry, key, where) or 0 for key in _NUMBERS}
+    fields["title"] = fields["title"] or name
+    sampling = entry.get("sampling", {})
+    params(SamplingParams(), sampling, _SAMPLING_KEYS, f"{where}.sampling")
     return Pair(
+        **fields,
         name=name,
-        title=text(entry, "title", where) or name,
         target=_source(entry["target"], f"{where}.target", file),
         draft=_source(entry["draft"], f"{where}.draft", file) if "draft" in entry else None,
-        family=text(entry, "family", where) or "",
-        good_at=text(entry, "good_at", where) or "",
-        memory_gb=whole(entry, "memory_gb", where) or 0,
-        context=whole(entry, "context", where) or 0,
-        bytes_per_token=whole(entry, "bytes_per_token", where) or 0,
         working=_working(entry["working"], f"{where}.working") if "working" in entry else None,
-        licence=text(entry, "licence", where) or "",
-        tested_with=text(entry, "tested_with", where) or "",
-        sampling=sampling,
-        kept=tuple(key for key in entry.get("sampling", {}) if getattr(sampling, key) == getattr(_DEFAULT, key)),
+        sampling=dict(sampling),
         drafting=(
             params(DraftParams(), entry["drafting"], _DRAFTING_KEYS, f"{where}.drafting")
             if "drafting" in entry
@@ -229,19 +182,15 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
 
 def write_pair(pair: Pair) -> dict[str, Any]:
     """Return the entry that `read_pair` reads as this pair; paths are absolute."""
-    entry: dict[str, Any] = {
-        key: value
-        for key in ("title", "family", "good_at", "memory_gb", "bytes_per_token", "context", "licence", "tested_with")
-        if (value := getattr(pair, key))
-    }
+    fields = _TEXTS | {key: key for key in _NUMBERS}
+    entry: dict[str, Any] = {key: value for key, field in fields.items() if (value := getattr(pair, field))}
     if pair.working is not None:
         entry["working"] = {key: value for key, value in asdict(pair.working).items() if value}
     entry["target"] = _write_source(pair.target)
     if pair.draft is not None:
         entry["draft"] = _write_source(pair.draft)
-    chain = {k: v for k, v in asdict(pair.sampling).items() if k in pair.kept or v != getattr(_DEFAULT, k)}
-    if chain:
-        entry["sampling"] = chain
+    if pair.sampling:
+        entry["sampling"] = dict(pair.sampling)
     if pair.drafting is not None:
         entry["drafting"] = asdict(pair.drafting)
     return entry
@@ -260,16 +209,12 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
             return DemoModel(entry.removeprefix(DEMO_PREFIX))
         # `~` is the home folder, a relative path starts at the file.
         return LocalModel(file.parent / home_expanded(entry))
-    if not isinstance(entry, dict):
-        raise CatalogError(
-            f"{where} must be a path in quotes or a table.", 'Write { repo = "owner/name", quant = "Q8_0" }.'
-        )
-    refuse_unknown(entry, _MODEL_KEYS, where)
+    check_table(entry, _MODEL_KEYS, where, 'Write a path in quotes, or { repo = "owner/name", quant = "Q8_0" }.')
     repo, sha256 = text(entry, "repo", where), text(entry, "sha256", where)
     if not repo or not is_repository(repo):
         raise CatalogError(f"{where}.repo must name a repository.", 'Write it as repo = "owner/name".')
-    if sha256 is not None and not (len(sha256) == _SHA256_DIGITS and set(sha256.lower()) <= set("0123456789abcdef")):
-        raise CatalogError(f"{where}.sha256 must be {_SHA256_DIGITS} hexadecimal digits.", "Leave it out if unknown.")
+    if sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", sha256):
+        raise CatalogError(f"{where}.sha256 must be 64 hexadecimal digits.", "Leave it out if unknown.")
     return HubModel(
         repo,
         quant=text(entry, "quant", where),
@@ -281,9 +226,7 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
 
 
 def _working(table: Any, where: str) -> PairOverhead:
-    if not isinstance(table, dict):
-        raise CatalogError(f"{where} must be a table.", "Write { per_token = bytes, fixed = bytes, main = bytes }.")
-    refuse_unknown(table, _WORKING_KEYS, where)
+    check_table(table, _WORKING_KEYS, where, "Write { per_token = bytes, fixed = bytes, main = bytes }.")
     return PairOverhead(**{key: whole(table, key, where) or 0 for key in _WORKING_KEYS})
 
 
@@ -310,9 +253,7 @@ def text(entry: Mapping[str, Any], key: str, where: str) -> str | None:
 
 def params(default: T, table: Any, keys: Sequence[str], where: str) -> T:
     """Return the default with the numbers of a table."""
-    if not isinstance(table, dict):
-        raise CatalogError(f"{where} must be a table.", "Write it as { name = value, ... }.")
-    refuse_unknown(table, keys, where)
+    check_table(table, keys, where, "Write it as { name = value, ... }.")
     for key, value in table.items():
         expected = type(getattr(default, key)) if getattr(default, key) is not None else int
         broken = expected is int and isinstance(value, float) and not value.is_integer()
@@ -324,8 +265,17 @@ def params(default: T, table: Any, keys: Sequence[str], where: str) -> T:
         raise CatalogError(f"{where}: {error.message}") from error
 
 
-def refuse_unknown(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
-    """Raise CatalogError for an unknown key; it suggests the nearest."""
+def check_table(table: Any, keys: Sequence[str], where: str, how: str) -> None:
+    """Raise CatalogError for anything but a table, and for an unknown key, with the nearest.
+
+    Args:
+        table: The value.
+        keys: The known keys.
+        where: File and key, for the message.
+        how: Fix for anything but a table.
+    """
+    if not isinstance(table, dict):
+        raise CatalogError(f"{where} must be a table.", how)
     for key in table:
         if key not in keys:
             meant = nearest(key, keys)

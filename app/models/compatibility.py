@@ -28,11 +28,11 @@ _WORTHWHILE = 0.5
 
 
 class Remedy(Enum):
-    """Change that makes two models compatible."""
+    """Change that makes two models compatible, as a hint of the form that adds a pair."""
 
-    OTHER_TARGET = "another target"
-    NO_DRAFT = "no draft"
-    OTHER_DRAFT = "another draft"
+    OTHER_TARGET = "This model cannot chat; choose another target."
+    NO_DRAFT = "Incompatible; leave the draft empty."
+    OTHER_DRAFT = "Incompatible; choose another draft, or none."
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from app.core import regular_file
 from app.core.errors import DamagedFileError, ModelFileError
 from app.core.printable import printable
-from app.models.split_model import missing_part
+from app.models.model_names import missing_part
 
 Scalar = int | float | bool | str
 Value = Scalar | list[bytes] | list[int] | None
@@ -35,10 +35,17 @@ _MAX_DIMENSIONS = 4
 _TYPE_AND_OFFSET_BYTES = 12
 _MAX_ELEMENTS = 1 << 22
 _AGAIN = "Download it again; tandem setup does that for a pair from Hugging Face."
-_MAX_HEADER_BYTES = 1 << 28
+MAX_HEADER_BYTES = 1 << 28
 """A sparse file of terabytes costs nothing to make, so its end alone bounds neither time nor memory. The largest
 vocabularies have a quarter of a million tokens, as many merges, and headers of 16 MB."""
-_STRING, _ARRAY, _BOOL = 8, 9, 7
+_FOREIGN_BYTES = 64
+_FOREIGN = {
+    b"version https://git-lfs": "Git put a pointer in its place, and git lfs pull downloads the file",
+    b"<!doctype html": "it is a web page",
+    b"<html": "it is a web page",
+}
+"""Other formats by their beginning."""
+_STRING, _ARRAY = 8, 9
 _INTEGERS = {4: "I", 5: "i", 7: "?"}
 _SHORT = 512
 """One number per layer, of as many layers as llama.cpp knows."""
@@ -64,15 +71,11 @@ class GgufHeader:
     """Metadata of one GGUF file.
 
     Attributes:
-        version: Of the format.
-        n_tensors: Number of tensors.
         metadata: Values by key, in the file's order.
         n_parameters: Elements of all tensors in this file; None if their list was not read.
         n_bytes: Length of the header with that list, without padding; 0 if it was not read.
     """
 
-    version: int
-    n_tensors: int
     metadata: Mapping[str, Value] = field(repr=False)
     n_parameters: int | None = None
     n_bytes: int = 0
@@ -112,7 +115,7 @@ class _Reader:
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
         self._data = data
-        self._end = min(len(data), _MAX_HEADER_BYTES)
+        self._end = min(len(data), MAX_HEADER_BYTES)
         self._strings_left = _MAX_ELEMENTS
         self.at = 0
 
@@ -142,8 +145,6 @@ class _Reader:
         layout = _FORMATS.get(kind)
         if layout is None:
             raise HeaderError(f"a value has the unknown type {kind}")
-        if kind == _BOOL:
-            return self.take(1) != b"\0"
         value: Scalar = struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
         return value
 
@@ -154,42 +155,26 @@ class _Reader:
         return list(layout.unpack(self.take(layout.size)))
 
     def strings(self, count: int, *, keep: bool) -> list[bytes] | None:
-        """Read `count` strings; the two inner loops are written out for speed."""
+        """Read `count` strings; the loop is written out for speed."""
         if count > (self._end - self.at) // 8:
             raise self._too_short()
         self._strings_left -= count
         if self._strings_left < 0:
             raise HeaderError("its arrays hold more texts than any model needs")
-        if keep:
-            return self._kept(count)
-        self._pass_over(count)
-        return None
-
-    def _kept(self, count: int) -> list[bytes]:
         data, at, end, unpack = self._data, self.at, self._end, _U64.unpack_from
-        out = []
-        for _ in range(count):
-            if end - at < 8:
-                raise self._too_short()
-            length = unpack(data, at)[0]
-            at += 8
-            if length > end - at:
-                raise self._too_short()
-            out.append(data[at : at + length])
-            at += length
-        self.at = at
-        return out
-
-    def _pass_over(self, count: int) -> None:
-        data, at, end, unpack = self._data, self.at, self._end, _U64.unpack_from
+        out: list[bytes] = []
         try:
             for _ in repeat(None, count):
-                at += 8 + unpack(data, at)[0]
+                start = at + 8
+                at = start + unpack(data, at)[0]
                 if at > end:
                     raise self._too_short()
+                if keep:
+                    out.append(data[start:at])
         except struct.error:
             raise self._too_short() from None
         self.at = at
+        return out if keep else None
 
 
 def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: bool = True) -> GgufHeader:
@@ -209,7 +194,9 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
     if (magic := reader.take(4)) != MAGIC:
         if not any(magic):
             raise HeaderError("it begins with zeros, as a power cut may leave it")
-        raise ForeignHeaderError(foreign_format(data[:FOREIGN_BYTES]) or "it does not begin with GGUF")
+        beginning = data[:_FOREIGN_BYTES].lstrip().lower()
+        known = (what for start, what in _FOREIGN.items() if beginning.startswith(start))
+        raise ForeignHeaderError(next(known, "it does not begin with GGUF"))
     version = reader.u32()
     if version not in (2, 3):
         raise ForeignHeaderError(f"it has the GGUF version {version}; versions 2 and 3 can be read")
@@ -223,9 +210,9 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
             raise HeaderError(f"it has the key {key[:80]!r} twice")
         metadata[key] = _value(reader, key, vocabulary=vocabulary)
     if not tensors:
-        return GgufHeader(version, n_tensors, metadata)
+        return GgufHeader(metadata)
     n_parameters = _parameters(reader, n_tensors)
-    return GgufHeader(version, n_tensors, metadata, n_parameters, reader.at)
+    return GgufHeader(metadata, n_parameters, reader.at)
 
 
 def _parameters(reader: _Reader, n_tensors: int) -> int:
@@ -313,19 +300,3 @@ def file_errors(path: Path) -> Iterator[None]:
         # A name with a zero byte is a ValueError.
         reason = getattr(error, "strerror", None) or error
         raise ModelFileError(f"{printable(str(path))} cannot be read: {reason}.", "Check the path.") from None
-
-
-FOREIGN_BYTES = 64
-"""Bytes that identify another format."""
-_BEGINNINGS = {
-    b"version https://git-lfs": "Git put a pointer in its place, and git lfs pull downloads the file",
-    b"<!doctype html": "it is a web page",
-    b"<html": "it is a web page",
-    b"pk\x03\x04": "it is a ZIP archive",
-}
-
-
-def foreign_format(beginning: bytes) -> str:
-    """Return the name of a known other format, as the end of a sentence; "" for others."""
-    text = beginning.lstrip().lower()
-    return next((what for start, what in _BEGINNINGS.items() if text.startswith(start)), "")

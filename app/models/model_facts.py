@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
 
+from app.core.printable import printable
 from app.engine.vocab import VocabInfo
 from app.models.gguf import GgufHeader, read_header
-from app.models.model_names import known_as
-from app.models.split_model import parts_here
+from app.models.model_names import known_as, part_of, parts_here, quantization
 from app.settings.checking import recommended
 from app.settings.layers import Layer
 
@@ -29,6 +29,7 @@ _ADDS_BOS_PRES = (
 """Tokenizers that add a BOS token unless the file says otherwise (llama.cpp's src/llama-vocab.cpp)."""
 _ALWAYS_ADDS_BOS = "gemma4"
 """Ignores the file, because earlier conversions got it wrong."""
+_LONGEST_NAME = 80
 _F16, _F32 = 2, 4
 _CACHE_BLOCK = 32
 """Values in a block of a quantized KV cache."""
@@ -143,30 +144,25 @@ def read_facts(path: Path) -> ModelFacts:
     Raises:
         ModelFileError: A file is missing or not a model.
     """
-    parts = parts_here(path)
-    is_whole = len(parts) == 1
-    header = read_header(path, tensors=is_whole)
-    size = sum(part.stat().st_size for part in parts)
-    return model_facts(header, file=path.name, size=size, quant="", whole=is_whole)
+    header = read_header(path, tensors=True)
+    return model_facts(header, file=path.name, size=sum(part.stat().st_size for part in parts_here(path)))
 
 
-def model_facts(header: GgufHeader, *, file: str, size: int, quant: str, whole: bool) -> ModelFacts:
+def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
     """Derive the facts from a header.
 
     Args:
         header: Header of the file, or of the first part of a split model.
-        file: File name.
+        file: File name, in a repository with its folders.
         size: Bytes of all parts.
-        quant: Quantization by the name.
-        whole: The header lists the tensors of the whole model.
     """
     name = header.metadata.get("general.name")
     layers, width = header.number("block_count"), header.number("embedding_length")
     return ModelFacts(
-        name=known_as(file, _printable(name) if isinstance(name, str) else ""),
-        architecture=_printable(header.architecture),
-        quant=quant,
-        n_parameters=header.n_parameters if whole else None,
+        name=known_as(file, printable(name)[:_LONGEST_NAME].strip() if isinstance(name, str) else ""),
+        architecture=printable(header.architecture)[:_LONGEST_NAME],
+        quant=quantization(file),
+        n_parameters=header.n_parameters if part_of(file) is None else None,
         n_layers=layers,
         n_ctx_train=header.number("context_length"),
         weight_bytes=size,
@@ -243,12 +239,7 @@ def _state_values(header: GgufHeader) -> int:
     width = header.number("embedding_length")
     if cache := header.number("shortconv.l_cache"):
         return width * (cache - 1)
-    if head := header.number("wkv.head_size"):
-        return width * (head + max(1, header.number("token_shift_count")))
     kernel, state = max(1, header.number("ssm.conv_kernel")), header.number("ssm.state_size")
-    if head := header.number("kda.head_dim"):
-        inner = head * header.number("attention.head_count")
-        return 3 * (kernel - 1) * inner + head * inner
     inner, groups = header.number("ssm.inner_size"), header.number("ssm.group_count")
     return (kernel - 1) * (inner + 2 * groups * state) + state * inner
 
@@ -283,7 +274,3 @@ def _vocab(header: GgufHeader) -> VocabInfo:
         add_bos=add_bos or _ALWAYS_ADDS_BOS in (kind, pre),
         add_eos=metadata.get("tokenizer.ggml.add_eos_token") is True,
     )
-
-
-def _printable(text: str) -> str:
-    return "".join(c for c in text if c.isprintable())[:80].strip()

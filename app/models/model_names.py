@@ -1,11 +1,14 @@
-"""Names of models and their quantization."""
+"""Names of models, their quantization, and the parts of split models."""
 
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
+from pathlib import Path, PurePath
+from typing import NamedTuple
 
-_QUANTISATION = re.compile(
+from app.core.regular_file import is_file
+
+_WITH_QUANTIZATION = re.compile(
     r"[-._](?:ud-)?(?:i?q\d+(?:_\w+)?|tq\d_\d|b?f16|f32|fp16|mxfp4)(?![a-z0-9]).*$", re.IGNORECASE
 )
 _QUANTIZATION = re.compile(
@@ -14,7 +17,7 @@ _QUANTIZATION = re.compile(
     re.IGNORECASE,
 )
 """Q4_0_4_4 and similar types, which llama.cpp has dropped, are not Q4_0."""
-_SHARD = re.compile(r"-\d{5}-of-\d{5}$")
+_PART = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
 _NAMELESS = re.compile(r"^(?:sha256-)?[0-9a-f]{16,}$|^(?:ggml-)?model$", re.IGNORECASE)
 _SIZES = {"Small": "_S", "Medium": "_M", "Large": "_L"}
 
@@ -28,7 +31,9 @@ def known_as(file: str, own: str) -> str:
         file: File name; of a split model any part's.
         own: Name inside the file, or "".
     """
-    stem = _QUANTISATION.sub("", _SHARD.sub("", PurePath(file).name.removesuffix(".gguf")))
+    name = PurePath(file).name
+    part = part_of(name)
+    stem = _WITH_QUANTIZATION.sub("", part.stem if part is not None else name.removesuffix(".gguf"))
     return stem if stem and not _NAMELESS.match(stem) else own or stem
 
 
@@ -58,3 +63,44 @@ def quantization(name: str) -> str:
 def plain(quant: str) -> str:
     """Return a quantization in a normalized spelling."""
     return re.sub(r"[^a-z0-9]", "", quant.lower()).replace("fp", "f")
+
+
+class Part(NamedTuple):
+    """Position of a file in a split model.
+
+    Attributes:
+        stem: Common beginning of the names, with the folder.
+        number: Number of the part, from 1.
+        n_parts: Number of parts, up to 99,999.
+    """
+
+    stem: str
+    number: int
+    n_parts: int
+
+
+def part_of(name: str) -> Part | None:
+    """Return the position of a file by its name; None for a whole model."""
+    found = _PART.fullmatch(name)
+    return Part(found["stem"], int(found["number"]), int(found["count"])) if found else None
+
+
+def part_names(name: str) -> list[str]:
+    """Return the names of all parts by the name of one; a whole model is its only part."""
+    found = part_of(name)
+    if found is None:
+        return [name]
+    ending = name[-len(".gguf") :]
+    return [f"{found.stem}-{number:05}-of-{found.n_parts:05}{ending}" for number in range(1, found.n_parts + 1)]
+
+
+def missing_part(path: Path) -> str:
+    """Return the name of the first missing part; "" without one."""
+    return next((name for name in part_names(path.name) if not is_file(path.with_name(name))), "")
+
+
+def parts_here(path: Path) -> list[Path]:
+    """Return the present parts of a model by any part; of a whole model its path."""
+    if part_of(path.name) is None:
+        return [path]
+    return [file for file in map(path.with_name, part_names(path.name)) if is_file(file)]

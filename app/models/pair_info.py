@@ -1,17 +1,18 @@
-"""A loaded pair as values: names, sizes, context and memory per device."""
+"""A loaded pair as values: names, sizes, memory per device, and the limit of its context."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from app.engine.types import (
-    AutoDraft,
-    Drafting,
-    DraftParams,
-    Source,
-    taking_part,
-)
+from app.engine.types import AutoDraft, Drafting, DraftParams, Source, taking_part
+from app.models.memory_estimate import longest_trained, round_up
 from app.settings.thinking import ThinkingSupport
+
+_STEP = 1024
+_LEAST_ROOM = 1024
+"""Tokens for an answer."""
+_SHARE_OF_ROOM = 4
+"""A quarter of the prompt is added for the answer and the next prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +113,48 @@ class PairInfo:
         """Return whether n_min exceeds the tokens that can be rolled back."""
         most = self.most_drafted
         return isinstance(drafting, DraftParams) and most is not None and drafting.n_min > most
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLimit:
+    """The longest context.
+
+    Attributes:
+        n_ctx: Tokens.
+        reason: Why not more, as a clause.
+    """
+
+    n_ctx: int
+    reason: str
+
+
+def context_limit(pair: PairInfo) -> ContextLimit:
+    """Return the longest context of a pair by its training context and by memory."""
+    target = pair.target
+    trained = max(pair.n_ctx, longest_trained(target.n_ctx_train))
+    if 0 < pair.n_ctx_room < trained:
+        # The loaded context fits, whatever the estimate says.
+        room = max(pair.n_ctx, pair.n_ctx_room)
+        return ContextLimit(room, f"memory had room for {room:,} tokens at the last loading")
+    if not target.n_ctx_train:
+        return ContextLimit(trained, f"the file of {target.name} does not say for what context it was trained")
+    return ContextLimit(trained, f"{target.name} was trained for {target.n_ctx_train:,} tokens")
+
+
+def enough_for(pair: PairInfo, n_tokens: int) -> int:
+    """Return a context for so many tokens and an answer; 0 if the limit is too short."""
+    limit, with_answer = context_limit(pair).n_ctx, n_tokens + max(_LEAST_ROOM, n_tokens // _SHARE_OF_ROOM)
+    return min(limit, -(-with_answer // _STEP) * _STEP) if n_tokens < limit else 0
+
+
+def context_remark(pair: PairInfo, n_ctx: int) -> str:
+    """Return a note about a context of `n_ctx` tokens that is too long; "" without one."""
+    limit = context_limit(pair)
+    return f"At most {limit.n_ctx:,} tokens: {limit.reason}." if round_up(n_ctx) > limit.n_ctx else ""
+
+
+def context_line(pair: PairInfo) -> str:
+    """Return the current and the longest context in a sentence."""
+    limit = context_limit(pair)
+    most = f"at most {limit.n_ctx:,}" if limit.n_ctx > pair.n_ctx else "and no more"
+    return f"Now {pair.n_ctx:,}, {most} here: {limit.reason}."

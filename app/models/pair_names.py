@@ -11,7 +11,7 @@ from app.core.shell import command
 from app.models.catalog import Pair
 from app.models.model_names import apart, known_as, quantization
 from app.models.registry import SetUp
-from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
+from app.models.source import HubModel, LocalModel, ModelSource
 
 _REPOSITORY = re.compile(r"[-_.]gguf$", re.IGNORECASE)
 _DEMO = "SmolLM2-135M-Instruct"
@@ -26,45 +26,32 @@ def pair_texts(pair: Pair, files: SetUp | None = None) -> tuple[str, str]:
         pair: The pair.
         files: Its files, if they are here.
     """
-    if files is None:
-        return source_texts(pair.target, pair.draft)
-    draft = files.draft.path.name if pair.draft is not None and files.draft is not None else ""
-    return source_texts(pair.target, pair.draft, files.target.path.name, draft)
-
-
-def source_texts(
-    target: ModelSource, draft: ModelSource | None, target_file: str = "", draft_file: str = ""
-) -> tuple[str, str]:
-    """Return the texts of `pair_texts` for two models and, if known, their file names."""
-    if isinstance(target, DemoModel):
-        return _DEMO, _DEMO_DRAFT if draft is not None else ""
-    name, quant, file = _named(target, target_file)
+    if pair.is_demo:
+        return _DEMO, _DEMO_DRAFT if pair.draft is not None else ""
+    name, quant, file = _named(pair.target, files.target.path.name if files is not None else "")
     text = f"{name} {quant}".strip()
-    if draft is None:
+    if pair.draft is None:
         return text, ""
-    draft_name, draft_quant, other = _named(draft, draft_file)
+    draft_file = files.draft.path.name if files is not None and files.draft is not None else ""
+    draft_name, draft_quant, draft_file = _named(pair.draft, draft_file)
     if (name, quant) == (draft_name, draft_quant):
-        return text, other if other != file else SAME_FILE
+        return text, draft_file if draft_file != file else SAME_FILE
     return text, f"{apart(name, draft_name)} {draft_quant}".strip()
 
 
 def title_of(target: ModelSource, draft: ModelSource | None) -> str:
     """Return both models in one line, before their files are known."""
-    return " + ".join(text for text in source_texts(target, draft) if text)
+    return " + ".join(text for text in pair_texts(Pair("", "", target, draft)) if text)
 
 
 def _named(source: ModelSource, file: str) -> tuple[str, str, str]:
     """Return name, quantization and file of a source as they will be after loading."""
-    quant = (source.quant or "") if isinstance(source, HubModel) and not file else ""
-    match source:
-        case _ if file:
-            pass
-        case HubModel(file=str(path)):
-            file = PurePath(path).name
-        case HubModel(repo=repo):
-            file = _REPOSITORY.sub("", repo.rpartition("/")[2])
-        case _:
-            file = PurePath(str(source)).name
+    quant = ""
+    if not file:
+        file = PurePath(str(source)).name
+        if isinstance(source, HubModel):
+            quant = source.quant or ""
+            file = PurePath(source.file).name if source.file else _REPOSITORY.sub("", source.repo.rpartition("/")[2])
     return known_as(file, ""), quant or quantization(file), file
 
 
@@ -81,15 +68,15 @@ def pair_name(target: ModelSource) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text).strip("-.") or "pair"
 
 
-def free_name(pair: Pair, taken: Mapping[str, Pair | None]) -> str:
+def free_name(pair: Pair, taken: Mapping[str, Pair]) -> str:
     """Return the pair's name, with a number if other models have it.
 
     Args:
         pair: The pair.
-        taken: All pairs by name; None for an unreadable one.
+        taken: All pairs by name.
     """
     number, name = 2, pair.name
-    while name in taken and ((other := taken[name]) is None or other.sources != pair.sources):
+    while name in taken and taken[name].sources != pair.sources:
         name, number = f"{pair.name}-{number}", number + 1
     return name
 

@@ -8,9 +8,9 @@ from app.core.regular_file import is_file
 from app.core.units import GB, gigabytes
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
+from app.models.model_names import parts_here
 from app.models.registry import SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
-from app.models.split_model import parts_here
 
 UNKNOWN, OVER, NO_FILE = "?", ">", "no file"
 """Text in place of a size, or before a lower bound."""

@@ -6,7 +6,7 @@ The program writes this file; users write their own models.toml.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,12 @@ from app.core.atomic import exclusive
 from app.core.errors import CatalogError, PairError
 from app.core.shell import quoted
 from app.core.units import MAX_SIZE
-from app.models.catalog import Pair, first_of, read_pair, write_pair
-from app.models.model_names import plain, quantization
+from app.models.catalog import Pair, read_pair, write_pair
+from app.models.model_names import part_names
 from app.models.source import HubModel, ModelSource
 
 _LOCK_S = 10.0
+_MOVE_AWAY = "Move it away; tandem setup writes it again and downloads nothing that is here."
 _INVALID = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """Raised by reading a table that has another shape."""
 
@@ -33,25 +34,15 @@ class ModelOnDisk:
     Attributes:
         path: The file to load, of a split model the first part.
         size: Bytes of all parts.
-        repo: Repository it came from; "" for a file of the user.
-        commit: Its revision.
-        files: Names in the repository, first part first.
-        ours: Tandem downloaded it; other files are not deleted without asking.
     """
 
     path: Path
     size: int
-    repo: str = ""
-    commit: str = ""
-    files: tuple[str, ...] = ()
-    ours: bool = False
 
     @property
     def parts(self) -> tuple[Path, ...]:
         """All of its files, first part first."""
-        if len(self.files) < 2:
-            return (self.path,)
-        return tuple(self.path.parent / name.rsplit("/", 1)[-1] for name in self.files)
+        return tuple(self.path.with_name(name) for name in part_names(self.path.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +65,8 @@ class SetUp:
 
     def is_of(self, pair: Pair) -> bool:
         """Return whether an entry means these files, however it is written."""
-        mine = zip(pair.sources, self.pair.sources, self.models, strict=False)
-        return len(pair.sources) == len(self.pair.sources) and all(_means(*one) for one in mine)
+        mine = self.pair.sources
+        return len(pair.sources) == len(mine) and all(map(_is_same, pair.sources, mine))
 
     @property
     def is_here(self) -> bool:
@@ -91,11 +82,9 @@ class SetUp:
     def gone(self) -> PairError:
         """The error for a file that is missing or not accessible."""
         missing = self._missing or self.target.path
-        again = f"Bring it back: tandem setup {quoted(self.pair.name)}"
-        other = "Put it back, or choose another pair: tandem pairs list"
         return PairError(
             f"{missing.name} of the pair {self.pair.name} is gone from {missing.parent}.",
-            again if any(model.repo and missing in model.parts for model in self.models) else other,
+            f"Put it back, or set the pair up again: tandem setup {quoted(self.pair.name)}",
         )
 
 
@@ -107,24 +96,15 @@ class Registered:
         pairs: By name, in the order they were set up.
         default: Name of the default pair, or None.
         downloaded: Files that Tandem has downloaded, also of unfinished setups.
-        problems: Why an entry cannot be read, by its name; a newer Tandem may have written it, so it is kept.
     """
 
     pairs: Mapping[str, SetUp] = field(default_factory=dict)
     default: str | None = None
     downloaded: frozenset[Path] = frozenset()
-    problems: Mapping[str, CatalogError] = field(default_factory=dict)
-
-    @property
-    def trouble(self) -> CatalogError | None:
-        """The first problem and the number of others; None without any."""
-        return first_of(self.problems)
 
     @property
     def unused(self) -> Mapping[Path, int]:
-        """Downloaded files that no pair uses, in bytes; none while an entry cannot be read."""
-        if self.problems:
-            return {}
+        """Downloaded files that no pair uses, in bytes."""
         # Two revisions of a repository may have a name each for the same file.
         parts = (part for one in self.pairs.values() for model in one.models for part in model.parts)
         used = set(map(regular_file.resolved, parts))
@@ -160,60 +140,35 @@ class Registry:
         Raises:
             CatalogError: The file is damaged.
         """
-        return self._read()[0]
-
-    def _read(self) -> tuple[Registered, Mapping[str, Any]]:
-        """Return the content, and the table that it was read from."""
         try:
-            table = regular_file.read_toml(self._file)
-            return self._registered(table), table
+            return _registered(regular_file.read_toml(self._file), self._file)
         except (FileNotFoundError, NotADirectoryError):
-            return Registered(), {}
+            return Registered()
+        except CatalogError as error:
+            raise CatalogError(error.message, _MOVE_AWAY) from error
         except (OSError, *_INVALID) as error:
-            raise CatalogError(
-                f"{self._file} cannot be read: {_why(error)}.",
-                "Move it away; tandem setup writes it again and downloads nothing that is here.",
-            ) from error
-
-    def _registered(self, table: Mapping[str, Any]) -> Registered:
-        pairs: dict[str, SetUp] = {}
-        problems: dict[str, CatalogError] = {}
-        for name, entry in table.get("pairs", {}).items():
-            hint = f"Set it up again, or forget it: tandem pairs remove {quoted(name)}"
-            try:
-                draft = _model(entry["draft"]) if "draft" in entry else None
-                pairs[name] = SetUp(read_pair(name, entry["entry"], self._file), _model(entry["target"]), draft)
-            except CatalogError as error:
-                problems[name] = CatalogError(error.message, hint)
-            except _INVALID as error:
-                problems[name] = CatalogError(f"{self._file}: pairs.{name} cannot be read: {_why(error)}.", hint)
-        default = table.get("default")
-        downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))
-        return Registered(pairs, default if default in {*pairs, *problems} else None, downloaded, problems)
+            is_malformed = isinstance(error, KeyError | TypeError | AttributeError)
+            why = "its structure is wrong" if is_malformed else regular_file.reason(error)
+            raise CatalogError(f"{self._file} cannot be read: {why}.", _MOVE_AWAY) from error
 
     def add(self, pair: SetUp, *, default: bool, first: bool = True) -> None:
         """Register a pair, in place of one of the same name.
 
         Args:
             pair: The pair.
-            default: It becomes the default pair; the demo does not if another pair is set up.
-            first: It becomes the default pair if no other pair but the demo is set up.
+            default: It becomes the default pair; the demo replaces no other one.
+            first: It becomes the default pair if there is none but the demo.
         """
 
         def change(now: Registered) -> Registered:
-            name = pair.pair.name
-            others = {key: one for key, one in now.pairs.items() if key != name}
-            problems = {key: one for key, one in now.problems.items() if key != name}
-            has_others = bool(problems) or any(not one.pair.is_demo for one in others.values())
-            was = now.pairs.get(now.default or "")
-            if pair.pair.is_demo:
-                becomes = (default or first) and now.default is None and not has_others
+            name, was = pair.pair.name, now.pairs.get(now.default or "")
+            if now.default is None:
+                becomes = default or first
             else:
                 # The first real pair replaces a demo that is the default only because it came first.
-                was_demo = was is not None and was.pair.is_demo and not has_others
-                becomes = default or (first and (now.default is None or was_demo))
-            pairs = {**now.pairs, name: pair}
-            return replace(now, pairs=pairs, problems=problems, default=name if becomes else now.default)
+                is_after_demo = first and was is not None and was.pair.is_demo
+                becomes = not pair.pair.is_demo and (default or is_after_demo)
+            return replace(now, pairs={**now.pairs, name: pair}, default=name if becomes else now.default)
 
         self._change(change)
 
@@ -226,8 +181,7 @@ class Registry:
 
         def change(now: Registered) -> Registered:
             pairs = {key: one for key, one in now.pairs.items() if key != name}
-            problems = {key: one for key, one in now.problems.items() if key != name}
-            return replace(now, pairs=pairs, problems=problems, default=now.default if now.default != name else None)
+            return replace(now, pairs=pairs, default=now.default if now.default != name else None)
 
         self._change(change)
 
@@ -240,40 +194,34 @@ class Registry:
         self._change(lambda now: replace(now, downloaded=now.downloaded - set(paths)))
 
     def _change(self, change: Callable[[Registered], Registered]) -> None:
-        """Change the file; values and entries that this version does not know stay."""
         with exclusive(self._file, CatalogError, timeout_s=_LOCK_S):
-            before, table = self._read()
-            now = change(before)
-            old = table.get("pairs", {})
-            pairs = {name: entry for name, entry in old.items() if name in now.pairs or name in now.problems}
-            pairs |= {name: _entry(pair) for name, pair in now.pairs.items() if pair != before.pairs.get(name)}
-            known: dict[str, Any] = {"default": now.default} if now.default else {}
+            now = change(self.read())
+            table: dict[str, Any] = {"default": now.default} if now.default else {}
             if now.downloaded:
-                known["downloaded"] = sorted(map(str, now.downloaded))
-            more = {key: value for key, value in table.items() if key not in ("default", "downloaded", "pairs")}
-            atomic.write(self._file, tomli_w.dumps({**known, **more, "pairs": pairs}).encode())
+                table["downloaded"] = sorted(map(str, now.downloaded))
+            table["pairs"] = {name: _entry(pair) for name, pair in now.pairs.items()}
+            atomic.write(self._file, tomli_w.dumps(table).encode())
 
 
-def _means(source: ModelSource, was: ModelSource, model: ModelOnDisk) -> bool:
-    """Return whether a source means the model that was set up for another source."""
-    if not (isinstance(source, HubModel) and isinstance(was, HubModel)):
-        return source == was
-    if source.sha256 is not None and was.sha256 is not None:
-        return source.sha256 == was.sha256
-    if source.repo != was.repo or source.revision not in (was.revision, model.commit):
-        return False
-    if source.file is not None:
-        return source.file in model.files
-    if source.quant is None:
-        # The choice is Tandem's, which it made only if nothing was named before either.
-        return was.file is None and was.quant is None
-    told = was.quant or "", quantization(model.files[0] if model.files else model.path.name)
-    return plain(source.quant) in map(plain, told)
+def _is_same(source: ModelSource, other: ModelSource) -> bool:
+    """Return whether two sources mean the same file: by their checksums if both are known."""
+    if isinstance(source, HubModel) and isinstance(other, HubModel) and source.sha256 and other.sha256:
+        return source.sha256 == other.sha256
+    return source == other
 
 
-def _why(error: Exception) -> str:
-    is_malformed = isinstance(error, KeyError | TypeError | AttributeError)
-    return "its structure is wrong" if is_malformed else regular_file.reason(error)
+def _registered(table: Mapping[str, Any], file: Path) -> Registered:
+    pairs = {
+        name: SetUp(
+            read_pair(name, entry["entry"], file),
+            _model(entry["target"]),
+            _model(entry["draft"]) if "draft" in entry else None,
+        )
+        for name, entry in table.get("pairs", {}).items()
+    }
+    default = table.get("default")
+    downloaded = frozenset(Path(path) for path in table.get("downloaded", ()))
+    return Registered(pairs, default if default in set(pairs) else None, downloaded)
 
 
 def _entry(pair: SetUp) -> dict[str, Any]:
@@ -282,18 +230,11 @@ def _entry(pair: SetUp) -> dict[str, Any]:
 
 
 def _model_entry(model: ModelOnDisk) -> dict[str, Any]:
-    return {**asdict(model), "path": str(model.path), "files": list(model.files)}
+    return {"path": str(model.path), "size": model.size}
 
 
 def _model(entry: Mapping[str, Any]) -> ModelOnDisk:
-    size = int(entry["size"])
-    if not 0 <= size <= MAX_SIZE:
-        raise ValueError("a size that no file has")
-    return ModelOnDisk(
-        path=Path(entry["path"]),
-        size=size,
-        repo=str(entry.get("repo", "")),
-        commit=str(entry.get("commit", "")),
-        files=tuple(map(str, entry.get("files", ()))),
-        ours=entry.get("ours") is True,
-    )
+    path, size = Path(entry["path"]), int(entry["size"])
+    if not path.name or not 0 <= size <= MAX_SIZE:
+        raise ValueError("a name or a size that no file has")
+    return ModelOnDisk(path, size)

@@ -1,28 +1,35 @@
-"""Resolve a source to its files: by a listing of Hugging Face, or on this machine."""
+"""Resolve a source to its files, and read their headers: from Hugging Face, or on this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from app.core import regular_file
-from app.core.errors import DamagedFileError, HubError
-from app.models.catalog import Pair
-from app.models.gguf import file_errors, read_header
+from app.core.errors import HubError
+from app.models.gguf import (
+    MAX_HEADER_BYTES,
+    GgufHeader,
+    HeaderError,
+    HeaderIncompleteError,
+    file_errors,
+    parse_header,
+    read_header,
+)
 from app.models.hub import cache, choose
-from app.models.hub.client import repository, safe_name
-from app.models.hub.header import read_remote_header
-from app.models.hub.request import CACHED_S, LOOKUP_S, RetryPolicy, look_up
+from app.models.hub.client import bytes_behind, repository
+from app.models.hub.request import CACHED_S, HEADER_S, LOOKUP_S, RetryPolicy, look_up
 from app.models.model_facts import ModelFacts, model_facts
-from app.models.model_names import quantization
+from app.models.model_names import parts_here
 from app.models.progress import Watcher
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
-from app.models.split_model import part_of, parts_here
 
 DemoFile = Callable[[str], Path]
 """Returns the path of the demo's target or draft; creates it if missing."""
+_FIRST_PARSE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +43,8 @@ class Resolved:
         files: In the repository, first part first.
         path: The file to load if it is on this machine already, else None.
         size: Bytes of all parts.
-        quant: Quantization by the file's name.
-        licence: Identifier, or "".
+        license: Identifier, or "".
         gated: Its terms must be accepted first.
-        away: Why Hugging Face did not answer and a downloaded file is used; else None.
     """
 
     source: ModelSource
@@ -48,30 +53,13 @@ class Resolved:
     files: tuple[choose.RemoteFile, ...]
     path: Path | None
     size: int
-    quant: str
-    licence: str = ""
+    license: str = ""
     gated: bool = False
-    away: HubError | None = None
 
     @property
     def name(self) -> str:
         """The file to load, without folders."""
         return self.path.name if self.path is not None else self.files[0].path.rsplit("/", 1)[-1]
-
-    @property
-    def missing_bytes(self) -> int:
-        """The bytes that are still to be downloaded."""
-        return cache.missing_bytes(self.repo, self.commit, self.files) if self.repo else 0
-
-    @property
-    def is_listed(self) -> bool:
-        """Hugging Face has listed its files."""
-        return bool(self.repo) and self.away is None
-
-    def keep_revision(self) -> None:
-        """Let its downloaded files be found by the branch or tag that was asked for."""
-        if self.is_listed and isinstance(self.source, HubModel) and safe_name(self.source.revision):
-            cache.save_revision(self.repo, self.source.revision, self.commit)
 
 
 def resolve(
@@ -106,67 +94,29 @@ def resolve(
 
 
 def _on_hub(source: HubModel, retry: RetryPolicy, watcher: Watcher, *, draft: bool) -> Resolved:
-    # A downloaded file is used if Hugging Face does not answer, or holds another file by now.
-    cached = _cached(source)
+    # A downloaded file is used if Hugging Face does not answer, or holds another file now.
+    here = cache.cached_file(source)
     ask = partial(repository, source.repo, source.revision)
     try:
-        listed = look_up(ask, retry, watcher, LOOKUP_S if cached is None else CACHED_S)
-        chosen = choose.choose(source, listed.files, draft=draft)
-    except HubError as error:
-        if cached is not None:
-            return replace(cached, away=error)
-        raise
-    here = [cache.cached(source.repo, listed.commit, file.path, file.size) for file in chosen.files]
+        listed = look_up(ask, retry, watcher, LOOKUP_S if here is None else CACHED_S)
+        files = choose.choose(source, listed.files, draft=draft).files
+    except HubError:
+        if here is None or source.file is None:
+            raise
+        # .../snapshots/<commit>/<file in the repository>
+        commit, size = here.parents[source.file.count("/")].name, here.stat().st_size
+        return Resolved(source, source.repo, commit, (choose.RemoteFile(source.file, size, source.sha256),), here, size)
+    paths = [cache.cached(source.repo, listed.commit, file.path, file.size) for file in files]
     return Resolved(
         source=source,
         repo=source.repo,
         commit=listed.commit,
-        files=chosen.files,
-        path=here[0] if all(here) else None,
-        size=chosen.size,
-        quant=chosen.quant,
-        licence=listed.licence,
+        files=files,
+        path=paths[0] if all(paths) else None,
+        size=sum(file.size for file in files),
+        license=listed.license,
         gated=listed.gated,
     )
-
-
-def cached_file(source: HubModel) -> Path | None:
-    """Return the file of a source that can be used without Hugging Face; None for a split model.
-
-    Another program may have moved the branch on. Then a file with the known checksum is found in an earlier commit.
-    """
-    # A catalog may hold any name.
-    if source.file is None or part_of(source.file) is not None or not safe_name(source.file):
-        return None
-    # People may round its size.
-    found = cache.cached(source.repo, source.revision, source.file, None)
-    if source.sha256 is None or (found is not None and cache.sha256_of(found) in (None, source.sha256)):
-        return found
-    return cache.with_content(source.repo, source.file, source.sha256)
-
-
-def downloaded_before(source: HubModel) -> int:
-    """Return the bytes that a cut download has left of a source; 0 if only Hugging Face knows their name."""
-    if source.file is None or source.size is None or source.sha256 is None:
-        return 0
-    return cache.partial_bytes(source.repo, choose.RemoteFile(source.file, source.size, source.sha256))
-
-
-def bytes_to_download(pair: Pair) -> int:
-    """Return the bytes of a pair that would be downloaded, as far as the catalog knows their sizes."""
-    missing = [s for s in pair.sources if isinstance(s, HubModel) and s.size is not None and cached_file(s) is None]
-    return sum((source.size or 0) - downloaded_before(source) for source in missing)
-
-
-def _cached(source: HubModel) -> Resolved | None:
-    path = cached_file(source)
-    if path is None or source.file is None:
-        return None
-    size = path.stat().st_size
-    # .../snapshots/<commit>/<file in the repository>
-    commit = path.parents[source.file.count("/")].name
-    file = choose.RemoteFile(source.file, size, source.sha256)
-    return Resolved(source, source.repo, commit, (file,), path, size, quantization(source.file))
 
 
 def _local(source: ModelSource, path: Path) -> Resolved:
@@ -174,7 +124,7 @@ def _local(source: ModelSource, path: Path) -> Resolved:
         regular_file.status(path)
         parts = parts_here(path)
         size = sum(part.stat().st_size for part in parts)
-    return Resolved(source, "", "", (), parts[0], size, quantization(path.name))
+    return Resolved(source, "", "", (), parts[0], size)
 
 
 def facts_of(model: Resolved, retry: RetryPolicy, watcher: Watcher | None = None) -> ModelFacts:
@@ -185,20 +135,47 @@ def facts_of(model: Resolved, retry: RetryPolicy, watcher: Watcher | None = None
         ModelFileError: The same for a file on this machine.
         Interrupted: Canceled.
     """
-    if model.path is not None and not model.is_listed:
-        try:
-            header, is_whole = read_header(model.path, tensors=True), part_of(model.path.name) is None
-        except DamagedFileError as error:
-            raise damaged_offline(model) if model.away is not None else error from error
+    if model.path is not None:
+        header = read_header(model.path, tensors=True)
     else:
-        header = read_remote_header(model.repo, model.commit, model.files[0], retry, watcher)
-        is_whole = len(model.files) == 1
-    return model_facts(header, file=model.name, size=model.size, quant=model.quant, whole=is_whole)
+        header = read_remote_header(model.repo, model.commit, model.files[0], retry, watcher or Watcher())
+    return model_facts(header, file=model.files[0].path if model.files else model.name, size=model.size)
 
 
-def damaged_offline(model: Resolved) -> HubError:
-    """Return the error for a downloaded file that is damaged while Hugging Face does not answer."""
-    assert model.away is not None
-    return HubError(
-        f"{model.name} is damaged here, and cannot be downloaded again: {model.away.message}", model.away.hint
-    )
+def read_remote_header(
+    repo: str, commit: str, file: choose.RemoteFile, retry: RetryPolicy, watcher: Watcher
+) -> GgufHeader:
+    """Read a header by range requests of a few megabytes; the model is not downloaded.
+
+    Args:
+        repo: Its repository.
+        commit: The revision.
+        file: The file.
+        retry: How to wait, and whether to stop.
+        watcher: Receives the progress.
+
+    Raises:
+        HubError: It is not available, or the file is not a GGUF model; `HubTimeoutError` at the deadline.
+        Interrupted: Canceled.
+    """
+    end, data = min(file.size, MAX_HEADER_BYTES), bytearray()
+
+    def request() -> GgufHeader:
+        """Request the missing bytes; hang up once the header is complete."""
+        # Every parse begins at the first byte, so the next one waits for twice as many.
+        next_parse = _FIRST_PARSE
+        with closing(bytes_behind(repo, commit, file, len(data), end)) as pieces:
+            for piece in pieces:
+                retry.stop_if_cancelled()
+                data.extend(piece)
+                watcher.received(len(piece))
+                if len(data) >= min(next_parse, end):
+                    next_parse = 2 * len(data)
+                    with suppress(HeaderIncompleteError):
+                        return parse_header(bytes(data), tensors=True)
+        raise HubError(f"{file.path} of {repo} is damaged: it ends inside its header.", "Choose another file.")
+
+    try:
+        return look_up(request, retry, watcher, HEADER_S)
+    except HeaderError as error:
+        raise HubError(f"{file.path} of {repo} is not a GGUF model: {error}.", "Choose another file.") from None

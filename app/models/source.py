@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from app.core.errors import UsageError
 from app.core.regular_file import is_file, is_folder
-from app.models.model_names import plain
 
 DEMO_PREFIX = "demo:"
 DEFAULT_REVISION = "main"
@@ -21,11 +20,9 @@ _HOSTS = ("huggingface.co", "www.huggingface.co", "hf.co", "hf-mirror.com")
 _GGUF = ".gguf"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class HubModel:
     """A model in a repository on the hub.
-
-    Two that only differ in the spelling of the quantization, the size or the checksum are equal.
 
     Attributes:
         repo: `owner/name`.
@@ -40,18 +37,12 @@ class HubModel:
     quant: str | None = None
     file: str | None = None
     revision: str = DEFAULT_REVISION
-    size: int | None = None
-    sha256: str | None = None
+    size: int | None = field(default=None, compare=False)
+    sha256: str | None = field(default=None, compare=False)
 
-    def __eq__(self, other: object) -> bool:
-        return self._meant == other._meant if isinstance(other, HubModel) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._meant)
-
-    @property
-    def _meant(self) -> tuple[str, str | None, str | None, str]:
-        return self.repo, plain(self.quant) if self.quant is not None else None, self.file, self.revision
+    def __post_init__(self) -> None:
+        if self.quant is not None:
+            object.__setattr__(self, "quant", self.quant.upper())
 
     def __str__(self) -> str:
         name = self.file or self.quant
@@ -97,14 +88,10 @@ def parse_source(text: str) -> ModelSource:
         return LocalModel(path.absolute())
     if "/" in text and ":" not in text and text.lower().endswith(_GGUF) and is_folder(path.parent):
         return LocalModel(path.absolute())
-    if "://" in text or text.split("/")[0].lower() in _HOSTS:
-        return _from_address(text)
-    if found := _HUB.fullmatch(text):
-        return _hub_model(found["repo"], found["want"], found["revision"])
-    parts = text.split("/")
-    if len(parts) > 2 and text.lower().endswith(_GGUF) and (found := _HUB.fullmatch("/".join(parts[:2]))):
-        return _hub_model(found["repo"], "/".join(parts[2:]), found["revision"])
-    if text.lower().endswith(_GGUF) or "\\" in text:
+    is_address = "://" in text or text.split("/")[0].lower() in _HOSTS
+    if (model := _on_hub(_without_host(text) if is_address else text)) is not None:
+        return model
+    if not is_address and (text.lower().endswith(_GGUF) or "\\" in text):
         return LocalModel(path.absolute())
     if text and is_folder(path):
         raise UsageError(f"{text} is a folder, not a model.", "Name the .gguf file inside it.")
@@ -127,30 +114,33 @@ def home_expanded(text: str) -> Path:
         return Path(text)
 
 
-def _hub_model(repo: str, want: str | None, revision: str | None) -> HubModel:
-    revision = revision or DEFAULT_REVISION
+def _on_hub(text: str) -> HubModel | None:
+    """Read a repository with a revision, quantization or file in any way of writing it; None for anything else."""
+    # A revision such as refs/pr/1 is one part of an address, by its quoted slashes.
+    parts = [unquote(part) for part in text.split("/")]
+    revision, file = None, None
+    if len(parts) >= 4 and parts[2] in ("resolve", "blob", "tree"):
+        text, revision, file = "/".join(parts[:2]), parts[3], "/".join(parts[4:]) or None
+    elif len(parts) > 2 and ":" not in text and text.lower().endswith(_GGUF):
+        text, file = "/".join(parts[:2]), "/".join(parts[2:])
+    found = _HUB.fullmatch(text)
+    if found is None:
+        return None
+    repo, revision, want = found["repo"], revision or found["revision"] or DEFAULT_REVISION, file or found["want"]
     if want is not None and want.lower().endswith(_GGUF):
         return HubModel(repo, file=want, revision=revision)
     return HubModel(repo, quant=want, revision=revision)
 
 
-def _from_address(text: str) -> HubModel:
+def _without_host(address: str) -> str:
+    """Return the path of an address on the hub."""
     try:
-        address = urlsplit(text if "://" in text else f"https://{text}")
-        is_hub = address.scheme in ("http", "https") and address.hostname in _HOSTS
+        parts = urlsplit(address if "://" in address else f"https://{address}")
+        if parts.scheme in ("http", "https") and parts.hostname in _HOSTS:
+            return parts.path.strip("/")
     except ValueError:
         # A bracket begins an IPv6 address.
-        is_hub = False
-    if not is_hub:
-        raise UsageError(
-            f"{text} is not an address on the hub.", "Addresses begin with https://huggingface.co/owner/repo."
-        )
-    # A revision such as refs/pr/1 is one part, by its quoted slashes.
-    parts = [unquote(part) for part in address.path.strip("/").split("/")]
-    repo_and_want, revision, file = "/".join(parts), None, None
-    if len(parts) >= 4 and parts[2] in ("resolve", "blob", "tree"):
-        repo_and_want, revision, file = "/".join(parts[:2]), parts[3], "/".join(parts[4:]) or None
-    found = _HUB.fullmatch(repo_and_want)
-    if found is None:
-        raise UsageError(f"{text} names no repository.", "An address looks like https://huggingface.co/owner/repo.")
-    return _hub_model(found["repo"], file or found["want"], revision or found["revision"])
+        pass
+    raise UsageError(
+        f"{address} is not an address on the hub.", "Addresses begin with https://huggingface.co/owner/repo."
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any
 
@@ -115,20 +115,14 @@ def thinking(settings: Resolved) -> Thinking:
     return Thinking(None if mode == "auto" else mode == "on", None if effort == "auto" else str(effort))
 
 
-def pair_layer(chain: SamplingParams, fixed: DraftParams | None, kept: Sequence[str] = ()) -> Layer:
+def pair_layer(chain: Mapping[str, float], fixed: DraftParams | None) -> Layer:
     """Return the settings of a pair's entry.
 
     Args:
         chain: Its sampling parameters.
         fixed: Its drafting parameters, if it has any.
-        kept: Fields of `chain` to include although they equal the default.
     """
-    default = SamplingParams()
-    layer: dict[str, Value] = {
-        f"sampling.{_SAMPLING.get(field, field)}": getattr(chain, field)
-        for field in SamplingParams.__dataclass_fields__
-        if field in kept or getattr(chain, field) != getattr(default, field)
-    }
+    layer: dict[str, Value] = {f"sampling.{_SAMPLING.get(field, field)}": value for field, value in chain.items()}
     if fixed is not None:
         layer |= {"draft.mode": "fixed", **{f"draft.{field}": getattr(fixed, field) for field in _DRAFT}}
     return layer

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError
-from app.models.context_limit import context_limit, enough_for
-from app.models.pair_info import PairInfo
+from app.models.pair_info import PairInfo, context_limit, enough_for
 from app.worker.request import AnswerRequest, LoadedPair
 
 _LEAST_ROOM = 4

@@ -26,7 +26,7 @@ from app.engine.types import (
     Origin,
     Source,
 )
-from app.models.context_limit import context_limit
+from app.models.pair_info import context_limit
 from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, Step, StepDetails
 from app.worker.overflow import refuse_overflow
 from app.worker.request import AnswerRequest, LoadedPair, SeededSampler, prompt_progress

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from app.models.hub.client import repository
-from app.models.hub.download import DownloadRequest, fetch
+from app.models.hub.download import Download
 from app.models.hub.request import RetryPolicy
 from app.models.progress import Watcher
 from tests.models.hub.client import point_at
@@ -47,9 +47,9 @@ def timed_curl(url: str, out: Path) -> float:
 
 def timed_fetch(cache: Path) -> float:
     listed = repository(REPO, "main")
-    request = DownloadRequest(REPO, listed.commit, listed.files[0], Watcher(), RetryPolicy(lambda seconds: False))
+    request = Download(REPO, listed.commit, listed.files[0], Watcher(), RetryPolicy(lambda seconds: False))
     started = time.perf_counter()
-    fetch(request)
+    request.run()
     seconds = time.perf_counter() - started
     shutil.rmtree(cache)
     return seconds

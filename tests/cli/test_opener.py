@@ -93,7 +93,7 @@ def options(choice: LoadRequest) -> Options:
 
 def test_every_pair_has_the_recommendations_of_its_own_file(tmp_path: Path) -> None:
     first = Pair("a", "A", model(tmp_path, "a", top_k=7, min_p=-1.0), None)
-    second = Pair("b", "B", model(tmp_path, "b", temp=0.5), None, kept=("temperature",))
+    second = Pair("b", "B", model(tmp_path, "b", temp=0.5), None, {"temperature": 0.8})
     opener = Opener(LiveSettings(), PAIR, None, Process())
 
     chosen = opener.open(first, None)

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.cli.doctor.files import own_files
-from app.cli.known_pairs import choose_pair, registry
+from app.cli.known_pairs import registry
 from app.core.errors import CacheError
-from app.core.paths import pairs_file
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import DemoModel, LocalModel
@@ -64,7 +62,7 @@ def test_a_pair_whose_file_is_in_use_is_not_forgotten(folders: Path, monkeypatch
         raise CacheError(f"{path} is in use.")
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.models.hub.cache.delete", refuse)
+        patch.setattr("app.cli.pairs_remove.delete_file", refuse)
         assert main(["pairs", "remove", "demo", "--yes"]) == 1
     assert main(["pairs", "remove", "demo", "--yes"]) == 0
 
@@ -93,26 +91,3 @@ def test_files_of_the_users_own_stay_even_with_all_files(folders: Path, capsys: 
 
     assert f"{target.path}  (it is your own file)" in capsys.readouterr().err
     assert target.path.exists()
-
-
-def test_a_pair_whose_entry_cannot_be_read_is_named_and_can_be_forgotten(
-    folders: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    mine = SetUp(Pair("mine", "Mine", LocalModel(folders / "t.gguf"), None), written(folders / "t.gguf"))
-    registry().add(mine, default=False)
-    file = pairs_file()
-    file.write_text(f'{file.read_text("utf-8")}\n[pairs.newer.entry]\ntarget = "y"\nspin = 1\n', "utf-8")
-
-    assert choose_pair({})[0].name == "mine"
-    assert main(["pairs", "remove", "other"]) == 2
-    assert main(["pairs", "show", "newer"]) == 1
-    told = capsys.readouterr().err
-    assert 'pairs.newer has the unknown key "spin".' in told
-    assert "forget it: tandem pairs remove newer" in told
-    assert [(one.state, "spin" in one.text) for one in own_files().lines if one.label == "pairs.toml"] == [
-        ("ok", False),
-        ("problem", True),
-    ]
-    assert main(["pairs", "remove", "newer"]) == 0
-    assert not registry().read().problems
-    assert list(registry().read().pairs) == ["mine"]

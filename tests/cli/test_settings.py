@@ -11,10 +11,14 @@ import pytest
 from app.cli import main
 from app.cli.bench import read_task
 from app.cli.command_line import parse_args
+from app.cli.known_pairs import registry
 from app.cli.options import Options, read_options
 from app.core.errors import UsageError
 from app.core.paths import settings_file
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.models.catalog import Pair
+from app.models.registry import ModelOnDisk, SetUp
+from app.models.source import LocalModel
 from tests.llama.gguf_files import header, tiny, write
 
 PLAIN = "--target x.gguf "
@@ -173,13 +177,17 @@ def test_stop_string_is_stored_and_escaped(stop: str, capsys: pytest.CaptureFixt
     assert json.loads(as_json)["settings"]["answer.stop"]["value"] == [stop]
 
 
-def test_settings_are_shown_with_an_unusable_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "models.toml").write_text("[pairs.demo]\ntraget = 1\n")
+def test_settings_are_shown_with_an_unusable_pair(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.cli.known_pairs.pairs_file", lambda: tmp_path / "pairs.toml")
+    mine = Pair("mine", "Mine", LocalModel(tmp_path / "gone.gguf"), None)
+    registry().add(SetUp(mine, ModelOnDisk(tmp_path / "gone.gguf", 1)), default=True)
     assert main(["settings"]) == 0
     told = capsys.readouterr()
     assert "sampling.temp" in told.out
     assert "tandem: Without the settings of the pair: " in told.err
-    assert main(["settings", "--pair", "demo"]) == 1
+    assert main(["settings", "--pair", "mine"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def test_a_word_is_quoted_for_the_shell_of_the_system(word: str, posix: str, win
 def test_a_pair_name_with_a_space_is_quoted_in_a_command(tmp_path: Path) -> None:
     source = HubModel("owner/big-GGUF", file="a big.gguf")
     pair = Pair("my pair", "Mine", source, None)
-    mine = SetUp(pair, ModelOnDisk(tmp_path / "gone.gguf", 1, repo="owner/big-GGUF"))
+    mine = SetUp(pair, ModelOnDisk(tmp_path / "gone.gguf", 1))
     name = quoted("my pair")
     assert name != "my pair"
 
-    assert mine.gone.hint == f"Bring it back: tandem setup {name}"
+    assert mine.gone.hint == f"Put it back, or set the pair up again: tandem setup {name}"

@@ -49,6 +49,6 @@ def test_whether_every_text_begins_with_bos(
 ) -> None:
     path = tiny(tokenizer__ggml__model=kind, tokenizer__ggml__pre=pre, tokenizer__ggml__add_bos_token=says)
     model = Model(open_model_file(path))
-    facts = model_facts(model.header, file=path.name, size=1, quant="", whole=True)
+    facts = model_facts(model.header, file=path.name, size=1)
     assert facts.vocab.add_bos is model.vocab.add_bos
     model.close()

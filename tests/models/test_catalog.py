@@ -19,20 +19,20 @@ def catalog(tmp_path: Path, own: str) -> Catalog:
     return Catalog([shipped_file(), file])
 
 
-def test_a_catalog_that_an_editor_of_windows_wrote_is_read(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_carriage_returns_are_read(tmp_path: Path) -> None:
     own = '\ufeff[pairs.mine]\r\ntitle = "Mine"\r\ntarget = "owner/big-GGUF:Q4_K_M"\r\n'
 
     assert catalog(tmp_path, own).get("mine").title == "Mine"
 
 
-def test_the_shipped_catalog_serves_every_size_of_card_with_known_keys_only() -> None:
+def test_the_shipped_catalog_has_pairs_for_every_memory_size() -> None:
     pairs = Catalog([shipped_file()]).pairs
 
     assert {pair.memory_gb for pair in pairs.values()} >= {4, 6, 8, 12, 16, 24, 48, 80}
     for pair in pairs.values():
         assert pair.title
         assert pair.family
-        assert pair.licence
+        assert pair.license
         assert pair.context >= 2048
         assert all(not isinstance(source, LocalModel) for source in pair.sources)
 
@@ -42,18 +42,17 @@ def test_an_entry_is_written_as_it_was_read(tmp_path: Path) -> None:
         assert read_pair(pair.name, write_pair(pair), tmp_path / "models.toml") == pair
 
 
-def test_a_default_that_an_entry_gives_itself_is_known_as_given(tmp_path: Path) -> None:
+def test_sampling_equal_to_the_default_is_kept(tmp_path: Path) -> None:
     own = "[pairs.mine]\ntarget = 'big.gguf'\nsampling = { temperature = 0.8, top_k = 20 }\n"
     mine = catalog(tmp_path, own).get("mine")
     written = write_pair(mine)
 
-    assert mine.kept == ("temperature",)
     assert written["sampling"] == {"temperature": 0.8, "top_k": 20}
     assert read_pair("mine", written, tmp_path / "models.toml") == mine
     assert "sampling" not in write_pair(catalog(tmp_path, "[pairs.mine]\ntarget = 'big.gguf'\n").get("mine"))
 
 
-def test_the_users_own_pairs_come_over_ours(tmp_path: Path) -> None:
+def test_user_pairs_override_shipped_pairs(tmp_path: Path) -> None:
     known = catalog(
         tmp_path,
         """
@@ -80,7 +79,7 @@ def test_the_users_own_pairs_come_over_ours(tmp_path: Path) -> None:
     [
         ("[pairs.a]\ntarget = 'x'\ntraget = 'y'", 'pairs.a has the unknown key "traget". Did you mean "target"'),
         ("[pairs.a]\ndraft = 'x'", "pairs.a has no target"),
-        ("[pairs.a]\ntarget = 3", "pairs.a.target must be a path in quotes or a table"),
+        ("[pairs.a]\ntarget = 3", "pairs.a.target must be a table"),
         ("[pairs.a]\ntarget = 'x'\nsampling = { temprature = 1 }", 'Did you mean "temperature"'),
         ("[pairs.a]\ntarget = 'x'\nsampling = { temperature = 'hot' }", "sampling.temperature must be a number"),
         ("[pairs.a]\ntarget = 'x'\nsampling = { top_k = 1.5 }", "sampling.top_k must be a whole number"),
@@ -116,39 +115,23 @@ def test_a_wrong_entry_names_file_key_and_the_nearest(tmp_path: Path, own: str, 
     assert "models.toml" in caught.value.message
 
 
-def test_one_wrong_entry_takes_no_other_with_it_and_nothing_replaces_it(tmp_path: Path) -> None:
-    known = catalog(
-        tmp_path, "[pairs.good]\ntarget = 'x'\n[pairs.demo]\ntraget = 'x'\n[pairs.worse]\n[pairs.better]\ntarget = 'y'"
-    )
-
-    assert {"good", "better", "coder-32b"} <= set(known.pairs)
-    assert list(known.problems) == ["demo", "worse"]
-    with pytest.raises(CatalogError, match=r"pairs\.demo has the unknown key"):
-        known.get("demo")
-    assert known.trouble is not None
-    assert "pairs.demo" in known.trouble.message
-    assert known.trouble.message.endswith("1 more: tandem doctor.")
-    assert catalog(tmp_path, "").trouble is None
-
-
-def test_a_file_that_cannot_be_read_takes_no_pair_of_ours_with_it(tmp_path: Path) -> None:
-    known = catalog(tmp_path, "[pairs.mine]\ntarget = 'big.gguf'\n[pairs.other\n")
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ("[pairs.mine]\ntarget = 'big.gguf'\n[pairs.other\n", "(at line 3, column "),
+        ("[pairs.mine]\ntarget = 'x'\n[pairs.demo]\ntraget = 'x'", "pairs.demo has the unknown key"),
+        ("[pair.mine]\ntarget = 'x'\n[pairs.good]\ntarget = 'y'\n", 'has the unknown key "pair"'),
+    ],
+)
+def test_an_invalid_file_of_the_user_leaves_the_shipped_pairs(tmp_path: Path, own: str, message: str) -> None:
+    known = catalog(tmp_path, own)
 
     assert known.get("demo").target == DemoModel("target")
-    assert known.unread is known.trouble
     assert known.unread is not None
-    assert "models.toml cannot be read: " in known.unread.message
-    assert "(at line 3, column " in known.unread.message
-    with pytest.raises(CatalogError, match="cannot be read"):
+    assert message in known.unread.message
+    with pytest.raises(CatalogError) as caught:
         known.get("mine")
-
-
-def test_a_wrong_table_beside_the_pairs_takes_none_of_them_with_it(tmp_path: Path) -> None:
-    known = catalog(tmp_path, "[pair.mine]\ntarget = 'x'\n[pairs.good]\ntarget = 'y'\n")
-
-    assert known.get("good").title == "good"
-    assert known.trouble is not None
-    assert 'has the unknown key "pair"' in known.trouble.message
+    assert caught.value is known.unread
 
 
 def test_the_catalog_that_ships_must_be_readable(tmp_path: Path) -> None:
@@ -174,7 +157,7 @@ def test_a_name_that_no_file_can_have_has_no_size(tmp_path: Path, name: str) -> 
     assert size_text(mine) == NO_FILE
 
 
-def test_the_home_of_no_one_is_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_the_home_of_an_unknown_user_is_a_plain_path(tmp_path: Path) -> None:
     mine = catalog(tmp_path, '[pairs.mine]\ntarget = "~no one-of-that-name/x.gguf"').get("mine")
 
     assert mine.target == LocalModel(tmp_path / "~no one-of-that-name" / "x.gguf")

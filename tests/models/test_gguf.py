@@ -79,7 +79,7 @@ def refused(path: Path, match: str) -> ModelFileError:
 
 def test_a_header_is_read() -> None:
     found = parse_header(VALID)
-    assert (found.version, found.n_tensors, found.architecture) == (3, 5, "llama")
+    assert found.architecture == "llama"
     assert found.of_architecture("block_count") == 1
     assert found.tokens == [b"a", b"b", b"c"]
     assert found.token_types == [1, 1, 3]
@@ -97,7 +97,7 @@ def test_what_follows_the_header_does_not_matter() -> None:
     assert parse_header(VALID + b"\xff" * 100) == parse_header(VALID)
 
 
-def test_values_of_another_type_are_no_tokens_and_no_architecture() -> None:
+def test_values_of_another_type_are_ignored() -> None:
     empty = parse_header(header())
     assert (empty.architecture, empty.tokens, empty.token_types) == ("", [], [])
     odd = parse_header(header({"general.architecture": 3, gguf.TOKENS_KEY: "x", gguf.TYPES_KEY: 1.0}))
@@ -139,7 +139,6 @@ def test_other_versions_are_refused(version: int) -> None:
         (b"ggml" + VALID[4:], "does not begin with GGUF"),
         (b"\x7fELF" + b"\0" * 40, "does not begin with GGUF"),
         (b"hello, world", "does not begin with GGUF"),
-        (b"PK\x03\x04" + b"\0" * 40, "a ZIP archive"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "git lfs pull downloads the file"),
         (b"\n<!DOCTYPE html>\n<title>Log in</title>", "a web page"),
         (b"<html>", "a web page"),
@@ -204,7 +203,7 @@ def test_more_texts_than_any_model_has_are_refused(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_header_longer_than_any_is_refused_not_called_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gguf, "_MAX_HEADER_BYTES", 100)
+    monkeypatch.setattr(gguf, "MAX_HEADER_BYTES", 100)
     wrong(VALID, "longer than that of any model")
 
 

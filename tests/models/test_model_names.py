@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from app.cli.known_pairs import choose_pair
-from app.models.catalog import Catalog, shipped_file
+from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import GgufHeader
 from app.models.model_facts import model_facts
-from app.models.model_names import apart, file_type, known_as, quantization
-from app.models.pair_names import pair_texts, source_texts, title_of
+from app.models.model_names import apart, file_type, known_as, part_names, part_of, parts_here, quantization
+from app.models.pair_names import pair_texts, title_of
 from app.models.source import HubModel, LocalModel
 
 
-def test_the_name_inside_counts_where_the_files_shows_nothing() -> None:
+def test_the_name_in_the_header_is_used_if_the_file_name_says_nothing() -> None:
     assert known_as("sha256-0123456789abcdef.gguf", "Inside") == "Inside"
     assert known_as("big-Q4_K_M.gguf", "Inside") == "big"
     assert known_as("-Q4_K_M.gguf", "Inside") == "Inside"
@@ -60,16 +60,16 @@ def test_a_quantization_is_reported_last_in_the_file_name_or_else_by_the_folder(
     assert quantization(name) == told
 
 
-def test_the_list_calls_a_pair_what_the_chat_and_the_checks_will_call_it() -> None:
+def test_the_list_and_the_headers_name_models_alike() -> None:
     for pair in Catalog([shipped_file()]).pairs.values():
         if isinstance(pair.target, HubModel) and pair.target.file:
             metadata = {"general.architecture": "llama", "general.name": "A Training Run"}
             file = pair.target.file.rpartition("/")[2]
-            facts = model_facts(GgufHeader(3, 1, metadata, 99), file=file, size=1, quant="", whole=True)
+            facts = model_facts(GgufHeader(metadata, 99), file=file, size=1)
             assert pair_texts(pair)[0] == f"{facts.name} {pair.target.quant}"
 
 
-def test_files_of_ones_own_are_called_after_themselves_not_after_their_folders() -> None:
+def test_own_files_are_named_by_their_file_names() -> None:
     pair, _ = choose_pair({"target": "/models/of/mine/Big-7B-Q4_K_M.gguf", "draft": "/models/Big-0.5B-Q8_0.gguf"})
     assert pair.title == "Big-7B Q4_K_M + 0.5B Q8_0"
     assert title_of(HubModel("owner/Big-7B-GGUF", quant="Q4_K_M"), None) == "Big-7B Q4_K_M"
@@ -77,6 +77,50 @@ def test_files_of_ones_own_are_called_after_themselves_not_after_their_folders()
 
 def test_a_draft_of_the_same_name_is_reported_by_its_quantization_or_its_file() -> None:
     target = LocalModel(Path("/a/Big-Q8_0.gguf"))
-    assert source_texts(target, LocalModel(Path("/b/Big-Q2_K.gguf"))) == ("Big Q8_0", "Q2_K")
-    assert source_texts(target, LocalModel(Path("/b/Big.Q8_0.gguf"))) == ("Big Q8_0", "Big.Q8_0.gguf")
-    assert source_texts(target, LocalModel(Path("/b/Big-Q8_0.gguf"))) == ("Big Q8_0", "the same file")
+    assert pair_texts(Pair("", "", target, LocalModel(Path("/b/Big-Q2_K.gguf")))) == ("Big Q8_0", "Q2_K")
+    assert pair_texts(Pair("", "", target, LocalModel(Path("/b/Big.Q8_0.gguf")))) == ("Big Q8_0", "Big.Q8_0.gguf")
+    assert pair_texts(Pair("", "", target, LocalModel(Path("/b/Big-Q8_0.gguf")))) == ("Big Q8_0", "the same file")
+
+
+# Split models
+
+
+FIRST, SECOND = "m-Q4_0-00001-of-00002.gguf", "m-Q4_0-00002-of-00002.gguf"
+
+
+@pytest.mark.parametrize(
+    ("name", "stem", "number", "count"),
+    [
+        (FIRST, "m-Q4_0", 1, 2),
+        ("Q4_0/" + SECOND, "Q4_0/m-Q4_0", 2, 2),
+        ("m-00009-of-00002.gguf", "m", 9, 2),
+        (FIRST.upper(), "M-Q4_0", 1, 2),
+    ],
+)
+def test_a_part_is_reported_by_its_name(name: str, stem: str, number: int, count: int) -> None:
+    assert part_of(name) == (stem, number, count)
+
+
+@pytest.mark.parametrize("name", ["m.gguf", "m-00001-of-00002", "m-1-of-2.gguf", "m-00001-of-00002.gguf.part"])
+def test_a_whole_model_is_its_only_part(name: str) -> None:
+    assert part_of(name) is None
+    assert part_names(name) == [name]
+
+
+@pytest.mark.parametrize("ending", [".gguf", ".GGUF"])
+def test_any_part_names_them_all_and_spells_them_as_its_own(ending: str) -> None:
+    stems = [FIRST.removesuffix(".gguf"), SECOND.removesuffix(".gguf")]
+
+    for stem in stems:
+        assert part_names(stem + ending) == [stem + ending for stem in stems]
+
+
+def test_only_present_parts_of_a_split_model_count(tmp_path: Path) -> None:
+    first, second = tmp_path / FIRST, tmp_path / SECOND
+    assert parts_here(first) == []
+    second.touch()
+    assert parts_here(first) == [second]
+    first.touch()
+    assert parts_here(first) == parts_here(second) == [first, second]
+    # Anyone who reads a whole one says that it is not there.
+    assert parts_here(tmp_path / "m.gguf") == [tmp_path / "m.gguf"]

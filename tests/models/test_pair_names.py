@@ -36,7 +36,7 @@ def test_a_pair_is_set_up_by_its_name_or_its_models() -> None:
 
 
 def test_files_that_are_gone_come_back_by_a_command() -> None:
-    gone = SetUp(MINE, ModelOnDisk(Path("/gone/a model.gguf"), 1, "owner/repo"))
+    gone = SetUp(MINE, ModelOnDisk(Path("/gone/a model.gguf"), 1))
     assert words(gone.gone.hint) == ["tandem", "setup", NAME]
 
 

@@ -41,8 +41,8 @@ def of_header(**values: Any) -> ModelFacts:
         "llama.context_length": 2048,
         **{key.replace("__", "."): value for key, value in values.items()},
     }
-    parsed = GgufHeader(3, 1, {key: value for key, value in metadata.items() if value is not None}, 99)
-    return model_facts(parsed, file="m.gguf", size=1000, quant="Q8_0", whole=True)
+    parsed = GgufHeader({key: value for key, value in metadata.items() if value is not None}, 99)
+    return model_facts(parsed, file="m-Q8_0.gguf", size=1000)
 
 
 @pytest.mark.parametrize(

@@ -204,11 +204,11 @@ def test_what_the_engine_is_asked_for() -> None:
 
 
 def test_a_pair_is_a_layer() -> None:
-    chain, fixed = SamplingParams(temperature=0.2, top_k=20), DraftParams(MAX_DRAFT, 2, 0.3)
-    settings = Resolved({Origin.PAIR: pair_layer(chain, fixed)})
-    assert (sampling(settings), drafting(settings)) == (chain, fixed)
-    assert pair_layer(SamplingParams(), None) == {}
-    assert pair_layer(SamplingParams(), None, ("temperature",)) == {"sampling.temp": 0.8}
+    fixed = DraftParams(MAX_DRAFT, 2, 0.3)
+    settings = Resolved({Origin.PAIR: pair_layer({"temperature": 0.2, "top_k": 20}, fixed)})
+    assert (sampling(settings), drafting(settings)) == (SamplingParams(temperature=0.2, top_k=20), fixed)
+    assert pair_layer({}, None) == {}
+    assert pair_layer({"temperature": 0.8}, None) == {"sampling.temp": 0.8}
 
 
 def test_the_built_in_presets_are_settings_that_are_taken() -> None:

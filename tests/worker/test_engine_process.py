@@ -14,7 +14,7 @@ from app.compare.job import CompareJob
 from app.compare.race import Side
 from app.conversations.message import Message, Role
 from app.core.errors import AppError, ContextOverflowError, ModelFileError, StoppedError, WaitError
-from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.engine.types import AutoDraft, DraftParams
 from app.hardware.offers import Offer
 from app.llama.fitting.fit_pair import DoesNotFitError
 from app.llama.params import ModelParams
@@ -25,10 +25,10 @@ from app.session.chat_settings import ChatSettings
 from app.worker.engine_worker import Answer, Command, Load, RunJob
 from app.worker.request import AnswerRequest
 
-PAIR = Pair("n", "t", HubModel("o/r", "Q4"), LocalModel(Path("/a b/\udcff.gguf")), SamplingParams(seed=3))
+PAIR = Pair("n", "t", HubModel("o/r", "Q4"), LocalModel(Path("/a b/\udcff.gguf")), {"seed": 3})
 OPTIONS = Options(
     PAIR,
-    SetUp(PAIR, ModelOnDisk(Path("/m.gguf"), 5, files=("a", "b")), None),
+    SetUp(PAIR, ModelOnDisk(Path("/m.gguf"), 5), None),
     ChatSettings("t", drafting=DraftParams(3, 0, 0.5), system="Be brief.", stops=("\n\n", "\ud800")),
     4096,
     2,

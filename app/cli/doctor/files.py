@@ -11,8 +11,8 @@ from app.core.regular_file import is_gone, resolved
 from app.core.units import counted, gigabytes
 from app.hardware.checks import Check, Section
 from app.models.catalog import Catalog
+from app.models.hub import check_environment, hub_address, named_by, offline_by
 from app.models.hub.cache import folder, unfinished
-from app.models.hub.environment import check_environment, hub_address, named_by, offline_by
 
 
 def own_files() -> Section:
@@ -28,9 +28,7 @@ def _catalog() -> list[Check]:
         found = Catalog([file])
     except AppError as error:
         return [_broken("models.toml", error)]
-    broken = [_broken("models.toml", error) for error in found.problems.values()]
-    good = Check("ok", "models.toml", f"{counted(len(found.pairs), 'pair')} of your own in {file}")
-    return [good, *broken] if found.pairs or not broken else broken
+    return [Check("ok", "models.toml", f"{counted(len(found.pairs), 'pair')} of your own in {file}")]
 
 
 def _pairs() -> list[Check]:
@@ -42,7 +40,6 @@ def _pairs() -> list[Check]:
     gone = [pair.gone for pair in found.pairs.values() if not pair.is_here]
     checks = [Check("ok", "pairs.toml", f"set up: {', '.join(here)}")] if here else []
     checks += [Check("warning", "pairs.toml", error.message, (error.hint,)) for error in gone]
-    checks += [_broken("pairs.toml", error) for error in found.problems.values()]
     return checks or [Check("ok", "pairs.toml", "no pair is set up yet")]
 
 

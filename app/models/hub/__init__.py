@@ -1,8 +1,84 @@
 """Hugging Face: search, headers and downloads, everything checked.
 
-The only importer of huggingface_hub and its HTTP client.
+The only importer of huggingface_hub and its HTTP client. Their environment variables are set right before their import.
 """
 
-from app.models.hub.environment import prepare_environment
+from __future__ import annotations
+
+import os
+from collections.abc import MutableMapping
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from app.core.errors import HubError
+
+ADDRESS = "HF_ENDPOINT"
+USUAL = "https://huggingface.co"
+_INVALID = "http://hf-endpoint.invalid"
+"""Replaces an invalid address: no one owns it (RFC 2606)."""
+_PROXIES = ("https", "http", "all")
+_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+_TELEMETRY = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK")
+_TRUE = ("1", "ON", "YES", "TRUE")
+
+
+def prepare_environment(environ: MutableMapping[str, str] = os.environ) -> None:
+    """Replace an address that the client crashes with, and turn its telemetry and warnings off."""
+    address = environ.get(ADDRESS, USUAL)
+    if not address.strip():
+        del environ[ADDRESS]
+    elif not _is_address(address):
+        environ[ADDRESS] = _INVALID
+    if not any(name in environ for name in _TELEMETRY):
+        environ[_TELEMETRY[0]] = "1"
+    # Warnings would appear on top of the screen.
+    environ.setdefault("HF_HUB_DISABLE_SYMLINKS_WARNING", "1")
+    environ.setdefault("HF_HUB_VERBOSITY", "error")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        is_web = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return is_web and text.isprintable() and " " not in text and not parts.query and not parts.fragment
+
+
+def check_environment() -> None:
+    """Raise HubError if the server address is invalid."""
+    if os.environ.get(ADDRESS) == _INVALID:
+        raise HubError(f"{ADDRESS} is not a server address.", f"Unset it, or write an address such as {USUAL}.")
+
+
+def offline_by() -> str:
+    """Return the variable that sets offline mode; "" without one."""
+    name = next((name for name in _OFFLINE if os.environ.get(name)), "")
+    return name if os.environ.get(name, "").upper() in _TRUE else ""
+
+
+def named_by() -> str:
+    """Return the variables that change the server or the route, such as "HF_ENDPOINT and HTTPS_PROXY"."""
+    proxies = getproxies()
+    names = [ADDRESS] if os.environ.get(ADDRESS, USUAL).rstrip("/") != USUAL else []
+    return " and ".join(names + [f"{kind.upper()}_PROXY" for kind in _PROXIES if proxies.get(kind)])
+
+
+def check_named() -> str:
+    """Return a hint to check those variables, with a leading space; "" without any."""
+    named = named_by()
+    return f" Also check {named}." if named else ""
+
+
+def hub_address() -> str:
+    """Return the server's address without a password."""
+    return without_password(os.environ.get(ADDRESS, USUAL).rstrip("/"))
+
+
+def without_password(address: str) -> str:
+    """Return an address without user name and password."""
+    scheme, _, rest = address.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
 
 prepare_environment()

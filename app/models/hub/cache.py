@@ -16,17 +16,15 @@ from pathlib import Path
 
 from app.core import atomic
 from app.core.errors import CacheError, HubError
-from app.core.regular_file import is_file, is_folder, status
-from app.models.hub.choose import RemoteFile
-from app.models.source import home_expanded
+from app.core.regular_file import is_file, status
+from app.models.catalog import Pair
+from app.models.hub.choose import RemoteFile, safe_name
+from app.models.model_names import part_of
+from app.models.source import HubModel, home_expanded
 
 PARTIAL = ".incomplete"
 """Suffix of a file that is not downloaded completely."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_CACHE_TAG = "CACHEDIR.TAG"
-_CACHE_SIGNATURE = (
-    "Signature: 8a477f597d28d172789f06886806bc55\n# Files of the Hugging Face hub. See https://bford.info/cachedir/\n"
-)
 
 
 @contextmanager
@@ -60,7 +58,7 @@ def folder() -> Path:
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     named = os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE")
     home = os.environ.get("HF_HOME") or f"{cache}/huggingface"
-    return home_expanded(os.path.expandvars(named or f"{home}/hub"))
+    return home_expanded(os.path.expandvars(named or f"{home}/hub")).absolute()
 
 
 def _repo_folder(repo: str) -> Path:
@@ -69,11 +67,9 @@ def _repo_folder(repo: str) -> Path:
 
 def blob(repo: str, file: RemoteFile) -> Path:
     """Return the path of a file's content, present or not."""
-    # The name comes from outside; anything but letters and digits could leave the folder.
-    name = file.sha256 or file.etag or ""
-    if not name.isalnum():
+    if file.sha256 is None:
         raise HubError(f"Hugging Face sends no checksum of {file.path}.", "It may not be a Hugging Face server.")
-    return _repo_folder(repo) / "blobs" / name
+    return _repo_folder(repo) / "blobs" / file.sha256
 
 
 def partial(repo: str, file: RemoteFile) -> Path:
@@ -82,16 +78,12 @@ def partial(repo: str, file: RemoteFile) -> Path:
     return content.with_name(content.name + PARTIAL)
 
 
-def _content_of(unfinished: Path) -> Path:
+def content_of(unfinished: Path) -> Path:
+    """Return the path of the complete content of an incomplete download."""
     return unfinished.with_name(unfinished.name.partition(".")[0])
 
 
 # What is here
-
-
-def may_hold(repo: str) -> bool:
-    """Return True if the cache has a folder for the repository."""
-    return is_folder(_repo_folder(repo))
 
 
 def cached(repo: str, revision: str, path: str, size: int | None) -> Path | None:
@@ -124,10 +116,28 @@ def sha256_of(named: Path) -> str | None:
     return content if _SHA256.fullmatch(content) else None
 
 
-def with_content(repo: str, path: str, sha256: str) -> Path | None:
-    """Return a file with this content in any revision, or None."""
-    named = sorted((_repo_folder(repo) / "snapshots").glob(f"*/{path}"))
-    return next((one for one in named if sha256_of(one) == sha256 and is_file(one)), None)
+def cached_file(source: HubModel) -> Path | None:
+    """Return the file of a source that can be used without Hugging Face; None for a split model."""
+    # A catalog may hold any name.
+    if source.file is None or part_of(source.file) is not None or not safe_name(source.file):
+        return None
+    # People may round its size.
+    found = cached(source.repo, source.revision, source.file, None)
+    is_known = found is None or source.sha256 is None or sha256_of(found) in (None, source.sha256)
+    return found if is_known else None
+
+
+def downloaded_before(source: HubModel) -> int:
+    """Return the bytes that a cut download has left of a source; 0 if only Hugging Face knows their name."""
+    if source.file is None or source.size is None or source.sha256 is None:
+        return 0
+    return partial_bytes(source.repo, RemoteFile(source.file, source.size, source.sha256))
+
+
+def bytes_to_download(pair: Pair) -> int:
+    """Return the bytes of a pair that would be downloaded, as far as the catalog knows their sizes."""
+    missing = [s for s in pair.sources if isinstance(s, HubModel) and s.size is not None and cached_file(s) is None]
+    return sum((source.size or 0) - downloaded_before(source) for source in missing)
 
 
 def complete(repo: str, commit: str, file: RemoteFile) -> Path | None:
@@ -146,15 +156,14 @@ def partial_bytes(repo: str, file: RemoteFile) -> int:
         return 0
 
 
-def missing_bytes(repo: str, commit: str, files: tuple[RemoteFile, ...]) -> int:
-    """Return the bytes of files that are still to be downloaded.
+def missing_bytes(repo: str, commit: str, file: RemoteFile) -> int:
+    """Return the bytes of a file that are still to be downloaded.
 
     Raises:
         HubError: The disk refuses, or Hugging Face sends no checksum.
     """
     with disk_errors():
-        missing = [file for file in files if complete(repo, commit, file) is None]
-        return sum(file.size - partial_bytes(repo, file) for file in missing)
+        return 0 if complete(repo, commit, file) is not None else file.size - partial_bytes(repo, file)
 
 
 def free_bytes() -> int:
@@ -186,7 +195,7 @@ def is_downloading(unfinished: Path) -> bool:
     Raises:
         OSError: The disk refuses.
     """
-    with locked_content(_content_of(unfinished)) as is_locked:
+    with locked_content(content_of(unfinished)) as is_locked:
         return not is_locked
 
 
@@ -194,11 +203,6 @@ def any_downloading() -> bool:
     """Return True if a program is downloading a file into the cache."""
     with disk_errors():
         return any(map(is_downloading, folder().glob(f"models--*/blobs/*{PARTIAL}")))
-
-
-def is_resumable(unfinished: Path) -> bool:
-    """Return True for a download that Tandem resumes; huggingface_hub starts over under a new name."""
-    return unfinished.name.removesuffix(PARTIAL).isalnum()
 
 
 # Writing
@@ -245,76 +249,13 @@ def place(repo: str, commit: str, file: RemoteFile) -> Path:
             named.unlink(missing_ok=True)
             # Relative, so that the whole cache can be moved.
             named.symlink_to(os.path.relpath(content, named.parent))
-        with suppress(OSError), (folder() / _CACHE_TAG).open("x", encoding="ascii") as tag:
-            tag.write(_CACHE_SIGNATURE)
     return named
 
 
 def save_revision(repo: str, revision: str, commit: str) -> None:
     """Point a branch or tag to its commit, so that its files are found offline; ignore a disk that refuses."""
     reference = _repo_folder(repo) / "refs" / revision
-    with suppress(OSError):
-        if revision != commit and not (is_file(reference) and reference.read_bytes() == commit.encode()):
+    if revision != commit and safe_name(revision):
+        with suppress(OSError):
             reference.parent.mkdir(parents=True, exist_ok=True)
             atomic.write(reference, commit.encode())
-
-
-# Deleting
-
-
-def delete_partial(path: Path) -> int:
-    """Delete an incomplete download unless it is running; return the bytes freed."""
-    with disk_errors(), locked_content(_content_of(path)) as is_locked, suppress(FileNotFoundError):
-        if is_locked:
-            size = path.lstat().st_size
-            path.unlink()
-            _remove_empty(path.parent)
-            return size
-    return 0
-
-
-def delete(path: Path) -> int:
-    """Delete a file, with its content unless another name leads to it; return the bytes freed.
-
-    Raises:
-        CacheError: The disk refused.
-    """
-    with disk_errors():
-        repo = _repo_of(path)
-        content = path.resolve() if repo is not None and path.is_symlink() else path
-        freed = 0
-        if repo is None or content == path:
-            freed = path.lstat().st_size
-        elif not any(name != path and name.resolve() == content for name in (repo / "snapshots").rglob("*")):
-            # The content first: Windows refuses to delete it while a program has it open.
-            freed = content.lstat().st_size
-            content.unlink()
-        path.unlink()
-        if repo is not None:
-            _remove_empty(path.parent)
-            _prune(repo)
-        return freed
-
-
-def _repo_of(path: Path) -> Path | None:
-    """Return the folder of a named file's repository; None outside the cache."""
-    with suppress(ValueError):
-        repo, kind, *_ = path.relative_to(folder()).parts
-        return folder() / repo if kind == "snapshots" else None
-    return None
-
-
-def _prune(repo: Path) -> None:
-    """Remove references to revisions that are gone, and empty folders; the client reports them as damage."""
-    for reference in [one for one in (repo / "refs").rglob("*") if one.is_file()]:
-        if not (repo / "snapshots" / reference.read_text().strip()).exists():
-            reference.unlink()
-            _remove_empty(reference.parent)
-    if not (repo / "snapshots").exists() and (repo / "blobs").exists():
-        _remove_empty(repo / "blobs")
-
-
-def _remove_empty(place: Path) -> None:
-    while place != folder() and place.exists() and not any(place.iterdir()):
-        place.rmdir()
-        place = place.parent

@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from app.core.atomic import is_valid_name
 from app.core.errors import HubError
-from app.models.model_names import plain, quantization
+from app.models.model_names import part_of, plain, quantization
 from app.models.source import HubModel
-from app.models.split_model import part_of
 
 _NOT_A_MODEL = re.compile(
     r"(^|[/._-])(mmproj|imatrix|mtp|eagle3?|dflash|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE
@@ -19,6 +19,8 @@ PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q
 """Quantizations in the order they are taken when none is named: most quality for the memory first."""
 DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
 """A draft is small anyway; what a smaller quantization saves in time it loses in acceptance."""
+_LONGEST_NAME, _LONGEST_PATH = 200, 1_000
+"""Bytes; file systems allow 255 and a few thousand."""
 _SHOWN = 12
 _COMPARED = 200
 """Names that are compared for the nearest one; each takes a millisecond."""
@@ -32,13 +34,24 @@ class RemoteFile:
         path: In the repository.
         size: Bytes.
         sha256: Of its content, if Hugging Face says so.
-        etag: Its name in the cache.
     """
 
     path: str
     size: int
     sha256: str | None = None
-    etag: str | None = None
+
+
+def safe_name(path: str) -> bool:
+    """Return True if a file of that name stays inside its folder and can exist."""
+    parts = path.split("/")
+    return (
+        path.isprintable()
+        and "\\" not in path
+        and ":" not in path
+        and len(path.encode()) <= _LONGEST_PATH
+        and not any(part in ("..", ".", "") or len(part.encode()) > _LONGEST_NAME for part in parts)
+        and all(map(is_valid_name, parts))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +114,9 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
             f"Look for a repository with GGUF files: tandem pairs find {source.repo}",
         )
     elif source.quant is not None:
-        found = _by_quant(source, models)
+        found = _by_quant(source, source.quant, models)
     else:
-        found = _preferred(source, models, draft=draft)
+        found = _preferred(source, models, (*DRAFT_PREFERENCE, *PREFERENCE) if draft else PREFERENCE)
     (file, *more), known = found.files, source.sha256
     if known is None or more:
         return found
@@ -118,51 +131,32 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
 
 
 def _by_file(source: HubModel, path: str, models: Sequence[ModelFiles], files: Sequence[RemoteFile]) -> ModelFiles:
-    for model in models:
-        if any(file.path == path for file in model.files):
-            return model
-    for file in files:
-        if file.path == path and part_of(path) is None:
-            return ModelFiles(quantization(path), (file,))
+    found = [model for model in models if any(file.path == path for file in model.files)]
+    found += [ModelFiles(quantization(path), (file,)) for file in files if file.path == path and part_of(path) is None]
+    if found:
+        return found[0]
     close = difflib.get_close_matches(path, [model.name for model in models[:_COMPARED]], n=3, cutoff=0.4)
     hint = f"Nearest: {', '.join(close)}." if close else f"It has {_list(models)}."
     raise HubError(f"{source.repo} has no complete file {path}.", hint)
 
 
-def _by_quant(source: HubModel, models: Sequence[ModelFiles]) -> ModelFiles:
-    asked = plain(source.quant or "")
+def _by_quant(source: HubModel, quant: str, models: Sequence[ModelFiles]) -> ModelFiles:
+    asked = plain(quant)
     alike = [model for model in models if plain(model.quant) == asked]
-    # "Q4" means the usual one of that width, "Q4_K" the medium one.
-    for quant in PREFERENCE if not alike else ():
-        if plain(quant).startswith(asked) and (alike := [model for model in models if model.quant == quant]):
-            break
     alike = alike or [model for model in models if asked in plain(model.name.rsplit("/", 1)[-1])]
     if not alike:
-        raise HubError(f"{source.repo} has no complete quantization {source.quant}.", f"It has {_list(models)}.")
-    return _only(source, alike)
+        raise HubError(f"{source.repo} has no complete quantization {quant}.", f"It has {_list(models)}.")
+    # "Q4" means the usual one of that width, "Q4_K" the medium one.
+    return _preferred(source, alike, PREFERENCE)
 
 
-def _preferred(source: HubModel, models: Sequence[ModelFiles], *, draft: bool) -> ModelFiles:
-    for quant in (*(DRAFT_PREFERENCE if draft else ()), *PREFERENCE):
-        if alike := [model for model in models if model.quant == quant]:
-            return _only(source, alike)
-    if len(models) == 1:
-        return models[0]
-    raise HubError(f"{source.repo} holds several models.", f"Name one: {_list(models)}.")
-
-
-def _only(source: HubModel, alike: Sequence[ModelFiles]) -> ModelFiles:
-    # Two copies of one quantization, one of them split, are one choice; two models are not.
-    if len({_stem(model.name) for model in alike}) == 1:
-        return min(alike, key=lambda model: len(model.files))
+def _preferred(source: HubModel, models: Sequence[ModelFiles], preference: Sequence[str]) -> ModelFiles:
+    by_quant = ([model for model in models if model.quant == quant] for quant in preference)
+    alike = next(filter(None, by_quant), models)
+    if len(alike) == 1:
+        return alike[0]
     names = ", ".join(model.name for model in alike[:_SHOWN])
     raise HubError(f"{source} could be several files.", f"Name one after the colon: {names}.")
-
-
-def _stem(name: str) -> str:
-    name = name.rsplit("/", 1)[-1]
-    split = part_of(name)
-    return split.stem if split else name[: -len(".gguf")]
 
 
 def _list(models: Sequence[ModelFiles]) -> str:

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx2
-from huggingface_hub import constants, get_session
+from huggingface_hub import constants, get_session, hf_hub_url
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
-from app.core.atomic import is_valid_name
-from app.core.errors import HubError
-from app.models.hub.choose import RemoteFile
-from app.models.hub.environment import check_environment, check_named
-from app.models.hub.errors import LOG_IN, host, login_page, settings_error, translated
+from app.core.errors import HubError, WaitError
+from app.models.hub import check_environment
+from app.models.hub.choose import RemoteFile, safe_name
+from app.models.hub.request import LOG_IN, host, login_page, settings_error, translated
 from app.models.source import is_repository
+
+T = TypeVar("T")
 
 _TIMEOUT = httpx2.Timeout(20.0, connect=10.0)
 _MAX_BYTES = 32 << 20
 """Longest JSON answer; a listing of ten thousand files has a few million bytes."""
-_MAX_ERROR_BYTES = 1 << 16
 _MAX_FILES = 20_000
-_LONGEST_NAME, _LONGEST_PATH = 200, 1_000
-"""Bytes; file systems allow 255 and a few thousand."""
 _COMMIT = re.compile(r"[0-9A-Za-z][\w.-]{0,99}", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_ETAG = re.compile(r"[0-9A-Za-z]{1,64}")
 _UNEXPECTED = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
 """Raised by reading JSON that has another shape."""
-_MAX_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +39,13 @@ class Repository:
     Attributes:
         commit: The revision asked for, as a commit.
         files: Its files, without impossible names.
-        licence: Its identifier, or "".
+        license: Its identifier, or "".
         gated: Its terms must be accepted first.
     """
 
     commit: str
     files: tuple[RemoteFile, ...]
-    licence: str = ""
+    license: str = ""
     gated: bool = False
 
 
@@ -59,13 +55,11 @@ class Found:
 
     Attributes:
         name: `owner/name`.
-        downloads: Downloads in the last month.
         architecture: Architecture of its GGUF files, or "".
         n_params: Number of parameters, or 0.
     """
 
     name: str
-    downloads: int
     architecture: str = ""
     n_params: int = 0
 
@@ -90,11 +84,8 @@ def repository(name: str, revision: str) -> Repository:
     """
     if not is_repository(name):
         raise HubError(f'"{name}" is not a valid repository name.', "Names look like owner/repo.")
-    answer = _get_json(name, f"models/{name}/revision/{quote(revision, safe='')}", {"blobs": "true"})
-    try:
-        return _repository(name, answer)
-    except _UNEXPECTED as error:
-        raise HubError(f"{host()} sent an unexpected answer about {name}.", login_page()) from error
+    path = f"models/{name}/revision/{quote(revision, safe='')}"
+    return _ask(name, path, {"blobs": "true"}, _repository)
 
 
 def search(words: str, *, limit: int) -> list[Found]:
@@ -104,27 +95,20 @@ def search(words: str, *, limit: int) -> list[Found]:
         HubError: Hugging Face cannot be asked.
     """
     asked = {"search": words, "filter": "gguf", "sort": "downloads", "limit": limit, "expand": ["downloads", "gguf"]}
-    answer = _get_json(words, "models", asked)
-    try:
-        return [_found(info) for info in islice(answer, limit)]
-    except _UNEXPECTED as error:
-        raise HubError(f"{host()} sent an unexpected answer to a search.", login_page()) from error
+    return _ask(words, "models", asked, lambda answer: [_found(info) for info in islice(answer, limit)])
 
 
 def _found(info: Mapping[str, Any]) -> Found:
     gguf = info.get("gguf")
     summary = gguf if isinstance(gguf, dict) else {}
-    downloads, architecture, total = info.get("downloads"), summary.get("architecture"), summary.get("total")
+    architecture, total = summary.get("architecture"), summary.get("total")
     return Found(
-        str(info["id"]),
-        downloads if isinstance(downloads, int) else 0,
-        architecture if isinstance(architecture, str) else "",
-        total if isinstance(total, int) else 0,
+        str(info["id"]), architecture if isinstance(architecture, str) else "", total if isinstance(total, int) else 0
     )
 
 
-def _get_json(about: str, path: str, params: Mapping[str, Any]) -> Any:
-    """Return a JSON answer of bounded length; anything else is an error."""
+def _ask(about: str, path: str, params: Mapping[str, Any], read: Callable[[Any], T]) -> T:
+    """Return what `read` makes of a JSON answer of bounded length; anything else is an error."""
     check_environment()
     url = f"{constants.ENDPOINT}/api/{path}"
     data = bytearray()
@@ -141,9 +125,9 @@ def _get_json(about: str, path: str, params: Mapping[str, Any]) -> Any:
             if len(data) > _MAX_BYTES:
                 raise HubError(f"{host()} sent too large a response.", login_page())
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise HubError(f"{host()} sent an unexpected answer.", login_page()) from error
+        return read(json.loads(data))
+    except _UNEXPECTED as error:
+        raise HubError(f"{host()} sent an unexpected answer about {about}.", login_page()) from error
 
 
 def _headers() -> dict[str, str]:
@@ -155,80 +139,51 @@ def _headers() -> dict[str, str]:
 
 
 def _raise_for_status(response: httpx2.Response) -> None:
-    """Raise the client's error, with a bounded part of the page as its text."""
-    if not response.is_error:
-        hf_raise_for_status(response)
-        return
-    page = bytearray()
-    for part in response.iter_raw():
-        page += part
-        if len(page) > _MAX_ERROR_BYTES:
-            break
-    headers = [(name, value) for name, value in response.headers.raw if not name.lower().startswith(b"content-")]
-    content = bytes(page[:_MAX_ERROR_BYTES])
-    hf_raise_for_status(
-        httpx2.Response(response.status_code, headers=headers, content=content, request=response.request)
-    )
+    """Raise the client's error; the page of an error is not read, because it may be endless."""
+    if response.is_error:
+        headers = [(name, value) for name, value in response.headers.raw if not name.lower().startswith(b"content-")]
+        response = httpx2.Response(response.status_code, headers=headers, request=response.request)
+    hf_raise_for_status(response)
 
 
-def _repository(name: str, info: Mapping[str, Any]) -> Repository:
+def _repository(info: Mapping[str, Any]) -> Repository:
     commit = info["sha"]
     # It becomes the name of a folder.
     if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
         raise ValueError("no commit")
-    files, has_unsized = [], False
+    files = []
     for sibling in islice(info.get("siblings") or (), _MAX_FILES):
         path, size, lfs = sibling["rfilename"], sibling.get("size"), sibling.get("lfs")
-        if not isinstance(path, str) or not safe_name(path):
-            continue
-        if not isinstance(size, int) or size < 0:
-            has_unsized = True
-            continue
-        sha256 = _matched(_SHA256, lfs.get("sha256")) if isinstance(lfs, dict) else None
-        files.append(RemoteFile(path, size, sha256, sha256 or _matched(_ETAG, sibling.get("blobId"))))
-    if has_unsized and not files:
-        raise HubError(
-            f"{host()} does not send the file sizes of {name}.",
-            f"It may not be a Hugging Face server.{check_named()}",
-        )
+        if isinstance(path, str) and safe_name(path) and isinstance(size, int) and size >= 0:
+            sha256 = str(lfs.get("sha256")) if isinstance(lfs, dict) else ""
+            files.append(RemoteFile(path, size, sha256 if _SHA256.fullmatch(sha256) else None))
     card = info.get("cardData")
-    licence = card.get("license") if isinstance(card, dict) else None
-    return Repository(commit, tuple(files), licence if isinstance(licence, str) else "", bool(info.get("gated")))
+    identifier = card.get("license") if isinstance(card, dict) else None
+    return Repository(commit, tuple(files), identifier if isinstance(identifier, str) else "", bool(info.get("gated")))
 
 
-def safe_name(path: str) -> bool:
-    """Return True if a file of that name stays inside its folder and can exist."""
-    parts = path.split("/")
-    return (
-        path.isprintable()
-        and "\\" not in path
-        and ":" not in path
-        and len(path.encode()) <= _LONGEST_PATH
-        and not any(part in ("..", ".", "") or len(part.encode()) > _LONGEST_NAME for part in parts)
-        and all(map(is_valid_name, parts))
-    )
-
-
-def _matched(pattern: re.Pattern[str], value: object) -> str | None:
-    return value if isinstance(value, str) and pattern.fullmatch(value) else None
-
-
-def bytes_behind(url: str, file: RemoteFile, had: int, end: int | None = None) -> Generator[memoryview, None, None]:
-    """Yield the bytes of a file behind those that are here, as they arrive; the answer may end too early.
+def bytes_behind(
+    repo: str, commit: str, file: RemoteFile, had: int, end: int | None = None
+) -> Generator[memoryview, None, None]:
+    """Yield the bytes of a file behind those that are here, as they arrive.
 
     Args:
-        url: Address of the file.
+        repo: Its repository.
+        commit: The revision.
         file: The file.
         had: Bytes that are here. If the server sends those too, the pieces for them are empty.
         end: End of the range; None for the rest of the file.
 
     Raises:
-        HubError: The answer is something else.
+        HubError: The answer is something else; a `WaitError` if the connection breaks or the answer ends too early.
     """
-    headers = _headers()
+    headers, url = _headers(), hf_hub_url(repo, file.path, revision=commit)
     if had or end is not None:
         headers["Range"] = f"bytes={had}-" if end is None else f"bytes={had}-{end - 1}"
-    with session().stream("GET", url, headers=headers, timeout=_TIMEOUT, follow_redirects=True) as response:
+    with (
+        translated(repo),
+        session().stream("GET", url, headers=headers, timeout=_TIMEOUT, follow_redirects=True) as response,
+    ):
         _raise_for_status(response)
         _check_range(response, file, had)
         # A server without ranges sends everything again.
@@ -240,16 +195,17 @@ def bytes_behind(url: str, file: RemoteFile, had: int, end: int | None = None) -
             if had > file.size:
                 raise HubError(f"{file.path} is longer than listed.", "It may have changed; try again in a minute.")
             yield new
+    if had < (file.size if end is None else end):
+        raise WaitError(f"The connection to {host()} ended too early.", "Downloaded bytes are kept.")
 
 
 def _check_range(response: httpx2.Response, file: RemoteFile, had: int) -> None:
     """Check that the answer is this file, from this byte."""
     is_part, content_range = response.status_code == 206, response.headers.get("content-range", "")
     total = content_range.rpartition("/")[2] if is_part else response.headers.get("content-length", "")
-    is_number = total.isascii() and total.isdigit() and len(total) <= _MAX_DIGITS
-    if is_number and int(total) != file.size:
+    if total.isdigit() and total != str(file.size):
         raise HubError(
-            f"{file.path} has {int(total):,} bytes now; {file.size:,} were listed.",
+            f"{file.path} has {total[:20]} bytes now; {file.size} were listed.",
             "It changed meanwhile, or a network login page answered. Try again in a minute.",
         )
     if is_part and content_range.removeprefix("bytes ").partition("-")[0] != str(had):

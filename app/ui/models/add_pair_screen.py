@@ -19,7 +19,6 @@ from textual.widgets import Input, Static
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.units import gigabytes
-from app.models.compatibility import Remedy
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.keys import KeyBar
@@ -35,11 +34,6 @@ _EXAMPLES = "owner/repo, owner/repo:Q4_K_M, a huggingface.co URL, or a .gguf fil
 _ROLE, _SIZE = 8, 11
 _ON_DISK = "  here"
 """Marks models that need no download."""
-_REMEDIES = {
-    Remedy.OTHER_TARGET: "This model cannot chat; choose another target.",
-    Remedy.NO_DRAFT: "Incompatible; leave the draft empty.",
-    Remedy.OTHER_DRAFT: "Incompatible; choose another draft, or none.",
-}
 _NO_DRAFT = "none: n-gram drafting only"
 
 
@@ -134,7 +128,7 @@ class AddPairScreen(SubScreen[str | None]):
 
     def _add(self, report: PairReport) -> None:
         if report.remedy is not None:
-            self.hint.say(_REMEDIES[report.remedy])
+            self.hint.say(report.remedy.value)
             return
         try:
             name = self._service.add_checked()
@@ -185,7 +179,7 @@ def report_lines(report: PairReport, room: int) -> Iterator[Content]:
     yield Content("")
     facts = (
         report.fit,
-        f"license {report.licence}" if report.licence else "",
+        f"license {report.license}" if report.license else "",
         "Gated model: your account has access." if report.gated else "",
         f"{gigabytes(report.download_bytes)} to download, {gigabytes(report.free_bytes)} of disk free"
         if report.download_bytes

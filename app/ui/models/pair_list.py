@@ -173,7 +173,7 @@ class PairList(ChoiceList[PairCard | None]):
         facts = (
             f"{card.word}: {card.reason}" if card.word and not is_in_question else "",
             f"for {card.pair.good_at}" if card.pair.good_at else "",
-            f"license {card.pair.licence}" if card.pair.licence else "",
+            f"license {card.pair.license}" if card.pair.license else "",
         )
         line = side_by_side(filter(None, map(printable, facts)), width, _SPACER)
         for text in (printable(recommendation), printable(card.gain), line, printable(card.pair.tested_with)):

@@ -112,8 +112,7 @@ class PairService:
         asked = prepared.pair
         pair = next((known for known in self._pairs.values() if known.sources == asked.sources), None)
         if pair is None:
-            unread = dict.fromkeys(self._registered.problems)
-            pair = replace(asked, name=free_name(asked, {**unread, **self._pairs}))
+            pair = replace(asked, name=free_name(asked, self._pairs))
             self._added[pair.name] = pair
             self._stale = True
         self._start(pair, replace(prepared, pair=pair), confirmed=True)
@@ -121,6 +120,8 @@ class PairService:
 
     def load_request(self, name: str) -> LoadRequest:
         """Return the request to load a pair; raise AppError if its files are missing."""
+        # A setup may have ended since the last call.
+        self.state()
         files = self._files(name)
         if files is None:
             enter = key("pairs.choose", "enter")
@@ -183,8 +184,6 @@ class PairService:
             default = self._registered.pairs.get(self._registered.default or "")
             if default is not None and not default.is_here:
                 self._problems.append(default.gone)
-            if self._registered.trouble is not None:
-                self._problems.append(self._registered.trouble)
             pairs, problem = self._environment.catalog()
             known = {pair.name: pair for pair in pairs}
             if problem is not None:
@@ -215,12 +214,10 @@ class PairService:
 
     def _files(self, name: str) -> SetUp | None:
         """Return the files of a pair that can be opened."""
-        task, pair = self._setups.get(name), self._pairs[name]
+        pair = self._pairs[name]
         if (registered := self._registered.usable(pair)) is not None:
             return registered
-        files = task.files if task is not None else None
-        if files is None and name in self._added:
-            files = _local_files(pair)
+        files = _local_files(pair) if name in self._added else None
         return files if files is not None and files.is_here and files.is_of(pair) else None
 
     def _prepared(self, name: str) -> Prepared | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -196,9 +195,9 @@ class SetupScreen(SubScreen[LoadRequest | None]):
             self.pairs.choose_pair(name)
             self._timer.resume()
 
-    def _open(self, name: str, note: str = "") -> None:
+    def _open(self, name: str) -> None:
         try:
-            request = replace(self._service.load_request(name), note=note)
+            request = self._service.load_request(name)
         except AppError as error:
             self.hint.say(printable(error.sentences))
         else:
@@ -237,4 +236,4 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         name, self._awaited = self._awaited, None
         may_open = not self._can_leave or not setup.has_downloaded
         if setup.stage is Stage.READY and may_open and name is not None and self.is_current:
-            self._open(name, setup.note)
+            self._open(name)

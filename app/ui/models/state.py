@@ -59,7 +59,7 @@ class PairReport:
     remedy: Remedy | None = None
     warnings: tuple[str, ...] = ()
     fit: str = ""
-    licence: str = ""
+    license: str = ""
     gated: bool = False
     download_bytes: int = 0
     free_bytes: int = 0
@@ -76,7 +76,6 @@ class SetupProgress:
         transfer: The downloads.
         report: Result of the check, once there is one.
         error: Why the setup failed.
-        note: Sentence to show when the pair is opened; "" for none.
         header_progress: Progress of reading model headers; "" if none are read.
     """
 
@@ -84,7 +83,6 @@ class SetupProgress:
     transfer: Progress = _NO_TRANSFER
     report: PairReport | None = None
     error: AppError | None = None
-    note: str = ""
     header_progress: str = ""
 
     @property
@@ -165,7 +163,7 @@ class PairCard:
         return self.on_disk or self.set_up or self.is_open
 
     def matches(self, words: Sequence[str]) -> bool:
-        texts = (self.name, self.pair.title, self.target, self.draft, self.pair.good_at, self.pair.licence)
+        texts = (self.name, self.pair.title, self.target, self.draft, self.pair.good_at, self.pair.license)
         return all(word in " ".join(texts).lower() for word in words)
 
 
@@ -192,11 +190,10 @@ class PairsState:
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """A pair to load in the chat; `note` is a sentence to show when it is loaded."""
+    """A pair to load in the chat."""
 
     loader: Loader
     settings: ChatSettings
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class MachineFacts:
 
 def inspected(environment: PairEnvironment, sources: frozenset[HubModel]) -> MachineFacts:
     """Inspect the machine, and look for these models on it. A load in progress would take memory meanwhile."""
-    from app.models.resolve import cached_file
+    from app.models.hub.cache import cached_file
 
     while environment.phase() is Phase.LOADING:
         time.sleep(_POLL_S)
@@ -113,8 +113,6 @@ class PairTask(threading.Thread):
         self.progress = SetupProgress(Stage.CHECKING)
         self.prepared = prepared
         self._confirmed = confirmed
-        self.files: SetUp | None = None
-        """The files, even if the registry could not store them."""
         self._pair = pair
         self._make_setup = make_setup
         self._changed = changed
@@ -166,11 +164,9 @@ class PairTask(threading.Thread):
             match event:
                 case Progress():
                     self._report(replace(self.progress, transfer=event))
-                case Ready(files, unkept=unkept):
-                    self.files = files
+                case Ready():
                     self._changed()
-                    lost = f"{unkept.message} Tandem repeats this setup at every start." if unkept else ""
-                    self.progress = replace(self.progress, stage=Stage.READY, note=lost)
+                    self.progress = replace(self.progress, stage=Stage.READY)
 
     def _fail(self, error: AppError) -> None:
         if not self._cancelled.is_set():
@@ -189,7 +185,7 @@ def _pair_report(prepared: Prepared, room: Room | None) -> PairReport:
     """Describe a checked pair; its fit only if `room` is known."""
     facts = {"target": prepared.check.target, "draft": prepared.check.draft}
     models = tuple(
-        ModelReport(role, one.name, files.quant, files.size, on_disk=files.path is not None)
+        ModelReport(role, one.name, one.quant, files.size, on_disk=files.path is not None)
         for role, files in prepared.models
         if (one := facts[role]) is not None
     )
@@ -198,9 +194,9 @@ def _pair_report(prepared: Prepared, room: Room | None) -> PairReport:
         models=models,
         problems=prepared.check.problems,
         remedy=prepared.check.remedy,
-        warnings=(*prepared.check.warnings, *prepared.notes),
+        warnings=prepared.check.warnings,
         fit=f"{proposal.word}: {proposal.reason}" if proposal is not None else "",
-        licence=prepared.pair.licence,
+        license=prepared.pair.license,
         gated=any(files.gated for _, files in prepared.models),
         download_bytes=prepared.download_bytes,
         free_bytes=prepared.free_bytes,

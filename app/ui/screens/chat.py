@@ -224,8 +224,6 @@ class ChatScreen(BaseScreen[None], ChatBase):
     async def _take_pair(self, choice: LoadRequest | None) -> None:
         if choice is not None:
             await self.load_pair(choice)
-            if choice.note:
-                await self.messages.notice(choice.note)
         for lines in self.query(DownloadLines):
             lines.watch_downloads()
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from app.core.errors import AppError
 from app.core.printable import printable
-from app.models.context_limit import here, remark
 from app.models.memory_estimate import rounding
-from app.models.pair_info import PairInfo
+from app.models.pair_info import PairInfo, context_line, context_remark
 from app.settings.checking import is_preset_name
 from app.settings.kinds import Choice, Name, Number, Switch, Value
 from app.settings.layers import Origin, Resolved
@@ -83,7 +82,7 @@ class SettingEdits:
         origin, ignored = now.origin(setting.name), self._why_ignored(setting, now)
         about = ignored
         if self._pair is not None and setting.name == "model.ctx":
-            about = here(self._pair)
+            about = context_line(self._pair)
         return SettingView(
             setting,
             now[setting.name],
@@ -125,7 +124,7 @@ class SettingEdits:
         if now[setting.name] != value and now.origin(setting.name) is Origin.PRESET:
             return f"Saved, but the preset {self._live.preset} overrides it."
         if setting.name == "model.ctx" and isinstance(value, int):
-            return printable(remark(self._pair, value) if self._pair is not None else "") or rounding(value)
+            return printable(context_remark(self._pair, value) if self._pair is not None else "") or rounding(value)
         return ""
 
     def reset(self, setting: Setting) -> str:

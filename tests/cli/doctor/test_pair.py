@@ -218,7 +218,7 @@ def test_missing_files_of_a_pair_are_reported(folders: Path) -> None:
     found, _ = look()
     trouble = line(pair_section(found), "trouble")
     assert (found.name, trouble.state) == ("mine", "problem")
-    assert "tandem pairs list" in trouble.hint[0], "nothing brings back a file of the user's own"
+    assert "tandem setup mine" in trouble.hint[0]
     gone = line(own_files(), "pairs.toml")
     assert gone.state == "warning"
     assert gone.hint == trouble.hint

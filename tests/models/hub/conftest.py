@@ -31,7 +31,7 @@ def setting(hub: LoopbackHub, tmp_path: Path) -> Iterator[Setting]:
     """Three pairs, one of which the hub has, and nothing looked at yet."""
     target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
     draft = tiny(tmp_path / "made", "draft.gguf", general__name="Small")
-    hub.add(TARGET, {"big-Q4_K_M.gguf": target.ljust(TARGET_SIZE, b"\0")}, licence="mit")
+    hub.add(TARGET, {"big-Q4_K_M.gguf": target.ljust(TARGET_SIZE, b"\0")}, license="mit")
     hub.add(DRAFT, {"small-Q8_0.gguf": draft})
     made = Setting(tmp_path, HUGE, DEMO, MINE)
     made.service.state()
@@ -54,7 +54,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def pair(hub: LoopbackHub, tmp_path: Path) -> LoopbackHub:
     """A matched pair of tiny models, and one that does not match."""
     target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
-    hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-Q8_0.gguf": target + b"\0" * 64}, licence="mit")
+    hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-Q8_0.gguf": target + b"\0" * 64}, license="mit")
     hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path / "made", "draft.gguf", general__name="Small")})
     other = tiny(
         tmp_path / "made",

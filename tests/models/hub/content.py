@@ -34,12 +34,10 @@ class HubFile:
     Attributes:
         path: Its name in the repository.
         content: Its bytes, or a file on disk that is served from there.
-        known_sha256: The SHA-256 where it is known, to spare hashing a large file; any other value is a lie.
     """
 
     path: str
     content: bytes | Path
-    known_sha256: str | None = None
 
     @cached_property
     def size(self) -> int:
@@ -47,8 +45,6 @@ class HubFile:
 
     @cached_property
     def sha256(self) -> str:
-        if self.known_sha256 is not None:
-            return self.known_sha256
         if isinstance(self.content, bytes):
             return hashlib.sha256(self.content).hexdigest()
         with self.content.open("rb") as file:
@@ -68,7 +64,7 @@ class HubRepo:
 
     name: str
     gated: str | bool = False
-    licence: str | None = None
+    license: str | None = None
     downloads: int = 0
     gguf: Mapping[str, Any] | None = None
     granted: set[str] = field(default_factory=set)

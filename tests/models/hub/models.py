@@ -9,7 +9,7 @@ from typing import Any
 
 from app.models.hub.choose import RemoteFile
 from app.models.hub.client import repository
-from app.models.hub.download import DownloadRequest, fetch
+from app.models.hub.download import Download
 from app.models.hub.request import RetryPolicy
 from app.models.progress import Watcher
 from tests.llama.tiny_model import write_model
@@ -75,7 +75,7 @@ class Watched(Watcher):
         return self._stop_after is not None and self.came >= self._stop_after
 
     def fetch(self, commit: str, file: RemoteFile) -> Path:
-        return fetch(DownloadRequest(TARGET, commit, file, self, self._retry))
+        return Download(TARGET, commit, file, self, self._retry).run()
 
 
 def sha256(content: bytes) -> str:

@@ -142,7 +142,7 @@ def _info(repo: HubRepo, commit: str) -> dict[str, Any]:
         }
         for file in repo.commits[commit].values()
     ]
-    card = {"license": repo.licence} if repo.licence else {}
+    card = {"license": repo.license} if repo.license else {}
     told = {"id": repo.name, "sha": commit, "cardData": card, "gated": repo.gated, "gguf": _gguf(repo)}
     return told | {"siblings": siblings}
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from huggingface_hub import constants, hf_hub_download
 
+from app.cli.pairs_remove import delete_file
 from app.core.errors import CacheError
 from app.models.hub import cache
 from tests.models.hub.loopback import LoopbackHub
@@ -30,11 +31,11 @@ def test_a_file_is_kept_once_and_deleted_with_its_folders(
 
     assert path.is_symlink() is cache.blob(TARGET, file).exists() is links
     assert path.read_bytes() == CONTENT
-    assert cache.missing_bytes(TARGET, commit, (file,)) == 0
+    assert cache.missing_bytes(TARGET, commit, file) == 0
     # Every other client finds it there.
     assert Path(hf_hub_download(TARGET, NAME, revision=commit)) == path
 
-    assert cache.delete(path) == len(CONTENT)
+    assert delete_file(path) == len(CONTENT)
     assert not list(cache.folder().rglob("*.gguf"))
     assert not (cache.blob(TARGET, file).parents[1] / "snapshots").exists()
 
@@ -81,10 +82,10 @@ def test_a_file_in_use_keeps_its_name_and_can_be_deleted_later(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refuse)
         with pytest.raises(CacheError, match="in use"):
-            cache.delete(path)
+            delete_file(path)
 
     assert path.is_symlink()
-    assert cache.delete(path) == len(CONTENT)
+    assert delete_file(path) == len(CONTENT)
     assert not content.exists()
 
 
@@ -93,5 +94,5 @@ def test_a_file_outside_of_the_cache_leaves_its_folder(hub: LoopbackHub, tmp_pat
     mine.parent.mkdir()
     mine.write_bytes(b"GGUF")
 
-    assert cache.delete(mine) == 4
+    assert delete_file(mine) == 4
     assert mine.parent.is_dir()

@@ -11,10 +11,9 @@ import pytest
 
 from app.cli.doctor.files import hub_section
 from app.core.errors import HubError
-from app.models.hub import environment
+from app.models.hub import ADDRESS, USUAL, check_environment, check_named, prepare_environment
 from app.models.hub.cache import locked_content
 from app.models.hub.client import repository
-from app.models.hub.environment import ADDRESS, USUAL, check_environment, check_named, prepare_environment
 from tests.models.hub.client import PROXY_VARIABLES, TOKEN_VARIABLES
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET
@@ -29,7 +28,6 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (ADDRESS, "SSL_CERT_FILE", *PROXY_VARIABLES, *TOKEN_VARIABLES):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
-    monkeypatch.setattr(environment, "_invalid_address", None)
 
 
 @pytest.mark.usefixtures("bare")
@@ -37,14 +35,12 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     "address",
     ["notaurl", " https://huggingface.co ", "ftp://hub.example", "https://", "http://[::1", "https://hub.example?a=b"],
 )
-def test_an_invalid_address_is_reported_and_no_one_is_asked(address: str) -> None:
-    environ = {ADDRESS: address}
-    prepare_environment(environ)
+def test_an_invalid_address_is_reported_and_no_one_is_asked(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ADDRESS, address)
+    prepare_environment()
 
-    assert environ[ADDRESS].endswith(".invalid")
-    with pytest.raises(HubError, match="HF_ENDPOINT is ") as caught:
+    with pytest.raises(HubError, match="HF_ENDPOINT is not a server address") as caught:
         repository("owner/repo", "main")
-    assert f'"{address}"' in caught.value.message
     (line, *_) = hub_section().lines
     assert (line.state, line.text) == ("warning", caught.value.message)
 
@@ -69,7 +65,7 @@ def test_an_address_that_the_client_crashes_with_is_an_error(words: list[str], c
         env={**os.environ, ADDRESS: "http://[::1"},
     )
     assert ended.returncode == code
-    said = 'tandem: HF_ENDPOINT is "http://[::1", which is not a server address.\n' if code else ""
+    said = "tandem: HF_ENDPOINT is not a server address.\n" if code else ""
     assert ended.stderr.startswith(said)
     assert bool(ended.stderr) == bool(code)
 

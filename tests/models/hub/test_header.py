@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from app.cli.pairs_check import find_drafts
 from app.core.errors import HubError, HubTimeoutError, Interrupted
 from app.models.catalog import Pair
-from app.models.find_drafts import find_drafts
 from app.models.hub.client import repository
-from app.models.hub.header import read_remote_header
 from app.models.hub.request import RetryPolicy
+from app.models.progress import Watcher
 from app.models.registry import Registry
-from app.models.resolve import facts_of, resolve
+from app.models.resolve import facts_of, read_remote_header, resolve
 from app.models.setup import Setup
 from app.models.source import HubModel, LocalModel
 from tests.models.hub.faults import Cut, Drip, Drop, IgnoreRange, Stall, Status
@@ -29,7 +29,7 @@ LONG = "a" * 3_000_000
 def header_of(name: str = NAME, retry: RetryPolicy = RETRY, watched: Watched | None = None) -> Any:
     listed = repository(TARGET, "main")
     file = next(file for file in listed.files if file.path == name)
-    return read_remote_header(TARGET, listed.commit, file, retry, watched)
+    return read_remote_header(TARGET, listed.commit, file, retry, watched or Watcher())
 
 
 def test_a_header_costs_a_few_megabytes_of_a_large_file(hub: LoopbackHub, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_silent_header_ends_at_the_deadline(
 ) -> None:
     hub.add(TARGET, {NAME: tiny(tmp_path)})
     monkeypatch.setattr("app.models.hub.client._TIMEOUT", None)
-    monkeypatch.setattr("app.models.hub.header.HEADER_S", 0.2)
+    monkeypatch.setattr("app.models.resolve.HEADER_S", 0.2)
     hub.faults.add(Stall(after), "*.gguf", times=None)
 
     with pytest.raises(HubTimeoutError):
@@ -98,7 +98,7 @@ def test_a_cancel_ends_it(hub: LoopbackHub, tmp_path: Path) -> None:
         header_of(retry=RetryPolicy(lambda seconds: True))
 
 
-def test_other_files_are_reported_before_they_are_downloaded(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_files_that_are_not_gguf_are_reported_before_the_download(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"page.gguf": b"<html>" * 1000, "cut.gguf": tiny(tmp_path)[:900]})
 
     with pytest.raises(HubError, match="not a GGUF model"):
@@ -108,12 +108,12 @@ def test_other_files_are_reported_before_they_are_downloaded(hub: LoopbackHub, t
 
 
 def test_facts_are_the_same_from_the_hub_and_from_the_disk(hub: LoopbackHub, tmp_path: Path) -> None:
-    hub.add(TARGET, {"tiny.gguf": tiny(tmp_path)}, licence="mit")
+    hub.add(TARGET, {"tiny.gguf": tiny(tmp_path)}, license="mit")
 
     remote = resolve(HubModel(TARGET), no_demo, RETRY)
     local = resolve(LocalModel(tmp_path / "tiny.gguf"), no_demo, RETRY)
 
-    assert (remote.licence, remote.path, remote.missing_bytes) == ("mit", None, remote.size)
+    assert (remote.license, remote.path) == ("mit", None)
     assert facts_of(remote, RETRY) == facts_of(local, RETRY)
 
 

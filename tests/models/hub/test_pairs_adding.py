@@ -24,7 +24,7 @@ def test_any_repository_is_looked_at_then_downloaded(setting: Setting, tmp_path:
         ("target", "big", "Q4_K_M", False),
         ("draft", "small", "Q8_0", False),
     ]
-    assert (report.problems, report.licence, report.gated) == ((), "mit", False)
+    assert (report.problems, report.license, report.gated) == ((), "mit", False)
     assert report.download_bytes == sum(model.size for model in report.models)
     assert not list(tmp_path.rglob("blobs/*")), "asking downloads nothing"
 
@@ -45,16 +45,6 @@ def test_a_name_that_is_taken_is_not_taken_again(setting: Setting) -> None:
     setting.ask(TARGET)
     assert setting.service.add_checked() == "big-2"
     assert setting.card("big-2").size
-
-
-def test_an_entry_that_cannot_be_read_keeps_its_name(setting: Setting, tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "pairs.toml").write_text("[pairs.big]\nentry = 3\n")
-    setting.again()
-    setting.ask(TARGET)
-    assert setting.service.add_checked() == "big-2"
-    setting.until(lambda: setting.job("big-2").stage is Stage.READY)
-    assert list(setting.registry.read().problems) == ["big"]
 
 
 def test_a_file_on_this_machine_needs_no_download(setting: Setting, tmp_path: Path) -> None:

@@ -91,14 +91,14 @@ def test_a_broken_catalog_leaves_what_was_set_up(setting: Setting) -> None:
     assert setting.service.load_request("mine")
 
 
-def test_what_is_wrong_with_one_entry_is_reported_beside_the_others(setting: Setting) -> None:
+def test_catalog_problems_are_reported_beside_the_pairs(setting: Setting) -> None:
     setting.trouble = CatalogError("pairs.mine has no target.", "Add it.")
     state = setting.again().state()
     assert state.problems == (setting.trouble,)
     assert {"demo", "huge", "mine"} == {card.name for card in state.cards}
 
 
-def test_that_the_default_is_gone_is_reported_and_the_others_can_be_taken(setting: Setting) -> None:
+def test_a_missing_default_is_reported_and_others_can_be_opened(setting: Setting) -> None:
     setting.set_up("mine")
     setting.registry.set_default("mine")
     files = setting.registry.read().pairs["mine"]
@@ -109,13 +109,13 @@ def test_that_the_default_is_gone_is_reported_and_the_others_can_be_taken(settin
     trouble, other = setting.service.state().problems
     assert other == setting.trouble, "one does not hide the other"
     assert trouble.message.startswith("big-Q4_K_M.gguf of the pair mine is gone from")
-    assert trouble.hint == "Bring it back: tandem setup mine"
+    assert trouble.hint == "Put it back, or set the pair up again: tandem setup mine"
     assert not setting.card("mine").set_up
 
 
 def test_models_that_another_program_downloaded_are_found(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[HubModel] = []
-    monkeypatch.setattr("app.models.resolve.cached_file", lambda source: Path() if source in found else None)
+    monkeypatch.setattr("app.models.hub.cache.cached_file", lambda source: Path() if source in found else None)
     setting.again()
     for on_disk in (False, True):
         setting.service.refresh()
@@ -130,7 +130,7 @@ def test_a_cache_that_cannot_be_read_hides_nothing(setting: Setting, monkeypatch
     def refuse(source: HubModel) -> Path:
         raise PermissionError
 
-    monkeypatch.setattr("app.models.resolve.cached_file", refuse)
+    monkeypatch.setattr("app.models.hub.cache.cached_file", refuse)
     setting.again().refresh()
     setting.until(lambda: not setting.service.state().busy)
     assert setting.service.state().machine == "An abacus"

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants, hf_api
 
+from app.cli.pairs_check import find_drafts
 from app.core.errors import HubError, ModelFileError, UnreachableError
 from app.models.catalog import Pair
-from app.models.find_drafts import find_drafts
+from app.models.hub.cache import save_revision
 from app.models.hub.client import search
-from app.models.hub.download import DownloadRequest, fetch
+from app.models.hub.download import Download
 from app.models.hub.request import RetryPolicy
 from app.models.progress import Watcher
 from app.models.resolve import facts_of, resolve
@@ -30,8 +31,8 @@ def test_a_search_gives_names_sizes_and_architectures(hub: LoopbackHub) -> None:
     hub.add("owner/small-model-GGUF", {"m.gguf": b"x"}, downloads=7, gguf={"architecture": "llama", "total": 12})
     hub.add("owner/other-GGUF", {"m.gguf": b"x"})
 
-    assert [(f.name, f.downloads, f.architecture, f.n_params) for f in search("small-model", limit=5)] == [
-        ("owner/small-model-GGUF", 7, "llama", 12)
+    assert [(f.name, f.architecture, f.n_params) for f in search("small-model", limit=5)] == [
+        ("owner/small-model-GGUF", "llama", 12)
     ]
 
 
@@ -47,9 +48,7 @@ def test_drafts_of_the_catalog_stay_where_the_search_fails(hub: LoopbackHub, tmp
         list(find_drafts(target, (), RETRY))
 
 
-def test_a_relative_of_another_architecture_is_offered_last_and_a_hybrid_never(
-    hub: LoopbackHub, tmp_path: Path
-) -> None:
+def test_drafts_of_another_architecture_come_last_and_hybrids_never(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"tiny-8b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)}, gguf={"architecture": "x", "total": 9})
     for name, architecture, downloads in (("dense", "qwen3", 9), ("hybrid", "qwen35", 8), ("same", "llama", 1)):
         told = {"architecture": architecture, "total": 1}
@@ -61,9 +60,7 @@ def test_a_relative_of_another_architecture_is_offered_last_and_a_hybrid_never(
 
 
 @pytest.mark.parametrize("path", ["/api/models", "/api/models/*"], ids=["search", "listing"])
-def test_a_search_and_a_listing_are_asked_for_again_while_the_hub_has_trouble(
-    hub: LoopbackHub, tmp_path: Path, path: str
-) -> None:
+def test_searches_and_listings_are_retried(hub: LoopbackHub, tmp_path: Path, path: str) -> None:
     hub.add(TARGET, {"tiny-8b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)}, gguf={"architecture": "x", "total": 9})
     hub.add(DRAFT.replace("small", "tiny"), {"m.gguf": tiny(tmp_path)}, gguf={"architecture": "llama", "total": 1})
     target = facts_of(resolve(HubModel(TARGET), no_demo, RETRY), RETRY)
@@ -75,13 +72,13 @@ def test_a_search_and_a_listing_are_asked_for_again_while_the_hub_has_trouble(
     assert any("(status 503), again in 1 s" in line for line in told)
 
 
-def test_what_is_here_is_taken_where_the_hub_continues_failing_and_no_network_is_waited_for(
+def test_a_downloaded_file_is_used_while_the_hub_fails(
     hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
     here = resolve(HubModel(TARGET), no_demo, RETRY)
-    path = fetch(DownloadRequest(TARGET, here.commit, here.files[0], Watcher(), RETRY))
-    here.keep_revision()
+    path = Download(TARGET, here.commit, here.files[0], Watcher(), RETRY).run()
+    save_revision(TARGET, "main", here.commit)
     hub.faults.add(Status(503), "/api/*", times=None)
     waited: list[float] = []
 
@@ -91,7 +88,6 @@ def test_what_is_here_is_taken_where_the_hub_continues_failing_and_no_network_is
 
     found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, RetryPolicy(pause))
     assert found.path == path
-    assert found.away is not None
     assert 0 < sum(waited) < 60
     never = RetryPolicy(lambda seconds: pytest.fail("it waits"))
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
@@ -100,7 +96,7 @@ def test_what_is_here_is_taken_where_the_hub_continues_failing_and_no_network_is
         resolve(HubModel(TARGET), no_demo, never)
 
 
-def test_a_hub_that_asks_for_more_patience_than_there_is_is_not_waited_for(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_a_wait_longer_than_the_deadline_is_an_error(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
     here = resolve(HubModel(TARGET), no_demo, RETRY)
     never = RetryPolicy(lambda seconds: pytest.fail("it waits"))
@@ -110,13 +106,12 @@ def test_a_hub_that_asks_for_more_patience_than_there_is_is_not_waited_for(hub: 
     assert failed.value.hint.endswith("Try again in 10 min to continue.")
 
     # What is here does as well: then not even a minute is.
-    path = fetch(DownloadRequest(TARGET, here.commit, here.files[0], Watcher(), RETRY))
-    here.keep_revision()
+    path = Download(TARGET, here.commit, here.files[0], Watcher(), RETRY).run()
+    save_revision(TARGET, "main", here.commit)
     hub.faults.clear()
     hub.faults.add(rate_limited(55), "/api/*", times=None)
     found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, never)
     assert found.path == path
-    assert found.away is not None
 
 
 def test_a_local_model_that_is_missing_is_reported(tmp_path: Path) -> None:

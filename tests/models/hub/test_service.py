@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import CatalogError, ModelLoadError, PairError
+from app.core.errors import ModelLoadError, PairError
 from app.models.catalog import Pair
-from app.models.registry import Registry, SetUp
 from app.models.source import HubModel, LocalModel
 from app.ui.models.service import PairService
 from app.ui.models.state import Stage
@@ -39,7 +38,7 @@ def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
     card = setting.card("mine")
     assert (card.on_disk, card.set_up, card.is_default) == (True, True, True)
     assert card.size == "3 MB"
-    assert setting.registry.read().pairs["mine"].pair.licence == "mit"
+    assert setting.registry.read().pairs["mine"].pair.license == "mit"
     assert setting.service.state().cards[0].name == "mine"
 
 
@@ -60,7 +59,7 @@ def test_nothing_large_comes_before_its_size_was_agreed_to(setting: Setting, tmp
     assert setting.set_up("mine").stage is Stage.READY
 
 
-def test_what_the_hub_has_reported_of_a_pair_is_what_it_is_held_against_the_machine_by(setting: Setting) -> None:
+def test_a_pair_is_weighed_with_the_sizes_of_its_listing(setting: Setting) -> None:
     setting.pairs.append(Pair("open", "Open", HubModel(TARGET, quant="Q4_K_M"), None))
     setting.again().refresh()
     setting.until(lambda: setting.card("open").word)
@@ -87,7 +86,7 @@ def test_how_headers_come_is_reported_until_all_is_known(setting: Setting, hub: 
     assert inquiry.report is not None
 
 
-def test_what_is_set_up_can_be_taken_for_the_chat_in_this_run_and_the_next(setting: Setting) -> None:
+def test_a_pair_can_be_opened_after_setup_and_restart(setting: Setting) -> None:
     with pytest.raises(PairError, match="is not on this machine"):
         setting.service.load_request("mine")
     setting.set_up("mine")
@@ -112,7 +111,7 @@ def test_an_entry_that_was_changed_means_other_files(setting: Setting) -> None:
     assert not setting.card("mine").set_up
 
 
-def test_a_cancelled_download_shows_so_at_once_and_continues_where_it_was(setting: Setting, hub: LoopbackHub) -> None:
+def test_a_cancelled_download_stops_at_once_and_resumes(setting: Setting, hub: LoopbackHub) -> None:
     # What the checks read of the files names its bytes; the download begins with the first.
     stall = hub.faults.add(
         Stall(after=2_500_000), "big-*", origin="cdn", when=lambda request: "range" not in request.headers
@@ -149,34 +148,24 @@ def test_without_a_hub_there_is_an_error_and_the_demo_works(setting: Setting, hu
     assert setting.card("demo").is_default
 
 
-class Forgetful(Registry):
-    """On a disk that refuses."""
-
-    def add(self, pair: SetUp, *, default: bool, first: bool = True) -> None:
-        raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
-
-
-def test_where_nothing_can_be_written_there_is_a_chat_all_the_same(setting: Setting, tmp_path: Path) -> None:
+def test_a_demo_draft_that_cannot_be_made_is_a_warning(setting: Setting) -> None:
     def demo_file(part: str) -> Path:
         if part == "draft":
             raise ModelLoadError("The draft cannot be written.")
         return setting.demo
 
-    registry = Forgetful(tmp_path / "data" / "pairs.toml")
-    service = PairService(replace(setting.surroundings, registry=registry, demo_file=demo_file))
+    service = PairService(replace(setting.surroundings, demo_file=demo_file))
     service.state()
     service.set_up("demo")
     setting.until(lambda: not service.state().setups["demo"].running)
 
     job = service.state().setups["demo"]
     assert job.stage is Stage.READY
-    assert "Read-only file system" in job.note
     assert job.report is not None
     assert any("Running without a draft. The draft cannot be written." in line for line in job.report.warnings)
-    card = next(card for card in service.state().cards if card.name == "demo")
-    assert (card.set_up, card.is_default) == (True, False)
     service.load_request("demo")
     assert setting.opened[-1][1].target.path == setting.demo
+    assert service.close(WAIT_S)
 
 
 def test_the_default_can_be_changed(setting: Setting) -> None:
@@ -190,7 +179,7 @@ def test_the_default_can_be_changed(setting: Setting) -> None:
     assert not setting.card("mine").is_default
 
 
-def test_only_the_first_real_pair_becomes_the_default_by_itself(setting: Setting) -> None:
+def test_only_the_first_real_pair_becomes_the_default(setting: Setting) -> None:
     setting.set_up("demo")
     assert setting.card("demo").is_default
     setting.set_up("mine")
@@ -201,9 +190,7 @@ def test_only_the_first_real_pair_becomes_the_default_by_itself(setting: Setting
     assert setting.card("mine").is_default
 
 
-def test_a_disk_that_is_too_small_is_reported_before_anybody_is_asked(
-    setting: Setting, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_reported_before_the_user_is_asked(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.models.hub.cache.free_bytes", lambda: 1_000_000)
     setting.service.set_up("mine")
     setting.until(lambda: not setting.job("mine").running)
@@ -214,9 +201,7 @@ def test_a_disk_that_is_too_small_is_reported_before_anybody_is_asked(
     assert "1 MB are free there" in job.error.message
 
 
-def test_a_pair_that_was_opened_by_its_files_is_listed_marked_and_can_be_come_back_to(
-    setting: Setting, tmp_path: Path
-) -> None:
+def test_a_pair_opened_by_its_files_is_listed_and_can_be_reopened(setting: Setting, tmp_path: Path) -> None:
     setting.set_up("demo")
     target, draft = (LocalModel(tiny_file(tmp_path / name)) for name in ("Own-Q8_0.gguf", "own-small.gguf"))
     setting.current = Pair("files", "Own", target, draft), None

@@ -13,12 +13,13 @@ from huggingface_hub import constants, hf_hub_download
 
 from app.cli import main
 from app.cli.known_pairs import registry
-from app.core.errors import AppError, HubError, PairError
+from app.core.errors import AppError, CatalogError, HubError, PairError
 from app.core.shell import command
 from app.models.catalog import Pair
 from app.models.hub import cache
+from app.models.hub.cache import cached_file
 from app.models.registry import Registry
-from app.models.resolve import cached_file, resolve
+from app.models.resolve import resolve
 from app.models.setup import Ready, Setup
 from app.models.source import HubModel, parse_source
 from tests.models.hub.faults import Status
@@ -44,8 +45,8 @@ def test_one_command_downloads_checks_tries_and_remembers(
     known = registry().read()
     assert known.default == "mine"
     assert known.pairs["mine"].is_here
-    assert all(model.ours for model in known.pairs["mine"].models)
-    assert known.pairs["mine"].pair.licence == "mit"
+    assert known.downloaded == {model.path for model in known.pairs["mine"].models}
+    assert known.pairs["mine"].pair.license == "mit"
 
 
 def test_a_second_run_downloads_nothing(pair: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,13 +58,11 @@ def test_a_second_run_downloads_nothing(pair: LoopbackHub, capsys: pytest.Captur
     assert len(pair.asked(origin="cdn")) == asked
     assert "here already" in capsys.readouterr().err
     assert len(registry().read().pairs) == 1, "a quantization is the same however it is written"
-    assert all(model.ours for one in registry().read().pairs.values() for model in one.models)
+    assert len(registry().read().downloaded) == 2
 
 
 @pytest.mark.parametrize("size", [None, 4_000_000], ids=["unknown", "rounded"])
-def test_what_was_set_up_is_found_by_its_branch_without_the_hub(
-    pair: LoopbackHub, home: Path, size: int | None
-) -> None:
+def test_downloaded_files_are_found_offline_by_their_branch(pair: LoopbackHub, home: Path, size: int | None) -> None:
     source = HubModel(TARGET, file="big-Q4_K_M.gguf", size=size)
     steps = _steps(home)
     *_, last = steps.install(steps.prepare(Pair("mine", "Mine", source, None)))
@@ -77,7 +76,7 @@ def test_what_was_set_up_is_found_by_its_branch_without_the_hub(
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_another_file_than_the_known_one_is_not_taken_without_the_hub(
+def test_a_file_with_another_checksum_is_not_used_offline(
     pair: LoopbackHub, home: Path, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", not links)
@@ -96,35 +95,12 @@ def test_another_file_than_the_known_one_is_not_taken_without_the_hub(
             resolve(other, no_demo, RETRY)
 
 
-@pytest.mark.parametrize("change", [b"another file", None], ids=["replaced", "deleted"])
-def test_the_known_file_that_is_here_is_taken_where_its_authors_have_put_another_in_its_place(
-    pair: LoopbackHub, home: Path, change: bytes | None
-) -> None:
-    first = _steps(home).prepare(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None))
-    *_, last = _steps(home).install(first)
-    assert isinstance(last, Ready)
-    known = HubModel(TARGET, file="big-Q4_K_M.gguf", sha256=first.target.files[0].sha256)
-    pair.replace(TARGET, "big-Q4_K_M.gguf", change)
-    # Another program goes on with the branch.
-    newest = Path(hf_hub_download(TARGET, "big-Q8_0.gguf"))
-
-    prepared = _steps(home).prepare(Pair("mine", "Mine", known, None))
-    assert (prepared.target.path, prepared.download_bytes) == (last.pair.target.path, 0)
-    *_, again = _steps(home).install(prepared)
-    assert isinstance(again, Ready)
-    assert again.pair.target.path == last.pair.target.path
-    assert Path(hf_hub_download(TARGET, "big-Q8_0.gguf", local_files_only=True)) == newest, "the branch is theirs"
-
-    pair.close()
-    assert resolve(known, no_demo, RETRY).path == last.pair.target.path
-
-
-def test_another_file_in_the_place_of_the_known_one_is_refused_where_that_is_not_here(pair: LoopbackHub) -> None:
+def test_a_replaced_file_is_refused(pair: LoopbackHub) -> None:
     with pytest.raises(HubError, match="not the file that this pair was made with"):
         resolve(HubModel(TARGET, file="big-Q4_K_M.gguf", sha256="0" * 64), no_demo, RETRY)
 
 
-def test_a_revision_leads_to_no_place_outside_of_the_repository(pair: LoopbackHub, home: Path) -> None:
+def test_a_revision_cannot_leave_the_repository_folder(pair: LoopbackHub, home: Path) -> None:
     pair.repos[TARGET].branches["../outside"] = pair.repos[TARGET].commit
     steps = _steps(home)
     source = HubModel(TARGET, file="big-Q4_K_M.gguf", revision="../outside")
@@ -145,16 +121,14 @@ def test_what_was_set_up_answers_by_name_and_by_its_models(
     assert json.loads(capsys.readouterr().out)["models"]["draft"]["name"] == "small"
 
 
-def test_what_is_not_here_yet_names_the_command_that_downloads_it(
-    hub: LoopbackHub, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_model_names_its_download_command(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--pair", "coder-32b", "hi"]) == 1
     assert "tandem setup coder-32b" in capsys.readouterr().err
     assert main(["run", "--target", "owner/big-GGUF:Q8_0", "hi"]) == 1
     assert "tandem setup --target owner/big-GGUF:Q8_0" in capsys.readouterr().err
 
 
-def test_models_that_do_not_match_are_reported_before_anything_large_moves(
+def test_incompatible_models_are_reported_before_the_download(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["setup", "--target", TARGET, "--draft", "owner/other-GGUF", "--yes"]) == 1
@@ -175,7 +149,7 @@ def test_which_pair_is_the_default_is_shown(pair: LoopbackHub, capsys: pytest.Ca
     assert "To make it the default: tandem pairs default third" in capsys.readouterr().err
 
 
-def test_a_pair_that_is_to_be_no_default_is_none_where_there_is_no_other_one(
+def test_no_default_leaves_no_default_but_add_sets_the_first(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default"]) == 0
@@ -187,7 +161,7 @@ def test_a_pair_that_is_to_be_no_default_is_none_where_there_is_no_other_one(
     assert registry().read().default == "own", "that is what one adds the first pair for"
 
 
-def test_a_disk_that_is_too_small_is_reported_before_the_download(
+def test_a_full_disk_is_reported_before_the_download(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**9, 10**9 - 1000, 1000))
@@ -198,7 +172,7 @@ def test_a_disk_that_is_too_small_is_reported_before_the_download(
     assert not list(cache.folder().rglob("*.incomplete"))
 
 
-def test_one_failed_download_stops_the_other_and_both_continue_later(pair: LoopbackHub, home: Path) -> None:
+def test_after_a_failed_download_the_next_setup_resumes(pair: LoopbackHub, home: Path) -> None:
     pair.faults.add(Status(403), "small-Q8_0.gguf", origin="cdn", method="GET", times=None, when=_without_small_range)
     steps = _steps(home)
     prepared = steps.prepare(_pair())
@@ -218,7 +192,7 @@ def _without_small_range(request: object) -> bool:
     return "range" not in getattr(request, "headers", {})
 
 
-def test_a_pair_that_fails_its_trial_is_remembered_and_becomes_no_default(
+def test_a_pair_that_fails_its_trial_is_registered_but_not_the_default(
     pair: LoopbackHub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent(*_: object) -> str:
@@ -245,6 +219,18 @@ def _pair() -> Pair:
 
 def _steps(home: Path) -> Setup:
     return Setup(Registry(home / "data" / "pairs.toml"), no_demo, None)
+
+
+def test_a_pair_that_cannot_be_registered_is_a_failure(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise CatalogError("pairs.toml cannot be written: Read-only file system.", "Check the disk.")
+
+    monkeypatch.setattr(Registry, "add", refuse)
+    tiny(home / "mine", "t.gguf")
+    assert main(["setup", "--target", str(home / "mine" / "t.gguf"), "--no-trial"]) == 1
+    assert "Read-only file system" in capsys.readouterr().err
 
 
 def test_without_the_hub_what_needs_none_is_named(hub: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Free:
     return leave
 
 
-def test_that_a_pair_does_not_fit_is_shown_before_it_comes_and_what_does(
+def test_setup_warns_before_downloading_a_pair_that_does_not_fit(
     pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.cli.output.StatusLine.can_ask", True)
@@ -62,7 +62,7 @@ def test_that_a_pair_does_not_fit_is_shown_before_it_comes_and_what_does(
     assert "does not fit" not in capsys.readouterr().err
 
 
-def test_a_pair_is_held_against_memory_with_the_context_that_the_settings_give_it(
+def test_setup_weighs_a_pair_with_the_context_of_the_settings(
     hub: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings = tmp_path / "settings.toml"
@@ -85,7 +85,7 @@ def test_a_pair_is_held_against_memory_with_the_context_that_the_settings_give_i
     assert "too big: needs 6.4 GB" in shown
 
 
-def test_a_pair_that_does_not_fit_is_on_this_machine_all_the_same_and_reported_how_to_open(
+def test_a_pair_that_does_not_fit_stays_set_up(
     pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["setup", *BOTH, "--name", "first", "--yes", "--no-trial"]) == 0
@@ -106,7 +106,7 @@ def test_a_pair_that_does_not_fit_is_on_this_machine_all_the_same_and_reported_h
     assert main(["run", "--pair", "mine", "--no-draft", "--max-tokens", "2", "hi"]) == 0
 
 
-def test_the_trial_is_that_of_the_pair_as_the_chat_will_load_it(
+def test_the_trial_loads_the_pair_as_the_chat_does(
     pair: LoopbackHub, room: Free, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     settings = tmp_path / "settings.toml"

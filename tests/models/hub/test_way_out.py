@@ -40,7 +40,7 @@ def models(pair: LoopbackHub, tmp_path: Path) -> LoopbackHub:
         (MUTE, DRAFT, OTHER_TARGET),
     ],
 )
-def test_what_helps_is_shown(
+def test_the_fix_for_incompatible_models_is_shown(
     models: LoopbackHub, capsys: pytest.CaptureFixture[str], target: str, draft: str, helps: str
 ) -> None:
     assert main(["setup", "--target", target, "--draft", draft, "--yes"]) == 1
@@ -49,7 +49,7 @@ def test_what_helps_is_shown(
     assert helps in " ".join(capsys.readouterr().out.split())
 
 
-def test_no_one_looks_for_drafts_that_cannot_be(models: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
+def test_find_refuses_a_target_without_rollback(models: LoopbackHub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pairs", "find", STUCK]) == 1
     said = " ".join(capsys.readouterr().err.split())
     assert "m cannot use a draft model" in said

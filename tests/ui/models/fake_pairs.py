@@ -30,13 +30,13 @@ def made(
     reason: str,
     size: str,
     good_at: str,
-    licence: str,
+    terms: str,
     tested_with: str = "",
     download_bytes: int = 0,
 ) -> PairCard:
     """Return a card; the one named demo is the demo."""
     source = DemoModel("target") if name == "demo" else HubModel(f"owner/{name}")
-    pair = Pair(name, title, source, None, good_at=good_at, licence=licence, tested_with=tested_with)
+    pair = Pair(name, title, source, None, good_at=good_at, license=terms, tested_with=tested_with)
     proposal = Proposal(pair, fit, reason=reason)
     is_here = not download_bytes
     return PairCard(pair, proposal, target, draft, size, on_disk=is_here, download_bytes=download_bytes)
@@ -52,7 +52,7 @@ CODER = made(
     fit=Fit.FITS,
     reason=f"1.9 GB {ON_CARD}",
     good_at="code",
-    licence="apache-2.0",
+    terms="apache-2.0",
     tested_with="1.9x on an RTX 3090 with 24 GB (r/LocalLLaMA 1gzm93o)",
 )
 GENERAL = made(
@@ -65,7 +65,7 @@ GENERAL = made(
     fit=Fit.TIGHT,
     reason=f"only 0.6 GB {ON_CARD}",
     good_at="reasoning, mathematics, general questions, code",
-    licence="apache-2.0",
+    terms="apache-2.0",
 )
 SMALL = made(
     name="llama-8b",
@@ -77,7 +77,7 @@ SMALL = made(
     fit=Fit.FITS,
     reason=f"16.1 GB {ON_CARD}",
     good_at="chat, general questions, code",
-    licence="llama3.1; draft: llama3.2",
+    terms="llama3.1; draft: llama3.2",
 )
 DEMO = made(
     name="demo",
@@ -88,7 +88,7 @@ DEMO = made(
     fit=Fit.FITS,
     reason=f"22.2 GB {ON_CARD}",
     good_at="trying the program",
-    licence="apache-2.0",
+    terms="apache-2.0",
 )
 ALONE = made(
     name="nemo-12b",
@@ -99,7 +99,7 @@ ALONE = made(
     fit=Fit.FITS,
     reason=f"14.2 GB {ON_CARD}",
     good_at="chat, prose, summaries and edits of given text",
-    licence="apache-2.0",
+    terms="apache-2.0",
 )
 HUGE = made(
     name="llama-70b",
@@ -111,7 +111,7 @@ HUGE = made(
     fit=Fit.TOO_BIG,
     reason="needs 47.8 GB, 22.8 GB are free for models",
     good_at="chat, general questions, long texts, code",
-    licence="llama3.3; draft: llama3.2",
+    terms="llama3.3; draft: llama3.2",
 )
 CARDS = (DEMO, CODER, GENERAL, SMALL, ALONE, HUGE)
 BEGUN = SetupProgress(
@@ -133,7 +133,7 @@ REPORT = PairReport(
     ),
     warnings=("The draft is old.",),
     fit="tight: only 0.4 GB to spare",
-    licence="apache-2.0",
+    license="apache-2.0",
     gated=True,
     download_bytes=20 * GB,
     free_bytes=100 * GB,

@@ -160,7 +160,7 @@ async def test_untrusted_texts_are_shown_as_text(markup: str) -> None:
     evil = f"{markup}\x1b]0;owned\x07\u202e"
     card = replace(
         CODER,
-        pair=replace(CODER.pair, name="evil", title=evil, good_at=evil, licence=evil, tested_with=evil),
+        pair=replace(CODER.pair, name="evil", title=evil, good_at=evil, license=evil, tested_with=evil),
         proposal=Proposal(CODER.pair, Fit.FITS, reason=evil),
         target=evil,
     )
@@ -177,7 +177,7 @@ async def test_untrusted_texts_are_shown_as_text(markup: str) -> None:
         window.pairs.report_check(
             SetupProgress(
                 Stage.CHECKED,
-                report=replace(REPORT, models=(model,), problems=(evil,), warnings=(evil,), fit=evil, licence=evil),
+                report=replace(REPORT, models=(model,), problems=(evil,), warnings=(evil,), fit=evil, license=evil),
             )
         )
         await window.until(lambda: window.text.count(markup) >= 6)

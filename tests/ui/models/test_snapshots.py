@@ -76,7 +76,7 @@ async def adding(window: Window) -> None:
         models,
         warnings=("The draft was trained for 4,096 tokens of context, the target for 32,768.",),
         fit="fits: 1.9 GB to spare on RTX 4090",
-        licence="apache-2.0",
+        license="apache-2.0",
         gated=True,
         download_bytes=19_851_000_000,
         free_bytes=310_000_000_000,

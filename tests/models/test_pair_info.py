@@ -6,8 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from app.models.context_limit import context_limit, enough_for, here, meant, remark
-from app.models.pair_info import ModelInfo, PairInfo
+from app.models.pair_info import (
+    ModelInfo,
+    PairInfo,
+    context_limit,
+    context_line,
+    context_remark,
+    enough_for,
+)
 
 TARGET = ModelInfo("Big", "big.gguf", "Q4_K_M", 1000, 100, n_ctx_train=8192)
 DRAFT = ModelInfo("Small", "small.gguf", "Q8_0", 100, 100, n_ctx_train=2048)
@@ -37,7 +43,7 @@ def test_the_longest_context_and_why(pair: PairInfo, n_ctx: int, reason: str) ->
 
     assert (limit.n_ctx, limit.reason) == (n_ctx, reason)
     most = f"at most {n_ctx:,}" if n_ctx > 4096 else "and no more"
-    assert here(pair) == f"Now 4,096, {most} here: {reason}."
+    assert context_line(pair) == f"Now 4,096, {most} here: {reason}."
 
 
 @pytest.mark.parametrize(
@@ -48,32 +54,14 @@ def test_a_context_that_would_do_has_room_for_an_answer(n_tokens: int, n_ctx: in
     assert enough_for(PAIR, n_tokens) == n_ctx
 
 
-def test_the_context_that_is_asked_for_is_cut_to_what_the_target_was_trained_for() -> None:
-    assert [meant(PAIR, n) for n in (None, 1, 5000, 9000)] == [8192, 256, 5120, 8192]
-
-
 @pytest.mark.parametrize(
     ("pair", "n_ctx", "said"),
     [
-        (replace(PAIR, draft=None), 8192, ""),
-        (replace(PAIR, draft=None), 8193, f"{TRAINED}; 8,192 are used."),
-        (PAIR, 2048, ""),
-        (PAIR, 2049, "The draft was trained for 2,048 tokens; beyond them its drafts get worse."),
-        (
-            replace(PAIR, target=replace(TARGET, name="big")),
-            100_000,
-            "big was trained for 8,192 tokens; 8,192 are used.",
-        ),
-        (
-            replace(PAIR, target=replace(TARGET, n_ctx_train=0)),
-            100_000,
-            "The file of Big does not say for what context it was trained; 8,192 are used.",
-        ),
-        (PAIR, 100_000, f"{TRAINED}; 8,192 are used."),
-        (replace(PAIR, n_ctx_room=6144), 6400, f"M{MEMORY[1:]}; more may not be loaded."),
-        (replace(PAIR, n_ctx_room=6144), 100_000, f"M{MEMORY[1:]}; more may not be loaded."),
-        (replace(PAIR, draft=None, n_ctx_room=6144), 6144, ""),
+        (PAIR, 8192, ""),
+        (PAIR, 8193, f"At most 8,192 tokens: {TRAINED}."),
+        (replace(PAIR, n_ctx_room=6144), 6144, ""),
+        (replace(PAIR, n_ctx_room=6144), 6400, f"At most 6,144 tokens: {MEMORY}."),
     ],
 )
-def test_what_is_shown_of_a_number_before_it_is_taken(pair: PairInfo, n_ctx: int, said: str) -> None:
-    assert remark(pair, n_ctx) == said
+def test_a_context_beyond_the_limit_is_remarked(pair: PairInfo, n_ctx: int, said: str) -> None:
+    assert context_remark(pair, n_ctx) == said

@@ -8,11 +8,10 @@ from huggingface_hub import close_session, constants
 
 from app.core.errors import AppError, HubError, UnreachableError, WaitError
 from app.models.hub.client import repository
-from app.models.hub.errors import host, sentence, wait_asked
+from app.models.hub.request import host, sentence, wait_asked
 from tests.models.hub.faults import BadJson, CaptivePortal, RedirectLoop, Status, rate_limited
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import CONTENT, TARGET, Watched, publish
-from tests.models.hub.proxy import LoopbackProxy
 
 
 @pytest.mark.parametrize(
@@ -130,20 +129,6 @@ def test_network_failures_are_reported_apart(error: httpx2.HTTPError, kind: type
 def test_an_impossible_wait_is_ignored(asked: str) -> None:
     assert wait_asked({"retry-after": asked}) is None
     assert wait_asked({"ratelimit": f'"api";r=0;t={"9" * 5000}'}) is None
-
-
-def test_requests_use_the_proxy_of_the_environment(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit, file = publish(hub)
-    asked = len(hub.asked())
-    with LoopbackProxy(credentials="me:secret") as proxy:
-        monkeypatch.setenv("HTTP_PROXY", proxy.endpoint.replace("http://", "http://me:secret@"))
-        close_session()
-        assert Watched().fetch(commit, file).read_bytes() == CONTENT
-        assert len(proxy.requests) == len(hub.asked()) - asked == 2
-        monkeypatch.setenv("HTTP_PROXY", proxy.endpoint)
-        close_session()
-        with pytest.raises(HubError, match="status 407"):
-            repository(TARGET, "main")
 
 
 @pytest.mark.parametrize(("name", "value"), [("HTTPS_PROXY", "ftp://proxy"), ("SSL_CERT_FILE", "/no/such.pem")])
