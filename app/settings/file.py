@@ -86,10 +86,6 @@ class SettingsFile:
             removed = [_remove(table, _path(name, preset)) for name in names]
         return any(removed)
 
-    def clear(self) -> None:
-        """Remove every setting; presets, keys and unknown entries stay."""
-        self.unset(*BY_NAME)
-
     def save_preset(self, name: str, values: Layer) -> None:
         """Store a preset, replacing one of the same name."""
         with self._changed_table() as table:

@@ -173,12 +173,6 @@ class LiveSettings:
                 self.file.unset(name)
         self._changed()
 
-    def reset_all(self) -> None:
-        """Remove all flags and values of the conversation and the file; presets and keys stay."""
-        self.file.clear()
-        self._flags, self._conversation = {}, {}
-        self._changed()
-
     def save_preset(self, name: str) -> None:
         """Save what differs from pair, model file and defaults under a name."""
         now = self.resolved()

@@ -57,18 +57,6 @@ def test_reset_goes_one_layer_down(file: SettingsFile) -> None:
     assert live.resolved().origin("sampling.temp") is Origin.PAIR
 
 
-def test_reset_all_keeps_presets_and_keys(file: SettingsFile) -> None:
-    write(file, '[sampling]\ntemp = 0.4\n[presets.mine.sampling]\ntemp = 0.3\n[keys]\n"chat.again" = "f8"')
-    live = LiveSettings(file, flags={"sampling.top_k": 3})
-    live.enter({"answer": {"system": "Be brief."}})
-    live.reset_all()
-    assert {live.resolved().origin(name) for name in ("sampling.temp", "sampling.top_k", "answer.system")} == {
-        Origin.DEFAULT
-    }
-    assert "mine" in live.presets
-    assert live.content.keys == {"chat.again": "f8"}
-
-
 def test_the_preset_is_chosen_by_the_strongest_that_names_one(file: SettingsFile) -> None:
     write(file, 'preset = "creative"\n[presets.coder.sampling]\ntemp = 0.9')
     live = LiveSettings(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.content import Content
+from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widgets import Static
 
@@ -25,20 +26,16 @@ _GAP = "  "
 class DownloadBars(Static):
     """The downloads of one pair, a line a model."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._setup: SetupProgress | None = None
+    setup: reactive[SetupProgress | None] = reactive(None)
 
-    def show(self, setup: SetupProgress | None) -> None:
-        if setup != self._setup:
-            self._setup = setup
-            self._draw()
+    def watch_setup(self) -> None:
+        self._draw()
 
     def on_resize(self) -> None:
         self._draw()
 
     def _draw(self) -> None:
-        setup = self._setup
+        setup = self.setup
         self.display = setup is not None and bool(setup.transfer.files) and setup.stage is not Stage.READY
         if setup is not None:
             files, width = setup.transfer.files, self.app.size.width - self.gutter.width

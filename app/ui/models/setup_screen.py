@@ -118,7 +118,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     @on(PairList.Changed)
     def _on_changed(self) -> None:
-        self.bars.show(self._setup)
+        self.bars.setup = self._setup
         self.refresh_bindings()
 
     def action_leave(self) -> None:
@@ -213,7 +213,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         self._state = state
         self.pairs.show(state)
         self._show_machine()
-        self.bars.show(self._setup)
+        self.bars.setup = self._setup
         self.refresh_bindings()
         self._open_if_awaited()
 

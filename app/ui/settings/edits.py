@@ -132,10 +132,6 @@ class SettingEdits:
         problem = self._try(lambda: self._live.reset(setting.name))
         return problem or " ".join(printable(one.text) for one in self._live.problems)
 
-    def reset_all(self) -> str:
-        """Remove all changed values."""
-        return self._try(self._live.reset_all)
-
     def preset_problem(self, text: str) -> str:
         """Return why a preset cannot have this name; "" if it can."""
         return "" if is_preset_name(text) else "Choose a name other than none."

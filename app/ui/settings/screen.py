@@ -95,7 +95,6 @@ class SettingsScreen(SubScreen[bool]):
         Binding("ctrl+r", "dismiss(True)", "reload", id="settings.load", tooltip="Reload the models", priority=True),
         Binding("tab", "scope", "scope", id="settings.scope", tooltip="All conversations, or this one", priority=True),
         Binding("ctrl+x", "reset", "reset", id="settings.reset", tooltip="Reset the setting", priority=True),
-        Binding("ctrl+l", "reset_all", "reset all", id="settings.reset_all", tooltip="Reset all", priority=True),
         Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Save all as a preset", priority=True),
     ]
 
@@ -134,8 +133,7 @@ class SettingsScreen(SubScreen[bool]):
         self._waiting = live.waiting
         self._chosen = ""
         """Name of the chosen setting."""
-        self._asked = ""
-        """Action that a second press of its key confirms."""
+        self._asks_to_reload = False
 
     def compose(self) -> ComposeResult:
         yield HeaderLine("Settings")
@@ -162,7 +160,7 @@ class SettingsScreen(SubScreen[bool]):
             self.settings.move(by)
         elif event.key in ("left", "right"):
             self._step(-1 if event.key == "left" else 1)
-        elif self._asked == "load":
+        elif self._asks_to_reload:
             self.dismiss(True)
         else:
             self._take()
@@ -184,7 +182,7 @@ class SettingsScreen(SubScreen[bool]):
     def _on_changed(self) -> None:
         chosen = self.settings.row.name if self.settings.row is not None else ""
         if chosen != self._chosen:
-            self._chosen, self._asked = chosen, ""
+            self._chosen, self._asks_to_reload = chosen, False
         # The message may arrive after the key that opened the editor.
         if self._edited is not None and chosen != self._edited.name:
             self._close_editor()
@@ -203,11 +201,11 @@ class SettingsScreen(SubScreen[bool]):
     def _open_editor(self, label: str, edited: SettingView | None) -> None:
         self._edited = edited
         self.query_one("#edited", Static).update(Content(label))
+        self._show_error("")
         self._editor_pane.display = True
 
     def _close_editor(self) -> None:
         self._edited = None
-        self._show_error("")
         self.set_focus(self.filter_input)
         self._editor_pane.display = False
         self.refresh_bindings()
@@ -228,7 +226,8 @@ class SettingsScreen(SubScreen[bool]):
 
     @on(ValueEditor.Changed)
     def _on_typed(self, event: ValueEditor.Changed) -> None:
-        self._show_error(self._parse(event.text_area.text)[1])
+        if self._is_editing:
+            self._show_error(self._parse(event.text_area.text)[1])
 
     def action_save_value(self) -> None:
         text = self.editor.text
@@ -245,8 +244,8 @@ class SettingsScreen(SubScreen[bool]):
     def action_leave(self) -> None:
         if self._is_editing:
             self._close_editor()
-        elif self._asked != "load" and (waiting := self._live.waiting) and waiting != self._waiting:
-            self._asked = "load"
+        elif not self._asks_to_reload and (waiting := self._live.waiting) and waiting != self._waiting:
+            self._asks_to_reload = True
             names = ", ".join(setting.name for setting in waiting)
             now, later = key("settings.change", "enter"), key("settings.leave", "esc")
             self.hint.ask(f"Reload the models for {names}? {now.capitalize()} now, {later} later")
@@ -261,20 +260,13 @@ class SettingsScreen(SubScreen[bool]):
         if (view := self.settings.row) is not None:
             self._after_change(self._edits.reset(view.setting))
 
-    def action_reset_all(self) -> None:
-        if self._asked == "reset":
-            self._after_change(self._edits.reset_all())
-            return
-        self._asked, again = "reset", key("settings.reset_all", "ctrl+l")
-        self.hint.ask(f"Reset all settings for all conversations? {again} again resets them")
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide or dim keys that would do nothing."""
         editing, view = self._is_editing, self.settings.row
         match action:
             case "dismiss":
                 return (self._can_load or bool(self._live.waiting)) and not editing
-            case "scope" | "save" | "reset_all":
+            case "scope" | "save":
                 return not editing
             case "reset":
                 may = view is not None and view.origin in (Origin.FLAG, Origin.CONVERSATION, Origin.FILE)
@@ -299,7 +291,7 @@ class SettingsScreen(SubScreen[bool]):
 
     def _after_change(self, message: str) -> None:
         self.hint.say(message)
-        self._asked = ""
+        self._asks_to_reload = False
         self._on_change()
         self._show()
 

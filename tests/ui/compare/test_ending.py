@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from app.conversations.message import Message, Role
 from app.conversations.store import Store
 from app.core.errors import ContextOverflowError, DecodeError
-from app.engine.types import Origin
 from app.ui.screens.chat import ChatScreen
 from app.worker.events import Failed
-from tests.ui.chat.test_inspector import listed
 from tests.ui.chat_driver import open_chat
 from tests.ui.compare.driver import (
     AUTOMATIC,
@@ -21,7 +17,6 @@ from tests.ui.compare.driver import (
     made,
     open_comparison,
 )
-from tests.ui.transcript.test_text_views import ROUND, says
 
 
 async def test_esc_stops_and_esc_again_leaves() -> None:
@@ -113,22 +108,3 @@ async def test_a_reload_of_the_pair_is_shown() -> None:
         await compare.chat.shows("loading the models again: 50%")
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0× faster")
-
-
-async def test_the_inspector_still_lists_the_steps_of_the_last_answer() -> None:
-    async with open_chat(SETTINGS, size=(80, 24)) as chat:
-        await chat.pilot.press("f3")
-        await chat.send("go")
-        for number in range(1, 4):
-            says(chat, (f"{number} ", Origin.DRAFT), details=replace(ROUND, number=number))
-        chat.engine.finishes()
-        await chat.ready()
-        await chat.until(lambda: listed(chat) == [">3", "2", "1"])
-        await chat.type("Another prompt.")
-        compare = Comparison(chat)
-        await compare.open()
-        compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
-        await chat.shows("2.0× faster")
-        await chat.pilot.press("escape")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
-        await chat.until(lambda: listed(chat) == [">3", "2", "1"])
