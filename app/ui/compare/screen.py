@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalGroup
 from textual.getters import query_one
 
@@ -49,7 +48,8 @@ class CompareScreen(SubScreen[None]):
     BINDING_GROUP_TITLE = "Comparison"
     CSS_PATH = "screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "back", key_display="esc", id="compare.leave", tooltip="Stop, or back"),
+        Binding("escape", "stop", "stop", key_display="esc", id="compare.stop", tooltip="Stop the comparison"),
+        Binding("escape", "leave", "back", key_display="esc", id="compare.leave", tooltip="Back to the chat"),
         Binding("tab", "switch", "other text", id="compare.switch", tooltip="Show the text of the next side"),
         Binding("m", "more(1)", "once more", id="compare.once", tooltip="Run one more round"),
         Binding("r", f"more({_MORE})", f"{_MORE} more", id="compare.more", tooltip="Run three more rounds"),
@@ -60,7 +60,7 @@ class CompareScreen(SubScreen[None]):
         Binding("pagedown", "scroll(5)", "page down", id="compare.page_down", show=False),
     ]
 
-    SHOWN_FIRST = ("compare.leave", "compare.switch")
+    SHOWN_FIRST = ("compare.stop", "compare.leave", "compare.switch")
 
     result = query_one(Result)
     hint = query_one(Hint)
@@ -102,10 +102,12 @@ class CompareScreen(SubScreen[None]):
 
     # Keys
 
+    def action_stop(self) -> None:
+        self.stop_work()
+
     def action_leave(self) -> None:
-        if not self.stop_work():
-            self._listen(None)
-            self.dismiss()
+        self._listen(None)
+        self.dismiss()
 
     def stop_work(self) -> str:
         if not self._can_stop:
@@ -135,6 +137,8 @@ class CompareScreen(SubScreen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide or dim keys that would do nothing."""
         match action:
+            case "stop":
+                return self._can_stop
             case "more":
                 return not self.expects_events or None
             case "switch":
@@ -142,14 +146,6 @@ class CompareScreen(SubScreen[None]):
             case "copy":
                 return bool(self._rounds) or None
         return True
-
-    @property
-    def active_bindings(self) -> dict[str, ActiveBinding]:
-        bindings = super().active_bindings
-        for pressed, one in bindings.items():
-            if one.binding.id == "compare.leave" and self._can_stop:
-                bindings[pressed] = one._replace(binding=replace(one.binding, description="stop"))
-        return bindings
 
     @property
     def _can_stop(self) -> bool:
