@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from app.conversations.message import Role
 from app.models.pair_info import PairInfo
 from app.session.snapshot import Phase, Snapshot
 from app.ui.chat.base import ChatBase
@@ -53,6 +54,8 @@ class Renderer:
             screen.hint.about("")
         if switched:
             self._begin_branch(now)
+        if now.pair is not None and (switched or before.pair is None):
+            await self._name_other_model(now)
         if now.messages != before.messages or now.titles != before.titles:
             screen.sidebar.update_list()
         screen.refresh_bindings()
@@ -102,6 +105,13 @@ class Renderer:
                 screen.status.ready(pair.n_ctx, is_empty=not conversation.messages_before(None))
             else:
                 screen.status.holds(pair.n_ctx)
+
+    async def _name_other_model(self, now: Snapshot) -> None:
+        """Say that another model wrote the conversation that was opened; a draft model changes no answer."""
+        loaded = self._screen.session.conversation.models["target"]
+        models = (node.model for node in reversed(now.messages) if node.role is Role.ASSISTANT and node.model)
+        if (used := next(models, loaded)) != loaded:
+            await self._screen.messages.notice(f"This conversation used {used}. Now answering: {loaded}.")
 
     def _begin_answer(self) -> None:
         screen = self._screen

@@ -99,10 +99,11 @@ async def test_a_conversation_of_the_loaded_model_names_no_model(written: Path) 
         assert "Qwen2.5" not in "".join(said(chat))
 
 
-async def test_answers_of_another_model_name_it(written: Path) -> None:
+async def test_opening_a_conversation_of_another_model_names_both(written: Path) -> None:
     async with kept_chat(written, loaded=False, again=True) as chat:
         chat.engine.loaded(OTHER)
-        await chat.until(lambda: f"Answer   {CODER}" in said(chat))
+        await chat.shows(f"This conversation used {CODER}. Now answering: {QWEN3}.")
+        assert f"Answer   {CODER}" in said(chat)
         await load(chat, PAIR)
         await chat.until(lambda: "Answer" in said(chat))
 
