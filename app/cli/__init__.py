@@ -7,7 +7,7 @@ A command raises AppError for any failure that a user, a file or the network can
     command_line, command, setting_flags       options and help of every command
     known_pairs, options, loading, engine      from options and settings to loaded models
     race_session, measured_pairs, report       measurements
-    output, streams, result_file               the terminal, signals and files
+    output, streams                            the terminal, signals and files
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from pathlib import Path
 from app.cli.command import STDIN
 from app.cli.command_line import BENCH_TOKENS, QUICK_KINDS, QUICK_TOKENS, REPEAT
 from app.cli.options import Options, read_options
-from app.cli.output import StatusLine, columns_of, for_reading
+from app.cli.output import LineFile, StatusLine, check_writable, columns_of, exists_already, for_reading, write_file
 from app.cli.race_session import (
     RaceStatus,
     Session,
@@ -24,7 +24,6 @@ from app.cli.race_session import (
     save_result,
     with_pair,
 )
-from app.cli.result_file import LineFile, check_writable, exists_already, write
 from app.compare import AUTOMATIC
 from app.compare.benchmark import (
     Plan,
@@ -251,5 +250,5 @@ def verdict_lines(results: Results, table: Sequence[Row]) -> list[str]:
 def _write_card(status: StatusLine, name: str, card: Card) -> None:
     """Write a share card as Markdown and as a picture. Raises AppError."""
     for suffix, text in zip(CARD_SUFFIXES, (markdown(card), svg(card)), strict=True):
-        write(Path(name + suffix), text)
+        write_file(Path(name + suffix), text)
         status.say(f"{name}{suffix} is written.")

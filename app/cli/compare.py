@@ -10,7 +10,7 @@ from typing import Any
 
 from app.cli.command_line import COMPARE_TOKENS, REPEAT
 from app.cli.options import Options, read_options
-from app.cli.output import for_reading, json_for
+from app.cli.output import check_writable, for_reading, json_for, write_file
 from app.cli.race_session import (
     RaceStatus,
     Session,
@@ -20,7 +20,6 @@ from app.cli.race_session import (
     save_result,
     with_pair,
 )
-from app.cli.result_file import check_writable, write
 from app.cli.streams import read_input
 from app.compare.job import CompareJob, Raced
 from app.compare.measure import speeds
@@ -79,7 +78,7 @@ def _run(session: Session, job: CompareJob, options: Options, args: argparse.Nam
         print(json_for(sys.stdout, whole) if "json" in args else for_reading("\n".join(lines), sys.stdout), flush=True)
     finally:
         if "save" in args:
-            write(args.save, escape_unprintable(json.dumps(whole, ensure_ascii=False, indent=2)) + "\n")
+            write_file(args.save, escape_unprintable(json.dumps(whole, ensure_ascii=False, indent=2)) + "\n")
     if raced.broken is not None:
         failed = f"Failed after {n} of {job.rounds} rounds."
         status.say(failed if n < job.rounds else "Failed while comparing the texts.")

@@ -10,8 +10,7 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-from app.cli.output import StatusLine
-from app.cli.result_file import check_writable, exists_already
+from app.cli.output import StatusLine, check_writable, exists_already
 from app.conversations.export import n_left_out, to_json, to_markdown
 from app.conversations.importing import read_file
 from app.conversations.store import Store

@@ -1,4 +1,4 @@
-"""Writing to a terminal or a pipe: answers, a status line that goes away, nothing that a model could abuse."""
+"""Output to a terminal, a pipe or a file: answers without control characters, a status line, result files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar, TextIO
 
+from app.core.errors import AppError, UsageError
 from app.core.printable import escape_unprintable, printable
+from app.core.regular_file import exists, is_folder
 from app.engine.text.segments import Segment
 
 LOADING = "Loading the models"
@@ -179,3 +182,69 @@ class AnswerPrinter:
         if not is_ended:
             self._answer.write("\n")
             self._answer.flush()
+
+
+def check_writable(file: Path) -> None:
+    """Raise UsageError if a result cannot be written there."""
+    reason = ""
+    if is_folder(file):
+        reason = "it is a folder"
+    elif not is_folder(file.parent):
+        reason = f"there is no folder {file.parent}"
+    elif not os.access(file if exists(file) else file.parent, os.W_OK):
+        reason = "permission denied"
+    if reason:
+        raise UsageError(f"{file} cannot be written: {reason}.", "Choose another file.")
+
+
+def exists_already(file: Path) -> UsageError:
+    """Return the error for an existing file without --force."""
+    return UsageError(f"{file} exists already.", "Choose another file, or add --force to overwrite it.")
+
+
+class LineFile:
+    """Lines that are on disk as soon as they are added; the first one replaces the old content.
+
+    A full disk must not end the measurement: `close` reports it.
+
+    Args:
+        file: The file; None writes nowhere.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self._mode = "w"
+        self._error: OSError | None = None
+        if file is not None:
+            check_writable(file)
+
+    def add(self, *lines: str) -> None:
+        """Write some lines."""
+        if self._file is None or self._error is not None:
+            return
+        try:
+            with self._file.open(self._mode, encoding="utf-8", errors="replace", newline="\n") as out:
+                out.writelines(f"{line}\n" for line in lines)
+        except OSError as error:
+            self._error = error
+        self._mode = "a"
+
+    def close(self) -> None:
+        """Raise AppError if a line could not be written."""
+        if self._error is not None:
+            raise _write_error(self._file, self._error)
+
+
+def write_file(file: Path, text: str) -> None:
+    """Write a text file. Raises AppError if that fails."""
+    try:
+        file.write_bytes(text.encode(errors="replace"))
+    except OSError as error:
+        raise _write_error(file, error) from error
+
+
+def _write_error(file: Path | None, error: OSError) -> AppError:
+    return AppError(f"{file} cannot be written: {error.strerror}.", "Choose another file.")

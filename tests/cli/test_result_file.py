@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.result_file import LineFile, check_writable, write
+from app.cli.output import LineFile, check_writable, write_file
 from app.core.errors import AppError, UsageError
 
 
@@ -52,6 +52,6 @@ def test_a_failed_write_is_reported_at_the_end(tmp_path: Path) -> None:
 def test_result_is_written_to_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    write(pipe, "result\n")
+    write_file(pipe, "result\n")
     assert os.read(reading, 100) == b"result\n"
     os.close(reading)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from app.cli.chat import Opener
 from app.cli.command_line import parse_args
 from app.cli.engine import PairLoader
-from app.cli.opener import Opener
 from app.cli.options import Process, read_options, read_process
 from app.cli.placing import servers_of
 from app.core.errors import RemoteError, UsageError

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.cli import loading
+from app.cli.chat import Opener
 from app.cli.loading import pair_params
-from app.cli.opener import Opener
 from app.cli.options import Options, read_options
 from app.hardware.fit import DeviceRoom
 from app.llama.cancel import CancelFlag
