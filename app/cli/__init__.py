@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, str] = {
     "tune": "tune:tune",
     "compare": "compare:compare",
     "bench": "bench:bench",
-    "doctor": "doctor.command:doctor",
+    "doctor": "doctor:doctor",
     "setup": "setup:setup",
     "pairs list": "pairs:list_pairs",
     "pairs show": "pairs:show_pair",

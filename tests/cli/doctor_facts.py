@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from app.cli.doctor.command import render
+from app.cli.doctor import render
 from app.hardware.builds import Advice
 from app.hardware.checks import Check, Facts, Section, Terminal, environment_section, llama_section, machine_section
 from app.hardware.devices import BuildInfo, Device

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.cli import main
-from app.cli.doctor.files import own_files
+from app.cli.doctor_checks import own_files
 from app.core import regular_file
 from app.core.errors import ModelFileError, ModelLoadError
 from app.core.paths import config_dir

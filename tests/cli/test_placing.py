@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import loading, measured_pairs
-from app.cli.doctor.pair import check_pair
+from app.cli.doctor_checks import check_pair
 from app.cli.options import read_options
 from app.core.paths import settings_file
 from app.engine.auto.cost_profile import CostProfile

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.doctor.files import hub_section
+from app.cli.doctor_checks import hub_section
 from app.core.errors import HubError
 from app.models.hub import ADDRESS, USUAL, check_environment, check_named, prepare_environment
 from app.models.hub.cache import locked_content

@@ -11,7 +11,7 @@ import pytest
 from huggingface_hub import scan_cache_dir, try_to_load_from_cache
 
 from app.cli import main
-from app.cli.doctor.files import hub_section
+from app.cli.doctor_checks import hub_section
 from app.cli.known_pairs import registry
 from app.core import shell
 from app.models.hub import cache

@@ -44,8 +44,7 @@ def doctor(args: argparse.Namespace) -> int:
     # Imports take a moment, too.
     StatusLine(sys.stderr).show(LOOKING)
     check_usage(args)
-    from app.cli.doctor.files import hub_section, own_files
-    from app.cli.doctor.pair import check_pair
+    from app.cli.doctor_checks import check_pair, hub_section, own_files
     from app.hardware.checks import environment_section, llama_section, machine_section, worst
     from app.hardware.pair_view import pair_section
     from app.hardware.slow_causes import diagnose, speed_section

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
+from app.cli import doctor, doctor_checks
 from app.cli.command_line import parse_args
-from app.cli.doctor import command
-from app.cli.doctor import pair as doctor_pair
 from app.core.errors import ModelLoadError
 from app.core.paths import config_dir
 from app.hardware.checks import Facts
@@ -24,9 +23,9 @@ BROKEN = replace(FACTS, build=None, devices=(), failure=ModelLoadError("Broken."
 
 
 def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, situation: Situation | None = None, **args: Any) -> int:
-    monkeypatch.setattr(command, "gather", lambda: facts)
-    monkeypatch.setattr(doctor_pair, "check_pair", lambda *_: (PAIR, situation))
-    return command.doctor(argparse.Namespace(**args))
+    monkeypatch.setattr(doctor, "gather", lambda: facts)
+    monkeypatch.setattr(doctor_checks, "check_pair", lambda *_: (PAIR, situation))
+    return doctor.doctor(argparse.Namespace(**args))
 
 
 def test_summary_is_first_and_only_a_problem_fails(
@@ -78,22 +77,22 @@ def test_json_has_every_section(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 def test_pair_is_named_by_argument_or_flag(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
     config_dir().mkdir(parents=True, exist_ok=True)
     (config_dir() / "models.toml").write_text('[pairs.big]\ntarget = "x.gguf"\n')
-    monkeypatch.setattr(command, "gather", lambda: FACTS)
+    monkeypatch.setattr(doctor, "gather", lambda: FACTS)
     seen: list[str] = []
 
     def check_pair(args: argparse.Namespace, _: Facts) -> tuple[PairView, None]:
         seen.append(args.pair)
         return PAIR, None
 
-    monkeypatch.setattr(doctor_pair, "check_pair", check_pair)
-    assert command.doctor(parse_args(words)) == 0
+    monkeypatch.setattr(doctor_checks, "check_pair", check_pair)
+    assert doctor.doctor(parse_args(words)) == 0
     assert seen == ["big"]
 
 
 def test_gather_detects_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GGML_VK_VISIBLE_DEVICES", "0")
 
-    facts = command.gather()
+    facts = doctor.gather()
 
     assert facts.build is not None
     assert facts.failure is None

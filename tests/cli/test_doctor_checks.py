@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from app.cli import doctor_checks
 from app.cli.command_line import parse_args
-from app.cli.doctor import pair as doctor_pair
-from app.cli.doctor.files import own_files
-from app.cli.doctor.pair import check_pair
+from app.cli.doctor_checks import check_pair, own_files
 from app.core.errors import ModelLoadError
 from app.core.paths import config_dir, conversations_file, pairs_file
 from app.engine.auto.cost_profile import CostProfile
@@ -166,7 +165,7 @@ def test_fit_off_is_noted_with_a_gpu(
     folders: Path, monkeypatch: pytest.MonkeyPatch, card: bool, fit: str, is_said: bool
 ) -> None:
     target = write_model(folders / "t.gguf")
-    monkeypatch.setattr(doctor_pair, "memory_rooms", lambda _: ROOMS if card else ROOMS[1:])
+    monkeypatch.setattr(doctor_checks, "memory_rooms", lambda _: ROOMS if card else ROOMS[1:])
     section = pair_section(look(target=str(target), fit=fit)[0])
 
     notes = [one.text for one in section.lines if one.label == "note"]
@@ -249,7 +248,7 @@ def test_rpc_devices_hold_the_target_and_draft_stays_local(
     demo_target: Path, demo_draft: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = RpcServer(Endpoint("far", 1), "10.0.0.1:1", (7, 0, 0), (RemoteDevice(24 * GB, 24 * GB),))
-    monkeypatch.setattr("app.cli.doctor.pair.servers_of", lambda options: (server,) if options.process.rpc else ())
+    monkeypatch.setattr("app.cli.doctor_checks.servers_of", lambda options: (server,) if options.process.rpc else ())
     args = parse_args(["doctor", "--rpc", "far:1"])
     found, _ = check_pair(args, FACTS)
 

@@ -1,1 +1,0 @@
-"""`tandem doctor`: what this machine has, what is wrong, and what fixes it."""
