@@ -42,6 +42,7 @@ def closed(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(io, "open", guarded(io.open))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
     monkeypatch.setenv("XDG_DATA_HOME", str(folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     return folder
 
 
