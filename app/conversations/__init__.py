@@ -5,6 +5,8 @@ attached, textfile      files and pastes in front of a prompt
 store, rows, journal    reads and writes; an answer that is being written
 opening, database       the SQLite file, its transactions and errors
 schema, backup          tables and migrations; daily backups
-search, titles          full-text search; titles made from prompts
+compaction              what the model reads in place of messages that no longer fit
+state_folder            the files of saved KV caches
+search, titles          full-text search; titles made from prompts or by the model
 export, importing       JSON and Markdown
 """

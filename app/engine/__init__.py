@@ -6,6 +6,7 @@ auto             drafting that tunes itself: costs, acceptance, the rule that we
 draft_model      drafts of a draft model
 ngram            drafts of earlier n-grams
 cache            tokens in a KV cache, reused by the next prompt
+prompt_cache     caches of other conversations, saved and restored
 probability      the confidence of a draft model
 vocab            compatibility of two vocabularies
 repetition       answers that loop
