@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
 from contextlib import contextmanager
 
@@ -14,9 +13,6 @@ from app.core.errors import AppError, UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
-"""Ctrl+C, SIGTERM and a closed terminal."""
 
 
 def prepare() -> None:
@@ -88,7 +84,13 @@ def discard_output() -> None:
 @contextmanager
 def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
     """Cancel at the first signal; the second one ends the program. Ignored signals stay ignored."""
-    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+    # Not needed for --help.
+    import signal
+
+    # Ctrl+C, SIGTERM and a closed terminal.
+    names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    handlers = {number: signal.getsignal(number) for number in numbers}
     before = {number: handler for number, handler in handlers.items() if handler not in (signal.SIG_IGN, None)}
 
     def restore() -> None:
