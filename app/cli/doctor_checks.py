@@ -147,7 +147,7 @@ def _conversations() -> Check:
 
 
 def _states() -> list[Check]:
-    files = list(state_files())
+    files = state_files()
     if not files:
         return []
     text = f"{gigabytes(sum(file.size for file in files))} in {counted(len(files), 'file')} in {states_dir()}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,21 +24,20 @@ class StateFile:
     used: float
 
 
-def state_files() -> Iterator[StateFile]:
-    """Yield the saved states of all pairs."""
-    for path in states_dir().glob(f"*/*{SUFFIX}"):
-        with suppress(OSError):
+def state_files(suffix: str = SUFFIX) -> list[StateFile]:
+    """Return the saved states of all pairs, as far as they can be read."""
+    found: list[StateFile] = []
+    with suppress(OSError):
+        for path in states_dir().glob(f"*/*{suffix}"):
             status = path.stat()
-            yield StateFile(path, status.st_size, status.st_mtime)
+            found.append(StateFile(path, status.st_size, status.st_mtime))
+    return found
 
 
 def remove_orphans(conversations: Collection[int]) -> None:
     """Delete the states of conversations that are not among these, and files that were not finished."""
-    for file in state_files():
-        if file.path.stem.isdecimal() and int(file.path.stem) not in conversations:
-            with suppress(OSError):
-                file.path.unlink()
-    for path in states_dir().glob(f"*/*{PARTIAL}"):
+    gone = [f for f in state_files() if f.path.stem.isdecimal() and int(f.path.stem) not in conversations]
+    gone += [file for file in state_files(PARTIAL) if time.time() - file.used > _ABANDONED_S]
+    for file in gone:
         with suppress(OSError):
-            if time.time() - path.stat().st_mtime > _ABANDONED_S:
-                path.unlink()
+            file.path.unlink()

@@ -102,7 +102,10 @@ class StateFiles:
 
     def _entries(self) -> Iterator[tuple[Path, SavedCache]]:
         known, self._known = self._known, {}
-        for path in self._folder.glob(f"*{SUFFIX}"):
+        paths: list[Path] = []
+        with suppress(OSError):
+            paths += self._folder.glob(f"*{SUFFIX}")
+        for path in paths:
             try:
                 status = path.stat()
                 key = path, status.st_mtime_ns, status.st_size

@@ -245,3 +245,11 @@ def test_logits_of_a_hybrid_model_after_a_restart_equal_those_of_a_fresh_read(
         assert read(after, store, longer) == len(prompt)
         fresh.decode(longer, 1)
         np.testing.assert_allclose(after.logits(0), fresh.logits(0), atol=5e-3)
+
+
+def test_a_folder_that_cannot_be_read_has_no_states(monkeypatch: pytest.MonkeyPatch, states: Path) -> None:
+    stored(states, "1", A)
+    monkeypatch.setattr(Path, "glob", lambda *_: _refuse())
+    assert not state_files()
+    remove_orphans(())
+    assert Process(states).read([*A, 9], "1") == 0

@@ -272,7 +272,7 @@ async def test_presets_are_chosen_and_saved(file: Path) -> None:
 
 async def test_a_broken_file_is_named_and_left_alone(file: Path) -> None:
     file.write_text("[sampling\ntemp = 1")
-    async with open_panel(file) as panel:
+    async with open_panel(file, size=(200, 40)) as panel:
         await panel.find("sampling.temp")
         await panel.press("right")
         await panel.chat.shows("settings.toml cannot be read")
