@@ -72,7 +72,7 @@ class CompareJob:
         check_sides(pair, self.sides)
         prefix = conversation_prefix(pair, self.request)
         # Save what the comparison replaces, as for another conversation.
-        pair.prepare_caches(prefix, "")
+        pair.prepare_caches(prefix, self.request.conversation or "")
         steps = Steps(
             race(
                 pair,

@@ -284,7 +284,7 @@ class Session:
             raise UsageError("There is no prompt to compare yet; type one.")
         summary, before = self.conversation.read_before(None if typed.strip() else last)
         request = answer_request(settings, prompt, as_messages(before), summary)
-        return comparable(settings, self.pair, request)
+        return comparable(settings, self.pair, replace(request, conversation=self.library.state_name))
 
     # Commands: conversations and branches
 

@@ -144,11 +144,12 @@ def test_the_draft_state_follows_setting_pair_and_switch(state: DraftState, show
 
 def test_the_typed_prompt_or_the_last_one_is_compared(chat: ScriptedSession) -> None:
     chat.session.handle(PairChanged(DRAFT))
-    chat.exchange("a", "b")
+    number = chat.exchange("a", "b")
     for typed, messages in (("", ["a"]), ("c", ["a", "b", "c"])):
         request = chat.session.comparable(typed).request
         assert [message.content for message in request.messages] == messages
         assert (request.max_tokens, request.drafting, request.sampling.seed is None) == (256, None, False)
+        assert request.conversation == str(number)
 
 
 @pytest.fixture
