@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from app.session.conversation import Conversation
 from app.session.engine import Engine
 from app.session.library import Library, StoreOpener
 from app.session.snapshot import Blocked, DraftState, Phase, Snapshot
-from app.session.turn import Outcome
+from app.session.turn import Outcome, n_kept_in
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged, PromptProgress, Step
@@ -235,13 +235,14 @@ class Session:
             Whether the answer goes on, so that it has not failed.
         """
         prompt, pair = self.conversation.turn.prompt, self.pair
-        if not isinstance(error, ContextOverflowError) or error.whose not in _COMPACTED:
+        if not isinstance(error, ContextOverflowError) or error.whose not in _COMPACTED or prompt is None:
             return False
-        if prompt is None or pair is None or self.settings.context_full == "stop":
+        # A summary that does not fit either is left out.
+        if pair is None or self.settings.context_full == "stop" or self._compacting is not None:
             return False
         summary, before = self.conversation.read_before(prompt)
         written = len(prompt.text) + (len(self._prefill.text) if self._prefill is not None else 0)
-        n_kept = _n_kept(before, written, error.n_tokens, pair.n_ctx // 2)
+        n_kept = n_kept_in(before, written, error.n_tokens, pair.n_ctx // 2)
         if n_kept == len(before):
             return False
         if self.settings.context_full == "drop":
@@ -481,27 +482,6 @@ class Session:
         """Stop the answer and close the store; `draft` is the text of the input line."""
         self.engine.cancel()
         self.conversation.close(draft)
-
-
-def _n_kept(before: Sequence[Node], written: int, n_tokens: int, budget: int) -> int:
-    """Return how many of the last messages stay: whole turns, in about `budget` tokens.
-
-    Args:
-        before: The messages before the prompt.
-        written: Characters of the prompt and of the answer so far.
-        n_tokens: Tokens of everything.
-        budget: Tokens for everything that stays.
-    """
-    lengths = [len(node.text) for node in before]
-    left = budget * (sum(lengths) + written) / max(1, n_tokens) - written
-    n_kept = 0
-    for n, node in enumerate(reversed(before), start=1):
-        left -= lengths[-n]
-        if left < 0:
-            break
-        if node.role is Role.USER:
-            n_kept = n
-    return n_kept
 
 
 def model_names(pair: PairInfo) -> dict[str, str]:

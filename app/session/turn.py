@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,3 +88,24 @@ class Outcome:
 def counts(answer: Node) -> bool:
     """Return whether the conversation continues from an answer."""
     return bool(answer.text.strip()) and answer.state in _COUNTING
+
+
+def n_kept_in(before: Sequence[Node], written: int, n_tokens: int, budget: int) -> int:
+    """Return how many of the last messages stay: whole turns, in about `budget` tokens.
+
+    Args:
+        before: The messages before the prompt.
+        written: Characters of the prompt and of the answer so far.
+        n_tokens: Tokens of everything.
+        budget: Tokens for everything that stays.
+    """
+    lengths = [len(node.text) for node in before]
+    left = budget * (sum(lengths) + written) / max(1, n_tokens) - written
+    n_kept = 0
+    for n, node in enumerate(reversed(before), start=1):
+        left -= lengths[-n]
+        if left < 0:
+            break
+        if node.role is Role.USER:
+            n_kept = n
+    return n_kept

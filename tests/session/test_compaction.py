@@ -77,6 +77,13 @@ def test_stop_keeps_the_error(chat: ScriptedSession, monkeypatch: pytest.MonkeyP
     assert not chat.session.compact(full())
 
 
+def test_a_summary_that_does_not_fit_leaves_the_messages_out(chat: ScriptedSession) -> None:
+    overflowing(chat)
+    assert not chat.session.compact(full())
+    assert chat.session.handle(Failed(len(chat.engine.requests), full())) is None
+    assert chat.read == ["question 3", "answer 3", "more"]
+
+
 @pytest.mark.parametrize("error", [AppError("It broke."), full(whose="prompt"), full(whose="system")])
 def test_other_errors_are_not_about_earlier_messages(chat: ScriptedSession, error: AppError) -> None:
     chat.exchange("a", "b")

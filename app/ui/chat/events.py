@@ -105,6 +105,7 @@ class ChatEvents:
         error, can_focus = with_keys(event.error, self._session.pair), self._can_focus_options
         outcome = self._session.handle(replace(event, error=error))
         if outcome is None:
+            await self._renderer.render()
             return
         await self._ended(outcome)
         if self._session.phase is not Phase.READY:
