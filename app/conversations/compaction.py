@@ -17,7 +17,7 @@ _LONGEST = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What the model reads before a prompt.
+    """Part of a conversation that the model reads before a prompt.
 
     Attributes:
         n_kept: Messages right before the prompt that it still reads.

@@ -297,7 +297,7 @@ class Store:
         return to_document(rows[0][0]) if rows else {}
 
     def set_stats(self, message: int, stats: Document) -> None:
-        """Replace the numbers of a message; with a prompt they say why it has no answer."""
+        """Replace the numbers of a message; those of a prompt are its compaction, or why it has no answer."""
         with self.database.write() as db:
             db.execute("UPDATE messages SET stats = ? WHERE id = ?", (dump(stats), message))
 

@@ -53,7 +53,7 @@ class Node:
         created: Seconds since 1970.
         ending: Why an answer is incomplete, or why a prompt has none, if known.
         model: Name of the target model that wrote an answer; "" if unknown.
-        compaction: What the model reads before a prompt with which the context was full.
+        compaction: Part of the conversation that the model reads before this prompt, if the context was full.
     """
 
     id: int
@@ -192,7 +192,7 @@ def as_messages(nodes: Iterable[Node]) -> tuple[Message, ...]:
 
 
 def readable(path: Sequence[Node]) -> tuple[str, Sequence[Node]]:
-    """Return what the model reads of a branch: the last summary, and the messages after it."""
+    """Return the last summary of a branch and the messages that the model still reads."""
     for at in range(len(path) - 1, -1, -1):
         compaction = path[at].compaction
         if compaction is not None:

@@ -115,12 +115,12 @@ class PromptCache:
         return best
 
     def _keep(self, target: TokenCache, draft: TokenCache | None) -> None:
-        is_stored = self._store is not None and _is_worth_storing(target)
-        if not (self._budget_bytes or is_stored) or (saved := self._copied(target, draft)) is None:
+        store = self._store if _is_worth_storing(target) else None
+        if not (self._budget_bytes or store) or (saved := self._copied(target, draft)) is None:
             return
-        if is_stored and self._store is not None:
-            self._store.save(saved)
-        # A state that the new one continues is of no more use.
+        if store is not None:
+            store.save(saved)
+        # A state that the new one continues is no longer useful.
         kept = [old for old in self._saved if common_prefix(old.target.tokens, target.tokens) < len(old.target.tokens)]
         self._saved = [*kept, saved]
         while self._saved and self.n_bytes > self._budget_bytes:

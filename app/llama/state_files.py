@@ -68,7 +68,7 @@ class StateFiles:
     """The states of one pair; implements `app.engine.prompt_cache.StateStore`.
 
     Args:
-        folder: Theirs alone.
+        folder: Folder for the files of this pair.
         cap_bytes: Most disk space for the states of all pairs; those not used for longest are deleted first.
     """
 
@@ -89,7 +89,7 @@ class StateFiles:
 
     def save(self, saved: SavedPrompt) -> None:
         self.close()
-        # The file is complete before a crash can cut it, or it is not there.
+        # A daemon: a rename makes the file appear only when it is complete.
         self._writer = threading.Thread(target=self._write, args=(saved,), name="states", daemon=True)
         self._writer.start()
 

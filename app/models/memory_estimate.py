@@ -200,7 +200,3 @@ class PairOverhead:
     def at(self, n_ctx: int, *, on_gpu: bool = False) -> int:
         """Return the bytes for a context; on a GPU without the part that stays in RAM."""
         return self.per_token * n_ctx + self.fixed + (0 if on_gpu else self.main)
-
-    def longest(self, free_bytes: int, *, on_gpu: bool = False) -> int:
-        """Return the longest context, in tokens, that fits into so many bytes; 0 for none."""
-        return max(0, free_bytes - self.at(0, on_gpu=on_gpu)) // max(1, self.per_token)

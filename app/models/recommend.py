@@ -153,13 +153,6 @@ def weigh(pair: Pair, room: Room) -> Proposal:
     return replace(found, reason=reason)
 
 
-def longest_context(pair: Pair, room: Room) -> int:
-    """Return the longest context of a pair that fits, in tokens; 0 if unknown."""
-    if pair.working is None or not is_known(pair):
-        return 0
-    return min(pair.context, pair.working.longest(room.free_bytes - weights(pair), on_gpu=room.on_card))
-
-
 def propose(pairs: Sequence[Pair], room: Room, has_disk: Callable[[Pair], bool] = lambda _: True) -> list[Proposal]:
     """Return the best pair for a machine and two alternatives, best first.
 

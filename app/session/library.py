@@ -70,8 +70,6 @@ class Library:
         if self.store.notice:
             self.say(self.store.notice)
         self._deleted = list(self.do(lambda store: store.deleted()) or ())
-        if self._is_on_disk:
-            remove_orphans({summary.id for summary in self.summaries()})
 
     @property
     def state_name(self) -> str:
@@ -92,7 +90,7 @@ class Library:
                 self.unwritten = error
 
     def maintain(self) -> None:
-        """Retry what the disk refused, and back up the file; call every few seconds."""
+        """Retry what the disk refused; back up the file and clean up stored caches daily. Call it every few seconds."""
         if self.store is None:
             return
         if self.store.retry():
@@ -103,6 +101,7 @@ class Library:
 
             self._backed_up = now
             start_daily_backup(file)
+            remove_orphans({summary.id for summary in self.summaries()})
 
     def do(self, action: Callable[[Store], _T]) -> _T | None:
         """Run a store action and return its result; report an error and return None."""

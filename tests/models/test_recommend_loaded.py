@@ -18,7 +18,7 @@ from app.models.gguf import read_header
 from app.models.memory_estimate import PairOverhead
 from app.models.model_facts import ModelFacts, model_facts
 from app.models.pair_size import needed, weights, with_files
-from app.models.recommend import Fit, Room, longest_context, propose, weigh, why
+from app.models.recommend import Fit, Room, propose, weigh, why
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.resolve import Resolved
 from app.models.setup import completed
@@ -115,19 +115,10 @@ def test_an_estimate_is_called_one_and_not_far_off(name: str) -> None:
     assert weigh(guessed, Room(999 * GB)).reason.startswith("about ")
 
 
-# The longest context
-
-
-def test_a_context_is_as_long_as_memory_has_room_for() -> None:
+@pytest.mark.parametrize(("n_ctx", "fits"), [(20_000, True), (20_001, False)])
+def test_a_longer_context_needs_more_memory(n_ctx: int, fits: bool) -> None:
     pair = replace(BIG, context=131072)
-
-    assert longest_context(pair, Room(99 * GB)) == 131072
-    assert longest_context(pair, Room(14 * GB)) == 2 * GB // 100_000
-    assert longest_context(pair, Room(14 * GB, on_card=True)) == 3 * GB // 100_000
-    assert longest_context(pair, Room(11 * GB)) == 0
-    assert longest_context(replace(pair, working=None), Room(99 * GB)) == 0, "no one knows"
-    for n_ctx in (20_000, 20_001):
-        assert (needed(pair, n_ctx) <= 14 * GB) == (n_ctx == 20_000)
+    assert (needed(pair, n_ctx) <= 14 * GB) is fits
 
 
 # What the headers have said is remembered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -108,3 +109,16 @@ def test_without_a_store_conversations_stay_in_memory() -> None:
     assert session.conversation.draft == "typed"
     assert not session.library.is_open
     session.close()
+
+
+def test_stored_caches_of_deleted_conversations_are_cleaned_up(
+    chat: ScriptedSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.conversations.state_folder.states_dir", lambda: tmp_path / "states")
+    kept = chat.exchange("a", "b")
+    files = [tmp_path / "states" / "pair" / f"{number}.state" for number in (kept, kept + 1)]
+    files[0].parent.mkdir(parents=True)
+    for file in files:
+        file.write_bytes(b"")
+    chat.library.maintain()
+    assert [file.exists() for file in files] == [True, False]

@@ -118,7 +118,7 @@ def _system(chat: Chat, text: str) -> None:
 
 def _summary(chat: Chat, _: str) -> None:
     if chat.session.summary is None:
-        raise AppError("The model reads the whole conversation; there is no summary.")
+        raise AppError("There is no summary of earlier messages.")
 
     async def change(text: str) -> None:
         chat.session.set_summary(text)

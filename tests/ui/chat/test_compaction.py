@@ -50,4 +50,4 @@ async def test_a_conversation_that_the_model_reads_whole_has_no_summary() -> Non
         await chat.exchange("Hi", "Hello.")
         await chat.type("/summary")
         await chat.pilot.press("enter")
-        await chat.shows("there is no summary")
+        await chat.shows("There is no summary of earlier messages.")
