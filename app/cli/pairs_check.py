@@ -23,10 +23,10 @@ from app.core.units import gigabytes
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, check_target, remedy_text
 from app.models.hub.client import search
-from app.models.hub.request import LOOKUP_S, RetryPolicy, look_up
+from app.models.hub.request import LOOKUP_S, look_up
 from app.models.model_facts import ModelFacts, is_recurrent
 from app.models.pair_names import model_flags
-from app.models.progress import HeaderWatcher
+from app.models.progress import HeaderWatcher, Watcher
 from app.models.recommend import USUAL_CONTEXT, every_pair
 from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel, LocalModel, ModelSource, parse_source
@@ -46,16 +46,16 @@ class _Reader:
     def __init__(self) -> None:
         self._stop = threading.Event()
         self.cancel = self._stop.set
-        self.retry = RetryPolicy(self._stop.wait, cancelled=self._stop.is_set)
         self.status = StatusLine(sys.stderr)
 
     def facts(self, source: ModelSource, *, draft: bool = False) -> ModelFacts:
         """Return what the header of a model says."""
-        resolved = resolve(source, demo_file, self.retry, self._watcher(str(source)), draft=draft)
-        return facts_of(resolved, self.retry, self._watcher(resolved.name))
+        resolved = resolve(source, demo_file, self.watcher(str(source)), draft=draft)
+        return facts_of(resolved, self.watcher(resolved.name))
 
-    def _watcher(self, name: str) -> HeaderWatcher:
-        return HeaderWatcher(name, self.status.show)
+    def watcher(self, name: str) -> Watcher:
+        """Return the receiver of the progress of one request."""
+        return HeaderWatcher(name, self.status.show, self._stop)
 
     def end(self) -> None:
         """Clear the status line. Raises Interrupted after Ctrl+C."""
@@ -92,7 +92,7 @@ def find_models(args: argparse.Namespace) -> int:
         if remedy is not None:
             raise PairError(problem, remedy_text(remedy, source))
         pairs = list(catalog().pairs.values())
-        found = list(find_drafts(target, pairs, reader.retry, reader.status.show))
+        found = list(find_drafts(target, pairs, reader.watcher))
     reader.end()
     if "json" in args:
         rows = [{"model": c.name, "parameters": c.n_parameters, "size": c.size, "from": c.origin} for c in found]
@@ -181,15 +181,14 @@ class Candidate:
 
 
 def find_drafts(
-    target: ModelFacts, pairs: Sequence[Pair], retry: RetryPolicy, on_status: Callable[[str], None] = lambda _: None
+    target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher] = lambda _: Watcher()
 ) -> Iterator[Candidate]:
     """Read the headers of likely drafts, the catalog's first; each costs a few megabytes.
 
     Args:
         target: The model that they draft for.
         pairs: The catalog.
-        retry: How to wait if Hugging Face does not answer, and whether to stop.
-        on_status: Receives the status text.
+        watch: Returns the receiver of the progress of one request by its subject.
 
     Raises:
         HubError: Nothing was found before Hugging Face stopped answering.
@@ -198,13 +197,13 @@ def find_drafts(
     failure: HubError | None = None
     found: set[str] = set()
     try:
-        for source, origin in islice(_likely(target, pairs, retry, on_status), _MAX_HEADERS):
+        for source, origin in islice(_likely(target, pairs, watch), _MAX_HEADERS):
             name = str(source)
             try:
-                resolved = resolve(source, Path, retry, HeaderWatcher(name, on_status), draft=True)
+                resolved = resolve(source, Path, watch(name), draft=True)
                 if name in found or resolved.size * 2 > target.weight_bytes:
                     continue
-                facts = facts_of(resolved, retry, HeaderWatcher(resolved.name, on_status))
+                facts = facts_of(resolved, watch(resolved.name))
             except HubTimeoutError:
                 raise
             except AppError as error:
@@ -220,7 +219,7 @@ def find_drafts(
 
 
 def _likely(
-    target: ModelFacts, pairs: Sequence[Pair], retry: RetryPolicy, on_status: Callable[[str], None]
+    target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher]
 ) -> Iterator[tuple[HubModel, str]]:
     """Yield drafts of the catalog's pairs of the same family, then small models that a search finds.
 
@@ -230,8 +229,7 @@ def _likely(
     for pair in pairs:
         if isinstance(pair.draft, HubModel) and family in (_family(str(pair.target)), _family(pair.family)):
             yield pair.draft, "catalogue"
-    searching = HeaderWatcher(f"models named {family}", on_status)
-    searched = look_up(lambda: search(family, limit=_MAX_FOUND), retry, searching, LOOKUP_S)
+    searched = look_up(lambda: search(family, limit=_MAX_FOUND), watch(f"models named {family}"), LOOKUP_S)
     limit = (target.n_parameters or target.weight_bytes) * _MAX_SHARE
 
     # The most downloaded come first.

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+
+from app.core.errors import Interrupted
 
 _SPEED_S = 5.0
 
 
 class Watcher:
-    """Receiver of the progress of a request or a download; this one ignores it."""
+    """Receiver of the progress of a request or a download; this one only cancels it.
+
+    Args:
+        stop: Set to cancel.
+    """
+
+    def __init__(self, stop: threading.Event | None = None) -> None:
+        self._stop = stop or threading.Event()
+
+    def check_cancelled(self) -> None:
+        """Raise Interrupted once canceled."""
+        if self._stop.is_set():
+            raise Interrupted
+
+    def pause(self, seconds: float) -> None:
+        """Wait before the next attempt. Raises Interrupted as soon as it is canceled."""
+        if self._stop.wait(seconds):
+            raise Interrupted
 
     def received(self, n_bytes: int) -> None:
         """Count bytes that arrived."""
@@ -28,9 +48,11 @@ class HeaderWatcher(Watcher):
     Args:
         name: The file or repository.
         on_status: Receives each line.
+        stop: Set to cancel.
     """
 
-    def __init__(self, name: str, on_status: Callable[[str], None]) -> None:
+    def __init__(self, name: str, on_status: Callable[[str], None], stop: threading.Event | None = None) -> None:
+        super().__init__(stop)
         self._name = name
         self._on_status = on_status
         self._n_bytes = 0
@@ -87,7 +109,8 @@ class Progress:
 class DownloadWatcher(Watcher):
     """Counts one model's download; written by one thread, `now` is read by another."""
 
-    def __init__(self, role: str, name: str, total: int) -> None:
+    def __init__(self, role: str, name: str, total: int, stop: threading.Event) -> None:
+        super().__init__(stop)
         self.now = FileProgress(role, name, 0, total)
 
     def received(self, n_bytes: int) -> None:

@@ -21,7 +21,7 @@ from app.models.gguf import (
 )
 from app.models.hub import cache, choose
 from app.models.hub.client import bytes_behind, repository
-from app.models.hub.request import CACHED_S, HEADER_S, LOOKUP_S, RetryPolicy, look_up
+from app.models.hub.request import CACHED_S, HEADER_S, LOOKUP_S, look_up
 from app.models.model_facts import ModelFacts, model_facts
 from app.models.model_names import parts_here
 from app.models.progress import Watcher
@@ -62,21 +62,13 @@ class Resolved:
         return self.path.name if self.path is not None else self.files[0].path.rsplit("/", 1)[-1]
 
 
-def resolve(
-    source: ModelSource,
-    demo_file: DemoFile,
-    retry: RetryPolicy,
-    watcher: Watcher | None = None,
-    *,
-    draft: bool = False,
-) -> Resolved:
+def resolve(source: ModelSource, demo_file: DemoFile, watcher: Watcher, *, draft: bool = False) -> Resolved:
     """Find the files of a source.
 
     Args:
         source: What is asked for.
         demo_file: Finds the demo's files.
-        retry: How to wait if Hugging Face has trouble.
-        watcher: Receives that as status.
+        watcher: Receives the status text, and cancels it.
         draft: It is used as a draft, which decides the quantization if none is named.
 
     Raises:
@@ -86,19 +78,19 @@ def resolve(
     """
     match source:
         case HubModel():
-            return _on_hub(source, retry, watcher or Watcher(), draft=draft)
+            return _on_hub(source, watcher, draft=draft)
         case LocalModel(path):
             return _local(source, path)
         case DemoModel(part):
             return _local(source, demo_file(part))
 
 
-def _on_hub(source: HubModel, retry: RetryPolicy, watcher: Watcher, *, draft: bool) -> Resolved:
+def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> Resolved:
     # A downloaded file is used if Hugging Face does not answer, or holds another file now.
     here = cache.cached_file(source)
     ask = partial(repository, source.repo, source.revision)
     try:
-        listed = look_up(ask, retry, watcher, LOOKUP_S if here is None else CACHED_S)
+        listed = look_up(ask, watcher, LOOKUP_S if here is None else CACHED_S)
         files = choose.choose(source, listed.files, draft=draft).files
     except HubError:
         if here is None or source.file is None:
@@ -127,7 +119,7 @@ def _local(source: ModelSource, path: Path) -> Resolved:
     return Resolved(source, "", "", (), parts[0], size)
 
 
-def facts_of(model: Resolved, retry: RetryPolicy, watcher: Watcher | None = None) -> ModelFacts:
+def facts_of(model: Resolved, watcher: Watcher) -> ModelFacts:
     """Return the properties of a model from its header.
 
     Raises:
@@ -138,21 +130,12 @@ def facts_of(model: Resolved, retry: RetryPolicy, watcher: Watcher | None = None
     if model.path is not None:
         header = read_header(model.path, tensors=True)
     else:
-        header = read_remote_header(model.repo, model.commit, model.files[0], retry, watcher or Watcher())
+        header = read_remote_header(model.repo, model.commit, model.files[0], watcher)
     return model_facts(header, file=model.files[0].path if model.files else model.name, size=model.size)
 
 
-def read_remote_header(
-    repo: str, commit: str, file: choose.RemoteFile, retry: RetryPolicy, watcher: Watcher
-) -> GgufHeader:
+def read_remote_header(repo: str, commit: str, file: choose.RemoteFile, watcher: Watcher) -> GgufHeader:
     """Read a header by range requests of a few megabytes; the model is not downloaded.
-
-    Args:
-        repo: Its repository.
-        commit: The revision.
-        file: The file.
-        retry: How to wait, and whether to stop.
-        watcher: Receives the progress.
 
     Raises:
         HubError: It is not available, or the file is not a GGUF model; `HubTimeoutError` at the deadline.
@@ -166,7 +149,7 @@ def read_remote_header(
         next_parse = _FIRST_PARSE
         with closing(bytes_behind(repo, commit, file, len(data), end)) as pieces:
             for piece in pieces:
-                retry.stop_if_cancelled()
+                watcher.check_cancelled()
                 data.extend(piece)
                 watcher.received(len(piece))
                 if len(data) >= min(next_parse, end):
@@ -176,6 +159,6 @@ def read_remote_header(
         raise HubError(f"{file.path} of {repo} is damaged: it ends inside its header.", "Choose another file.")
 
     try:
-        return look_up(request, retry, watcher, HEADER_S)
+        return look_up(request, watcher, HEADER_S)
     except HeaderError as error:
         raise HubError(f"{file.path} of {repo} is not a GGUF model: {error}.", "Choose another file.") from None

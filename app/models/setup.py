@@ -19,7 +19,7 @@ from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, remedy_text
 from app.models.hub import cache
 from app.models.hub.download import Download
-from app.models.hub.request import RetryPolicy, in_background
+from app.models.hub.request import in_background
 from app.models.memory_estimate import longest_trained
 from app.models.pair_names import without_draft
 from app.models.pair_size import has_room, with_size
@@ -121,7 +121,6 @@ class Setup:
         self._demo_file = demo_file
         self._trial = trial
         self._stop = threading.Event()
-        self.retry = RetryPolicy(self._stop.wait, cancelled=self._stop.is_set)
 
     def cancel(self) -> None:
         """Stop at once; downloaded bytes stay. May be called from any thread."""
@@ -149,8 +148,9 @@ class Setup:
             warnings.append(without_draft(error))
         facts = []
         for model in models:
-            self.retry.stop_if_cancelled()
-            facts.append(facts_of(model, self.retry, HeaderWatcher(model.name, on_status)))
+            watcher = HeaderWatcher(model.name, on_status, self._stop)
+            watcher.check_cancelled()
+            facts.append(facts_of(model, watcher))
         check = check_pair(*facts)
         return Prepared(
             pair=completed(pair, models[0], check),
@@ -165,10 +165,10 @@ class Setup:
         self, source: ModelSource, on_status: Callable[[str], None], warnings: list[str], *, draft: bool = False
     ) -> Resolved:
         """Resolve a source, and delete damaged files of it."""
-        watcher = HeaderWatcher(str(source), on_status)
-        model = resolve(source, self._demo_file, self.retry, watcher, draft=draft)
+        watcher = HeaderWatcher(str(source), on_status, self._stop)
+        model = resolve(source, self._demo_file, watcher, draft=draft)
         for file in model.files:
-            if Download(model.repo, model.commit, file, watcher, self.retry).delete_if_damaged():
+            if Download(model.repo, model.commit, file, watcher).delete_if_damaged():
                 warnings.append(f"{file.path.rsplit('/', 1)[-1]} was damaged here; it is downloaded again.")
                 model = replace(model, path=None)
         return model
@@ -201,13 +201,13 @@ class Setup:
                 cache.save_revision(model.repo, model.source.revision, model.commit)
         on_disk = [ModelOnDisk(paths[role], model.size) for role, model in prepared.models]
         pair = SetUp(prepared.pair, *on_disk)
-        self.retry.stop_if_cancelled()
         line = ""
         if self._trial is not None:
             self._registry.add(pair, default=False, first=False)
             yield Trying(pair)
             line = self._trial(pair, self._stop.is_set)
-            self.retry.stop_if_cancelled()
+        if self._stop.is_set():
+            raise Interrupted
         self._registry.add(pair, default=default, first=first)
         yield Ready(pair, line)
 
@@ -231,7 +231,9 @@ class Setup:
         """Download the missing models one after the other; return the path to load for each role."""
         paths = {role: model.path for role, model in prepared.models if model.path is not None}
         missing = {
-            DownloadWatcher(role, model.name, model.size): model for role, model in prepared.models if not model.path
+            DownloadWatcher(role, model.name, model.size, self._stop): model
+            for role, model in prepared.models
+            if not model.path
         }
         if not missing:
             return paths
@@ -257,7 +259,7 @@ class Setup:
         paths = []
         for file in model.files:
             n_received = watcher.now.n_received
-            paths.append(Download(model.repo, model.commit, file, watcher, self.retry).run())
+            paths.append(Download(model.repo, model.commit, file, watcher).run())
             if watcher.now.n_received > n_received:
                 # Stored at once: the next download may fail.
                 self._registry.claim(paths[-1])

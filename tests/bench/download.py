@@ -19,7 +19,6 @@ import pytest
 
 from app.models.hub.client import repository
 from app.models.hub.download import Download
-from app.models.hub.request import RetryPolicy
 from app.models.progress import Watcher
 from tests.models.hub.client import point_at
 from tests.models.hub.content import HubFile
@@ -47,7 +46,7 @@ def timed_curl(url: str, out: Path) -> float:
 
 def timed_fetch(cache: Path) -> float:
     listed = repository(REPO, "main")
-    request = Download(REPO, listed.commit, listed.files[0], Watcher(), RetryPolicy(lambda seconds: False))
+    request = Download(REPO, listed.commit, listed.files[0], Watcher())
     started = time.perf_counter()
     request.run()
     seconds = time.perf_counter() - started

@@ -18,7 +18,7 @@ from app.core.errors import ModelFileError, ModelLoadError
 from app.core.paths import config_dir
 from app.llama import demo
 from app.models.catalog import Catalog, shipped_file
-from app.models.hub.request import RetryPolicy
+from app.models.progress import Watcher
 from app.models.resolve import resolve
 from app.models.source import LocalModel
 
@@ -83,4 +83,4 @@ def test_demo_draft_cannot_be_written(closed: Path, demo_target: Path) -> None:
 
 def test_unreadable_model_is_reported(closed: Path) -> None:
     with pytest.raises(ModelFileError, match="cannot be read: Permission denied"):
-        resolve(LocalModel(closed / "deeper" / "model.gguf"), lambda part: closed, RetryPolicy(lambda _: True))
+        resolve(LocalModel(closed / "deeper" / "model.gguf"), lambda part: closed, Watcher())

@@ -18,12 +18,12 @@ from typing import Any, BinaryIO
 from huggingface_hub import constants
 
 from app.core import atomic
-from app.core.errors import HubError, Interrupted, WaitError
+from app.core.errors import HubError, WaitError
 from app.core.shell import command
 from app.models.hub import cache
 from app.models.hub.choose import RemoteFile
 from app.models.hub.client import bytes_behind
-from app.models.hub.request import Retries, RetryPolicy, translated
+from app.models.hub.request import Retries, translated
 from app.models.progress import Watcher
 
 _BUSY_S = 1.0
@@ -39,15 +39,13 @@ class Download:
         repo: `owner/name`.
         commit: Its revision, as a commit, so that all requests mean the same bytes.
         file: The file.
-        watcher: Receives the progress.
-        retry: How to wait, and whether to stop; checked between two chunks.
+        watcher: Receives the progress, and cancels the download between two chunks.
     """
 
     repo: str
     commit: str
     file: RemoteFile
     watcher: Watcher
-    retry: RetryPolicy
 
     def delete_if_damaged(self) -> bool:
         """Delete a complete file with a wrong checksum; return whether there was one.
@@ -102,9 +100,7 @@ class Download:
                     yield
                     return
             self.watcher.waiting("Another program is downloading this file", _BUSY_S)
-            self.retry.stop_if_cancelled()
-            if self.retry.pause(_BUSY_S):
-                raise Interrupted
+            self.watcher.pause(_BUSY_S)
 
     def _transfer(self) -> None:
         """Download the missing bytes; start over once if the checksum is wrong."""
@@ -132,13 +128,13 @@ class Download:
         if have > self.file.size:
             have = out.truncate(0)
         self.watcher.found(have)
-        digest, retries, before = self._hash(out, have), Retries(self.retry, self.watcher), have
+        digest, retries, before = self._hash(out, have), Retries(self.watcher), have
         while have < self.file.size:
-            self.retry.stop_if_cancelled()
+            self.watcher.check_cancelled()
             try:
                 with closing(bytes_behind(self.repo, self.commit, self.file, have)) as chunks:
                     for chunk in chunks:
-                        self.retry.stop_if_cancelled()
+                        self.watcher.check_cancelled()
                         while chunk:
                             # Unbuffered: counted bytes survive a kill of this process.
                             n = out.write(chunk)
@@ -164,6 +160,6 @@ class Download:
             if monotonic() - told > _REPORT_S:
                 told = monotonic()
                 self.watcher.waiting(f"{done / length:.0%} verified", 0)
-            self.retry.stop_if_cancelled()
+            self.watcher.check_cancelled()
         self.watcher.waiting("", 0)
         return digest

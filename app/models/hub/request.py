@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import monotonic
 from typing import TypeVar
 
@@ -24,7 +23,7 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.utils import parse_ratelimit_headers
 
-from app.core.errors import HubError, HubTimeoutError, Interrupted, UnreachableError, WaitError
+from app.core.errors import HubError, HubTimeoutError, UnreachableError, WaitError
 from app.models.hub import check_named, named_by, offline_by, without_password
 from app.models.hub.cache import disk_error
 from app.models.progress import Watcher
@@ -38,8 +37,7 @@ HEADER_S = 180.0
 CACHED_S = 10.0
 """Seconds for a listing where a downloaded file can be used without it."""
 _POLL_S = 0.1
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 60.0
-_DOUBLINGS = 6
+_LONGEST_WAIT_S = 60.0
 _TICK_S = 1.0
 _ATTEMPTS = 8
 """Two minutes of waiting."""
@@ -54,39 +52,17 @@ _LONGEST_ADVICE_S = 3600.0
 """A longer wait is ignored."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How to wait between attempts.
-
-    Attributes:
-        pause: Waits some seconds; True as soon as the download is canceled.
-        attempts: Failures in a row, without a new byte between them, before giving up.
-        cancelled: Ends a request; checked while it runs.
-    """
-
-    pause: Callable[[float], bool]
-    attempts: int = _ATTEMPTS
-    cancelled: Callable[[], bool] = lambda: False
-
-    def stop_if_cancelled(self) -> None:
-        if self.cancelled():
-            raise Interrupted
-
-
 class Retries:
     """Consecutive failures of one download or request.
 
     Args:
-        policy: How to wait.
         watcher: Called every second of a wait.
-        left_s: Returns the seconds until the deadline of a request; None for a download.
+        deadline: Of a request, by `monotonic`; None for a download.
     """
 
-    def __init__(self, policy: RetryPolicy, watcher: Watcher, left_s: Callable[[], float] | None = None) -> None:
-        self._policy = policy
+    def __init__(self, watcher: Watcher, deadline: float | None = None) -> None:
         self._watcher = watcher
-        self._left_s = left_s
-        self._attempts = policy.attempts if left_s is None else _LOOKUP_ATTEMPTS
+        self._deadline = deadline
         self.reset()
 
     def reset(self) -> None:
@@ -104,17 +80,17 @@ class Retries:
         """
         self._failures += 1
         self._answers += not isinstance(error, UnreachableError)
-        left_s = self._left_s() if self._left_s is not None else _OFFLINE_S - self._waited_s
-        grown = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** min(self._failures - 1, _DOUBLINGS))
-        seconds = error.after_s if error.after_s is not None else grown
-        if self._answers >= self._attempts or seconds > left_s:
+        left_s, attempts = _OFFLINE_S - self._waited_s, _ATTEMPTS
+        if self._deadline is not None:
+            left_s, attempts = self._deadline - monotonic(), _LOOKUP_ATTEMPTS
+        seconds = error.after_s if error.after_s is not None else min(_LONGEST_WAIT_S, 2.0 ** (self._failures - 1))
+        if self._answers >= attempts or seconds > left_s:
             again = f"Try again{_in_words(error.after_s or 0.0)} to continue."
             raise HubError(error.message, f"{error.hint} {again}".strip()) from error
         self._waited_s += seconds
         while seconds > 0:
             self._watcher.waiting(error.message, seconds)
-            if self._policy.pause(min(_TICK_S, seconds)):
-                raise Interrupted
+            self._watcher.pause(min(_TICK_S, seconds))
             seconds -= _TICK_S
         self._watcher.waiting("", 0)
 
@@ -125,7 +101,7 @@ def _in_words(seconds: float) -> str:
     return f" in {math.ceil(seconds)} s" if seconds < 60 else f" in {math.ceil(seconds / 60)} min"
 
 
-def look_up(ask: Callable[[], T], retry: RetryPolicy, watcher: Watcher, seconds: float) -> T:
+def look_up(ask: Callable[[], T], watcher: Watcher, seconds: float) -> T:
     """Return the answer to a request; retry temporary failures within one deadline.
 
     The request runs on a daemon thread that is abandoned at the deadline: a name query cannot be interrupted. A server
@@ -133,22 +109,21 @@ def look_up(ask: Callable[[], T], retry: RetryPolicy, watcher: Watcher, seconds:
 
     Args:
         ask: One request.
-        retry: How to wait, and whether to stop.
-        watcher: Receives the status text.
+        watcher: Receives the status text, and cancels it.
         seconds: Time limit for all attempts together.
 
     Raises:
         HubError: There is no answer; `HubTimeoutError` at the deadline.
         Interrupted: Canceled.
     """
-    ends = monotonic() + seconds
-    retries = Retries(retry, watcher, lambda: ends - monotonic())
+    deadline = monotonic() + seconds
+    retries = Retries(watcher, deadline)
     while True:
         watcher.waiting(f"Waiting for {host()}", 0)
         future = in_background(ask, "hub request")
         while not wait([future], _POLL_S).done:
-            retry.stop_if_cancelled()
-            if monotonic() >= ends:
+            watcher.check_cancelled()
+            if monotonic() >= deadline:
                 raise HubTimeoutError(
                     f"{host()} took longer than {seconds:.0f} s to answer.",
                     f"Check the network connection, or try again later.{check_named()}",

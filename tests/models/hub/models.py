@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from app.core.errors import Interrupted
 from app.models.hub.choose import RemoteFile
 from app.models.hub.client import repository
 from app.models.hub.download import Download
-from app.models.hub.request import RetryPolicy
 from app.models.progress import Watcher
 from tests.llama.tiny_model import write_model
 from tests.models.hub.loopback import LoopbackHub
@@ -22,8 +22,16 @@ TEMPLATE = "{% for m in messages %}<|start|>{{ m.content }}<|end|>{% endfor %}<|
 CONTENT = bytes(range(256)) * 9000
 """2.3 MB: several chunks."""
 
-RETRY = RetryPolicy(lambda seconds: False)
-"""No pause takes time."""
+
+class Patient(Watcher):
+    """Records the pauses, and takes no time for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses: list[float] = []
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
 
 
 def no_demo(part: str) -> Path:
@@ -44,17 +52,16 @@ def publish(hub: LoopbackHub, content: bytes = CONTENT, name: str = "big-Q4_K_M.
     return listed.commit, next(file for file in listed.files if file.path == name)
 
 
-class Watched(Watcher):
+class Watched(Patient):
     """A download that records all its progress and does not wait."""
 
-    def __init__(self, stop_after: int | None = None, attempts: int = 8) -> None:
+    def __init__(self, stop_after: int | None = None) -> None:
+        super().__init__()
         self.came = 0
         self.here = 0
         self.waits: list[tuple[str, float]] = []
-        self.pauses: list[float] = []
         self.on_pause: Callable[[], object] = lambda: None
         self._stop_after = stop_after
-        self._retry = RetryPolicy(self._pause, attempts, self._is_cancelled)
 
     def received(self, n_bytes: int) -> None:
         self.came += n_bytes
@@ -66,16 +73,16 @@ class Watched(Watcher):
         if reason:
             self.waits.append((reason, seconds))
 
-    def _pause(self, seconds: float) -> bool:
-        self.pauses.append(seconds)
+    def pause(self, seconds: float) -> None:
+        super().pause(seconds)
         self.on_pause()
-        return False
 
-    def _is_cancelled(self) -> bool:
-        return self._stop_after is not None and self.came >= self._stop_after
+    def check_cancelled(self) -> None:
+        if self._stop_after is not None and self.came >= self._stop_after:
+            raise Interrupted
 
     def fetch(self, commit: str, file: RemoteFile) -> Path:
-        return Download(TARGET, commit, file, self, self._retry).run()
+        return Download(TARGET, commit, file, self).run()
 
 
 def sha256(content: bytes) -> str:

@@ -21,7 +21,7 @@ from app.models.source import HubModel, is_repository
 from tests.models.hub.content import HOSTILE_NAMES
 from tests.models.hub.faults import BadJson, EditJson, Status
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import CONTENT, RETRY, TARGET, Watched, no_demo, publish, tiny
+from tests.models.hub.models import CONTENT, TARGET, Patient, Watched, no_demo, publish, tiny
 
 NAME = "big-Q4_K_M.gguf"
 
@@ -75,7 +75,7 @@ def test_a_name_that_the_client_refuses_is_reported_as_such(hub: LoopbackHub, na
 
     assert not is_repository(source.repo)
     with pytest.raises(HubError, match="not a valid repository name"):
-        resolve(source, no_demo, RETRY)
+        resolve(source, no_demo, Patient())
     assert cached_file(source) is None
     assert not hub.requests
 
@@ -92,9 +92,9 @@ def test_a_name_that_the_client_takes_is_one(name: str) -> None:
 def test_a_file_without_a_checksum_is_an_error(hub: LoopbackHub, tmp_path: Path, told: dict[str, Any]) -> None:
     hub.add(TARGET, {NAME: tiny(tmp_path)})
     hub.faults.add(files_changed(**told), "/api/*", times=None)
-    found = resolve(HubModel(TARGET, file=NAME), no_demo, RETRY)
+    found = resolve(HubModel(TARGET, file=NAME), no_demo, Patient())
 
-    assert facts_of(found, RETRY).architecture == "llama"
+    assert facts_of(found, Patient()).architecture == "llama"
     with pytest.raises(HubError, match="sends no checksum"):
         cache.missing_bytes(TARGET, found.commit, found.files[0])
     with pytest.raises(HubError, match="sends no checksum"):

@@ -27,7 +27,7 @@ from tests.models.hub.faults import (
     rate_limited,
 )
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import CONTENT, RETRY, TARGET, Watched, no_demo, publish
+from tests.models.hub.models import CONTENT, TARGET, Patient, Watched, no_demo, publish
 
 NAME = "big-Q4_K_M.gguf"
 
@@ -75,7 +75,7 @@ def test_a_file_that_a_power_cut_has_shortened_comes_again(
     watched = Watched()
 
     assert cache.missing_bytes(TARGET, commit, file) == len(CONTENT)
-    assert resolve(HubModel(TARGET, file=NAME), no_demo, RETRY).path is None
+    assert resolve(HubModel(TARGET, file=NAME), no_demo, Patient()).path is None
     assert watched.fetch(commit, file).read_bytes() == CONTENT
     assert (watched.here, watched.came) == (0, len(CONTENT))
 
@@ -128,22 +128,22 @@ def test_the_attempts_end_and_keep_what_came(hub: LoopbackHub) -> None:
     commit, file = publish(hub)
     hub.faults.add(Cut(1 << 20), NAME, origin="cdn", times=1)
     hub.faults.add(Drop(), NAME, origin="cdn", times=None)
-    watched = Watched(attempts=4)
+    watched = Watched()
 
     with pytest.raises(HubError, match="broke") as failed:
         watched.fetch(commit, file)
 
     assert "Try again to continue" in failed.value.hint
     assert cache.partial(TARGET, file).stat().st_size == watched.came > 0
-    assert watched.pauses == [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    assert watched.pauses == [1.0] * (1 + 2 + 4 + 8 + 16 + 32 + 60)
 
 
 def test_a_new_byte_renews_the_attempts(hub: LoopbackHub) -> None:
     commit, file = publish(hub)
-    for _ in range(6):
-        hub.faults.add(Cut(300_000, reset=False), NAME, origin="cdn", times=1)
+    for _ in range(9):
+        hub.faults.add(Cut(200_000, reset=False), NAME, origin="cdn", times=1)
 
-    assert Watched(attempts=2).fetch(commit, file).read_bytes() == CONTENT
+    assert Watched().fetch(commit, file).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(("fault", "origin"), [(rate_limited(7), "hub"), (Status(503, {"Retry-After": "7"}), "cdn")])
@@ -179,7 +179,7 @@ def test_a_network_that_is_gone_is_waited_for_one_night(
         return session()
 
     monkeypatch.setattr(client, "session", gone)
-    watched = Watched(attempts=8)
+    watched = Watched()
     if not waits:
         with pytest.raises(HubError, match="cannot be reached"):
             watched.fetch(commit, file)

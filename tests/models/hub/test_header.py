@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +12,24 @@ from app.cli.pairs_check import find_drafts
 from app.core.errors import HubError, HubTimeoutError, Interrupted
 from app.models.catalog import Pair
 from app.models.hub.client import repository
-from app.models.hub.request import RetryPolicy
-from app.models.progress import Watcher
+from app.models.progress import HeaderWatcher, Watcher
 from app.models.registry import Registry
 from app.models.resolve import facts_of, read_remote_header, resolve
 from app.models.setup import Setup
 from app.models.source import HubModel, LocalModel
 from tests.models.hub.faults import Cut, Drip, Drop, IgnoreRange, Stall, Status
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import DRAFT, RETRY, TARGET, Watched, no_demo, tiny
+from tests.models.hub.models import DRAFT, TARGET, Patient, Watched, no_demo, tiny
 
 NAME = "big-Q4_K_M.gguf"
 LONG = "a" * 3_000_000
 """A value that makes a header of three megabytes."""
 
 
-def header_of(name: str = NAME, retry: RetryPolicy = RETRY, watched: Watched | None = None) -> Any:
+def header_of(name: str = NAME, watcher: Watcher | None = None) -> Any:
     listed = repository(TARGET, "main")
     file = next(file for file in listed.files if file.path == name)
-    return read_remote_header(TARGET, listed.commit, file, retry, watched or Watcher())
+    return read_remote_header(TARGET, listed.commit, file, watcher or Patient())
 
 
 def test_a_header_costs_a_few_megabytes_of_a_large_file(hub: LoopbackHub, tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_cut_header_resumes_at_its_byte(hub: LoopbackHub, tmp_path: Path) -> N
     hub.faults.add(Cut(1_000_000), NAME, origin="cdn", times=1)
     watched = Watched()
 
-    assert header_of(watched=watched).metadata["general.long"] == LONG
+    assert header_of(watcher=watched).metadata["general.long"] == LONG
     first, second = hub.asked(origin="cdn")
     assert second.headers["range"].startswith(f"bytes={first.sent}-")
     assert watched.came >= len(LONG)
@@ -89,13 +89,11 @@ def test_a_cancel_ends_it(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {NAME: tiny(tmp_path)})
     drip = hub.faults.add(Drip(1_000), NAME, origin="cdn", times=None)
     drip.allow(1)
+    stop = threading.Event()
+    stop.set()
 
     with pytest.raises(Interrupted):
-        header_of(retry=RetryPolicy(lambda seconds: True, cancelled=lambda: True))
-    hub.faults.clear()
-    hub.faults.add(Status(503), NAME, origin="cdn", times=None)
-    with pytest.raises(Interrupted):
-        header_of(retry=RetryPolicy(lambda seconds: True))
+        header_of(watcher=Watcher(stop))
 
 
 def test_files_that_are_not_gguf_are_reported_before_the_download(hub: LoopbackHub, tmp_path: Path) -> None:
@@ -110,11 +108,11 @@ def test_files_that_are_not_gguf_are_reported_before_the_download(hub: LoopbackH
 def test_facts_are_the_same_from_the_hub_and_from_the_disk(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"tiny.gguf": tiny(tmp_path)}, license="mit")
 
-    remote = resolve(HubModel(TARGET), no_demo, RETRY)
-    local = resolve(LocalModel(tmp_path / "tiny.gguf"), no_demo, RETRY)
+    remote = resolve(HubModel(TARGET), no_demo, Patient())
+    local = resolve(LocalModel(tmp_path / "tiny.gguf"), no_demo, Patient())
 
     assert (remote.license, remote.path) == ("mit", None)
-    assert facts_of(remote, RETRY) == facts_of(local, RETRY)
+    assert facts_of(remote, Patient()) == facts_of(local, Patient())
 
 
 def test_progress_is_reported_in_lines(hub: LoopbackHub, tmp_path: Path) -> None:
@@ -123,7 +121,6 @@ def test_progress_is_reported_in_lines(hub: LoopbackHub, tmp_path: Path) -> None
     hub.faults.add(Cut(1_000_000), NAME, origin="cdn", times=1)
     lines: list[str] = []
     steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo)
-    steps.retry = RETRY
 
     steps.prepare(Pair("mine", "Mine", HubModel(TARGET), HubModel(DRAFT)), lines.append)
 
@@ -136,10 +133,10 @@ def test_progress_is_reported_in_lines(hub: LoopbackHub, tmp_path: Path) -> None
 def test_headers_of_drafts_are_reported(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"big-1b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
     hub.add(DRAFT, {"tiny-Q8_0.gguf": tiny(tmp_path)})
-    target = facts_of(resolve(HubModel(TARGET), no_demo, RETRY), RETRY)
+    target = facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
     known = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
     lines: list[str] = []
 
-    assert list(find_drafts(target, (known,), RETRY, lines.append))
+    assert list(find_drafts(target, (known,), lambda name: HeaderWatcher(name, lines.append)))
     assert f"Looking at {DRAFT}" in lines
     assert "Looking at tiny-Q8_0.gguf" in lines

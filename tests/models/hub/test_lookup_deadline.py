@@ -24,7 +24,7 @@ from app.models.setup import Setup
 from app.models.source import HubModel
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, DRAFT, RETRY, TARGET, no_demo
+from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, no_demo
 from tests.models.hub.pairs_setting import WAIT_S, Setting
 
 SHORT_S = 0.2
@@ -51,7 +51,7 @@ def stall(hub: LoopbackHub, path: str = "*", after: int | None = None) -> Stall:
 
 
 def target_facts() -> ModelFacts:
-    return facts_of(resolve(HubModel(TARGET), no_demo, RETRY), RETRY)
+    return facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
 
 
 @pytest.mark.timeout(60)
@@ -87,7 +87,7 @@ def test_a_silent_listing_ends_at_the_deadline(hub: LoopbackHub, monkeypatch: py
     stall(hub)
 
     with pytest.raises(HubTimeoutError, match=r"took longer than 0 s to answer"):
-        resolve(HubModel(TARGET), no_demo, RETRY)
+        resolve(HubModel(TARGET), no_demo, Patient())
 
 
 @pytest.mark.timeout(60)
@@ -99,7 +99,7 @@ def test_a_search_for_drafts_ends_with_the_first_deadline(pair: LoopbackHub, mon
     stall(pair, "/api/models/*")
 
     with pytest.raises(HubTimeoutError):
-        list(find_drafts(target, known, RETRY))
+        list(find_drafts(target, known, lambda _: Patient()))
     assert len(pair.asked("/api/models/owner/draft-*")) == 1
 
 
@@ -112,7 +112,7 @@ def test_a_downloaded_file_is_used_when_the_hub_is_silent(
     monkeypatch.setattr("app.models.resolve.CACHED_S", SHORT_S)
     stall(pair)
 
-    found = resolve(HubModel(TARGET, file="big-Q4_K_M.gguf"), no_demo, RETRY)
+    found = resolve(HubModel(TARGET, file="big-Q4_K_M.gguf"), no_demo, Patient())
     assert found.path is not None
 
 

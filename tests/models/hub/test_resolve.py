@@ -14,8 +14,7 @@ from app.models.catalog import Pair
 from app.models.hub.cache import save_revision
 from app.models.hub.client import search
 from app.models.hub.download import Download
-from app.models.hub.request import RetryPolicy
-from app.models.progress import Watcher
+from app.models.progress import HeaderWatcher, Watcher
 from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel, LocalModel
 from tests.models.hub.faults import (
@@ -24,7 +23,12 @@ from tests.models.hub.faults import (
     rate_limited,
 )
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import DRAFT, RETRY, TARGET, no_demo, tiny
+from tests.models.hub.models import DRAFT, TARGET, Patient, no_demo, tiny
+
+
+class Impatient(Watcher):
+    def pause(self, seconds: float) -> None:
+        pytest.fail("it waits")
 
 
 def test_a_search_gives_names_sizes_and_architectures(hub: LoopbackHub) -> None:
@@ -39,13 +43,13 @@ def test_a_search_gives_names_sizes_and_architectures(hub: LoopbackHub) -> None:
 def test_drafts_of_the_catalog_stay_where_the_search_fails(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"big-1b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
     hub.add(DRAFT, {"tiny-Q8_0.gguf": tiny(tmp_path)})
-    target = facts_of(resolve(HubModel(TARGET), no_demo, RETRY), RETRY)
+    target = facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
     pair = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
     hub.faults.add(Status(503), "/api/models", times=None)
 
-    assert [one.name for one in find_drafts(target, (pair,), RETRY)] == [DRAFT]
+    assert [one.name for one in find_drafts(target, (pair,), lambda _: Patient())] == [DRAFT]
     with pytest.raises(HubError):
-        list(find_drafts(target, (), RETRY))
+        list(find_drafts(target, (), lambda _: Patient()))
 
 
 def test_drafts_of_another_architecture_come_last_and_hybrids_never(hub: LoopbackHub, tmp_path: Path) -> None:
@@ -53,9 +57,9 @@ def test_drafts_of_another_architecture_come_last_and_hybrids_never(hub: Loopbac
     for name, architecture, downloads in (("dense", "qwen3", 9), ("hybrid", "qwen35", 8), ("same", "llama", 1)):
         told = {"architecture": architecture, "total": 1}
         hub.add(f"owner/tiny-{name}-GGUF", {"m.gguf": tiny(tmp_path)}, downloads=downloads, gguf=told)
-    target = facts_of(resolve(HubModel(TARGET), no_demo, RETRY), RETRY)
+    target = facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
 
-    offered = [one.name for one in find_drafts(target, (), RETRY)]
+    offered = [one.name for one in find_drafts(target, (), lambda _: Patient())]
     assert offered == ["owner/tiny-same-GGUF", "owner/tiny-dense-GGUF"]
 
 
@@ -63,12 +67,12 @@ def test_drafts_of_another_architecture_come_last_and_hybrids_never(hub: Loopbac
 def test_searches_and_listings_are_retried(hub: LoopbackHub, tmp_path: Path, path: str) -> None:
     hub.add(TARGET, {"tiny-8b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)}, gguf={"architecture": "x", "total": 9})
     hub.add(DRAFT.replace("small", "tiny"), {"m.gguf": tiny(tmp_path)}, gguf={"architecture": "llama", "total": 1})
-    target = facts_of(resolve(HubModel(TARGET), no_demo, RETRY), RETRY)
+    target = facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
     told: list[str] = []
     for fault in (Status(503), Drop()):
         hub.faults.add(fault, path)
 
-    assert len(list(find_drafts(target, (), RETRY, told.append))) == 1
+    assert len(list(find_drafts(target, (), lambda name: HeaderWatcher(name, told.append)))) == 1
     assert any("(status 503), again in 1 s" in line for line in told)
 
 
@@ -76,48 +80,42 @@ def test_a_downloaded_file_is_used_while_the_hub_fails(
     hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
-    here = resolve(HubModel(TARGET), no_demo, RETRY)
-    path = Download(TARGET, here.commit, here.files[0], Watcher(), RETRY).run()
+    here = resolve(HubModel(TARGET), no_demo, Patient())
+    path = Download(TARGET, here.commit, here.files[0], Watcher()).run()
     save_revision(TARGET, "main", here.commit)
     hub.faults.add(Status(503), "/api/*", times=None)
-    waited: list[float] = []
+    patient = Patient()
 
-    def pause(seconds: float) -> bool:
-        waited.append(seconds)
-        return False
-
-    found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, RetryPolicy(pause))
+    found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, patient)
     assert found.path == path
-    assert 0 < sum(waited) < 60
-    never = RetryPolicy(lambda seconds: pytest.fail("it waits"))
+    assert 0 < sum(patient.pauses) < 60
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(hf_api.api, "endpoint", "http://127.0.0.1:9")
     with pytest.raises(UnreachableError):
-        resolve(HubModel(TARGET), no_demo, never)
+        resolve(HubModel(TARGET), no_demo, Impatient())
 
 
 def test_a_wait_longer_than_the_deadline_is_an_error(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
-    here = resolve(HubModel(TARGET), no_demo, RETRY)
-    never = RetryPolicy(lambda seconds: pytest.fail("it waits"))
+    here = resolve(HubModel(TARGET), no_demo, Patient())
     hub.faults.add(rate_limited(600), "/api/*", times=None)
     with pytest.raises(HubError, match="Rate limit reached") as failed:
-        resolve(HubModel(TARGET), no_demo, never)
+        resolve(HubModel(TARGET), no_demo, Impatient())
     assert failed.value.hint.endswith("Try again in 10 min to continue.")
 
     # What is here does as well: then not even a minute is.
-    path = Download(TARGET, here.commit, here.files[0], Watcher(), RETRY).run()
+    path = Download(TARGET, here.commit, here.files[0], Watcher()).run()
     save_revision(TARGET, "main", here.commit)
     hub.faults.clear()
     hub.faults.add(rate_limited(55), "/api/*", times=None)
-    found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, never)
+    found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, Impatient())
     assert found.path == path
 
 
 def test_a_local_model_that_is_missing_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="There is no file"):
-        resolve(LocalModel(tmp_path / "none.gguf"), no_demo, RETRY)
+        resolve(LocalModel(tmp_path / "none.gguf"), no_demo, Patient())
     with pytest.raises(ModelFileError, match="is a folder"):
-        resolve(LocalModel(tmp_path), no_demo, RETRY)
+        resolve(LocalModel(tmp_path), no_demo, Patient())
     with pytest.raises(ModelFileError, match="is not a regular file"):
-        resolve(LocalModel(Path(os.devnull)), no_demo, RETRY)
+        resolve(LocalModel(Path(os.devnull)), no_demo, Patient())

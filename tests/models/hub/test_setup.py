@@ -24,7 +24,7 @@ from app.models.setup import Ready, Setup
 from app.models.source import HubModel, parse_source
 from tests.models.hub.faults import Status
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, DRAFT, RETRY, TARGET, no_demo, tiny
+from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, no_demo, tiny
 
 pytestmark = pytest.mark.usefixtures("home")
 Usage = namedtuple("Usage", "total used free")
@@ -70,7 +70,7 @@ def test_downloaded_files_are_found_offline_by_their_branch(pair: LoopbackHub, h
 
     assert isinstance(last, Ready)
     assert cached_file(source) == last.pair.target.path
-    assert resolve(source, no_demo, RETRY).path == last.pair.target.path
+    assert resolve(source, no_demo, Patient()).path == last.pair.target.path
     # Other programs find it the same way.
     assert Path(hf_hub_download(TARGET, "big-Q4_K_M.gguf", local_files_only=True)) == last.pair.target.path
 
@@ -92,12 +92,12 @@ def test_a_file_with_another_checksum_is_not_used_offline(
     assert (cached_file(other) is None) is links
     if links:
         with pytest.raises(HubError, match="cannot be reached"):
-            resolve(other, no_demo, RETRY)
+            resolve(other, no_demo, Patient())
 
 
 def test_a_replaced_file_is_refused(pair: LoopbackHub) -> None:
     with pytest.raises(HubError, match="not the file that this pair was made with"):
-        resolve(HubModel(TARGET, file="big-Q4_K_M.gguf", sha256="0" * 64), no_demo, RETRY)
+        resolve(HubModel(TARGET, file="big-Q4_K_M.gguf", sha256="0" * 64), no_demo, Patient())
 
 
 def test_a_revision_cannot_leave_the_repository_folder(pair: LoopbackHub, home: Path) -> None:
