@@ -31,7 +31,7 @@ from app.core.paths import conversations_file, log_file
 from app.core.printable import printable
 from app.core.units import gigabytes
 from app.models.catalog import Pair
-from app.models.pair_names import setup_command
+from app.models.pair_summary import setup_command
 from app.models.recommend import USUAL_CONTEXT, Room
 from app.models.registry import SetUp
 from app.models.source import HubModel

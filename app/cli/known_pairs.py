@@ -11,7 +11,7 @@ from app.core.paths import cache_dir, config_dir, pairs_file
 from app.core.shell import command
 from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import read_header
-from app.models.pair_names import title_of
+from app.models.pair_summary import title_of
 from app.models.registry import Registry, SetUp
 from app.models.source import DemoModel, LocalModel, parse_source
 from app.settings.checking import recommended

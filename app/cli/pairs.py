@@ -20,7 +20,7 @@ from app.core.units import gigabytes
 from app.llama.fitting.machine_room import machine_room
 from app.models.catalog import Pair
 from app.models.hub.cache import cached_file, folder
-from app.models.pair_size import OVER, UNKNOWN, pair_bytes, size_text, with_files
+from app.models.pair_summary import OVER, UNKNOWN, pair_bytes, size_text, with_files
 from app.models.recommend import Room, Standing, every_pair, in_order, propose, weigh
 from app.models.registry import Registered
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
@@ -36,15 +36,14 @@ def list_pairs(args: argparse.Namespace) -> int:
     status = StatusLine(sys.stderr)
     status.show(LOOKING)
     known, here, room = catalog(), registry().read(), _room()
-    every = every_pair(known.pairs, here)
-    sized = [with_files(pair, here.usable(pair)) for pair in every.values()]
-    standings = in_order([_standing(pair, here, room) for pair in every.values()], propose(sized, room))
+    standings = [_standing(pair, here, room) for pair in every_pair(known.pairs, here).values()]
+    standings = in_order(standings, propose([one.pair for one in standings], room))
     rows = [_row(standing, here, room) for standing in standings]
     status.clear()
     if "json" in args:
         print(json_for(sys.stdout, rows))
         return 0
-    sizes = [size_text(one.pair, here.usable(one.pair)) for one in standings]
+    sizes = [size_text(one.pair) for one in standings]
     print("\n".join(_table(rows, sizes)))
     legend = ["", f"* default  + on this machine  in {printable(str(folder()))}"]
     if any(text.startswith((UNKNOWN, OVER)) for text in sizes):
@@ -62,9 +61,10 @@ def _room() -> Room:
 
 def _standing(pair: Pair, here: Registered, room: Room) -> Standing:
     files = here.usable(pair)
+    sized = with_files(pair, files)
     return Standing(
-        pair,
-        weigh(with_files(pair, files), room),
+        sized,
+        weigh(sized, room),
         set_up=files is not None,
         here=files is not None or all(map(_exists, pair.sources)),
         is_default=pair.name == here.default,
@@ -92,7 +92,7 @@ def _row(standing: Standing, here: Registered, room: Room) -> dict[str, Any]:
         "default": pair.name == (here.default or DEFAULT_PAIR),
         "disk": sum(model.size for model in files.models) if files is not None else 0,
         "download": proposal.download_bytes,
-        "size": pair_bytes(pair, files),
+        "size": pair_bytes(pair),
         "fit": proposal.word,
         "reason": proposal.reason,
         "expected_tokens_per_second": round(proposal.speed, 1) if proposal.speed is not None else None,

@@ -25,7 +25,7 @@ from app.models.compatibility import PairCheck, check_pair, check_target, remedy
 from app.models.hub.client import search
 from app.models.hub.request import LOOKUP_S, look_up
 from app.models.model_facts import ModelFacts, is_recurrent
-from app.models.pair_names import model_flags
+from app.models.pair_summary import model_flags
 from app.models.progress import HeaderWatcher, Watcher
 from app.models.recommend import USUAL_CONTEXT, every_pair
 from app.models.resolve import facts_of, resolve

@@ -26,7 +26,7 @@ from app.llama import stored_measurements
 from app.llama.params import PairParams
 from app.models.catalog import Pair
 from app.models.gguf import read_header
-from app.models.pair_names import setup_command, without_draft
+from app.models.pair_summary import setup_command, without_draft
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 
 T = TypeVar("T")

@@ -24,8 +24,7 @@ from app.engine.types import SamplingParams
 from app.llama.fitting.machine_room import machine_room
 from app.models.catalog import Pair
 from app.models.hub import cache
-from app.models.pair_names import free_name, pair_name, title_of
-from app.models.pair_size import UNKNOWN, has_room, size_text
+from app.models.pair_summary import UNKNOWN, free_name, has_room, pair_name, size_text, title_of
 from app.models.progress import Progress
 from app.models.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.models.registry import SetUp

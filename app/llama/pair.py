@@ -44,7 +44,7 @@ from app.models.memory_estimate import rounding
 from app.models.model_facts import keeps_snapshots
 from app.models.model_names import file_type
 from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
-from app.models.pair_names import without_draft
+from app.models.pair_summary import without_draft
 from app.settings.thinking import AS_TRAINED, Thinking
 
 CALIBRATION_NS = 4_000_000_000

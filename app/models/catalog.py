@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -24,9 +23,8 @@ from app.models.source import (
     home_expanded,
     is_repository,
 )
+from app.settings.table import nearest
 
-_SAMPLING_KEYS = tuple(SamplingParams.__dataclass_fields__)
-_DRAFTING_KEYS = tuple(DraftParams.__dataclass_fields__)
 _TEXTS = {
     "title": "title",
     "family": "family",
@@ -37,7 +35,6 @@ _TEXTS = {
 """Fields of `Pair` by their keys."""
 _NUMBERS = ("memory_gb", "bytes_per_token", "context")
 _PAIR_KEYS = (*_TEXTS, *_NUMBERS, "working", "target", "draft", "sampling", "drafting")
-_WORKING_KEYS = tuple(PairOverhead.__dataclass_fields__)
 _FIX = "Fix it, or move it away; no pair in it is known until then."
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
 
@@ -163,8 +160,8 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
     fields: dict[str, Any] = {field: text(entry, key, where) or "" for key, field in _TEXTS.items()}
     fields |= {key: whole(entry, key, where) or 0 for key in _NUMBERS}
     fields["title"] = fields["title"] or name
-    sampling = entry.get("sampling", {})
-    params(SamplingParams(), sampling, _SAMPLING_KEYS, f"{where}.sampling")
+    sampling, drafting = entry.get("sampling", {}), entry.get("drafting")
+    params(SamplingParams(), sampling, f"{where}.sampling")
     return Pair(
         **fields,
         name=name,
@@ -172,11 +169,7 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
         draft=_source(entry["draft"], f"{where}.draft", file) if "draft" in entry else None,
         working=_working(entry["working"], f"{where}.working") if "working" in entry else None,
         sampling=dict(sampling),
-        drafting=(
-            params(DraftParams(), entry["drafting"], _DRAFTING_KEYS, f"{where}.drafting")
-            if "drafting" in entry
-            else None
-        ),
+        drafting=params(DraftParams(), drafting, f"{where}.drafting") if drafting is not None else None,
     )
 
 
@@ -226,8 +219,9 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
 
 
 def _working(table: Any, where: str) -> PairOverhead:
-    check_table(table, _WORKING_KEYS, where, "Write { per_token = bytes, fixed = bytes, main = bytes }.")
-    return PairOverhead(**{key: whole(table, key, where) or 0 for key in _WORKING_KEYS})
+    keys = list(PairOverhead.__dataclass_fields__)
+    check_table(table, keys, where, "Write { per_token = bytes, fixed = bytes, main = bytes }.")
+    return PairOverhead(**{key: whole(table, key, where) or 0 for key in keys})
 
 
 T = TypeVar("T", SamplingParams, DraftParams)
@@ -251,9 +245,9 @@ def text(entry: Mapping[str, Any], key: str, where: str) -> str | None:
     return value
 
 
-def params(default: T, table: Any, keys: Sequence[str], where: str) -> T:
+def params(default: T, table: Any, where: str) -> T:
     """Return the default with the numbers of a table."""
-    check_table(table, keys, where, "Write it as { name = value, ... }.")
+    check_table(table, list(default.__dataclass_fields__), where, "Write it as { name = value, ... }.")
     for key, value in table.items():
         expected = type(getattr(default, key)) if getattr(default, key) is not None else int
         broken = expected is int and isinstance(value, float) and not value.is_integer()
@@ -266,14 +260,7 @@ def params(default: T, table: Any, keys: Sequence[str], where: str) -> T:
 
 
 def check_table(table: Any, keys: Sequence[str], where: str, how: str) -> None:
-    """Raise CatalogError for anything but a table, and for an unknown key, with the nearest.
-
-    Args:
-        table: The value.
-        keys: The known keys.
-        where: File and key, for the message.
-        how: Fix for anything but a table.
-    """
+    """Raise CatalogError for anything but a table, with the fix `how`, and for an unknown key, with the nearest."""
     if not isinstance(table, dict):
         raise CatalogError(f"{where} must be a table.", how)
     for key in table:
@@ -281,9 +268,3 @@ def check_table(table: Any, keys: Sequence[str], where: str, how: str) -> None:
             meant = nearest(key, keys)
             hint = "Fix that line, or take it out." if meant else f"Known: {', '.join(keys)}."
             raise CatalogError(f'{where} has the unknown key "{key}".{meant}', hint)
-
-
-def nearest(word: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """Return a question that suggests the nearest word; "" without one."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f' Did you mean "{close[0]}"?' if close else ""

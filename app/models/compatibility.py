@@ -19,7 +19,7 @@ from app.models.memory_estimate import (
     round_up,
 )
 from app.models.model_facts import ModelFacts
-from app.models.pair_names import model_flags
+from app.models.pair_summary import model_flags
 from app.models.source import ModelSource
 
 NO_ROLLBACK = "its recurrent state cannot be rolled back after a rejected draft"

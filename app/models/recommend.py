@@ -11,7 +11,7 @@ from app.core.units import memory_size
 from app.engine.drafting_report import Speedup, pair_drafting, rate
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
-from app.models.pair_size import is_known, model_bytes, needed, weights
+from app.models.pair_summary import is_known, model_bytes, needed, weights
 from app.models.registry import Registered
 from app.models.source import HubModel
 

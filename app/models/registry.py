@@ -225,12 +225,10 @@ def _registered(table: Mapping[str, Any], file: Path) -> Registered:
 
 
 def _entry(pair: SetUp) -> dict[str, Any]:
-    draft = {"draft": _model_entry(pair.draft)} if pair.draft is not None else {}
-    return {"entry": write_pair(pair.pair), "target": _model_entry(pair.target), **draft}
-
-
-def _model_entry(model: ModelOnDisk) -> dict[str, Any]:
-    return {"path": str(model.path), "size": model.size}
+    models = zip(("target", "draft"), pair.models, strict=False)
+    return {"entry": write_pair(pair.pair)} | {
+        role: {"path": str(model.path), "size": model.size} for role, model in models
+    }
 
 
 def _model(entry: Mapping[str, Any]) -> ModelOnDisk:

@@ -21,8 +21,7 @@ from app.models.hub import cache
 from app.models.hub.download import Download
 from app.models.hub.request import in_background
 from app.models.memory_estimate import longest_trained
-from app.models.pair_names import without_draft
-from app.models.pair_size import has_room, with_size
+from app.models.pair_summary import has_room, with_sizes, without_draft
 from app.models.progress import DownloadWatcher, HeaderWatcher, Meter, Progress
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.resolve import DemoFile, Resolved, facts_of, resolve
@@ -64,10 +63,7 @@ class Prepared:
     @property
     def sized(self) -> Pair:
         """The pair with the sizes of its files."""
-        draft = self.pair.draft
-        if draft is not None and self.draft is not None:
-            draft = with_size(draft, self.draft.size)
-        return replace(self.pair, target=with_size(self.pair.target, self.target.size), draft=draft)
+        return with_sizes(self.pair, *(model.size for _, model in self.models))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from app.core.printable import printable
 from app.engine.types import SAMPLING_BOUNDS
@@ -119,14 +120,18 @@ def nested(values: Mapping[str, object]) -> dict[str, object]:
     """Nest values with dotted names into tables."""
     table: dict[str, object] = {}
     for name, value in values.items():
-        head, _, key = name.rpartition(".")
-        if head:
-            inner = table.setdefault(head, {})
-            assert isinstance(inner, dict)
-            inner[key] = value
-        else:
-            table[key] = value
+        put(table, name.split("."), value)
     return table
+
+
+def put(table: dict[str, Any], path: list[str], value: object) -> None:
+    """Set an entry of nested tables; a value where a table belongs was ignored and is replaced."""
+    *tables, key = path
+    for name in tables:
+        if not isinstance(table.get(name), dict):
+            table[name] = {}
+        table = table[name]
+    table[key] = value
 
 
 def _entries(table: Mapping[str, object], problems: list[Problem]) -> Iterator[tuple[str, object]]:

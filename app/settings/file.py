@@ -17,7 +17,7 @@ from app.core import atomic, regular_file
 from app.core.atomic import exclusive
 from app.core.errors import SettingsError
 from app.core.printable import printable
-from app.settings.checking import Problem, check, check_keys, check_presets
+from app.settings.checking import Problem, check, check_keys, check_presets, put
 from app.settings.kinds import Value
 from app.settings.layers import BUILT_IN, Layer
 from app.settings.table import BY_NAME
@@ -78,7 +78,7 @@ class SettingsFile:
     def set(self, name: str, value: Value, preset: str = "") -> None:
         """Store a setting, in a preset if one is named."""
         with self._changed_table() as table:
-            _put(table, _path(name, preset), BY_NAME[name].kind.write(value))
+            put(table, _path(name, preset), BY_NAME[name].kind.write(value))
 
     def unset(self, *names: str, preset: str = "") -> bool:
         """Remove settings, also unknown ones; return whether any was there."""
@@ -91,7 +91,7 @@ class SettingsFile:
         with self._changed_table() as table:
             _remove(table, [PRESETS, name])
             for setting, value in values.items():
-                _put(table, _path(setting, name), BY_NAME[setting].kind.write(value))
+                put(table, _path(setting, name), BY_NAME[setting].kind.write(value))
 
     def remove_preset(self, name: str) -> bool:
         """Remove a preset, and the choice of it unless a built-in has its name; return whether it was there."""
@@ -148,17 +148,6 @@ class SettingsFile:
 
 def _path(name: str, preset: str) -> list[str]:
     return [*([PRESETS, preset] if preset else []), *name.split(".")]
-
-
-def _put(table: Table, path: list[str], value: object) -> None:
-    *tables, key = path
-    for name in tables:
-        inner = table.get(name)
-        if not isinstance(inner, dict):
-            # A wrong value where a table belongs; it was ignored and reported until now.
-            inner = table[name] = {}
-        table = inner
-    table[key] = value
 
 
 def _remove(table: Table, path: list[str]) -> bool:

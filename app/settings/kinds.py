@@ -17,6 +17,7 @@ Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...] | None
 LONGEST_TEXT = 32_000
 """Characters of a text."""
 _LONGEST_NAME = 64
+_MAX_ITEMS = 16
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
@@ -61,9 +62,6 @@ class Number(Kind):
     """A number in a range.
 
     Attributes:
-        low: Smallest.
-        high: Largest.
-        whole: It must be whole.
         word: Text for None; "" if a number is required.
         also: Other words for None.
         step: Change by one key press.
@@ -94,11 +92,9 @@ class Number(Kind):
     def parse(self, text: str) -> Value:
         if self._is_word(text):
             return None
-        if not self.whole:
-            return self.read(float(text))
-        if not _WHOLE.fullmatch(text.strip()):
+        if self.whole and not _WHOLE.fullmatch(text.strip()):
             raise ValueError(text)
-        return self.read(int(text))
+        return self.read(int(text) if self.whole else float(text))
 
     def show(self, value: Value) -> str:
         return f"{value:.10g}" if isinstance(value, float) else Kind.show(self, value)
@@ -129,9 +125,7 @@ class Choice(Kind):
 class Switch(Kind):
     """On or off."""
 
-    @property
-    def allowed(self) -> str:
-        return "on or off"
+    allowed = "on or off"
 
     def read(self, raw: object) -> Value:
         return raw if isinstance(raw, bool) else self.parse(_text(raw))
@@ -171,9 +165,7 @@ class Name(Kind):
 class Text(Kind):
     """Text without terminal control characters; an empty one is None."""
 
-    @property
-    def allowed(self) -> str:
-        return f"a text of at most {LONGEST_TEXT:,} characters"
+    allowed = f"a text of at most {LONGEST_TEXT:,} characters"
 
     def parse(self, text: str) -> Value:
         return printable(with_line_feeds(_text(text))) or None
@@ -186,15 +178,11 @@ class Texts(Kind):
     Typed as one text with bars between; \\n, \\| and \\u001b escape line ends, bars and control characters.
     """
 
-    most: int = 16
-
-    @property
-    def allowed(self) -> str:
-        return f"at most {self.most} texts, separated by |"
+    allowed = f"at most {_MAX_ITEMS} texts, separated by |"
 
     def read(self, raw: object) -> Value:
         items = [raw] if isinstance(raw, str) else raw
-        if not isinstance(items, list | tuple) or len(items) > self.most:
+        if not isinstance(items, list | tuple) or len(items) > _MAX_ITEMS:
             raise ValueError(raw)
         return tuple(filter(None, map(_text, items)))
 
@@ -224,8 +212,8 @@ class Several(Kind):
 
     what: str
     make: Callable[[str], str | float]
-    most: int = 16
-    word: str = "auto"
+    most: int = _MAX_ITEMS
+    word = "auto"
 
     @property
     def allowed(self) -> str:

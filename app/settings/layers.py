@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
@@ -13,10 +13,10 @@ from app.settings.kinds import Value
 from app.settings.table import BY_NAME, nearest
 from app.settings.thinking import Thinking
 
-_SAMPLING = {"temperature": "temp"}
 _DRAFT = ("n_max", "n_min", "p_min")
 Layer = Mapping[str, Value]
 """Checked values by the names of their settings."""
+_DEFAULTS: Layer = {name: setting.default for name, setting in BY_NAME.items()}
 
 BUILT_IN: Mapping[str, Layer] = {
     "precise": {"sampling.temp": 0.0},
@@ -59,21 +59,14 @@ class Resolved:
     """
 
     def __init__(self, layers: Mapping[Origin, Layer]) -> None:
-        self._layers = {origin: layers[origin] for origin in Origin if origin in layers}
+        self._layers = {**layers, Origin.DEFAULT: _DEFAULTS}
 
     def __getitem__(self, name: str) -> Value:
-        return next(self._found(name))[0]
+        return self._layers[self.origin(name)][name]
 
     def origin(self, name: str) -> Origin:
         """Return where the value of a setting comes from."""
-        return next(self._found(name))[1]
-
-    def _found(self, name: str) -> Iterator[tuple[Value, Origin]]:
-        """Yield every value of a setting with its origin, the strongest first."""
-        for origin, layer in self._layers.items():
-            if name in layer:
-                yield layer[name], origin
-        yield BY_NAME[name].default, Origin.DEFAULT
+        return next(origin for origin in Origin if name in self._layers.get(origin, {}))
 
 
 def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:
@@ -85,9 +78,7 @@ def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:
 
 def sampling(settings: Resolved) -> SamplingParams:
     """Return the sampler chain."""
-    fields: dict[str, Any] = {
-        field: settings[f"sampling.{_SAMPLING.get(field, field)}"] for field in SamplingParams.__dataclass_fields__
-    }
+    fields: Any = {field: settings[_sampling_name(field)] for field in SamplingParams.__dataclass_fields__}
     return SamplingParams(**fields)
 
 
@@ -95,7 +86,7 @@ def drafting(settings: Resolved) -> Drafting:
     """Return automatic or fixed drafting, or None; n_min is cut to n_max."""
     match settings["draft.mode"]:
         case "fixed":
-            numbers = _numbers(settings)
+            numbers: dict[str, Any] = {field: settings[f"draft.{field}"] for field in _DRAFT}
             return DraftParams(**{**numbers, "n_min": min(numbers["n_min"], numbers["n_max"])})
         case "auto":
             return automatic(settings)
@@ -116,17 +107,12 @@ def thinking(settings: Resolved) -> Thinking:
 
 
 def pair_layer(chain: Mapping[str, float], fixed: DraftParams | None) -> Layer:
-    """Return the settings of a pair's entry.
-
-    Args:
-        chain: Its sampling parameters.
-        fixed: Its drafting parameters, if it has any.
-    """
-    layer: dict[str, Value] = {f"sampling.{_SAMPLING.get(field, field)}": value for field, value in chain.items()}
+    """Return the settings of a pair's entry: its sampling parameters, and its fixed drafting parameters if any."""
+    layer: dict[str, Value] = {_sampling_name(field): value for field, value in chain.items()}
     if fixed is not None:
         layer |= {"draft.mode": "fixed", **{f"draft.{field}": getattr(fixed, field) for field in _DRAFT}}
     return layer
 
 
-def _numbers(settings: Resolved) -> dict[str, Any]:
-    return {field: settings[f"draft.{field}"] for field in _DRAFT}
+def _sampling_name(field: str) -> str:
+    return f"sampling.{'temp' if field == 'temperature' else field}"

@@ -10,7 +10,7 @@ from textual.content import Content
 from app.conversations.titles import fit
 from app.models.model_names import apart, file_type, known_as
 from app.models.pair_info import ModelInfo
-from app.models.pair_names import SAME_FILE
+from app.models.pair_summary import SAME_FILE
 
 
 def model_name(model: ModelInfo) -> str:

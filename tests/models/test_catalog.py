@@ -9,7 +9,7 @@ import pytest
 from app.core.errors import CatalogError, UsageError
 from app.engine.types import DraftParams
 from app.models.catalog import Catalog, read_pair, shipped_file, write_pair
-from app.models.pair_size import NO_FILE, size_text
+from app.models.pair_summary import NO_FILE, size_text
 from app.models.source import DemoModel, LocalModel
 
 

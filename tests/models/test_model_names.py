@@ -11,7 +11,7 @@ from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import GgufHeader
 from app.models.model_facts import model_facts
 from app.models.model_names import apart, file_type, known_as, part_names, part_of, parts_here, quantization
-from app.models.pair_names import pair_texts, title_of
+from app.models.pair_summary import pair_texts, title_of
 from app.models.source import HubModel, LocalModel
 
 

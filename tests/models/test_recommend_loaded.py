@@ -17,7 +17,7 @@ from app.models.compatibility import PairCheck, check_pair
 from app.models.gguf import read_header
 from app.models.memory_estimate import PairOverhead
 from app.models.model_facts import ModelFacts, model_facts
-from app.models.pair_size import needed, weights, with_files
+from app.models.pair_summary import needed, weights, with_files
 from app.models.recommend import Fit, Room, propose, weigh, why
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.resolve import Resolved

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from app.core.errors import AppError, PairError
 from app.core.regular_file import is_file
 from app.models.catalog import Pair
-from app.models.pair_names import free_name, pair_name, pair_texts, title_of
-from app.models.pair_size import model_bytes, size_text, with_files
+from app.models.pair_summary import free_name, model_bytes, pair_name, pair_texts, size_text, title_of, with_files
 from app.models.recommend import Proposal, Standing, every_pair, in_order, propose, weigh, why
 from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource, parse_source
@@ -250,7 +249,7 @@ class PairService:
             proposal=one.proposal,
             target=target,
             draft=draft,
-            size=size_text(pair, files),
+            size=size_text(pair),
             why=why(proposed) if proposed and proposed[0].pair.name == name else "",
             gain=self._facts.room.drafting(pair) if self._facts.room is not None else "",
             on_disk=one.here,

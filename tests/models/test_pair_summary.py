@@ -10,7 +10,7 @@ import pytest
 
 from app.cli import main
 from app.models.catalog import Pair
-from app.models.pair_names import setup_command
+from app.models.pair_summary import setup_command
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel, LocalModel
 

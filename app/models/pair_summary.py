@@ -1,0 +1,197 @@
+"""Names, sizes and memory of pairs, without network access, and commands that name pairs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import PurePath
+
+from app.core.errors import AppError
+from app.core.regular_file import is_file
+from app.core.shell import command
+from app.core.units import GB, gigabytes
+from app.models.catalog import Pair
+from app.models.memory_estimate import DEFAULT_CONTEXT
+from app.models.model_names import apart, known_as, parts_here, quantization
+from app.models.registry import SetUp
+from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
+
+_REPOSITORY = re.compile(r"[-_.]gguf$", re.IGNORECASE)
+_DEMO = "SmolLM2-135M-Instruct"
+_DEMO_DRAFT = "a smaller copy of it"
+SAME_FILE = "the same file"
+UNKNOWN, OVER, NO_FILE = "?", ">", "no file"
+"""Text in place of a size, or before a lower bound."""
+_DEMO_BYTES = {"target": 98_000_000, "draft": 88_000_000}
+_CLASS_WEIGHTS, _CLASS_NEED = 0.85, 0.95
+"""Shares of a memory class that the weights and the pair take, if sizes are unknown."""
+_USUAL_DRAFT = 600_000_000
+_MAX_CACHES, _BUFFER_SHARE = 2_000_000_000, 0.08
+"""Caches and buffers before a header is read: as large as the weights up to a maximum, and a share of the weights. For
+the catalog's pairs the guess is 0.6 to 1.5 times the true size."""
+_KEEP_FREE = 200_000_000
+"""Bytes of the disk that downloads leave free."""
+
+
+def pair_texts(pair: Pair, files: SetUp | None = None) -> tuple[str, str]:
+    """Return the target's name with its quantization, and how the draft's name differs; "" without a draft.
+
+    Args:
+        pair: The pair.
+        files: Its files, if they are here.
+    """
+    if pair.is_demo:
+        return _DEMO, _DEMO_DRAFT if pair.draft is not None else ""
+    name, quant, file = _named(pair.target, files.target.path.name if files is not None else "")
+    text = f"{name} {quant}".strip()
+    if pair.draft is None:
+        return text, ""
+    draft_file = files.draft.path.name if files is not None and files.draft is not None else ""
+    draft_name, draft_quant, draft_file = _named(pair.draft, draft_file)
+    if (name, quant) == (draft_name, draft_quant):
+        return text, draft_file if draft_file != file else SAME_FILE
+    return text, f"{apart(name, draft_name)} {draft_quant}".strip()
+
+
+def title_of(target: ModelSource, draft: ModelSource | None) -> str:
+    """Return both models in one line, before their files are known."""
+    return " + ".join(text for text in pair_texts(Pair("", "", target, draft)) if text)
+
+
+def _named(source: ModelSource, file: str) -> tuple[str, str, str]:
+    """Return name, quantization and file of a source as they will be after loading."""
+    quant = ""
+    if not file:
+        file = PurePath(str(source)).name
+        if isinstance(source, HubModel):
+            quant = source.quant or ""
+            file = PurePath(source.file).name if source.file else _REPOSITORY.sub("", source.repo.rpartition("/")[2])
+    return known_as(file, ""), quant or quantization(file), file
+
+
+def pair_name(target: ModelSource) -> str:
+    """Return a name for a pair that the user put together."""
+    match target:
+        case HubModel(repo=repo, quant=quant):
+            text = f"{repo.rpartition('/')[2]}-{quant}" if quant else repo.rpartition("/")[2]
+        case LocalModel(path):
+            text = path.stem
+        case _:
+            text = str(target)
+    text = re.sub(r"[-_.]?gguf", "", text.lower())
+    return re.sub(r"[^a-z0-9.]+", "-", text).strip("-.") or "pair"
+
+
+def free_name(pair: Pair, taken: Mapping[str, Pair]) -> str:
+    """Return the pair's name, with a number if other models have it.
+
+    Args:
+        pair: The pair.
+        taken: All pairs by name.
+    """
+    number, name = 2, pair.name
+    while name in taken and taken[name].sources != pair.sources:
+        name, number = f"{pair.name}-{number}", number + 1
+    return name
+
+
+def setup_command(pair: Pair, *, by_name: bool) -> str:
+    """Return the command that sets a pair up, by its name or by its models."""
+    how = [pair.name] if by_name else model_flags(*map(str, pair.sources))
+    return command(["tandem", "setup", *how])
+
+
+def model_flags(target: str, draft: str = "") -> list[str]:
+    """Return the flags that name a pair by its models."""
+    return ["--target", target, *(["--draft", draft] if draft else [])]
+
+
+def without_draft(error: AppError) -> str:
+    """Return the notice for a draft that cannot be made or loaded."""
+    return f"Running without a draft. {error.sentences}"
+
+
+def has_room(download_bytes: int, free_bytes: int) -> bool:
+    """Return whether a disk with so many free bytes has room for a download."""
+    return not download_bytes or download_bytes + _KEEP_FREE <= free_bytes
+
+
+def model_bytes(source: ModelSource) -> int | None:
+    """Return the bytes of all parts; None if the file is gone or only Hugging Face knows."""
+    match source:
+        case HubModel(size=size):
+            return size
+        case DemoModel(part):
+            return _DEMO_BYTES.get(part)
+        case LocalModel(path):
+            try:
+                return sum(part.stat().st_size for part in parts_here(path)) or None
+            except (OSError, ValueError):
+                return None
+
+
+def weights(pair: Pair) -> int:
+    """Return the bytes of both models, guessed if the catalog does not know; 0 without a basis for a guess."""
+    target, draft = model_bytes(pair.target), model_bytes(pair.draft) if pair.draft is not None else 0
+    if target is None:
+        return int(_CLASS_WEIGHTS * pair.memory_gb * GB)
+    return target + (draft if draft is not None else _USUAL_DRAFT)
+
+
+def needed(pair: Pair, n_ctx: int, *, on_card: bool = False) -> int:
+    """Return the memory of both models with a context of `n_ctx` tokens, in bytes; a guess unless `is_known`.
+
+    Args:
+        pair: The pair; its context may be shorter.
+        n_ctx: Tokens.
+        on_card: Count GPU memory; what stays in RAM does not count then.
+    """
+    n_ctx = min(n_ctx, pair.context or n_ctx)
+    working = pair.working
+    if model_bytes(pair.target) is None:
+        longer = working.per_token * (n_ctx - DEFAULT_CONTEXT) if working is not None else 0
+        return int(_CLASS_NEED * pair.memory_gb * GB) + longer
+    both = weights(pair)
+    if working is not None:
+        return both + working.at(n_ctx, on_gpu=on_card)
+    return both + int((min(both, _MAX_CACHES) + _BUFFER_SHARE * both) * n_ctx / DEFAULT_CONTEXT)
+
+
+def is_known(pair: Pair) -> bool:
+    """Return whether the memory of a pair is estimated, not guessed."""
+    return model_bytes(pair.target) is not None and pair.working is not None
+
+
+def pair_bytes(pair: Pair) -> int | None:
+    """Return the bytes of both models; None unless both are known."""
+    sizes = [model_bytes(source) for source in pair.sources]
+    return sum(size for size in sizes if size is not None) if None not in sizes else None
+
+
+def size_text(pair: Pair) -> str:
+    """Format the size of both models: ">14.3 GB" if only the target's is known, "?" if none is."""
+    if (size := pair_bytes(pair)) is not None:
+        return gigabytes(size)
+    if any(isinstance(source, LocalModel) and not is_file(source.path) for source in pair.sources):
+        return NO_FILE
+    target = model_bytes(pair.target)
+    return f"{OVER}{gigabytes(target)}" if target is not None else UNKNOWN
+
+
+def with_files(pair: Pair, files: SetUp | None) -> Pair:
+    """Return the pair with the sizes of its files, if they are here."""
+    if files is None:
+        return pair
+    return replace(
+        with_sizes(pair, *(model.size for model in files.models)), working=files.pair.working or pair.working
+    )
+
+
+def with_sizes(pair: Pair, *sizes: int) -> Pair:
+    """Return the pair with the sizes of its loadable models; local ones know it themselves."""
+    target, *draft = (
+        replace(source, size=size) if isinstance(source, HubModel) else source
+        for source, size in zip(pair.sources, sizes, strict=False)
+    )
+    return replace(pair, target=target, draft=next(iter(draft), None))
