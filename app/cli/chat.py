@@ -31,8 +31,9 @@ from app.core.paths import conversations_file, log_file
 from app.core.printable import printable
 from app.core.units import gigabytes
 from app.models.catalog import Pair
+from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.pair_summary import setup_command
-from app.models.recommend import USUAL_CONTEXT, Room
+from app.models.recommend import Room
 from app.models.registry import SetUp
 from app.models.source import HubModel
 from app.session.chat_settings import ChatSettings, applied
@@ -130,7 +131,7 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
 
         line, room = machine_room(loaded_bytes(session().pair))
         n_ctx = opener.live.resolved()["model.ctx"]
-        return line, replace(room, n_ctx=n_ctx if isinstance(n_ctx, int) else USUAL_CONTEXT, measured=seen_here())
+        return line, replace(room, n_ctx=n_ctx if isinstance(n_ctx, int) else DEFAULT_CONTEXT, measured=seen_here())
 
     def known() -> tuple[Sequence[Pair], AppError | None]:
         found = catalog()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
 from app.models.compatibility import PairCheck
+from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import ModelFacts
 from app.models.progress import FileProgress, Progress, duration, speed
-from app.models.recommend import USUAL_CONTEXT
 from app.settings.checking import in_one_line
 
 LABEL = 8
 """Columns of a line's label."""
 
 
-def check_lines(check: PairCheck, *more: str, n_ctx: int = USUAL_CONTEXT, problems: bool = True) -> list[str]:
+def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, problems: bool = True) -> list[str]:
     """Return the result of a check as lines, the verdict last.
 
     Args:

@@ -20,7 +20,7 @@ from app.core.units import gigabytes
 from app.llama.fitting.machine_room import machine_room
 from app.models.catalog import Pair
 from app.models.hub.cache import cached_file, folder
-from app.models.pair_summary import OVER, UNKNOWN, pair_bytes, size_text, with_files
+from app.models.pair_summary import OVER, UNKNOWN, download_bytes, pair_bytes, size_text, with_files
 from app.models.recommend import Room, Standing, every_pair, in_order, propose, weigh
 from app.models.registry import Registered
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
@@ -91,7 +91,7 @@ def _row(standing: Standing, here: Registered, room: Room) -> dict[str, Any]:
         "here": standing.here,
         "default": pair.name == (here.default or DEFAULT_PAIR),
         "disk": sum(model.size for model in files.models) if files is not None else 0,
-        "download": proposal.download_bytes,
+        "download": download_bytes(pair),
         "size": pair_bytes(pair),
         "fit": proposal.word,
         "reason": proposal.reason,
@@ -123,7 +123,8 @@ def show_pair(args: argparse.Namespace) -> int:
     status.show(LOOKING)
     pair, files = named_pair(args.pair)
     room = _room()
-    proposal = weigh(with_files(pair, registry().read().usable(pair)), room)
+    sized = with_files(pair, registry().read().usable(pair))
+    proposal, download = weigh(sized, room), download_bytes(sized)
     facts: dict[str, Any] = {
         "name": pair.name,
         "title": pair.title,
@@ -136,7 +137,7 @@ def show_pair(args: argparse.Namespace) -> int:
         "tested_with": pair.tested_with,
         "fit": f"{proposal.word}: {proposal.reason}",
         "drafting": room.drafting(pair),
-        "download": gigabytes(proposal.download_bytes) if proposal.download_bytes else "",
+        "download": gigabytes(download) if download else "",
         "files": [str(model.path) for model in files.models] if files is not None else [],
         "on_disk": gigabytes(sum(m.size for m in files.models)) if files is not None and files.is_here else "",
     }

@@ -24,10 +24,11 @@ from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, check_target, remedy_text
 from app.models.hub.client import search
 from app.models.hub.request import LOOKUP_S, look_up
+from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import ModelFacts, is_recurrent
 from app.models.pair_summary import model_flags
 from app.models.progress import HeaderWatcher, Watcher
-from app.models.recommend import USUAL_CONTEXT, every_pair
+from app.models.recommend import every_pair
 from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel, LocalModel, ModelSource, parse_source
 
@@ -66,7 +67,7 @@ class _Reader:
 
 def check_models(args: argparse.Namespace) -> int:
     """Print two models and whether they are compatible; exit 1 if not."""
-    n_ctx = getattr(args, "ctx", USUAL_CONTEXT)
+    n_ctx = getattr(args, "ctx", DEFAULT_CONTEXT)
     target, draft = _sources(args.target, getattr(args, "draft", None))
     reader = _Reader()
     with cancel_on_interrupt(reader.cancel):

@@ -169,6 +169,12 @@ def pair_bytes(pair: Pair) -> int | None:
     return sum(size for size in sizes if size is not None) if None not in sizes else None
 
 
+def download_bytes(pair: Pair) -> int:
+    """Return the bytes of a pair on Hugging Face; 0 if one is unknown."""
+    sizes = [source.size for source in pair.sources if isinstance(source, HubModel)]
+    return sum(size for size in sizes if size is not None) if None not in sizes else 0
+
+
 def size_text(pair: Pair) -> str:
     """Format the size of both models: ">14.3 GB" if only the target's is known, "?" if none is."""
     if (size := pair_bytes(pair)) is not None:
@@ -183,9 +189,8 @@ def with_files(pair: Pair, files: SetUp | None) -> Pair:
     """Return the pair with the sizes of its files, if they are here."""
     if files is None:
         return pair
-    return replace(
-        with_sizes(pair, *(model.size for model in files.models)), working=files.pair.working or pair.working
-    )
+    sized = with_sizes(pair, *(model.size for model in files.models))
+    return replace(sized, working=files.pair.working or pair.working)
 
 
 def with_sizes(pair: Pair, *sizes: int) -> Pair:

@@ -15,7 +15,6 @@ from app.models.pair_summary import is_known, model_bytes, needed, weights
 from app.models.registry import Registered
 from app.models.source import HubModel
 
-USUAL_CONTEXT = DEFAULT_CONTEXT
 PLEASANT = 8.0
 """Tokens per second without drafts: people read five or six, and skim faster."""
 N_PROPOSED = 3
@@ -75,7 +74,7 @@ class Room:
     device: str = ""
     bytes_per_s: float | None = None
     on_card: bool = False
-    n_ctx: int = USUAL_CONTEXT
+    n_ctx: int = DEFAULT_CONTEXT
     measured: Mapping[str, PairSpeed] = field(default_factory=dict)
 
     def drafting(self, pair: Pair) -> str:
@@ -89,10 +88,7 @@ class Proposal:
     """A pair weighed against the machine.
 
     Attributes:
-        pair: The pair.
-        fit: Whether it fits.
         need_bytes: Memory for both models with the context of the settings.
-        download_bytes: Size of both files on Hugging Face; 0 if unknown.
         reason: Why, as a short clause.
         speed: Expected tokens per second without drafts, measured or estimated; None if unknown.
         is_measured: The speed was measured.
@@ -103,7 +99,6 @@ class Proposal:
     pair: Pair
     fit: Fit
     need_bytes: int = 0
-    download_bytes: int = 0
     reason: str = ""
     speed: float | None = None
     is_measured: bool = False
@@ -112,22 +107,17 @@ class Proposal:
 
     @property
     def word(self) -> str:
-        """See `in_a_word`."""
-        return in_a_word(self.fit, slow=self.slow)
+        """The fit in one word. Speed counts first: free memory changes."""
+        return "slow" if self.slow else self.fit.value
 
     @property
     def pace(self) -> str:
         """The expected speed as text; "" if unknown, or too fast to matter."""
         if self.speed is None or (self.speed >= _FAST and not self.is_measured):
             return ""
-        return rate(self.speed) if self.is_measured else about(self.speed)
-
-
-def in_a_word(fit: Fit | None, *, slow: bool) -> str:
-    """Return the status of a pair in one word; "" before it is known. Speed counts first: free memory changes."""
-    if slow and fit in (Fit.FITS, Fit.TIGHT):
-        return "slow"
-    return fit.value if fit is not None else ""
+        if self.is_measured:
+            return rate(self.speed)
+        return "under 1 tok/s" if self.speed < 0.5 else f"about {max(1.0, self.speed):.0f} tok/s"
 
 
 def weigh(pair: Pair, room: Room) -> Proposal:
@@ -141,10 +131,10 @@ def weigh(pair: Pair, room: Room) -> Proposal:
     spare = room.free_bytes - need
     if spare < 0:
         reason = f"needs {rough}{memory_size(need)}, {memory_size(-spare)} more than is free for models"
-        return Proposal(pair, Fit.TOO_BIG, need, _download(pair), reason)
+        return Proposal(pair, Fit.TOO_BIG, need, reason)
     fit = Fit.TIGHT if need > _TIGHT * room.free_bytes else Fit.FITS
     speed, slow = _speed(pair, room)
-    found = Proposal(pair, fit, need, _download(pair), "", speed, pair.name in room.measured, slow)
+    found = Proposal(pair, fit, need, "", speed, pair.name in room.measured, slow)
     reason = f"{'only ' if fit is Fit.TIGHT else ''}{rough}{memory_size(spare)} to spare"
     if found.pace:
         reason = f"{found.pace}; {reason}"
@@ -205,11 +195,6 @@ def why(proposals: Sequence[Proposal]) -> str:
     return f"{name} is the best choice that fits and answers as fast as people read{pace}{just}{disk}."
 
 
-def about(speed: float) -> str:
-    """Format an estimated speed."""
-    return "under 1 tok/s" if speed < 0.5 else f"about {max(1.0, speed):.0f} tok/s"
-
-
 def _speed(pair: Pair, room: Room) -> tuple[float | None, bool]:
     """Return the expected tokens per second, if known, and whether the pair is slow."""
     if (measured := room.measured.get(pair.name)) is not None:
@@ -227,18 +212,11 @@ def bytes_per_token(pair: Pair) -> int:
     return pair.bytes_per_token or model_bytes(pair.target) or weights(pair)
 
 
-def _download(pair: Pair) -> int:
-    """Return the bytes of a pair on Hugging Face; 0 if one is unknown."""
-    sizes = [source.size for source in pair.sources if isinstance(source, HubModel)]
-    return sum(size for size in sizes if size is not None) if None not in sizes else 0
-
-
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Status of a pair.
 
     Attributes:
-        pair: The pair.
         proposal: The weighed pair; None while the machine is unknown.
         set_up: It can be opened at once.
         here: Its files are on this machine.

@@ -17,7 +17,7 @@ from app.models.gguf import GgufHeader, parse_header
 from app.models.memory_estimate import N_SNAPSHOTS, PairOverhead, estimate_memory, n_saved_states
 from app.models.model_facts import GraphWidths, ModelFacts, model_facts
 from app.models.progress import FileProgress, Progress
-from app.models.recommend import PLEASANT, Fit, PairSpeed, Proposal, Room, in_a_word, propose, weigh, why
+from app.models.recommend import PLEASANT, Fit, PairSpeed, Proposal, Room, propose, weigh, why
 from app.models.source import HubModel
 from tests.llama import tiny_model
 from tests.llama.gguf_files import header, text
@@ -247,7 +247,6 @@ def test_a_slow_pair_is_slow_however_much_memory_is_left_as_it_stands_in_the_lis
     assert (scarce.fit, scarce.word, ample.word, none.word) == (Fit.TIGHT, "slow", "slow", "too big")
     assert "; only 0 MB to spare" in scarce.reason
     assert weigh(pair, Room(need, "a card")).word == "tight"
-    assert in_a_word(None, slow=True) == ""
 
 
 def test_where_everything_is_slow_the_fastest_is_proposed_and_called_slow() -> None:
