@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
+from typing import Any, cast
 
 from app.core import regular_file
 from app.core.errors import DamagedFileError, ModelFileError
@@ -46,12 +47,11 @@ _FOREIGN = {
 }
 """Other formats by their beginning."""
 _STRING, _ARRAY = 8, 9
-_INTEGERS = {4: "I", 5: "i", 7: "?"}
+_INTEGERS = (4, 5, 7)
 _SHORT = 512
 """One number per layer, of as many layers as llama.cpp knows."""
 _FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
-_U64 = struct.Struct("<Q")
-_U32 = struct.Struct("<I")
+_U32, _U64 = _FORMATS[4], _FORMATS[10]
 
 
 class HeaderError(Exception):
@@ -133,26 +133,8 @@ class _Reader:
             return HeaderError("its header is longer than that of any model")
         return HeaderIncompleteError("the file ends inside its header")
 
-    def u32(self) -> int:
-        value: int = _U32.unpack(self.take(4))[0]
-        return value
-
-    def u64(self) -> int:
-        value: int = _U64.unpack(self.take(8))[0]
-        return value
-
-    def scalar(self, kind: int) -> Scalar:
-        layout = _FORMATS.get(kind)
-        if layout is None:
-            raise HeaderError(f"a value has the unknown type {kind}")
-        value: Scalar = struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
-        return value
-
-    def integers(self, kind: int, count: int) -> list[int]:
-        if count > _MAX_ELEMENTS:
-            raise HeaderError("an array is longer than any model needs")
-        layout = struct.Struct(f"<{count}{_INTEGERS[kind]}")
-        return list(layout.unpack(self.take(layout.size)))
+    def number(self, layout: str) -> Any:
+        return struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
 
     def strings(self, count: int, *, keep: bool) -> list[bytes] | None:
         """Read `count` strings; the loop is written out for speed."""
@@ -161,7 +143,7 @@ class _Reader:
         self._strings_left -= count
         if self._strings_left < 0:
             raise HeaderError("its arrays hold more texts than any model needs")
-        data, at, end, unpack = self._data, self.at, self._end, _U64.unpack_from
+        data, at, end, unpack = self._data, self.at, self._end, struct.Struct(_U64).unpack_from
         out: list[bytes] = []
         try:
             for _ in repeat(None, count):
@@ -197,10 +179,10 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
         beginning = data[:_FOREIGN_BYTES].lstrip().lower()
         known = (what for start, what in _FOREIGN.items() if beginning.startswith(start))
         raise ForeignHeaderError(next(known, "it does not begin with GGUF"))
-    version = reader.u32()
+    version = reader.number(_U32)
     if version not in (2, 3):
         raise ForeignHeaderError(f"it has the GGUF version {version}; versions 2 and 3 can be read")
-    n_tensors, n_values = reader.u64(), reader.u64()
+    n_tensors, n_values = reader.number(_U64), reader.number(_U64)
     if n_values > _MAX_VALUES:
         raise HeaderError(f"it claims {n_values:,} metadata values")
     metadata: dict[str, Value] = {}
@@ -220,17 +202,17 @@ def _parameters(reader: _Reader, n_tensors: int) -> int:
         raise HeaderError(f"it claims {n_tensors:,} tensors")
     total = 0
     for _ in range(n_tensors):
-        reader.skip(reader.u64())
-        n_dimensions = reader.u32()
+        reader.skip(reader.number(_U64))
+        n_dimensions = reader.number(_U32)
         if n_dimensions > _MAX_DIMENSIONS:
             raise HeaderError(f"a tensor has {n_dimensions} dimensions")
-        total += math.prod(reader.u64() for _ in range(n_dimensions))
+        total += math.prod(reader.number(_U64) for _ in range(n_dimensions))
         reader.skip(_TYPE_AND_OFFSET_BYTES)
     return total
 
 
 def _key(reader: _Reader) -> str:
-    length = reader.u64()
+    length = reader.number(_U64)
     if not 0 < length <= _MAX_KEY_BYTES:
         raise HeaderError("a key is empty, or longer than the format allows")
     key = reader.take(length)
@@ -241,16 +223,21 @@ def _key(reader: _Reader) -> str:
 
 
 def _value(reader: _Reader, key: str, *, vocabulary: bool) -> Value:
-    kind = reader.u32()
+    kind = reader.number(_U32)
     if kind == _STRING:
-        return reader.take(reader.u64()).decode("utf-8", errors="replace")
+        return reader.take(reader.number(_U64)).decode("utf-8", errors="replace")
+    if kind in _FORMATS:
+        return cast("Scalar", reader.number(_FORMATS[kind]))
     if kind != _ARRAY:
-        return reader.scalar(kind)
-    element, count = reader.u32(), reader.u64()
+        raise HeaderError(f"a value has the unknown type {kind}")
+    element, count = reader.number(_U32), reader.number(_U64)
     if element == _STRING:
         return reader.strings(count, keep=vocabulary and key == TOKENS_KEY)
     if element in _INTEGERS and (count <= _SHORT or (vocabulary and key == TYPES_KEY)):
-        return reader.integers(element, count)
+        if count > _MAX_ELEMENTS:
+            raise HeaderError("an array is longer than any model needs")
+        layout = f"<{count}{_FORMATS[element][1]}"
+        return list(struct.unpack(layout, reader.take(struct.calcsize(layout))))
     if element not in _FORMATS:
         raise HeaderError(f"an array has elements of the unknown type {element}")
     reader.skip(count * struct.calcsize(_FORMATS[element]))
