@@ -46,8 +46,6 @@ class Pair:
     Attributes:
         name: Argument of `--pair`.
         title: One line for people.
-        target: Source of the target.
-        draft: Source of the draft, or None.
         sampling: The authors' sampling parameters, as far as the entry has them.
         drafting: Fixed drafting parameters; None for automatic drafting.
         bytes_per_token: Bytes that the target reads for one token; 0 for all of its weights.
@@ -106,11 +104,7 @@ class Catalog:
                     self.unread = error
 
     def get(self, name: str, set_up: Iterable[str] = ()) -> Pair:
-        """Return a pair by name.
-
-        Args:
-            name: Its name.
-            set_up: Other known names, for the suggestion.
+        """Return a pair by name; `set_up` are further names to suggest.
 
         Raises:
             UsageError: There is none; it suggests the nearest.

@@ -40,10 +40,7 @@ class PairCheck:
     """Result of checking two models.
 
     Attributes:
-        target: The main model.
-        draft: The draft model, or None.
         problems: Reasons why they are incompatible; empty if they are compatible.
-        warnings: Further notes for the user.
         remedy: Change that solves the problems; None without problems.
     """
 
@@ -70,11 +67,11 @@ class PairCheck:
     @property
     def overhead(self) -> PairOverhead:
         """Memory besides the weights; exact for the default context, close for longer ones."""
-        near, far = self._memory(DEFAULT_CONTEXT), self._memory(2 * DEFAULT_CONTEXT)
-        beside = sum(model.layers - model.weights + model.compute for model in near)
-        per_token = (sum(model.layers - model.weights + model.compute for model in far) - beside) // DEFAULT_CONTEXT
-        fixed = beside - per_token * DEFAULT_CONTEXT
-        return PairOverhead(per_token, fixed, sum(model.always_ram for model in near))
+        memory = self._memory(DEFAULT_CONTEXT), self._memory(2 * DEFAULT_CONTEXT)
+        near, far = (sum(model.layers - model.weights + model.compute for model in models) for models in memory)
+        per_token = (far - near) // DEFAULT_CONTEXT
+        always_ram = sum(model.always_ram for model in memory[0])
+        return PairOverhead(per_token, near - per_token * DEFAULT_CONTEXT, always_ram)
 
 
 def check_pair(target: ModelFacts, draft: ModelFacts | None = None) -> PairCheck:
@@ -89,12 +86,7 @@ def check_pair(target: ModelFacts, draft: ModelFacts | None = None) -> PairCheck
 
 
 def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str, Remedy | None]:
-    """Return why a model cannot be a target, and the remedy; "" and None if it can.
-
-    Args:
-        target: The model.
-        drafted: It is used with a draft model.
-    """
+    """Return why a model cannot be a target, with a draft model or without, and the remedy; "" and None if it can."""
     if not target.vocab.tokens:
         return f"{target.name} has no vocabulary: it is not a chat model.", Remedy.OTHER_TARGET
     if drafted and not target.can_verify_drafts:
@@ -118,12 +110,7 @@ def _warnings(target: ModelFacts, draft: ModelFacts | None) -> Iterator[str]:
 
 
 def remedy_text(remedy: Remedy, target: ModelSource) -> str:
-    """Return the sentence and command for a remedy.
-
-    Args:
-        remedy: The change.
-        target: The target as it was asked for.
-    """
+    """Return the sentence and command for a remedy of a pair with this target."""
     match remedy:
         case Remedy.OTHER_TARGET:
             return "Choose another target, or a recommended pair: tandem pairs list"

@@ -49,11 +49,7 @@ def rounding(n_ctx: int) -> str:
 
 
 def n_saved_states(state: int) -> int:
-    """Return how many recurrent states of earlier prompts to keep in RAM, for edits and branches.
-
-    Args:
-        state: Bytes of one state; 0 for a model without.
-    """
+    """Return how many recurrent states of so many bytes to keep in RAM, for edits and branches; 0 without a state."""
     return max(_MIN_SAVED_STATES, min(_MAX_SAVED_STATES, _SAVED_STATES_BYTES // state)) if state else 0
 
 
@@ -62,7 +58,6 @@ class ModelMemory:
     """Memory that one model takes, in bytes.
 
     Attributes:
-        name: Model name.
         weights: All layers and the output.
         kv: KV cache of `n_ctx` tokens at `kv_type`.
         compute: Buffers on each device that computes layers.
@@ -129,11 +124,9 @@ def estimate_memory(
     n_batch: int = 512,
     flash_attention: bool = True,
 ) -> ModelMemory:
-    """Estimate the memory of a model.
+    """Estimate the memory of a model with a context of `n_ctx` tokens.
 
     Args:
-        facts: Its header.
-        n_ctx: Context in tokens.
         kv_type: A key of `KV_TYPES`.
         n_outputs: Rows of logits in one batch.
         n_snapshots: Earlier recurrent states to keep, where llama.cpp can.

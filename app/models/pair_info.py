@@ -21,7 +21,6 @@ class ModelInfo:
 
     Attributes:
         name: Display name; see `app.models.model_names.known_as`.
-        file: File name.
         quantization: The file type as files spell it, such as "Q4_K_M".
         size_bytes: Bytes of its tensors.
         n_vocab: Tokens of its vocabulary.
@@ -58,8 +57,6 @@ class PairInfo:
     """The loaded pair.
 
     Attributes:
-        target: The target model.
-        draft: The draft model, or None.
         n_ctx: Context length in tokens.
         device: Where the layers are, as a short phrase.
         memory: Estimate for each device that is used; () if not estimated.
@@ -117,12 +114,7 @@ class PairInfo:
 
 @dataclass(frozen=True, slots=True)
 class ContextLimit:
-    """The longest context.
-
-    Attributes:
-        n_ctx: Tokens.
-        reason: Why not more, as a clause.
-    """
+    """The longest context in tokens, and why not more, as a clause."""
 
     n_ctx: int
     reason: str

@@ -35,12 +35,7 @@ _KEEP_FREE = 200_000_000
 
 
 def pair_texts(pair: Pair, files: SetUp | None = None) -> tuple[str, str]:
-    """Return the target's name with its quantization, and how the draft's name differs; "" without a draft.
-
-    Args:
-        pair: The pair.
-        files: Its files, if they are here.
-    """
+    """Return the target's name with its quantization, and how the draft's name differs; "" without a draft."""
     if pair.is_demo:
         return _DEMO, _DEMO_DRAFT if pair.draft is not None else ""
     name, quant, file = _named(pair.target, files.target.path.name if files is not None else "")
@@ -84,12 +79,7 @@ def pair_name(target: ModelSource) -> str:
 
 
 def free_name(pair: Pair, taken: Mapping[str, Pair]) -> str:
-    """Return the pair's name, with a number if other models have it.
-
-    Args:
-        pair: The pair.
-        taken: All pairs by name.
-    """
+    """Return the pair's name, with a number if other models have it among the pairs by name."""
     number, name = 2, pair.name
     while name in taken and taken[name].sources != pair.sources:
         name, number = f"{pair.name}-{number}", number + 1
@@ -142,10 +132,7 @@ def weights(pair: Pair) -> int:
 def needed(pair: Pair, n_ctx: int, *, on_card: bool = False) -> int:
     """Return the memory of both models with a context of `n_ctx` tokens, in bytes; a guess unless `is_known`.
 
-    Args:
-        pair: The pair; its context may be shorter.
-        n_ctx: Tokens.
-        on_card: Count GPU memory; what stays in RAM does not count then.
+    With `on_card` what stays in RAM does not count.
     """
     n_ctx = min(n_ctx, pair.context or n_ctx)
     working = pair.working

@@ -29,12 +29,7 @@ _INVALID = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, Re
 
 @dataclass(frozen=True, slots=True)
 class ModelOnDisk:
-    """A model that can be loaded.
-
-    Attributes:
-        path: The file to load, of a split model the first part.
-        size: Bytes of all parts.
-    """
+    """A model that can be loaded: its file, of a split model the first part, and the bytes of all parts."""
 
     path: Path
     size: int
@@ -47,13 +42,7 @@ class ModelOnDisk:
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """A pair whose files are here.
-
-    Attributes:
-        pair: The pair.
-        target: The target's file.
-        draft: The draft's file, or None.
-    """
+    """A pair whose files are here."""
 
     pair: Pair
     target: ModelOnDisk
@@ -94,7 +83,6 @@ class Registered:
 
     Attributes:
         pairs: By name, in the order they were set up.
-        default: Name of the default pair, or None.
         downloaded: Files that Tandem has downloaded, also of unfinished setups.
     """
 
@@ -155,7 +143,6 @@ class Registry:
         """Register a pair, in place of one of the same name.
 
         Args:
-            pair: The pair.
             default: It becomes the default pair; the demo replaces no other one.
             first: It becomes the default pair if there is none but the demo.
         """

@@ -39,7 +39,6 @@ class Resolved:
     Attributes:
         source: As it was asked for.
         repo: Its repository; "" for a file on this machine.
-        commit: Of the repository.
         files: In the repository, first part first.
         path: The file to load if it is on this machine already, else None.
         size: Bytes of all parts.
@@ -66,8 +65,6 @@ def resolve(source: ModelSource, demo_file: DemoFile, watcher: Watcher, *, draft
     """Find the files of a source.
 
     Args:
-        source: What is asked for.
-        demo_file: Finds the demo's files.
         watcher: Receives the status text, and cancels it.
         draft: It is used as a draft, which decides the quantization if none is named.
 

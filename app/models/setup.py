@@ -41,10 +41,6 @@ class Prepared:
 
     Attributes:
         pair: What was asked for.
-        target: Its files.
-        draft: The draft's files, or None.
-        check: Result of the compatibility check.
-        download_bytes: Bytes to download.
         free_bytes: Free space on the disk of the cache.
     """
 
@@ -75,12 +71,7 @@ class Trying:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The pair is set up.
-
-    Attributes:
-        pair: As it is registered.
-        line: Result of the trial; "" without one.
-    """
+    """The pair is set up and registered; `line` is the result of the trial, or ""."""
 
     pair: SetUp
     line: str
@@ -123,13 +114,9 @@ class Setup:
         self._stop.set()
 
     def prepare(self, pair: Pair, on_status: Callable[[str], None] = lambda _: None) -> Prepared:
-        """Find both models and read their headers; a few megabytes are downloaded.
+        """Find both models and read their headers, with status texts; a few megabytes are downloaded.
 
         Files that are here are hashed; damaged ones are deleted, to be downloaded again.
-
-        Args:
-            pair: What is asked for.
-            on_status: Receives the status text.
 
         Raises:
             AppError: A model is not available or invalid.
@@ -176,7 +163,6 @@ class Setup:
         becomes the default.
 
         Args:
-            prepared: The pair, from `prepare`.
             default: It becomes the default pair.
             first: It becomes the default pair if there is none.
 

@@ -26,12 +26,7 @@ _BY_KEY = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An ignored entry of a file.
-
-    Attributes:
-        name: The setting or table it is about.
-        text: What is wrong and what is allowed, as a sentence without the file's name; printable.
-    """
+    """An ignored entry of a file, and what is wrong, as a printable sentence without the file's name."""
 
     name: str
     text: str
@@ -40,12 +35,7 @@ class Problem:
 def check(
     table: Mapping[str, object], accepts: Callable[[Setting], bool] = lambda setting: True
 ) -> tuple[dict[str, Value], list[Problem]]:
-    """Return the valid settings of nested tables, and the ignored entries.
-
-    Args:
-        table: As TOML or JSON has it.
-        accepts: Which settings may stand here.
-    """
+    """Return the valid settings of nested tables from TOML or JSON, and the ignored entries."""
     values: dict[str, Value] = {}
     problems: list[Problem] = []
     for name, raw in _entries(table, problems):
@@ -97,11 +87,7 @@ def check_keys(raw: object) -> tuple[dict[str, str], list[Problem]]:
 
 
 def recommended(metadata: Mapping[str, object]) -> dict[str, Value]:
-    """Return the sampling values that a model file recommends in its metadata; invalid ones are ignored.
-
-    Args:
-        metadata: Value by key; None for an array that was not kept.
-    """
+    """Return the sampling values that a model file recommends in its metadata; invalid ones are ignored."""
     given = {key: metadata[_RECOMMENDED + key] for key in _BY_KEY if _RECOMMENDED + key in metadata}
     if given.get("penalty_last_n") == -1:
         # In llama.cpp this means the whole context.

@@ -35,7 +35,6 @@ class Content:
     """The content of the file.
 
     Attributes:
-        values: Settings by name.
         presets: Named partial settings.
         keys: Keys by the ids of their bindings.
         problems: Entries that are ignored.

@@ -12,12 +12,7 @@ _EFFORT_IF_ON = "has a reasoning effort only with thinking on"
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """The requested reasoning; models without it ignore it.
-
-    Attributes:
-        enabled: Think or not; None follows the template.
-        effort: One of `EFFORTS`; None follows the template.
-    """
+    """The requested reasoning and its effort, one of `EFFORTS`; None follows the template."""
 
     enabled: bool | None = None
     effort: str | None = None
@@ -29,25 +24,14 @@ AS_TRAINED = Thinking()
 
 @dataclass(frozen=True, slots=True)
 class ThinkingSupport:
-    """Reasoning settings that a model supports.
-
-    Attributes:
-        switchable: Thinking can be turned on or off.
-        effort: The effort can be set without turning thinking on.
-        effort_on: The effort can be set with thinking on.
-    """
+    """Whether thinking can be turned on or off, and its effort be set without turning it on, or with it on."""
 
     switchable: bool = True
     effort: bool = True
     effort_on: bool = True
 
     def ignored(self, typed: Thinking, now: Thinking) -> tuple[str, ...]:
-        """Return which requests a model ignores, as sentences.
-
-        Args:
-            typed: Requests by flags.
-            now: Requests by flags and settings.
-        """
+        """Return which requests by flags a model ignores, as sentences; `now` are those by flags and settings."""
         notices = []
         if typed.enabled is not None and not self.switchable:
             notices.append(f"This model {NO_SWITCH}: --thinking changes nothing.")

@@ -87,13 +87,9 @@ def content_of(unfinished: Path) -> Path:
 
 
 def cached(repo: str, revision: str, path: str, size: int | None) -> Path | None:
-    """Return a complete file that is here, by its size: a power cut may leave a shorter one.
+    """Return a complete file of a commit, branch or tag that is here, by its size, or of any size with None.
 
-    Args:
-        repo: Its repository.
-        revision: Commit, branch or tag.
-        path: Path in the repository.
-        size: Bytes; None if unknown.
+    A power cut may leave a shorter one.
     """
     if ".." in revision.split("/"):
         return None

@@ -28,13 +28,7 @@ _COMPARED = 200
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """One file of a repository.
-
-    Attributes:
-        path: In the repository.
-        size: Bytes.
-        sha256: Of its content, if Hugging Face says so.
-    """
+    """One file of a repository: its path there, bytes, and SHA-256 if Hugging Face says so."""
 
     path: str
     size: int
@@ -56,12 +50,7 @@ def safe_name(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """One model of a repository: one file, or all parts of a split one, in order.
-
-    Attributes:
-        quant: Quantization by its name; "" if unknown.
-        files: First part first.
-    """
+    """One model of a repository: one file, or all parts of a split one, in order; `quant` is "" if unknown."""
 
     quant: str
     files: tuple[RemoteFile, ...]
@@ -95,12 +84,9 @@ def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
 
 
 def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False) -> ModelFiles:
-    """Return the model that a source means.
+    """Return the model that a source means among all files of its repository.
 
-    Args:
-        source: What was asked for.
-        files: All files of its repository.
-        draft: It is used as a draft; decides the quantization if none is named.
+    Use as a draft decides the quantization if none is named.
 
     Raises:
         HubError: There is none, or more than one, or its checksum is not the known one.

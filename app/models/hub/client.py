@@ -34,14 +34,7 @@ _UNEXPECTED = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Files of a repository.
-
-    Attributes:
-        commit: The revision asked for, as a commit.
-        files: Its files, without impossible names.
-        license: Its identifier, or "".
-        gated: Its terms must be accepted first.
-    """
+    """Files of a repository at a commit, without impossible names; `gated` if its terms must be accepted first."""
 
     commit: str
     files: tuple[RemoteFile, ...]
@@ -51,13 +44,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Search result.
-
-    Attributes:
-        name: `owner/name`.
-        architecture: Architecture of its GGUF files, or "".
-        n_params: Number of parameters, or 0.
-    """
+    """A repository that a search found, with the architecture and parameters of its GGUF files where known."""
 
     name: str
     architecture: str = ""
@@ -168,9 +155,6 @@ def bytes_behind(
     """Yield the bytes of a file behind those that are here, as they arrive.
 
     Args:
-        repo: Its repository.
-        commit: The revision.
-        file: The file.
         had: Bytes that are here. If the server sends those too, the pieces for them are empty.
         end: End of the range; None for the rest of the file.
 

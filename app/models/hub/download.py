@@ -36,9 +36,7 @@ class Download:
     """One file of a repository to be brought into the cache.
 
     Attributes:
-        repo: `owner/name`.
         commit: Its revision, as a commit, so that all requests mean the same bytes.
-        file: The file.
         watcher: Receives the progress, and cancels the download between two chunks.
     """
 

@@ -108,7 +108,6 @@ def look_up(ask: Callable[[], T], watcher: Watcher, seconds: float) -> T:
     that cannot be reached is an error at once.
 
     Args:
-        ask: One request.
         watcher: Receives the status text, and cancels it.
         seconds: Time limit for all attempts together.
 
