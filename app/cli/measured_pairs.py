@@ -52,7 +52,7 @@ def seen(pairs: Mapping[str, SetUp]) -> dict[str, PairSpeed]:
             log.warning("the measurements of %s cannot be read: %s", name, error)
             continue
         if measured is not None:
-            found[name] = seen_of(measured)
+            found[name] = PairSpeed(measured.tokens_per_second, measured.drafting)
     return found
 
 
@@ -82,11 +82,6 @@ def _measured(
         return weighed(params, rooms, certain=math.inf).params if len(rooms) > 1 else params
 
     return measured_of(placed_here(options, asked_here(options, lambda: rooms), plan), benchmarked)
-
-
-def seen_of(measured: Measured) -> PairSpeed:
-    """Return the part of a measurement that a list of pairs shows."""
-    return PairSpeed(measured.tokens_per_second, measured.off, measured.speedup)
 
 
 def of_memory(memory: PairStatistics, *, with_draft: bool, benchmarked: float | None = None) -> Measured:

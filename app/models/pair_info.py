@@ -22,8 +22,6 @@ class ModelInfo:
     Attributes:
         name: Display name; see `app.models.model_names.known_as`.
         quantization: The file type as files spell it, such as "Q4_K_M".
-        size_bytes: Bytes of its tensors.
-        n_vocab: Tokens of its vocabulary.
         n_ctx_train: Training context in tokens; 0 if unknown.
     """
 
@@ -37,14 +35,7 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """Estimated bytes of a pair on one device, or in RAM ("cpu").
-
-    Attributes:
-        device: llama.cpp's name.
-        n_bytes: Estimated bytes.
-        description: Such as "NVIDIA GeForce RTX 4090"; "" if unknown.
-        total_bytes: Its memory; 0 if unknown.
-    """
+    """Estimated bytes of a pair on one device, or in RAM ("cpu"); its description and size are "" and 0 if unknown."""
 
     device: str
     n_bytes: int

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from app.core.units import memory_size
-from app.engine.drafting_report import Speedup, pair_drafting, rate
+from app.engine.drafting_report import rate
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.pair_summary import is_known, model_bytes, needed, weights
@@ -38,23 +38,10 @@ class Fit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PairSpeed:
-    """Measurements of a pair on this machine.
-
-    Attributes:
-        tokens_per_second: Without drafts.
-        off: Why the draft model is off; "" if it is on.
-        speedup: Speedup of benchmarks or else of recent answers; None without enough data.
-    """
+    """Measured speed of a pair without drafts, and its speedup, or why there is none, as a clause; "" if unknown."""
 
     tokens_per_second: float
-    off: str = ""
-    speedup: Speedup | None = None
-
-    @property
-    def drafting(self) -> str:
-        """Speedup, or why there is none, as a sentence; "" if not known yet."""
-        text = pair_drafting(self.speedup, self.off)
-        return f"Measured here: {text}." if text else ""
+    drafting: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +65,9 @@ class Room:
     measured: Mapping[str, PairSpeed] = field(default_factory=dict)
 
     def drafting(self, pair: Pair) -> str:
-        """Return the measured drafting of a pair; "" without a draft or measurement."""
+        """Return the measured drafting of a pair as a sentence; "" without a draft or measurement."""
         known = self.measured.get(pair.name) if pair.draft is not None else None
-        return known.drafting if known is not None else ""
+        return f"Measured here: {known.drafting}." if known is not None and known.drafting else ""
 
 
 @dataclass(frozen=True, slots=True)

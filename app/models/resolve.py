@@ -42,7 +42,6 @@ class Resolved:
         files: In the repository, first part first.
         path: The file to load if it is on this machine already, else None.
         size: Bytes of all parts.
-        license: Identifier, or "".
         gated: Its terms must be accepted first.
     """
 

@@ -27,7 +27,6 @@ from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.resolve import DemoFile, Resolved, facts_of, resolve
 from app.models.source import HubModel, ModelSource
 
-TARGET, DRAFT = "target", "draft"
 _POLL_S = 0.2
 _STOP_S = 0.5
 
@@ -54,7 +53,8 @@ class Prepared:
     @property
     def models(self) -> tuple[tuple[str, Resolved], ...]:
         """Role and files of each model."""
-        return ((TARGET, self.target),) if self.draft is None else ((TARGET, self.target), (DRAFT, self.draft))
+        draft = (("draft", self.draft),) if self.draft is not None else ()
+        return ("target", self.target), *draft
 
     @property
     def sized(self) -> Pair:

@@ -24,7 +24,7 @@ AS_TRAINED = Thinking()
 
 @dataclass(frozen=True, slots=True)
 class ThinkingSupport:
-    """Whether thinking can be turned on or off, and its effort be set without turning it on, or with it on."""
+    """What a model supports: a switch, an effort without thinking turned on, and an effort with it on."""
 
     switchable: bool = True
     effort: bool = True

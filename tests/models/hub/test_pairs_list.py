@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import CatalogError
-from app.engine.drafting_report import Speedup
 from app.models.catalog import Pair
 from app.models.recommend import PairSpeed, Room
 from app.models.source import HubModel, LocalModel
@@ -32,7 +31,7 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
 
 
 def test_every_refresh_inspects_the_machine_again(setting: Setting) -> None:
-    measured = [{"mine": PairSpeed(5.4, speedup=Speedup(ratio, measured=True))} for ratio in (1.5, 1.7)]
+    measured = [{"mine": PairSpeed(5.4, f"speedup {ratio}×")} for ratio in (1.5, 1.7)]
 
     def machine() -> tuple[str, Room]:
         return "An abacus", Room(9, measured=measured.pop(0))
