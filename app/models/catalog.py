@@ -139,11 +139,7 @@ def _read(file: Path, *, shipped: bool = False) -> dict[str, Pair]:
 
 
 def read_pair(name: str, entry: Any, file: Path) -> Pair:
-    """Read one entry of a catalog file.
-
-    Raises:
-        CatalogError: It is invalid; the message names file, entry and key.
-    """
+    """Read one entry of a catalog file. Raises CatalogError that names file, entry and key."""
     where = f"{file}: pairs.{name}"
     check_table(entry, _PAIR_KEYS, where, "Write [pairs.NAME].")
     if "target" not in entry:

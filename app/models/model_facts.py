@@ -139,11 +139,7 @@ class ModelFacts:
 
 
 def read_facts(path: Path) -> ModelFacts:
-    """Read the facts of a file on disk, of a split model by its first part.
-
-    Raises:
-        ModelFileError: A file is missing or not a model.
-    """
+    """Read the facts of a file on disk, of a split model by its first part. Raises ModelFileError."""
     header = read_header(path, tensors=True)
     return model_facts(header, file=path.name, size=sum(part.stat().st_size for part in parts_here(path)))
 

@@ -123,11 +123,7 @@ class Registry:
         self._file = file
 
     def read(self) -> Registered:
-        """Return the pairs that are set up.
-
-        Raises:
-            CatalogError: The file is damaged.
-        """
+        """Return the pairs that are set up. Raises CatalogError for a damaged file."""
         try:
             return _registered(regular_file.read_toml(self._file), self._file)
         except (FileNotFoundError, NotADirectoryError):

@@ -167,11 +167,7 @@ class Setup:
             first: It becomes the default pair if there is none.
 
         Raises:
-            PairError: The models are not compatible.
-            CacheError: The disk is too small or refuses.
-            HubError: A file is not available.
-            CatalogError: The pair cannot be registered.
-            AppError: The pair does not work.
+            AppError: As `refuse`; a file is not available; the pair cannot be registered or does not work.
             Interrupted: Canceled.
         """
         models = [model for _, model in prepared.models]
@@ -194,12 +190,7 @@ class Setup:
         yield Ready(pair, line)
 
     def refuse(self, prepared: Prepared) -> None:
-        """Raise if a pair cannot be set up, before the user is asked.
-
-        Raises:
-            PairError: The models are not compatible.
-            CacheError: The disk is too small.
-        """
+        """Raise PairError for incompatible models, CacheError for a small disk; before the user is asked."""
         if prepared.check.remedy is not None:
             raise PairError(prepared.check.problems[0], remedy_text(prepared.check.remedy, prepared.pair.target))
         if not has_room(prepared.download_bytes, prepared.free_bytes):

@@ -14,12 +14,7 @@ _BLOCK = 32
 
 @dataclass(frozen=True, slots=True)
 class KvType:
-    """A type of values in a KV cache.
-
-    Attributes:
-        ggml_type: ggml's number; llama.cpp crashes on an unknown one.
-        n_bytes: Bytes of a value.
-    """
+    """A type of values in a KV cache: ggml's number (llama.cpp crashes on an unknown one) and bytes of a value."""
 
     ggml_type: int
     n_bytes: float

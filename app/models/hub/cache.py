@@ -153,21 +153,13 @@ def partial_bytes(repo: str, file: RemoteFile) -> int:
 
 
 def missing_bytes(repo: str, commit: str, file: RemoteFile) -> int:
-    """Return the bytes of a file that are still to be downloaded.
-
-    Raises:
-        HubError: The disk refuses, or Hugging Face sends no checksum.
-    """
+    """Return the bytes of a file that are still to be downloaded. Raises HubError."""
     with disk_errors():
         return 0 if complete(repo, commit, file) is not None else file.size - partial_bytes(repo, file)
 
 
 def free_bytes() -> int:
-    """Return the free space on the disk of the cache.
-
-    Raises:
-        CacheError: It cannot be read.
-    """
+    """Return the free space on the disk of the cache. Raises CacheError."""
     place = folder()
     with disk_errors():
         while not place.exists() and place != place.parent:
@@ -186,11 +178,7 @@ def unfinished(repo: str = "*") -> dict[Path, int]:
 
 
 def is_downloading(unfinished: Path) -> bool:
-    """Return True if a program is downloading the rest of a file.
-
-    Raises:
-        OSError: The disk refuses.
-    """
+    """Return True if a program is downloading the rest of a file. Raises OSError."""
     with locked_content(content_of(unfinished)) as is_locked:
         return not is_locked
 
@@ -206,11 +194,7 @@ def any_downloading() -> bool:
 
 @contextmanager
 def locked_content(content: Path) -> Iterator[bool]:
-    """Hold the lock that every client of the cache takes before it writes; yield False if another has it.
-
-    Raises:
-        OSError: The disk refuses.
-    """
+    """Hold the lock that every client of the cache takes before it writes; yield False if another has it."""
     from filelock import FileLock, Timeout
 
     repo = content.parents[1]
@@ -229,11 +213,7 @@ def locked_content(content: Path) -> Iterator[bool]:
 
 
 def place(repo: str, commit: str, file: RemoteFile) -> Path:
-    """Give content under `blobs` its name, as the client does; return the path to load.
-
-    Raises:
-        CacheError: The disk refused.
-    """
+    """Give content under `blobs` its name, as the client does; return the path to load. Raises CacheError."""
     from huggingface_hub.file_download import are_symlinks_supported
 
     content, named = blob(repo, file), _repo_folder(repo) / "snapshots" / commit / file.path

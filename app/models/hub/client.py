@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
@@ -15,9 +16,9 @@ from huggingface_hub import constants, get_session, hf_hub_url
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
 from app.core.errors import HubError, WaitError
-from app.models.hub import check_environment
+from app.models.hub import check_environment, named_by
 from app.models.hub.choose import RemoteFile, safe_name
-from app.models.hub.request import LOG_IN, host, login_page, settings_error, translated
+from app.models.hub.request import LOG_IN, host, login_page, short, translated
 from app.models.source import is_repository
 
 T = TypeVar("T")
@@ -52,23 +53,17 @@ class Found:
 
 
 def session() -> httpx2.Client:
-    """Return the client's HTTP session.
-
-    Raises:
-        HubError: An environment variable is invalid, such as a proxy address.
-    """
+    """Return the client's HTTP session. Raises HubError for an invalid variable, such as a proxy address."""
     try:
         return get_session()
     except (ValueError, ImportError, OSError) as error:
-        raise settings_error(error) from error
+        names = " and ".join(filter(None, (named_by(), "SSL_CERT_FILE" if os.environ.get("SSL_CERT_FILE") else "")))
+        fix = f"Check {names or 'the proxy settings'}."
+        raise HubError(f"The connection cannot be set up: {short(error)}.", fix) from error
 
 
 def repository(name: str, revision: str) -> Repository:
-    """Look up a repository.
-
-    Raises:
-        HubError: It is not available; a `WaitError` if perhaps later.
-    """
+    """Look up a repository. Raises HubError if it is not available; a `WaitError` if perhaps later."""
     if not is_repository(name):
         raise HubError(f'"{name}" is not a valid repository name.', "Names look like owner/repo.")
     path = f"models/{name}/revision/{quote(revision, safe='')}"
@@ -76,11 +71,7 @@ def repository(name: str, revision: str) -> Repository:
 
 
 def search(words: str, *, limit: int) -> list[Found]:
-    """Search repositories with GGUF files by name, most downloaded first.
-
-    Raises:
-        HubError: Hugging Face cannot be asked.
-    """
+    """Search repositories with GGUF files by name, most downloaded first. Raises HubError."""
     asked = {"search": words, "filter": "gguf", "sort": "downloads", "limit": limit, "expand": ["downloads", "gguf"]}
     return _ask(words, "models", asked, lambda answer: [_found(info) for info in islice(answer, limit)])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
@@ -231,12 +230,6 @@ def _address() -> str:
 def login_page() -> str:
     """Return the hint for an answer that is not Hugging Face's."""
     return f"A network login page may have answered: open any web page in a browser.{check_named()}"
-
-
-def settings_error(error: Exception) -> HubError:
-    """Return the error for a client that cannot be created, such as with an invalid proxy address."""
-    names = " and ".join(filter(None, (named_by(), "SSL_CERT_FILE" if os.environ.get("SSL_CERT_FILE") else "")))
-    return HubError(f"The connection cannot be set up: {short(error)}.", f"Check {names or 'the proxy settings'}.")
 
 
 def wait_asked(headers: Mapping[str, str]) -> float | None:
