@@ -89,7 +89,7 @@ def check_target(target: ModelFacts, *, drafted: bool) -> tuple[str, Remedy | No
     """Return why a model cannot be a target, with a draft model or without, and the remedy; "" and None if it can."""
     if not target.vocab.tokens:
         return f"{target.name} has no vocabulary: it is not a chat model.", Remedy.OTHER_TARGET
-    if drafted and not target.can_verify_drafts:
+    if drafted and not (target.can_rollback or target.keeps_snapshots):
         return f"{target.name} cannot use a draft model: {NO_ROLLBACK}.", Remedy.NO_DRAFT
     return "", None
 

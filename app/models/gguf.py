@@ -20,7 +20,7 @@ from typing import Any, cast
 from app.core import regular_file
 from app.core.errors import DamagedFileError, ModelFileError
 from app.core.printable import printable
-from app.models.model_names import missing_part
+from app.models.model_names import part_names
 
 Scalar = int | float | bool | str
 Value = Scalar | list[bytes] | list[int] | None
@@ -258,7 +258,8 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             header = parse_header(data, tensors=tensors, vocabulary=vocabulary)
     n_parts = header.metadata.get("split.count")
-    if isinstance(n_parts, int) and n_parts > 1 and (missing := missing_part(path)):
+    missing = next((name for name in part_names(path.name) if not regular_file.is_file(path.with_name(name))), "")
+    if isinstance(n_parts, int) and n_parts > 1 and missing:
         raise DamagedFileError(
             f"{path} is one of {n_parts} parts, and {missing} is not beside it.",
             "Get all parts; tandem setup does that for a pair from Hugging Face.",

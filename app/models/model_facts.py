@@ -96,9 +96,7 @@ class ModelFacts:
         n_ctx_train: Context it was trained for, in tokens; 0 if unknown.
         weight_bytes: Size of all files.
         kv_bytes_per_token: KV cache of one token at 16 bits.
-        graph: Widths of the compute graph.
         vocab: Vocabulary; decides which drafts are compatible.
-        has_chat_template: The file holds a chat template.
         can_rollback: Rejected tokens can be removed from its cache.
         expert_share: Share of the experts that compute one token; 1 without experts.
         recommended: Sampling values recommended by the file.
@@ -126,11 +124,6 @@ class ModelFacts:
     keeps_snapshots: bool = False
     header_bytes: int = 0
     can_quantize_cache: bool = True
-
-    @property
-    def can_verify_drafts(self) -> bool:
-        """Drafts for this model can be rolled back."""
-        return self.can_rollback or self.keeps_snapshots
 
     @property
     def bytes_per_token(self) -> int:

@@ -66,13 +66,7 @@ def plain(quant: str) -> str:
 
 
 class Part(NamedTuple):
-    """Position of a file in a split model.
-
-    Attributes:
-        stem: Common beginning of the names, with the folder.
-        number: Number of the part, from 1.
-        n_parts: Number of parts, up to 99,999.
-    """
+    """Position of a file in a split model: the common beginning of the names, its number from 1, and all parts."""
 
     stem: str
     number: int
@@ -92,11 +86,6 @@ def part_names(name: str) -> list[str]:
         return [name]
     ending = name[-len(".gguf") :]
     return [f"{found.stem}-{number:05}-of-{found.n_parts:05}{ending}" for number in range(1, found.n_parts + 1)]
-
-
-def missing_part(path: Path) -> str:
-    """Return the name of the first missing part; "" without one."""
-    return next((name for name in part_names(path.name) if not is_file(path.with_name(name))), "")
 
 
 def parts_here(path: Path) -> list[Path]:

@@ -74,9 +74,7 @@ class FileProgress:
 
     Attributes:
         role: "target" or "draft".
-        name: The file.
         done: Bytes on disk.
-        total: Bytes in all.
         waiting: Why nothing happens at the moment; "" while it does.
         wait_s: Remaining seconds of the wait.
         n_received: Bytes of this run among those on disk.
@@ -96,7 +94,6 @@ class Progress:
     """Both downloads.
 
     Attributes:
-        files: Each of them.
         bytes_per_s: Of both together, over the last seconds.
         left_s: Time left at that speed; None before there is one.
     """

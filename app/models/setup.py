@@ -98,8 +98,6 @@ class Setup:
     """The steps of one setup.
 
     Args:
-        registry: Where pairs are stored.
-        demo_file: Finds the demo's files.
         trial: Tries a pair; None leaves that to the first chat.
     """
 

@@ -27,7 +27,6 @@ TABLES = {
 """The tables of the file and their titles, in the order of the panel."""
 
 MODES = ("auto", "fixed", "off")
-SOURCES = ("both", "model", "lookup")
 _KV_TYPES = ("auto", *KV_TYPES)
 MAX_CONTEXT = 1 << 20
 """Each cell costs about 51 bytes before the KV cache itself; with 2^30 cells llama.cpp failed after 43 s."""
@@ -46,7 +45,6 @@ class Setting:
     Attributes:
         name: Table and key, with a dot between.
         kind: Type and range.
-        default: The built-in value.
         text: Help in one line, a noun phrase.
         unset: Words for a default that is not a value.
         metavar: Placeholder of the value in the help.
@@ -152,7 +150,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     _setting(
         "draft.source",
-        Choice(SOURCES),
+        Choice(("both", "model", "lookup")),
         "both",
         "source of drafts in auto mode: the draft model, n-grams (lookup), or both",
         only_auto=True,

@@ -123,17 +123,15 @@ def cached_file(source: HubModel) -> Path | None:
     return found if is_known else None
 
 
-def downloaded_before(source: HubModel) -> int:
-    """Return the bytes that a cut download has left of a source; 0 if only Hugging Face knows their name."""
-    if source.file is None or source.size is None or source.sha256 is None:
-        return 0
-    return partial_bytes(source.repo, RemoteFile(source.file, source.size, source.sha256))
-
-
 def bytes_to_download(pair: Pair) -> int:
     """Return the bytes of a pair that would be downloaded, as far as the catalog knows their sizes."""
-    missing = [s for s in pair.sources if isinstance(s, HubModel) and s.size is not None and cached_file(s) is None]
-    return sum((source.size or 0) - downloaded_before(source) for source in missing)
+    n_bytes = 0
+    for source in pair.sources:
+        if isinstance(source, HubModel) and source.size is not None and cached_file(source) is None:
+            n_bytes += source.size
+            if source.file is not None and source.sha256 is not None:
+                n_bytes -= partial_bytes(source.repo, RemoteFile(source.file, source.size, source.sha256))
+    return n_bytes
 
 
 def complete(repo: str, commit: str, file: RemoteFile) -> Path | None:
