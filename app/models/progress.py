@@ -6,10 +6,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from time import monotonic
 
 from app.core.errors import Interrupted
 
-_SPEED_S = 5.0
+_N_READINGS = 25
+"""Five seconds at the rate of a setup."""
 
 
 class Watcher:
@@ -123,19 +125,16 @@ class DownloadWatcher(Watcher):
 
 
 class Meter:
-    """Speed over the last seconds."""
+    """Speed over the last readings."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._seen: deque[tuple[float, int]] = deque()
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque(maxlen=_N_READINGS)
 
     def read(self, downloads: Sequence[DownloadWatcher]) -> Progress:
         files = tuple(one.now for one in downloads)
         left = sum(one.total - one.done for one in files)
-        at, n_received = self._clock(), sum(one.n_received for one in files)
+        at, n_received = monotonic(), sum(one.n_received for one in files)
         self._seen.append((at, n_received))
-        while len(self._seen) > 2 and at - self._seen[0][0] > _SPEED_S:
-            self._seen.popleft()
         started, had = self._seen[0]
         speed = (n_received - had) / (at - started) if at > started else 0.0
         return Progress(files, speed, left / speed if speed > 0 else None)

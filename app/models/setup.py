@@ -6,7 +6,6 @@ The command line and the screen use the same steps and show the same events.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import wait
 from dataclasses import astuple, dataclass, replace
@@ -208,7 +207,7 @@ class Setup:
         }
         if not missing:
             return paths
-        meter = Meter(time.monotonic)
+        meter = Meter()
         future = in_background(lambda: [self._fetch(model, watcher) for watcher, model in missing.items()], "download")
         try:
             is_done = False

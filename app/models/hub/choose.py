@@ -67,19 +67,18 @@ class ModelFiles:
 
 def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
     """Return the complete models among a repository's files, without projectors, adapters and incomplete splits."""
-    models: list[ModelFiles] = []
     parts: dict[tuple[str, int], dict[int, RemoteFile]] = {}
     for file in files:
         if not file.path.lower().endswith(".gguf") or _NOT_A_MODEL.search(file.path):
             continue
-        if split := part_of(file.path):
-            parts.setdefault((split.stem, split.n_parts), {})[split.number] = file
-        else:
-            models.append(ModelFiles(quantization(file.path), (file,)))
-    for (stem, n), found in parts.items():
+        stem, number, n = part_of(file.path) or (file.path, 1, 1)
+        parts.setdefault((stem, n), {})[number] = file
+    models = (
+        ModelFiles(quantization(stem), tuple(found[i] for i in sorted(found)))
+        for (stem, n), found in parts.items()
         # Counted first: a name may claim 99,999 parts, and as many names may.
-        if len(found) == n and sorted(found) == list(range(1, n + 1)):
-            models.append(ModelFiles(quantization(stem), tuple(found[i] for i in range(1, n + 1))))
+        if len(found) == n and sorted(found) == list(range(1, n + 1))
+    )
     return sorted(models, key=lambda model: (model.size, model.name))
 
 
