@@ -115,7 +115,7 @@ def _refuse_problems(live: LiveSettings) -> None:
     if live.content.unreadable:
         raise SettingsError(live.content.unreadable, "Fix it, or move it away.")
     wrong = [problem for problem in live.content.problems if not problem.name.startswith(_APPEARANCE)]
-    if live.file is not None and wrong:
+    if wrong:
         unset = command(["tandem", "settings", "unset", printable(wrong[0].name)])
         raise UsageError(live.file.sentence(wrong[0]), f"Fix it there, or run: {unset}")
     if live.problems:

@@ -181,9 +181,7 @@ class Candidate:
     n_parameters: int | None
 
 
-def find_drafts(
-    target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher] = lambda _: Watcher()
-) -> Iterator[Candidate]:
+def find_drafts(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher]) -> Iterator[Candidate]:
     """Read the headers of likely drafts, the catalog's first; each costs a few megabytes.
 
     Args:

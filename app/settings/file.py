@@ -5,7 +5,6 @@ Comments are not kept: before Tandem rewrites a file that it did not write itsel
 
 from __future__ import annotations
 
-import copy
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -52,12 +51,11 @@ class SettingsFile:
     """The settings of all conversations; a `SettingsError` leaves the file unchanged.
 
     Args:
-        path: The file, which need not exist; None keeps everything in memory.
+        path: The file, which need not exist.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self.path = path or Path("settings.toml")
-        self._memory: Table | None = {} if path is None else None
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def read(self) -> Content:
         """Return the content; empty if there is no file."""
@@ -107,8 +105,6 @@ class SettingsFile:
         return any(removed)
 
     def _table(self) -> Table:
-        if self._memory is not None:
-            return copy.deepcopy(self._memory)
         try:
             return regular_file.read_toml(self.path)
         except (FileNotFoundError, NotADirectoryError):
@@ -120,9 +116,6 @@ class SettingsFile:
     @contextmanager
     def _changed_table(self) -> Iterator[Table]:
         """Yield the whole table under the file's lock, and write it if the block changes it."""
-        if self._memory is not None:
-            yield self._memory
-            return
         import tomli_w
 
         with exclusive(self.path, SettingsError, timeout_s=_LOCK_S):

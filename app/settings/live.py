@@ -30,7 +30,6 @@ class LiveSettings:
     wins: it removes the flag and the conversation's own value of the same setting.
 
     Args:
-        file: The settings file; None keeps changes in memory.
         flags: Values of the command line.
         pair: Values of the pair; `switch_pair` replaces them.
         model: Values that the target's file recommends.
@@ -41,12 +40,12 @@ class LiveSettings:
 
     def __init__(
         self,
-        file: SettingsFile | None = None,
+        file: SettingsFile,
         flags: Layer | None = None,
         pair: Layer | None = None,
         model: Layer | None = None,
     ) -> None:
-        self.file = file or SettingsFile(None)
+        self.file = file
         self.content: Content = self.file.read()
         """The file as last read."""
         self.pair: Layer = pair or {}

@@ -21,7 +21,7 @@ from app.hardware.builds import rpc_command
 from app.hardware.fit import MAIN, DeviceRoom
 from app.hardware.rpc import Endpoint, RemoteDevice, RpcServer, ask, parse_endpoint
 from app.llama.fitting.device_rooms import with_remote
-from app.settings.live import LiveSettings
+from tests.settings.in_memory import in_memory
 
 GB = 10**9
 HELLO = struct.pack("<Q", 28) + bytes([7, 0, 3, 0]) + bytes(24)
@@ -220,7 +220,7 @@ def test_a_server_that_is_named_twice() -> None:
 
 def test_the_flag_reaches_a_pair_that_is_chosen_later() -> None:
     first = read_options(parse_args(["--rpc", "a:5"]))
-    opener = Opener(LiveSettings(), first.pair, None, first.process)
+    opener = Opener(in_memory(), first.pair, None, first.process)
     loader = opener.open(replace(first.pair, name="later"), None).loader
 
     assert isinstance(loader, PairLoader)

@@ -17,9 +17,9 @@ from app.llama.cancel import CancelFlag
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import DoesNotFitError
 from app.settings.layers import Layer
-from app.settings.live import LiveSettings
 from app.ui.models.fit_options import NoRoomError
 from app.worker.events import Failed, Notice
+from tests.settings.in_memory import in_memory
 
 pytestmark = pytest.mark.native
 GB = 1_000_000_000
@@ -45,7 +45,7 @@ def args(demo_target: Path, demo_draft: Path) -> argparse.Namespace:
 
 
 def opener(options: Options, flags: Layer | None = None) -> Opener:
-    return Opener(LiveSettings(None, flags), options.pair, options.files, options.process)
+    return Opener(in_memory(flags), options.pair, options.files, options.process)
 
 
 def refusal(options: Options) -> DoesNotFitError:

@@ -11,6 +11,7 @@ from app.engine.types import AutoDraft, DraftParams
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Origin, drafting
 from app.settings.live import LiveSettings, Scope
+from tests.settings.in_memory import in_memory
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def write(file: SettingsFile, text: str) -> None:
 
 
 def test_more_flags_are_weighed_before_they_are_taken() -> None:
-    live = LiveSettings(None, {"model.ctx": 4096})
+    live = in_memory({"model.ctx": 4096})
 
     assert live.given({"model.kv_type": "q8_0"}, {})["model.kv_type"] == "q8_0"
     assert live.resolved()["model.kv_type"] == "auto"

@@ -18,6 +18,7 @@ from app.settings.layers import Layer, Origin, Resolved
 from app.settings.live import LiveSettings, Scope
 from app.worker.events import Loaded
 from tests.session.scripted import PAIR, ScriptedEngine
+from tests.settings.in_memory import in_memory
 
 OWN = Message(Role.SYSTEM, "Own.")
 
@@ -50,7 +51,7 @@ def test_a_system_message_in_the_conversation_goes_before_the_file_and_after_fla
     assert ask(settings, live).content == "For all."
     live.set("answer.system", "Here.", Scope.CONVERSATION)
     assert first(settings, live).content == "Here."
-    flagged = LiveSettings(flags={"answer.system": "Flag."})
+    flagged = in_memory(flags={"answer.system": "Flag."})
     assert first(settings, flagged).content == "Flag."
 
 

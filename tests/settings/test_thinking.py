@@ -18,7 +18,7 @@ from app.models.source import HubModel
 from app.session.chat_settings import ChatSettings
 from app.session.session import Session
 from app.settings.layers import thinking
-from app.settings.live import LiveSettings, Scope
+from app.settings.live import Scope
 from app.settings.thinking import AS_TRAINED, Thinking, ThinkingSupport
 from app.worker.events import Finished, Loaded, Step
 from app.worker.request import AnswerRequest
@@ -26,6 +26,7 @@ from app.worker.responder import answer
 from tests.fakes import FakeModel, script
 from tests.pairs import FakePair
 from tests.session.scripted import PAIR, ScriptedEngine
+from tests.settings.in_memory import in_memory
 
 TALK = [Message(Role.USER, "a"), Message(Role.ASSISTANT, "b", "hm"), Message(Role.USER, "c")]
 
@@ -72,7 +73,7 @@ def test_templates_are_asked_under_every_name_that_they_have(asked: Thinking, sa
 
 
 def test_the_settings_say_whether_to_think_and_how_hard() -> None:
-    live = LiveSettings()
+    live = in_memory()
     assert thinking(live.resolved()) == AS_TRAINED
     live.set("answer.thinking", "on")
     live.set("answer.reasoning_effort", "medium")
@@ -84,7 +85,7 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
 
 
 def test_what_flags_ask_is_reported_from_what_settings_have_for_every_model() -> None:
-    live = LiveSettings(None, {"answer.thinking": "on"})
+    live = in_memory({"answer.thinking": "on"})
     live.set("answer.reasoning_effort", "high")
     options = options_of(live.resolved(), Pair("p", "P", HubModel("a/b"), None), None)
     assert (options.answers.thinking, options.typed_thinking) == (

@@ -12,10 +12,10 @@ from textual.app import App
 from app.conversations.message import Message, Role
 from app.conversations.store import Store
 from app.core.errors import UsageError
-from app.settings.live import LiveSettings
 from app.ui.commands.command import Command
 from app.ui.commands.table import COMMANDS, code_blocks
 from app.ui.composer.completion import CHOSEN
+from tests.settings.in_memory import in_memory
 from tests.ui.chat_driver import Chat, open_chat
 
 
@@ -155,7 +155,7 @@ async def test_help_lists_every_command() -> None:
 
 async def test_title_and_system_stay_with_the_conversation() -> None:
     store = Store.in_memory()
-    async with open_chat(store=lambda: store, live=LiveSettings()) as chat:
+    async with open_chat(store=lambda: store, live=in_memory()) as chat:
         await chat.type("/title Trip")
         await chat.pilot.press("enter")
         await chat.shows("send a prompt first")
@@ -181,7 +181,7 @@ async def test_title_and_system_stay_with_the_conversation() -> None:
 
 
 async def test_a_bare_system_shows_the_prompt_and_changes_nothing() -> None:
-    async with open_chat(live=LiveSettings()) as chat:
+    async with open_chat(live=in_memory()) as chat:
 
         async def told(command: str, sentence: str) -> None:
             await chat.type(command)
