@@ -10,6 +10,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from app.core.errors import AppError
+from app.core.printable import printable
+
 MAX_BYTES = 16 << 20
 """Limit that no file of Tandem reaches; an endless one would fill the RAM."""
 _LONG_KEY = re.compile(r"(?<![\w.-])(?:[\w-]++\.){1001}")
@@ -100,22 +103,28 @@ def with_line_feeds(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file that the user may have written.
+def read_toml(path: Path, failure: type[AppError], fix: str, *, missing_ok: bool = False) -> dict[str, Any]:
+    """Read a TOML file that the user may have written; raise `failure` with a fix if it cannot be read.
 
-    Raises:
-        OSError: As `read_text` does.
-        ValueError: It is not TOML, or something in it is too long.
-        RecursionError: It nests too deeply.
+    Args:
+        path: The file.
+        failure: Error to raise.
+        fix: Its hint.
+        missing_ok: Return an empty table if there is no file.
     """
-    text = read_text(path, "utf-8-sig")
-    if _LONG_KEY.search(text):
-        raise ValueError("a key has too many parts")
-    return tomllib.loads(text)
+    try:
+        text = read_text(path, "utf-8-sig")
+        if not _LONG_KEY.search(text):
+            return tomllib.loads(text)
+        reason = "a key has too many parts"
+    except (OSError, ValueError, RecursionError) as error:
+        if missing_ok and isinstance(error, FileNotFoundError | NotADirectoryError):
+            return {}
+        reason = _reason(error)
+    raise failure(f"{path} cannot be read: {printable(reason).rstrip('.')}.", fix)
 
 
-def reason(error: Exception) -> str:
-    """Return why reading a file or parsing it failed, as part of a sentence."""
+def _reason(error: Exception) -> str:
     match error:
         case OSError():
             return error.strerror or str(error)
@@ -123,7 +132,5 @@ def reason(error: Exception) -> str:
             return "it is not UTF-8 text"
         case tomllib.TOMLDecodeError():
             return str(error)
-        case RecursionError() | ValueError():
-            # Python reads neither a table in a table a thousand deep nor a number of 4,300 digits.
-            return "something in it is too long"
-    return str(error)
+    # Python reads neither a table in a table a thousand deep nor a number of 4,300 digits.
+    return "something in it is too long"

@@ -127,10 +127,7 @@ def shipped_file() -> Path:
 
 def _read(file: Path, *, shipped: bool = False) -> dict[str, Pair]:
     """Return the pairs of a file by name."""
-    try:
-        table = regular_file.read_toml(file)
-    except (OSError, ValueError, RecursionError) as error:
-        raise CatalogError(f"{file} cannot be read: {regular_file.reason(error)}.", _FIX) from error
+    table = regular_file.read_toml(file, CatalogError, _FIX)
     check_table(table, ("pairs",), f"{file}", "")
     pairs = table.get("pairs", {})
     if not isinstance(pairs, dict):

@@ -124,16 +124,13 @@ class Registry:
 
     def read(self) -> Registered:
         """Return the pairs that are set up. Raises CatalogError for a damaged file."""
+        table = regular_file.read_toml(self._file, CatalogError, _MOVE_AWAY, missing_ok=True)
         try:
-            return _registered(regular_file.read_toml(self._file), self._file)
-        except (FileNotFoundError, NotADirectoryError):
-            return Registered()
+            return _registered(table, self._file)
         except CatalogError as error:
             raise CatalogError(error.message, _MOVE_AWAY) from error
-        except (OSError, *_INVALID) as error:
-            is_malformed = isinstance(error, KeyError | TypeError | AttributeError)
-            why = "its structure is wrong" if is_malformed else regular_file.reason(error)
-            raise CatalogError(f"{self._file} cannot be read: {why}.", _MOVE_AWAY) from error
+        except _INVALID as error:
+            raise CatalogError(f"{self._file} cannot be read: its structure is wrong.", _MOVE_AWAY) from error
 
     def add(self, pair: SetUp, *, default: bool, first: bool = True) -> None:
         """Register a pair, in place of one of the same name.

@@ -15,7 +15,6 @@ from typing import Any
 from app.core import atomic, regular_file
 from app.core.atomic import exclusive
 from app.core.errors import SettingsError
-from app.core.printable import printable
 from app.settings.checking import Problem, check, check_keys, check_presets, put
 from app.settings.kinds import Value
 from app.settings.layers import BUILT_IN, Layer
@@ -105,13 +104,7 @@ class SettingsFile:
         return any(removed)
 
     def _table(self) -> Table:
-        try:
-            return regular_file.read_toml(self.path)
-        except (FileNotFoundError, NotADirectoryError):
-            return {}
-        except (OSError, RecursionError, ValueError) as error:
-            why = printable(regular_file.reason(error)).rstrip(".")
-            raise SettingsError(f"{self.path} cannot be read: {why}.", _FIX) from error
+        return regular_file.read_toml(self.path, SettingsError, _FIX, missing_ok=True)
 
     @contextmanager
     def _changed_table(self) -> Iterator[Table]:
