@@ -76,11 +76,10 @@ class SettingsFile:
         with self._changed_table() as table:
             put(table, _path(name, preset), BY_NAME[name].kind.write(value))
 
-    def unset(self, *names: str, preset: str = "") -> bool:
-        """Remove settings, also unknown ones; return whether any was there."""
+    def unset(self, name: str, preset: str = "") -> bool:
+        """Remove a setting, also an unknown one; return whether it was there."""
         with self._changed_table() as table:
-            removed = [_remove(table, _path(name, preset)) for name in names]
-        return any(removed)
+            return _remove(table, _path(name, preset))
 
     def save_preset(self, name: str, values: Layer) -> None:
         """Store a preset, replacing one of the same name."""
@@ -100,8 +99,8 @@ class SettingsFile:
     def unset_key(self, binding: str) -> bool:
         """Remove the custom key of a binding; return whether there was one."""
         with self._changed_table() as table:
-            removed = [_remove(table, path) for path in ([KEYS, binding], [KEYS, *binding.split(".")])]
-        return any(removed)
+            # Without quotes the id is a table in TOML.
+            return _remove(table, [KEYS, binding]) | _remove(table, [KEYS, *binding.split(".")])
 
     def _table(self) -> Table:
         return regular_file.read_toml(self.path, SettingsError, _FIX, missing_ok=True)
