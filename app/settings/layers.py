@@ -13,6 +13,7 @@ from app.settings.kinds import Value
 from app.settings.table import BY_NAME, nearest
 from app.settings.thinking import Thinking
 
+_SAMPLING = {"temperature": "temp"}
 _DRAFT = ("n_max", "n_min", "p_min")
 Layer = Mapping[str, Value]
 """Checked values by the names of their settings."""
@@ -115,4 +116,4 @@ def pair_layer(chain: Mapping[str, float], fixed: DraftParams | None) -> Layer:
 
 
 def _sampling_name(field: str) -> str:
-    return f"sampling.{'temp' if field == 'temperature' else field}"
+    return f"sampling.{_SAMPLING.get(field, field)}"
