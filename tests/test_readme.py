@@ -60,7 +60,7 @@ def test_every_flag_of_the_readme_exists() -> None:
 def test_every_named_pair_is_in_the_catalog() -> None:
     named = {word for line in [*_in_readme(), *_in_help()] for word in re.findall(r"\bcoder-\w+\b", line)}
     assert named
-    assert named <= {*Catalog([shipped_file()]).pairs}
+    assert named <= {*Catalog(shipped_file()).pairs}
 
 
 def test_every_key_of_the_readme_does_what_it_shows() -> None:

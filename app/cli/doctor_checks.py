@@ -120,7 +120,7 @@ def _catalog() -> list[Check]:
     if is_gone(file):
         return [Check("ok", "models.toml", "none of your own")]
     try:
-        found = Catalog([file])
+        found = Catalog(file)
     except AppError as error:
         return [_broken("models.toml", error)]
     return [Check("ok", "models.toml", f"{counted(len(found.pairs), 'pair')} of your own in {file}")]

@@ -25,7 +25,7 @@ FILES = "files"
 
 def catalog() -> Catalog:
     """Return the catalog: shipped pairs, overridden by the user's."""
-    return Catalog([shipped_file(), config_dir() / "models.toml"])
+    return Catalog(shipped_file(), config_dir() / "models.toml")
 
 
 def left_out() -> tuple[str, ...]:

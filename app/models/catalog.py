@@ -81,27 +81,25 @@ class Pair:
 
 
 class Catalog:
-    """The known pairs, later files over earlier ones.
+    """The known pairs: those of Tandem, and the user's over them.
 
     Args:
-        files: models.toml files; only the first must exist.
+        file: The models.toml that comes with Tandem.
+        own: The user's, which need not exist.
 
     Raises:
         CatalogError: The first file cannot be read.
     """
 
-    def __init__(self, files: Sequence[Path]) -> None:
-        self.pairs: dict[str, Pair] = {}
+    def __init__(self, file: Path, own: Path | None = None) -> None:
+        self.pairs = _read(file, shipped=True)
         self.unread: CatalogError | None = None
-        """Why another file cannot be read; none of its pairs is known."""
-        for index, file in enumerate(files):
-            if index == 0:
-                self.pairs |= _read(file, shipped=True)
-            elif not regular_file.is_gone(file):
-                try:
-                    self.pairs |= _read(file)
-                except CatalogError as error:
-                    self.unread = error
+        """Why the user's file cannot be read; none of its pairs is known."""
+        if own is not None and not regular_file.is_gone(own):
+            try:
+                self.pairs |= _read(own)
+            except CatalogError as error:
+                self.unread = error
 
     def get(self, name: str, set_up: Iterable[str] = ()) -> Pair:
         """Return a pair by name; `set_up` are further names to suggest.

@@ -83,7 +83,6 @@ class FileProgress:
     """
 
     role: str
-    name: str
     done: int
     total: int
     waiting: str = ""
@@ -108,9 +107,9 @@ class Progress:
 class DownloadWatcher(Watcher):
     """Counts one model's download; written by one thread, `now` is read by another."""
 
-    def __init__(self, role: str, name: str, total: int, stop: threading.Event) -> None:
+    def __init__(self, role: str, total: int, stop: threading.Event) -> None:
         super().__init__(stop)
-        self.now = FileProgress(role, name, 0, total)
+        self.now = FileProgress(role, 0, total)
 
     def received(self, n_bytes: int) -> None:
         if n_bytes:

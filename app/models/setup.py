@@ -201,9 +201,7 @@ class Setup:
         """Download the missing models one after the other; return the path to load for each role."""
         paths = {role: model.path for role, model in prepared.models if model.path is not None}
         missing = {
-            DownloadWatcher(role, model.name, model.size, self._stop): model
-            for role, model in prepared.models
-            if not model.path
+            DownloadWatcher(role, model.size, self._stop): model for role, model in prepared.models if not model.path
         }
         if not missing:
             return paths

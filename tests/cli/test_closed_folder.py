@@ -54,7 +54,7 @@ def test_unreadable_path_is_not_missing(closed: Path) -> None:
 
 
 def test_unreadable_catalog_is_reported(closed: Path) -> None:
-    known = Catalog([shipped_file(), config_dir() / "models.toml"])
+    known = Catalog(shipped_file(), config_dir() / "models.toml")
     assert known.pairs
     assert known.unread is not None
     assert f"{closed / 'tandem' / 'models.toml'} cannot be read: Permission denied." in known.unread.message

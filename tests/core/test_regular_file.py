@@ -30,8 +30,8 @@ KINDS: dict[str, Callable[[Path], object]] = {
 }
 REFUSED: dict[str, Callable[[Path], object]] = {
     "settings": lambda path: SettingsFile(path).set("draft.n_max", 3),
-    "catalog": lambda path: Catalog([path]),
-    "the user's catalog": lambda path: Catalog([shipped_file(), path]).get("mine"),
+    "catalog": lambda path: Catalog(path),
+    "the user's catalog": lambda path: Catalog(shipped_file(), path).get("mine"),
     "pairs": lambda path: Registry(path).read(),
     "conversations": Store.open,
     "check of conversations": check_file,
@@ -102,6 +102,6 @@ def test_a_broken_link_is_written_through_but_is_no_catalog(tmp_path: Path) -> N
     assert "n_max = 3" in (tmp_path / "target.toml").read_text()
 
     (tmp_path / "models.toml").symlink_to("nowhere.toml")
-    unread = Catalog([shipped_file(), tmp_path / "models.toml"]).unread
+    unread = Catalog(shipped_file(), tmp_path / "models.toml").unread
     assert unread is not None
     assert "cannot be read" in unread.message

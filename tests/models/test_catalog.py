@@ -16,7 +16,7 @@ from app.models.source import DemoModel, LocalModel
 def catalog(tmp_path: Path, own: str) -> Catalog:
     file = tmp_path / "models.toml"
     file.write_text(own, encoding="utf-8")
-    return Catalog([shipped_file(), file])
+    return Catalog(shipped_file(), file)
 
 
 def test_a_byte_order_mark_and_carriage_returns_are_read(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_a_byte_order_mark_and_carriage_returns_are_read(tmp_path: Path) -> None
 
 
 def test_the_shipped_catalog_has_pairs_for_every_memory_size() -> None:
-    pairs = Catalog([shipped_file()]).pairs
+    pairs = Catalog(shipped_file()).pairs
 
     assert {pair.memory_gb for pair in pairs.values()} >= {4, 6, 8, 12, 16, 24, 48, 80}
     for pair in pairs.values():
@@ -38,7 +38,7 @@ def test_the_shipped_catalog_has_pairs_for_every_memory_size() -> None:
 
 
 def test_an_entry_is_written_as_it_was_read(tmp_path: Path) -> None:
-    for pair in Catalog([shipped_file()]).pairs.values():
+    for pair in Catalog(shipped_file()).pairs.values():
         assert read_pair(pair.name, write_pair(pair), tmp_path / "models.toml") == pair
 
 
@@ -138,14 +138,14 @@ def test_the_catalog_that_ships_must_be_readable(tmp_path: Path) -> None:
     (file := tmp_path / "models.toml").write_text("not toml", encoding="utf-8")
 
     with pytest.raises(CatalogError, match="cannot be read"):
-        Catalog([file])
+        Catalog(file)
 
 
 def test_an_unknown_pair_names_the_nearest() -> None:
     with pytest.raises(UsageError, match='Did you mean "demo"'):
-        Catalog([shipped_file()]).get("demmo")
+        Catalog(shipped_file()).get("demmo")
     with pytest.raises(UsageError, match=r'There is no pair "my-pear"\. .*my-pair') as caught:
-        Catalog([shipped_file()]).get("my-pear", ["my-pair"])
+        Catalog(shipped_file()).get("my-pear", ["my-pair"])
 
     assert caught.value.hint == "All there are: tandem pairs list"
 

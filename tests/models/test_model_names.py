@@ -61,7 +61,7 @@ def test_a_quantization_is_reported_last_in_the_file_name_or_else_by_the_folder(
 
 
 def test_the_list_and_the_headers_name_models_alike() -> None:
-    for pair in Catalog([shipped_file()]).pairs.values():
+    for pair in Catalog(shipped_file()).pairs.values():
         if isinstance(pair.target, HubModel) and pair.target.file:
             metadata = {"general.architecture": "llama", "general.name": "A Training Run"}
             file = pair.target.file.rpartition("/")[2]

@@ -69,7 +69,7 @@ def test_the_cache_of_grouped_and_uneven_heads_is_reckoned() -> None:
 
 @pytest.mark.parametrize(("bytes_per_s", "said"), [(120_000, "120 kB/s"), (2_000_000, "2 MB/s"), (3, "")])
 def test_a_slow_line_has_a_speed_too(bytes_per_s: float, said: str) -> None:
-    one = FileProgress("target", "big.gguf", 0, 2 * GB)
+    one = FileProgress("target", 0, 2 * GB)
 
     line = progress_line(Progress((one,), bytes_per_s, None))
 
@@ -185,7 +185,7 @@ def test_memory_is_reported_for_the_context_that_the_pair_gets() -> None:
 
 # Proposals
 
-CATALOG = list(Catalog([shipped_file()]).pairs.values())
+CATALOG = list(Catalog(shipped_file()).pairs.values())
 
 
 @pytest.mark.parametrize("gigabytes", [4, 6, 8, 12, 16, 24, 32, 48, 80])

@@ -25,7 +25,7 @@ from app.models.setup import completed
 from app.models.source import HubModel
 from tests.shapes import SHAPES, facts_of_shape, shape_of
 
-CATALOG = Catalog([shipped_file()]).pairs
+CATALOG = Catalog(shipped_file()).pairs
 PAIRS = [pytest.param(pair, id=name) for name, pair in CATALOG.items()]
 BIG = Pair("big", "Big", HubModel("a/big", size=10 * GB), None, working=PairOverhead(100_000, GB, GB))
 
@@ -167,7 +167,7 @@ def test_absurd_header_sizes_are_not_registered() -> None:
 def test_a_wrong_entry_is_reported(tmp_path: Path, working: str, said: str) -> None:
     file = tmp_path / "models.toml"
     file.write_text(f"[pairs.mine]\ntarget = 'a.gguf'\nworking = {working}\n")
-    problem = Catalog([shipped_file(), file]).unread
+    problem = Catalog(shipped_file(), file).unread
 
     assert isinstance(problem, CatalogError)
     assert said in problem.sentences

@@ -14,7 +14,7 @@ from app.models.recommend import Fit, Room, Standing, bytes_per_token, every_pai
 from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.source import HubModel
 
-CATALOG = list(Catalog([shipped_file()]).pairs.values())
+CATALOG = list(Catalog(shipped_file()).pairs.values())
 ROOM = Room(22 * GB, bytes_per_s=20e9)
 
 

@@ -118,8 +118,8 @@ BEGUN = SetupProgress(
     Stage.DOWNLOADING,
     Progress(
         (
-            FileProgress("target", "big.gguf", 12_400_000_000, 19_852_000_000, n_received=12_400_000_000),
-            FileProgress("draft", "small.gguf", 675_710_848, 675_710_848),
+            FileProgress("target", 12_400_000_000, 19_852_000_000, n_received=12_400_000_000),
+            FileProgress("draft", 675_710_848, 675_710_848),
         ),
         94_300_000,
         82.0,

@@ -65,7 +65,7 @@ async def test_the_first_download_shows_its_progress_and_opens() -> None:
 async def test_waiting_is_explained() -> None:
     async with open_setup() as window:
         await window.press("enter", "enter")
-        waiting = FileProgress("target", "big.gguf", GB, 2 * GB, "The hub asks to slow down.", 7)
+        waiting = FileProgress("target", GB, 2 * GB, "The hub asks to slow down.", 7)
         setup = SetupProgress(Stage.DOWNLOADING, Progress((waiting,), 0.0, None))
         window.pairs.report("coder-32b", setup)
         await window.shows("The hub asks to slow down, retry in 7 s")
