@@ -209,7 +209,7 @@ def _too_big(prepared: Prepared) -> str:
 
 def _download_line(prepared: Prepared) -> str:
     if not prepared.download_bytes:
-        return "Both models are here already." if prepared.draft is not None else "The model is here already."
+        return "Both models are here already." if len(prepared.models) > 1 else "The model is here already."
     to_download, free = gigabytes(prepared.download_bytes), gigabytes(prepared.free_bytes)
     return f"{to_download} to download into {cache.folder()}, {free} free."
 

@@ -39,21 +39,15 @@ class Prepared:
 
     Attributes:
         pair: What was asked for.
+        models: Role and files of each model.
         free_bytes: Free space on the disk of the cache.
     """
 
     pair: Pair
-    target: Resolved
-    draft: Resolved | None
+    models: tuple[tuple[str, Resolved], ...]
     check: PairCheck
     download_bytes: int
     free_bytes: int
-
-    @property
-    def models(self) -> tuple[tuple[str, Resolved], ...]:
-        """Role and files of each model."""
-        draft = (("draft", self.draft),) if self.draft is not None else ()
-        return ("target", self.target), *draft
 
     @property
     def sized(self) -> Pair:
@@ -61,11 +55,8 @@ class Prepared:
         return with_sizes(self.pair, *(model.size for _, model in self.models))
 
 
-@dataclass(frozen=True, slots=True)
 class Trying:
     """The files are complete and registered; the pair is loaded and answers once, which may fail."""
-
-    pair: SetUp
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +125,7 @@ class Setup:
         check = check_pair(*facts)
         return Prepared(
             pair=completed(pair, models[0], check),
-            target=models[0],
-            draft=models[1] if len(models) > 1 else None,
+            models=tuple(zip(("target", "draft"), models, strict=False)),
             check=replace(check, warnings=(*check.warnings, *warnings)),
             download_bytes=_missing_bytes(models),
             free_bytes=cache.free_bytes(),
@@ -179,7 +169,7 @@ class Setup:
         line = ""
         if self._trial is not None:
             self._registry.add(pair, default=False, first=False)
-            yield Trying(pair)
+            yield Trying()
             line = self._trial(pair, self._stop.is_set)
         if self._stop.is_set():
             raise Interrupted

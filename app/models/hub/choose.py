@@ -60,10 +60,6 @@ class ModelFiles:
         """The file to load."""
         return self.files[0].path
 
-    @property
-    def size(self) -> int:
-        return sum(file.size for file in self.files)
-
 
 def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
     """Return the complete models among a repository's files, without projectors, adapters and incomplete splits."""
@@ -79,7 +75,7 @@ def models_in(files: Sequence[RemoteFile]) -> list[ModelFiles]:
         # Counted first: a name may claim 99,999 parts, and as many names may.
         if len(found) == n and sorted(found) == list(range(1, n + 1))
     )
-    return sorted(models, key=lambda model: (model.size, model.name))
+    return sorted(models, key=lambda model: (sum(file.size for file in model.files), model.name))
 
 
 def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False) -> ModelFiles:

@@ -86,7 +86,7 @@ def test_a_file_with_another_checksum_is_not_used_offline(
     list(steps.install(prepared))
     pair.close()
 
-    known, other = replace(source, sha256=prepared.target.files[0].sha256), replace(source, sha256="0" * 64)
+    known, other = replace(source, sha256=prepared.models[0][1].files[0].sha256), replace(source, sha256="0" * 64)
     assert cached_file(known) == cached_file(source) is not None
     # Without links only reading all of it would tell.
     assert (cached_file(other) is None) is links
