@@ -120,7 +120,8 @@ class TandemApp(App[None]):
         library = self.session.library
         library.open_store()
         self.set_interval(_MAINTAIN_S, library.maintain)
-        self._chat.restore_typed(self.session.conversation.take_draft())
+        if typed := self.session.conversation.take_draft():
+            self._chat.prompt.put(f"{typed}{self._chat.prompt.whole}")
         if title := library.do(lambda store: store.unsent_title()):
             library.say(f'What you typed last waits in "{fit(title, _BRIEF)}": {key("chat.open", "ctrl+o")} opens it.')
         self._chat.call_later(self._fill)
@@ -221,7 +222,7 @@ class TandemApp(App[None]):
 
     def _leave(self, code: int = 0) -> None:
         self._events.close()
-        self.session.close(self._chat.pending_text if self._chat.is_mounted else None)
+        self.session.close(self._chat.input_mode.pending_text if self._chat.is_mounted else None)
         if self._pairs is not None:
             self._pairs.close(0.0)
         self.exit(return_code=code)

@@ -216,7 +216,7 @@ class Monkey:
             await self._ask("probe", "the probe is answered")
             self._type("unsent")
             await self.rest()
-            assert "unsent" in self.chat.pending_text
+            assert "unsent" in self.chat.input_mode.pending_text
             shown = [view.node for view in self.chat.messages.message_views if view.node is not None]
             path = [node.id for node in self.chat.session.conversation.tree.path]
             assert shown == path[-len(shown) :]

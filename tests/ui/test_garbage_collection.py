@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.ui.app import _collect_young_objects_only
-from app.ui.chat import events
+from app.ui.chat import renderer
 from tests.ui.chat_driver import open_chat
 
 
@@ -38,7 +38,7 @@ async def test_an_answer_ends_with_a_full_collection(monkeypatch: pytest.MonkeyP
     def record(phase: str, info: dict[str, int]) -> None:
         collected.append(info["generation"])
 
-    monkeypatch.setattr(events, "COLLECT_DELAY_S", 0.001)
+    monkeypatch.setattr(renderer, "COLLECT_DELAY_S", 0.001)
     async with open_chat() as chat:
         await chat.send("go")
         gc.callbacks.append(record)

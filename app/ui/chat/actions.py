@@ -1,87 +1,169 @@
-"""Actions on messages, conversations and their settings."""
+"""Actions on prompts, messages, conversations and their settings."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from inspect import isawaitable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from textual import on
+
+from app.conversations.attached import compose, split
 from app.conversations.message import Role
 from app.conversations.tree import Node
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
+from app.session.chat_settings import Comparable
+from app.session.session import Session
+from app.session.snapshot import Phase
 from app.settings.kinds import Value
+from app.ui.background import in_thread
 from app.ui.chat.base import ChatBase
+from app.ui.chat.error_hints import why_blocked
 from app.ui.chat.input_mode import InputMode
-from app.ui.chat.prompt_sender import PromptSender
 from app.ui.chat.renderer import Renderer
 from app.ui.commands.table import COMMANDS
+from app.ui.composer.included_files import include_files
+from app.ui.composer.input import PromptInput
 from app.ui.key_names import key
+from app.ui.models.service import PairService
 from app.ui.transcript.message import AnswerMessage
-from app.ui.transcript.message_view import MessageAction, MessageView
+from app.ui.transcript.message_view import MessageView
 
 if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
 
 
-class ChatActions:
-    """Actions on messages, conversations and their settings. They raise AppError if they cannot be done.
+def in_turn(action: Callable[[Any], Awaitable[None]]) -> Callable[[ChatActions], None]:
+    """Let a key's action wait for the screen's own messages, beside which keys arrive."""
 
-    Args:
-        screen: The chat.
-        renderer: Draws what comes of it.
-        sender: Reads the files that an edited prompt names.
-        input_mode: Lets a message be edited in the input line.
-    """
+    def begin(screen: ChatActions) -> None:
+        screen.call_later(screen.attempt, action, screen)
 
-    def __init__(self, screen: ChatBase, renderer: Renderer, sender: PromptSender, input_mode: InputMode) -> None:
-        self._screen = screen
-        self._session = screen.session
-        self._renderer = renderer
-        self._sender = sender
-        self._input_mode = input_mode
+    return begin
 
-    async def perform(self, message_view: MessageView, requested: MessageAction) -> None:
+
+class ChatActions(ChatBase):
+    """The screen with what it does on the session; an action raises AppError if it cannot be done."""
+
+    def __init__(self, session: Session, pairs: PairService | None) -> None:
+        super().__init__(session, pairs)
+        self.input_mode = InputMode(self)
+        self.renderer = Renderer(self, self.input_mode)
+
+    async def attempt(self, action: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        """Run an action, or say why it cannot be done."""
+        try:
+            await action(*arguments)
+        except AppError as error:
+            self.hint.say(error.sentences)
+
+    def _refuse_if_blocked(self, *, while_loading: bool = False) -> None:
+        """Refuse if no prompt can be sent now, or, if asked, while the models load."""
+        if refusal := why_blocked(self.session.blocked, has_pairs=self._pairs is not None):
+            raise AppError(refusal)
+        if while_loading and self.session.phase is Phase.LOADING:
+            raise AppError("The models are still being loaded.")
+
+    def _refuse_if_busy(self) -> None:
+        if self.session.is_busy:
+            self._refuse_if_blocked()
+
+    # Prompts and slash commands
+
+    @on(PromptInput.Sent)
+    async def _send(self, event: PromptInput.Sent) -> None:
+        """Do what Enter asks for; text that cannot be sent comes back."""
+        text = event.text
+        try:
+            if self.input_mode.is_active:
+                await self.input_mode.send(text)
+                return
+            self.prompt.past.add(text)
+            await (self._run_line(text) if COMMANDS.is_command(text) else self._ask(text))
+        except AppError as error:
+            self.prompt.restore(text)
+            self.hint.say(error.sentences)
+
+    async def _ask(self, text: str) -> None:
+        message = await self._message(text)
+        self._refuse_if_blocked()
+        if not self.session.send(message):
+            raise AppError("The prompt was not sent.")
+        await self.renderer.render()
+
+    async def _run_line(self, line: str) -> None:
+        command, argument = COMMANDS.read(line)
+        done = command.run(self, argument)
+        if isawaitable(done):
+            await done
+
+    async def action_copy_answer(self) -> None:
+        await self.attempt(self._run_line, "/copy")
+
+    async def action_copy_code(self) -> None:
+        await self.attempt(self._run_line, "/copy code")
+
+    async def _message(self, text: str) -> str:
+        """Return the message for a typed text, with the files that it names."""
+        # The store's modules are imported after the first frame.
+        from app.conversations.rows import storable
+
+        # A terminal may paste half a character, which neither a model nor a disk takes.
+        question, pastes = split(storable(text).strip())
+        if "@" not in question:
+            return compose(question, pastes)
+        return await in_thread(lambda: include_files(question, pastes, Path()))
+
+    async def _comparison(self) -> Comparable:
+        """Return the typed message, or else the last one, to be compared."""
+        typed = "" if self.input_mode.is_active else self.prompt.whole.strip()
+        self._refuse_if_blocked(while_loading=True)
+        return self.session.comparable(await self._message(typed) if typed else "")
+
+    # Messages
+
+    @on(MessageView.ActionRequested)
+    async def _on_message_action(self, event: MessageView.ActionRequested) -> None:
+        await self.attempt(self._perform, event.message_view, event.requested)
+
+    async def _perform(self, message_view: MessageView, requested: str) -> None:
         """Do what a key asks for on a chosen message."""
-        screen = self._screen
         match requested:
-            case MessageAction.LEAVE:
-                screen.prompt.focus()
-            case MessageAction.UP:
-                await screen.messages.step(-1)
-            case MessageAction.DOWN:
-                if not await screen.messages.step(1):
-                    screen.prompt.focus()
-            case MessageAction.EDIT:
+            case "leave":
+                self.prompt.focus()
+            case "up":
+                await self.messages.step(-1)
+            case "down":
+                if not await self.messages.step(1):
+                    self.prompt.focus()
+            case "edit":
                 self._edit(self._node(message_view), message_view)
-            case MessageAction.AGAIN:
+            case "again":
                 node = self._node(message_view)
                 await self._regenerate(node.parent if node.role is Role.ASSISTANT else node.id)
-            case MessageAction.GO_ON:
+            case "go_on":
                 await self._resume(message_view)
-            case MessageAction.EARLIER | MessageAction.LATER:
-                await self._switch(self._node(message_view), -1 if requested is MessageAction.EARLIER else 1)
+            case "earlier" | "later":
+                await self._switch(self._node(message_view), -1 if requested == "earlier" else 1)
 
     def _node(self, message_view: MessageView) -> Node:
-        node = self._session.conversation.tree.nodes.get(message_view.node) if message_view.node is not None else None
+        node = self.session.conversation.tree.nodes.get(message_view.node) if message_view.node is not None else None
         if node is None:
             raise AppError("This message is not part of the conversation.")
         return node
 
-    def _refuse_if_busy(self) -> None:
-        if self._session.is_busy:
-            self._sender.refuse_if_blocked()
-
-    # Edit
-
-    async def edit_last(self) -> None:
-        """Edit the last prompt."""
-        path = self._session.conversation.tree.path
+    @in_turn
+    async def action_edit_last(self) -> None:
+        path = self.session.conversation.tree.path
         last = next((node for node in reversed(path) if node.role is Role.USER), None)
-        message_view = await self._screen.messages.reach(last.id) if last is not None else None
+        message_view = await self.messages.reach(last.id) if last is not None else None
         if last is None or message_view is None:
             raise AppError("There is no prompt to edit.")
         self._refuse_if_busy()
-        self._screen.messages.choose(message_view)
+        self.messages.choose(message_view)
         self._edit(last, message_view)
 
     def _edit(self, node: Node, message_view: MessageView) -> None:
@@ -92,47 +174,45 @@ class ChatActions:
         if node.role is Role.USER:
             hint = f"Editing: {takes} asks it as a branch, {leaves} leaves it as it was."
             ask = partial(self._ask_edited, node)
-            self._input_mode.begin(hint, COMMANDS.as_typed(node.text), ask, message_view, is_prompt=True)
+            self.input_mode.begin(hint, COMMANDS.as_typed(node.text), ask, message_view, is_prompt=True)
         else:
             hint = f"Editing the answer: {takes} keeps yours as a branch, {leaves} leaves it as it was."
-            self._input_mode.begin(hint, node.text, partial(self._rewrite, node), message_view)
+            self.input_mode.begin(hint, node.text, partial(self._rewrite, node), message_view)
 
     async def _ask_edited(self, prompt: Node, text: str) -> None:
-        message = await self._sender.message(text)
-        self._sender.refuse_if_blocked(while_loading=True)
-        if not self._session.edit(prompt.id, message):
+        message = await self._message(text)
+        self._refuse_if_blocked(while_loading=True)
+        if not self.session.edit(prompt.id, message):
             raise AppError("The prompt was not sent.")
-        self._screen.prompt.past.add(text)
-        self._input_mode.end()
-        self._input_mode.take_from_line(prompt.text)
-        await self._renderer.render()
+        self.prompt.past.add(text)
+        self.input_mode.end()
+        self.input_mode.take_from_line(prompt.text)
+        await self.renderer.render()
 
     async def _rewrite(self, answer: Node, text: str) -> None:
         self._refuse_if_busy()
         if text == printable(answer.text):
             return
-        if not self._session.rewrite(answer.id, text):
+        if not self.session.rewrite(answer.id, text):
             raise AppError("The answer was not saved.")
-        await self._renderer.render_branch()
+        await self.renderer.render_branch()
 
-    # Answer again or continue
-
-    async def regenerate(self) -> None:
-        """Answer the last prompt again."""
-        last = self._session.conversation.turn.prompt
+    @in_turn
+    async def action_again(self) -> None:
+        last = self.session.conversation.turn.prompt
         if last is not None:
             await self._regenerate(last.id)
 
     async def _regenerate(self, prompt: int | None) -> None:
-        self._sender.refuse_if_blocked(while_loading=True)
-        node = self._session.conversation.tree.nodes.get(prompt) if prompt is not None else None
-        if node is None or not self._session.regenerate(node.id):
+        self._refuse_if_blocked(while_loading=True)
+        node = self.session.conversation.tree.nodes.get(prompt) if prompt is not None else None
+        if node is None or not self.session.regenerate(node.id):
             raise AppError("There is no prompt that it answers.")
         await self._show_started(node)
 
-    async def resume(self) -> None:
-        """Continue the last answer if it ended early."""
-        message_views = self._screen.messages.message_views
+    @in_turn
+    async def action_go_on(self) -> None:
+        message_views = self.messages.message_views
         await self._resume(message_views[-1] if message_views else None)
 
     async def _resume(self, message_view: MessageView | None) -> None:
@@ -140,116 +220,98 @@ class ChatActions:
             has_text = isinstance(message_view, AnswerMessage) and message_view.text.strip()
             raise AppError("The last answer is at its end." if has_text else "There is no answer to go on with.")
         node = self._node(message_view)
-        self._sender.refuse_if_blocked(while_loading=True)
-        if not self._session.resume(node.id):
+        self._refuse_if_blocked(while_loading=True)
+        if not self.session.resume(node.id):
             raise AppError("This answer cannot be continued.")
-        await self._show_started(self._session.conversation.turn.prompt)
+        await self._show_started(self.session.conversation.turn.prompt)
 
     async def _show_started(self, prompt: Node | None) -> None:
-        self._input_mode.leave()
+        self.input_mode.leave()
         if prompt is not None:
-            self._input_mode.take_from_line(prompt.text)
-        await self._renderer.render()
-        self._screen.prompt.focus()
-
-    # Branches
+            self.input_mode.take_from_line(prompt.text)
+        await self.renderer.render()
+        self.prompt.focus()
 
     async def _switch(self, node: Node, direction: int) -> None:
         self._refuse_if_busy()
-        siblings = [sibling.id for sibling in self._session.conversation.tree.siblings(node.id)]
+        siblings = [sibling.id for sibling in self.session.conversation.tree.siblings(node.id)]
         at = siblings.index(node.id) + direction
         if 0 <= at < len(siblings):
             await self._show_branch(siblings[at])
-            shown = await self._screen.messages.reach(siblings[at])
+            shown = await self.messages.reach(siblings[at])
             if shown is not None:
-                self._screen.messages.choose(shown)
+                self.messages.choose(shown)
 
     async def _show_branch(self, message: int) -> None:
-        self._input_mode.leave()
-        if self._session.switch(message):
-            await self._renderer.render_branch()
+        self.input_mode.leave()
+        if self.session.switch(message):
+            await self.renderer.render_branch()
 
     # Conversations
 
-    async def new_conversation(self) -> None:
-        """Begin an empty conversation, and type in it."""
-        self._screen.prompt.focus()
-        self._screen.hint.forget()
-        self._screen.sidebar.end_search()
+    @in_turn
+    async def action_restart(self) -> None:
+        self.prompt.focus()
+        self.hint.forget()
+        self.sidebar.end_search()
         await self._leave_for(None)
 
-    async def open(self, conversation: int | None) -> None:
+    async def open_conversation(self, conversation: int | None) -> None:
         """Open another conversation; None stays, unless the open one was deleted."""
-        library = self._session.library
-        if conversation is not None and conversation != library.conversation:
-            self._screen.hint.forget()
+        if conversation is not None and conversation != self.library.conversation:
+            self.hint.forget()
             await self._leave_for(conversation)
-        elif library.is_deleted:
+        elif self.library.is_deleted:
             await self._leave_for(None)
 
     async def open_found(self, found: ConversationPicker.Chosen | None) -> None:
         """Open the conversation that was found, at the message that was found; None stays."""
-        if found is None:
-            await self.open(None)
-            return
-        self._screen.sidebar.end_search()
-        await self.open(found.conversation)
-        if found.message is not None:
-            await self._reveal(found.message)
+        if found is not None:
+            self.sidebar.end_search()
+        await self.open_conversation(found.conversation if found is not None else None)
+        if found is not None and found.message is not None:
+            await self.attempt(self._reveal, found.message)
 
     async def _reveal(self, message: int) -> None:
-        tree = self._session.conversation.tree
+        tree = self.session.conversation.tree
         if message in tree.nodes and tree.nodes[message] not in tree.path:
             self._refuse_if_busy()
             await self._show_branch(message)
-        await self._screen.messages.seek(message)
+        await self.messages.seek(message)
 
     async def _leave_for(self, conversation: int | None) -> None:
-        session, pending = self._session, self._input_mode.pending_text
+        pending = self.input_mode.pending_text
         if conversation is None:
-            session.new_conversation(pending)
-        elif not session.open_conversation(conversation, pending):
+            self.session.new_conversation(pending)
+        elif not self.session.open_conversation(conversation, pending):
             return
-        self._input_mode.end()
-        self._screen.prompt.put(session.conversation.draft)
-        await self._renderer.render()
+        self.input_mode.end()
+        self.prompt.put(self.session.conversation.draft)
+        await self.renderer.render()
 
     # Settings of this conversation, drafting on or off
 
-    @property
-    def system(self) -> str:
-        """The system prompt of the next answer; "" for none."""
-        return self._session.settings.system or ""
-
     def settings_changed(self) -> None:
         """Use the settings as they are now."""
-        self._session.settings_changed()
-        self._screen.call_later(self._renderer.render)
+        self.session.settings_changed()
+        self.call_later(self.renderer.render)
 
     def set_setting(self, name: str, value: Value) -> None:
-        """Change a setting for this conversation alone; None removes it.
-
-        Raises:
-            UsageError: There are no settings to change.
-        """
-        if not self._session.can_set:
+        """Change a setting for this conversation alone; None removes it."""
+        if not self.session.can_set:
             raise UsageError("There are no settings here.")
-        self._session.set_setting(name, value)
-        self._screen.call_later(self._renderer.render)
+        self.session.set_setting(name, value)
+        self.call_later(self.renderer.render)
 
-    def toggle_drafting(self) -> None:
+    def action_toggle_drafting(self) -> None:
         """Turn drafting on or off, or say why not."""
-        drafting = self._session.drafting
-        self._screen.hint.say(self._turn(not drafting.is_on) if drafting.is_available else self._why_no_draft)
-
-    @property
-    def _why_no_draft(self) -> str:
-        if self._session.can_set and self._session.settings.drafting is None:
-            return f"Drafting is off in the settings; {key('chat.settings', 'f4')} turns it on."
-        return self._session.drafting.reason
-
-    def _turn(self, on: bool) -> str:
-        self._session.set_drafting(on)
-        self._screen.call_later(self._renderer.render)
-        which = "This answer continues" if self._session.can_switch_running else "The next answer is written"
-        return f"{which} {'with' if on else 'without'} drafting."
+        session, drafting = self.session, self.session.drafting
+        if not drafting.is_available:
+            settings = key("chat.settings", "f4")
+            off = f"Drafting is off in the settings; {settings} turns it on."
+            self.hint.say(off if session.can_set and session.settings.drafting is None else drafting.reason)
+            return
+        session.set_drafting(not drafting.is_on)
+        self.call_later(self.renderer.render)
+        which = "This answer continues" if session.can_switch_running else "The next answer is written"
+        self.hint.say(f"{which} {'without' if drafting.is_on else 'with'} drafting.")

@@ -1,16 +1,20 @@
-"""The widgets of the chat screen, and the session that they show."""
+"""The widgets of the chat screen, placed by the width of the terminal, and the session that they show."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.getters import query_one
 from textual.screen import Screen
 from textual.widgets import Static
 
+from app.conversations.message import Role
+from app.conversations.tree import Node
 from app.session.session import Session
 from app.ui.chat.inspector import Inspector
-from app.ui.chat.layout import Workspace
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
 from app.ui.conversations.sidebar import Sidebar
@@ -18,16 +22,52 @@ from app.ui.event_queue import EventDispatcher
 from app.ui.keys import KeyBar
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.service import PairService
+from app.ui.sidebar.numbers import in_a_line, of_document
 from app.ui.sidebar.panel import ReadoutPanel, StatusLine
 from app.ui.sidebar.readouts import Readouts
 from app.ui.text import MARK
 from app.ui.transcript.list import MessageList
+from app.ui.transcript.message import AnswerMessage
+from app.ui.transcript.message_view import MessageView
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
+SIDEBAR_FROM = 100
+PANEL_FROM = 110
+"""Columns from which each shows by itself."""
+_MIN_TEXT = 44
+"""Columns of the conversation at least."""
+_ROOMY_FROM = 160
+_NARROW, _WIDE = (28, 32), (36, 40)
+"""Cells of the sidebar and of the panel."""
+MIN_FOR_SIDEBAR, MIN_FOR_PANEL = (_MIN_TEXT + width for width in _NARROW)
+"""Columns from which each can be shown."""
+
+
+def side_widths(
+    columns: int, sidebar: bool | None = None, panel: bool | None = None, *, panel_first: bool = True
+) -> tuple[int, int]:
+    """Return the cells of the sidebar and of the panel; 0 for one that is hidden.
+
+    Args:
+        columns: Width of the terminal.
+        sidebar: Whether the list of conversations was chosen; None depends on the width.
+        panel: Whether the numbers were chosen.
+        panel_first: Whether the panel stays where only one has room.
+    """
+    for_sidebar, for_panel = _WIDE if columns >= _ROOMY_FROM else _NARROW
+    room = columns - _MIN_TEXT
+    has_sidebar = room >= for_sidebar and (columns >= SIDEBAR_FROM if sidebar is None else sidebar)
+    has_panel = room >= for_panel and (columns >= PANEL_FROM if panel is None else panel)
+    if has_sidebar and has_panel and room < for_sidebar + for_panel:
+        has_sidebar, has_panel = not panel_first, panel_first
+    return for_sidebar * has_sidebar, for_panel * has_panel
+
 
 class ChatBase(Screen[None]):
-    """The screen as the other modules of this package see it.
+    """The screen as the other modules of this package see it: conversations on the left, numbers on the right.
+
+    Its class `-panel` says whether the numbers are shown.
 
     Args:
         session: What it shows.
@@ -38,7 +78,6 @@ class ChatBase(Screen[None]):
     messages = query_one(MessageList)
     inspector = query_one(Inspector)
     hint = query_one(Hint)
-    workspace = query_one(Workspace)
     sidebar = query_one(Sidebar)
     panel = query_one(ReadoutPanel)
     prompt = query_one(PromptInput)
@@ -52,10 +91,20 @@ class ChatBase(Screen[None]):
         self.status = Readouts()
         self.shows_tokens = False
         self._pairs = pairs
+        self._has_sidebar: bool | None = None
+        self._has_panel: bool | None = None
+        self._panel_first = True
+        """The last one asked for stays where only one has room."""
 
     def compose(self) -> ComposeResult:
         yield HeaderLine(self.session.settings.title)
-        yield Workspace(self.session, self.status)
+        with Horizontal(id="workspace"):
+            yield Sidebar(self.library)
+            with Vertical():
+                yield MessageList()
+                yield Inspector()
+                yield Hint()
+            yield ReadoutPanel(self.status)
         if self._pairs is not None:
             yield DownloadLines(self._pairs)
         yield StatusLine(self.status)
@@ -65,7 +114,57 @@ class ChatBase(Screen[None]):
             yield PromptInput(menu, self.library)
         yield KeyBar()
 
-    @property
-    def has_pairs(self) -> bool:
-        """Return whether there are pairs to choose from."""
-        return self._pairs is not None
+    def action_toggle_sidebar(self) -> None:
+        if self.sidebar.has_focus_within:
+            self.prompt.focus()
+        self._has_sidebar = not self.sidebar.display
+        self._panel_first = not self._has_sidebar
+        self._apply_or_explain("conversations", MIN_FOR_SIDEBAR)
+
+    def action_toggle_panel(self) -> None:
+        """Show the numbers, then all of them, then none."""
+        if self.panel.display and not self.panel.detailed:
+            self.panel.detailed = True
+            return
+        self.panel.detailed = False
+        self._has_panel = self._panel_first = not self.panel.display
+        self._apply_or_explain("numbers", MIN_FOR_PANEL)
+
+    def show_last_numbers(self, path: Sequence[Node]) -> None:
+        """Show the numbers of the last answer of a branch, if the panel is shown."""
+        answers = [node.id for node in path if node.role is Role.ASSISTANT]
+        if answers and self.panel.display:
+            self._show_numbers(answers[-1])
+
+    @on(MessageView.Chosen)
+    def _show_chosen(self) -> None:
+        """Show the numbers and the branches of the chosen message; another one may be chosen already."""
+        chosen = self.messages.chosen
+        about = [chosen.beside] if chosen is not None else []
+        if isinstance(chosen, AnswerMessage) and chosen.node is not None:
+            about.append(self._show_numbers(chosen.node))
+        self.hint.about("\n".join(filter(None, about)))
+
+    def _show_numbers(self, message: int) -> str:
+        """Show an answer's numbers in the panel; return them as a line where there is no panel."""
+        document = self.library.stats(message)
+        if not self.panel.display:
+            return in_a_line(of_document(document))
+        self.panel.show_earlier(document, is_last=message == self.session.conversation.tree.leaf)
+        return ""
+
+    # The first frame is laid out before anything is resized, and a screen below another one is not told of a resize.
+    @on(events.Mount)
+    @on(events.Resize)
+    @on(events.ScreenResume)
+    def _apply_widths(self) -> None:
+        widths = side_widths(self.app.size.width, self._has_sidebar, self._has_panel, panel_first=self._panel_first)
+        for widget, width in zip((self.sidebar, self.panel), widths, strict=True):
+            widget.display = width > 0
+            widget.styles.width = width
+        self.set_class(self.panel.display, "-panel")
+
+    def _apply_or_explain(self, name: str, columns: int) -> None:
+        self._apply_widths()
+        if self.app.size.width < columns:
+            self.hint.say(f"The {name} need a window of {columns} columns.")

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from app.conversations.attached import joined, question_of
-from app.core.errors import AppError
 from app.ui.chat.base import ChatBase
 from app.ui.commands.table import COMMANDS
 from app.ui.key_names import key
@@ -149,13 +148,7 @@ class InputMode:
         screen.refresh_bindings()
 
     async def send(self, text: str) -> None:
-        """Take the text that was sent in this mode."""
-        mode = self._mode
-        assert mode is not None
-        try:
-            await mode.done(text)
-        except AppError as error:
-            self._screen.prompt.restore(text)
-            self._screen.hint.say(error.sentences)
-        else:
-            self.end()
+        """Take the text that was sent in this mode; raises AppError to stay in it."""
+        assert self._mode is not None
+        await self._mode.done(text)
+        self.end()

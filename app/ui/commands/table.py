@@ -102,12 +102,12 @@ def _title(chat: Chat, title: str) -> None:
 
 
 def _system(chat: Chat, text: str) -> None:
-    now = chat.actions.system
+    now = chat.session.settings.system
     if text and text != _NONE:
-        chat.actions.set_setting("answer.system", text)
+        chat.set_setting("answer.system", text)
         chat.hint.say("The system prompt applies from the next prompt on.")
     elif text:
-        chat.actions.set_setting("answer.system", None)
+        chat.set_setting("answer.system", None)
         chat.hint.say("Removed the system prompt of this conversation.")
     elif now:
         brief = fit(one_line(now), _BRIEF)

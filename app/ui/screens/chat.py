@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -13,12 +12,7 @@ from app.core.errors import AppError
 from app.session.session import Session
 from app.session.snapshot import Phase
 from app.ui.base_screen import BaseScreen
-from app.ui.chat.actions import ChatActions
-from app.ui.chat.base import ChatBase
-from app.ui.chat.events import ChatEvents
-from app.ui.chat.input_mode import InputMode
-from app.ui.chat.prompt_sender import PromptSender
-from app.ui.chat.renderer import Renderer
+from app.ui.chat.actions import ChatActions, in_turn
 from app.ui.commands.table import COMMANDS
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
@@ -37,7 +31,7 @@ if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
 
 
-class ChatScreen(BaseScreen[None], ChatBase):
+class ChatScreen(BaseScreen[None], ChatActions):
     """One conversation with one pair. Other screens are imported when they are opened.
 
     Args:
@@ -58,16 +52,9 @@ class ChatScreen(BaseScreen[None], ChatBase):
         self, session: Session, queue: EventQueue, pairs: PairService | None = None, tuning: Tuning | None = None
     ) -> None:
         super().__init__(session, pairs)
-        self.input_mode = InputMode(self)
-        self.renderer = Renderer(self, self.input_mode.store_soon)
-        self.sender = PromptSender(
-            self, self.renderer, self.input_mode, lambda command, argument: command.run(self, argument)
-        )
-        self.actions = ChatActions(self, self.renderer, self.sender, self.input_mode)
         self._queue = queue
         self._tuning = tuning
-        events = ChatEvents(self, self.renderer, self.input_mode)
-        self.dispatcher = EventDispatcher(queue, events, self.set_timer)
+        self.dispatcher = EventDispatcher(queue, self.renderer, self.set_timer)
 
     def on_mount(self) -> None:
         self._queue.connect(lambda: self.post_message(self.EventsArrived()))
@@ -86,18 +73,7 @@ class ChatScreen(BaseScreen[None], ChatBase):
         if self.messages.answer is not None:
             self.hint.ask(text)
 
-    async def attempt(self, action: Callable[..., Awaitable[None]], *arguments: object) -> None:
-        """Run an action, or say why it cannot be done."""
-        try:
-            await action(*arguments)
-        except AppError as error:
-            self.hint.say(error.sentences)
-
-    # Prompts and messages. Keys arrive beside the screen's own messages; what they change waits its turn.
-
-    @on(PromptInput.Sent)
-    async def _send(self, event: PromptInput.Sent) -> None:
-        await self.sender.send(event.text)
+    # Prompts and messages
 
     def action_stop(self) -> None:
         if not self.stop_answer():
@@ -107,7 +83,7 @@ class ChatScreen(BaseScreen[None], ChatBase):
         """Stop the running answer, whose text stays; return whether there is one."""
         stops = self.session.stop()
         if stops:
-            self.status.stopping()
+            self.status.do("stopping")
         return stops
 
     async def _take_back(self) -> None:
@@ -116,34 +92,16 @@ class ChatScreen(BaseScreen[None], ChatBase):
             await self.renderer.render()
             self.input_mode.give_back(COMMANDS.as_typed(prompt))
 
-    def action_again(self) -> None:
-        self.call_later(self.attempt, self.actions.regenerate)
-
-    def action_edit_last(self) -> None:
-        self.call_later(self.attempt, self.actions.edit_last)
-
-    def action_go_on(self) -> None:
-        self.call_later(self.attempt, self.actions.resume)
-
     def action_leave_task(self) -> None:
         self.input_mode.leave()
 
-    def action_choose(self) -> None:
-        self.call_later(self.messages.step, -1)
+    @in_turn
+    async def action_choose(self) -> None:
+        await self.messages.step(-1)
 
     @on(MessageView.Clicked)
     def _choose(self, event: MessageView.Clicked) -> None:
         self.messages.choose(event.message_view)
-
-    @on(MessageView.ActionRequested)
-    async def _perform(self, event: MessageView.ActionRequested) -> None:
-        await self.attempt(self.actions.perform, event.message_view, event.requested)
-
-    async def action_copy_answer(self) -> None:
-        await self.attempt(self.sender.run_line, "/copy")
-
-    async def action_copy_code(self) -> None:
-        await self.attempt(self.sender.run_line, "/copy code")
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:
@@ -151,47 +109,19 @@ class ChatScreen(BaseScreen[None], ChatBase):
             self.refresh_bindings()
         self.input_mode.store_soon()
 
-    @property
-    def pending_text(self) -> str:
-        """Typed text that was not sent."""
-        return self.input_mode.pending_text
-
-    def restore_typed(self, text: str) -> None:
-        """Put what the last run left in the input line in front of what was typed since."""
-        if text:
-            self.prompt.put(f"{text}{self.prompt.whole}")
-
     @on(Suggestions.Clicked)
     def _complete(self, event: Suggestions.Clicked) -> None:
         self.prompt.choose(event.suggestion)
 
     # Conversations
 
-    def action_restart(self) -> None:
-        self.call_later(self.actions.new_conversation)
-
     def action_conversations(self) -> None:
-        if self.sidebar.has_focus_within or not self.sidebar.search():
-            self._find_conversation()
-
-    def _find_conversation(self) -> None:
+        if not self.sidebar.has_focus_within and self.sidebar.search():
+            return
         if self.library.is_open and self._is_on_top:
             from app.ui.conversations.picker import ConversationsScreen
 
             self.app.push_screen(ConversationsScreen(self.library), self.open_found)
-
-    async def open_found(self, found: ConversationPicker.Chosen | None) -> None:
-        """Open the conversation that was found, at the message that was found; None stays."""
-        await self.attempt(self.actions.open_found, found)
-
-    async def open_conversation(self, conversation: int | None) -> None:
-        """Open another conversation; None stays, unless the open one was deleted."""
-        await self.actions.open(conversation)
-
-    def action_toggle_sidebar(self) -> None:
-        if self.sidebar.has_focus_within:
-            self.prompt.focus()
-        self.workspace.toggle_sidebar()
 
     @on(Sidebar.Left)
     def _leave_sidebar(self) -> None:
@@ -207,9 +137,6 @@ class ChatScreen(BaseScreen[None], ChatBase):
         await self.open_conversation(None)
 
     # Models and settings
-
-    def action_toggle_drafting(self) -> None:
-        self.actions.toggle_drafting()
 
     def action_pairs(self) -> None:
         if self._pairs is None or not self._is_on_top:
@@ -243,21 +170,19 @@ class ChatScreen(BaseScreen[None], ChatBase):
         """Use changed settings at once, as the user may quit from there."""
         if self._tuning is not None:
             apply_appearance(self.app, self._tuning.live)
-        self.actions.settings_changed()
+        self.settings_changed()
 
     async def _leave_settings(self, reload: bool | None) -> None:
-        self.actions.settings_changed()
+        self.settings_changed()
         if reload and self._tuning is not None:
             try:
                 await self.load_pair(self._tuning.reopen())
             except AppError as error:
                 self.session.library.say(error.sentences)
 
-    def action_compare(self) -> None:
-        self.call_later(self.attempt, self._compare)
-
-    async def _compare(self) -> None:
-        what = await self.sender.comparison()
+    @in_turn
+    async def action_compare(self) -> None:
+        what = await self._comparison()
         if self._is_on_top:
             from app.ui.compare.screen import CompareScreen
 
@@ -272,7 +197,7 @@ class ChatScreen(BaseScreen[None], ChatBase):
     async def load_pair(self, choice: LoadRequest) -> None:
         """Load another pair; a running answer is stopped first."""
         if self.session.phase is Phase.ANSWERING:
-            self.status.stopping()
+            self.status.do("stopping")
         self.session.load(choice.loader, choice.settings)
         await self.renderer.render()
 
@@ -283,16 +208,11 @@ class ChatScreen(BaseScreen[None], ChatBase):
 
     # The view
 
-    def action_toggle_panel(self) -> None:
-        self.workspace.toggle_panel()
-
     def action_toggle_thinking(self) -> None:
         self.messages.open_thoughts()
 
-    def action_toggle_tokens(self) -> None:
-        self.call_later(self._toggle_tokens)
-
-    async def _toggle_tokens(self) -> None:
+    @in_turn
+    async def action_toggle_tokens(self) -> None:
         self.shows_tokens = not self.shows_tokens
         # Probabilities are computed only while somebody looks.
         self.session.engine.inspect(self.shows_tokens)
@@ -309,6 +229,7 @@ class ChatScreen(BaseScreen[None], ChatBase):
     async def action_beginning(self) -> None:
         await self.messages.go_to_beginning()
 
+    @on(Hint.Followed)
     async def action_follow(self) -> None:
         await self.messages.follow_end()
         self.hint.unseen(False)
@@ -316,10 +237,6 @@ class ChatScreen(BaseScreen[None], ChatBase):
     def _on_scrolled(self) -> None:
         if self.messages.following:
             self.hint.unseen(False)
-
-    @on(Hint.Followed)
-    async def _follow(self) -> None:
-        await self.action_follow()
 
     @on(Hint.Requested)
     def _hint(self, event: Hint.Requested) -> None:
@@ -353,7 +270,7 @@ class ChatScreen(BaseScreen[None], ChatBase):
                 # The sidebar has this key for itself.
                 return self.focused is None or not any(isinstance(each, Sidebar) for each in self.focused.ancestors)
             case "pairs":
-                return self.has_pairs
+                return self._pairs is not None
             case "conversations" | "toggle_sidebar":
                 return session.library.has_history
             case "settings":

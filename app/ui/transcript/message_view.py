@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import ClassVar
 
 from textual import events
@@ -23,27 +22,14 @@ from app.ui.transcript.parts import Folding
 _GAP = "   "
 
 
-class MessageAction(Enum):
-    """Action on a selected message."""
-
-    LEAVE = "leave"
-    UP = "up"
-    DOWN = "down"
-    EDIT = "edit"
-    AGAIN = "again"
-    GO_ON = "go_on"
-    EARLIER = "earlier"
-    LATER = "later"
-
-
-def _binding(keys: str, action: MessageAction, text: str, tooltip: str = "", shown_key: str = "") -> Binding:
+def _binding(keys: str, action: str, text: str, tooltip: str = "", shown_key: str | None = None) -> Binding:
     return Binding(
         keys,
-        f"request('{action.name}')",
+        f"request('{action}')",
         text,
         show=bool(tooltip),
-        key_display=shown_key or None,
-        id=f"message.{action.value}",
+        key_display=shown_key,
+        id=f"message.{action}",
         tooltip=tooltip,
     )
 
@@ -61,15 +47,15 @@ class MessageView(VerticalGroup, can_focus=True):
 
     BINDING_GROUP_TITLE = "Chosen message"
     BINDINGS: ClassVar[list[BindingType]] = [
-        _binding("escape", MessageAction.LEAVE, "back", "Back to the prompt", "esc"),
-        _binding("e,enter", MessageAction.EDIT, "edit", "Change it, as a branch", "e"),
-        _binding("r", MessageAction.AGAIN, "again", "Answer again, as a branch"),
+        _binding("escape", "leave", "back", "Back to the prompt", "esc"),
+        _binding("e,enter", "edit", "edit", "Change it, as a branch", "e"),
+        _binding("r", "again", "again", "Answer again, as a branch"),
         Binding("o", "unfold", "open", id="message.unfold", tooltip="Show or hide attachments and reasoning"),
-        _binding("c", MessageAction.GO_ON, "continue", "Continue an answer that ended early"),
-        _binding("left", MessageAction.EARLIER, "branch", "Other branches", "left/right"),
-        _binding("right", MessageAction.LATER, "next branch"),
-        _binding(f"up,{CHOOSE}", MessageAction.UP, "message above"),
-        _binding("down,ctrl+down,alt+down", MessageAction.DOWN, "message below"),
+        _binding("c", "go_on", "continue", "Continue an answer that ended early"),
+        _binding("left", "earlier", "branch", "Other branches", "left/right"),
+        _binding("right", "later", "next branch"),
+        _binding(f"up,{CHOOSE}", "up", "message above"),
+        _binding("down,ctrl+down,alt+down", "down", "message below"),
     ]
 
     @dataclass
@@ -77,7 +63,7 @@ class MessageView(VerticalGroup, can_focus=True):
         """A key or a click asks for an action on this message."""
 
         message_view: MessageView
-        requested: MessageAction
+        requested: str
 
     @dataclass
     class Clicked(Message):
@@ -85,14 +71,8 @@ class MessageView(VerticalGroup, can_focus=True):
 
         message_view: MessageView
 
-    @dataclass
     class Chosen(Message):
-        """The message was selected and has the focus."""
-
-        message_view: MessageView
-
-    class Released(Message):
-        """The message is no longer selected."""
+        """Another message was selected and has the focus, or none."""
 
     def __init__(self, speaker: str, node: int | None) -> None:
         super().__init__()
@@ -147,12 +127,11 @@ class MessageView(VerticalGroup, can_focus=True):
 
     def choose(self, chosen: bool) -> None:
         """Select the message and focus it, or deselect it."""
-        if not chosen and self.has_class("-chosen"):
-            self.post_message(self.Released())
+        if chosen or self.has_class("-chosen"):
+            self.post_message(self.Chosen())
         self.set_class(chosen, "-chosen")
         if chosen:
             self.screen.set_focus(self, scroll_visible=False)
-            self.post_message(self.Chosen(self))
 
     def allow_focus(self) -> bool:
         # Tab reaches only the selected message.
@@ -167,8 +146,7 @@ class MessageView(VerticalGroup, can_focus=True):
         label, cells = self._label.region, len(self._arrows)
         x = event.screen_x - label.x - len(self._speaker) - len(_GAP)
         if label.contains_point(event.screen_offset) and 0 <= x < cells:
-            requested = MessageAction.EARLIER if 2 * x < cells else MessageAction.LATER
-            self.post_message(self.ActionRequested(self, requested))
+            self.action_request("earlier" if 2 * x < cells else "later")
         elif not self.screen.get_selected_text():
             self.post_message(self.Clicked(self))
 
@@ -178,7 +156,7 @@ class MessageView(VerticalGroup, can_focus=True):
             self.choose(False)
 
     def action_request(self, requested: str) -> None:
-        self.post_message(self.ActionRequested(self, MessageAction[requested]))
+        self.post_message(self.ActionRequested(self, requested))
 
     def action_unfold(self) -> None:
         """Open all collapsible parts, or close them if one is open."""
@@ -188,15 +166,13 @@ class MessageView(VerticalGroup, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim keys that would do nothing, and hide those that do not apply to the message."""
-        if action == "unfold":
-            return bool(self.folded)
-        if action != "request":
-            return True
-        requested = MessageAction[str(parameters[0])]
-        if requested in (MessageAction.EARLIER, MessageAction.LATER):
-            return self._branches > 1
-        if requested is MessageAction.GO_ON:
-            return self.can_go_on
-        if requested in (MessageAction.EDIT, MessageAction.AGAIN):
-            return self.node is not None or None
+        match action, parameters:
+            case "unfold", _:
+                return bool(self.folded)
+            case "request", ("earlier" | "later",):
+                return self._branches > 1
+            case "request", ("go_on",):
+                return self.can_go_on
+            case "request", ("edit" | "again",):
+                return self.node is not None or None
         return True

@@ -64,11 +64,11 @@ async def test_a_change_is_on_disk_before_it_is_sent(file: Path) -> None:
         await exchange(chat, "one", "first")
         await press(chat, "ctrl+up", "e")
         await chat.type(" of many words")
-        chat.screen.session.conversation.set_draft(chat.screen.pending_text)
+        chat.screen.session.conversation.set_draft(chat.screen.input_mode.pending_text)
         store = Store.open(file)
         assert store.load(1).draft == "first of many words"
         await press(chat, "escape")
-        chat.screen.session.conversation.set_draft(chat.screen.pending_text)
+        chat.screen.session.conversation.set_draft(chat.screen.input_mode.pending_text)
         assert store.load(1).draft == ""
         store.close()
 
@@ -107,7 +107,7 @@ async def test_an_edit_that_names_a_missing_file_stays_an_edit(
         await chat.shows("There is no file nots.md. A space after the @ makes it text.")
         await chat.until(lambda: chat.prompt == "one @nots.md")
         assert chat.screen.input_mode.is_active
-        assert chat.screen.pending_text == "not yet sent\none @nots.md"
+        assert chat.screen.input_mode.pending_text == "not yet sent\none @nots.md"
         await press(chat, "left", "left", "left", "left", "left", "left", "left", "space")
         await next_request(chat, "enter")
         assert asked(chat) == ["one @ nots.md"]
@@ -133,13 +133,13 @@ async def test_an_edit_that_was_left_is_a_past_prompt(file: Path, keys: str) -> 
         else:
             # What was measured of another branch is said in the same place.
             await chat.shows("The changed text is kept: ctrl+s finds it.")
-        assert chat.screen.prompt.past.newest()[0].message == "second and many more words"
+        assert chat.screen.prompt.past.newest()[0][0] == "second and many more words"
 
 
 async def test_typed_text_is_there_in_the_next_run(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.type("half a thought")
-        chat.screen.session.conversation.set_draft(chat.screen.pending_text)
+        chat.screen.session.conversation.set_draft(chat.screen.input_mode.pending_text)
     async with kept_chat(file) as chat:
         await chat.until(lambda: chat.prompt == "half a thought")
         await chat.send(", and the rest")
@@ -188,7 +188,7 @@ async def test_replaced_text_is_found_among_past_prompts(file: Path) -> None:
         await chat.until(lambda: chat.prompt == "one more")
         chat.screen.prompt.clear()
         await exchange(chat, "two", "second")
-        past = [prompt.message for prompt in chat.screen.prompt.past.newest()]
+        past = [message for message, _ in chat.screen.prompt.past.newest()]
         assert past == ["two", "/half a thought", "one more", "one"]
 
 
@@ -210,7 +210,7 @@ async def test_it_comes_back_in_front_of_the_next(end: Callable[[Chat], None]) -
         await wait(chat)
         end(chat)
         await chat.until(lambda: chat.prompt == "early\nthe next")
-        assert chat.screen.pending_text == "early\nthe next"
+        assert chat.screen.input_mode.pending_text == "early\nthe next"
 
 
 async def test_the_next_is_on_disk_when_it_is_asked(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:

@@ -87,9 +87,9 @@ async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path
         await exchange(chat, "one", "first")
         await chat.type("not yet sent")
         await press(chat, "ctrl+up", "up", "enter")
-        assert chat.screen.pending_text == "not yet sent"
+        assert chat.screen.input_mode.pending_text == "not yet sent"
         await chat.type(" changed")
-        assert chat.screen.pending_text == "not yet sent\none changed"
+        assert chat.screen.input_mode.pending_text == "not yet sent\none changed"
         assert "esc leave it" in chat.rows[-1]
         await press(chat, "escape")
         await chat.until(lambda: chat.prompt == "not yet sent")

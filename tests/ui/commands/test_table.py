@@ -191,9 +191,9 @@ async def test_a_bare_system_shows_the_prompt_and_changes_nothing() -> None:
         await told("/system", "There is no system prompt; /system TEXT")
         await told("/system Be brief.", "from the next prompt on.")
         await told("/system", 'System prompt: "Be brief."; /system - removes')
-        assert chat.screen.actions.system == "Be brief."
+        assert chat.screen.session.settings.system == "Be brief."
         await told("/system -", "Removed the system prompt")
-        assert chat.screen.actions.system == ""
+        assert not chat.screen.session.settings.system
 
 
 async def run(chat: Chat, command: Command, argument: str) -> None:

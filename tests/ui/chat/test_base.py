@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.ui.chat.layout import side_widths
+from app.ui.chat.base import side_widths
 
 
 @pytest.mark.parametrize(
