@@ -9,6 +9,8 @@ from typing import Any
 from app.conversations.message import Ending, Role, numbers_of
 from app.conversations.tree import Node, State
 from app.engine.drafting_report import speedup_of
+from app.engine.stats import GenerationStats
+from app.engine.types import DraftingStatus
 from app.worker.events import Finished
 
 _COUNTERS = (
@@ -25,21 +27,29 @@ _COUNTERS = (
 _TIMES = ("first_token", "measuring", "predicted")
 
 
-def answer_numbers(event: Finished) -> dict[str, Any]:
-    """Return the numbers as JSON values; those that were not measured are left out."""
-    stats, gain = event.stats, speedup_of(event.stats, event.drafting)
-    found = {
-        **numbers_of(event.reason, event.repeats, at_limit=event.at_limit),
+def counters(stats: GenerationStats, drafting: DraftingStatus | None) -> dict[str, Any]:
+    """Return the counters of a running or finished answer as JSON values; None for those that were not measured."""
+    gain = speedup_of(stats, drafting)
+    return {
         **{name: getattr(stats, name) for name in _COUNTERS},
         **{f"{name}_ms": getattr(stats, f"{name}_ns") / 1e6 for name in _TIMES},
         "acceptance": stats.acceptance_rate,
         "draft_length": stats.draft_n / stats.drafted_steps if stats.drafted_steps else None,
         "model_share": stats.draft_n_model / stats.draft_n if stats.draft_n else None,
+        "speedup": gain.ratio if gain is not None else None,
+        "speedup_measured": gain.measured if gain is not None else None,
+        "verdict": gain.verdict or None if gain is not None else None,
+    }
+
+
+def answer_numbers(event: Finished) -> dict[str, Any]:
+    """Return the numbers as JSON values; those that were not measured are left out."""
+    found = {
+        **numbers_of(event.reason, event.repeats, at_limit=event.at_limit),
+        **counters(event.stats, event.drafting),
         "mode": event.plan.mode,
         "drafter": event.plan.drafter,
     }
-    if gain is not None:
-        found |= {"speedup": gain.ratio, "speedup_measured": gain.measured, "verdict": gain.verdict or None}
     return {name: value for name, value in found.items() if value is not None}
 
 

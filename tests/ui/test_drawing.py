@@ -33,7 +33,7 @@ def test_numbers_are_redrawn_twice_a_second(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(told) == 6
 
 
-@pytest.mark.parametrize("change", [Readouts.begin, Readouts.stopping, Readouts.unloaded])
+@pytest.mark.parametrize("change", [Readouts.begin, lambda readouts: readouts.do("stopping"), Readouts.unloaded])
 def test_a_new_activity_is_shown_at_once(change: Callable[[Readouts], None]) -> None:
     told: list[str] = []
     readouts = Readouts(clock=lambda: 1.0)

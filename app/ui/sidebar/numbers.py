@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from app.engine.drafting_report import Speedup, accepted, brief_reason, drafted_by, rate, speedup_of
+from app.engine.drafting_report import Speedup, accepted, brief_reason, drafted_by, rate
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
+from app.session.turn import counters
 
 _TOO_MUCH = 1e15
 
@@ -67,24 +68,12 @@ class Numbers:
 
 def of_counters(stats: GenerationStats, drafting: DraftingStatus | None) -> Numbers:
     """Return the numbers of a running or finished answer."""
-    drafted = stats.draft_n
-    return Numbers(
-        tokens=stats.predicted_n,
-        speed=stats.tokens_per_second,
-        speedup=speedup_of(stats, drafting),
-        reason=brief_reason(drafting) if drafting is not None else "",
-        acceptance=stats.acceptance_rate,
-        drafted=drafted,
-        per_step=stats.mean_accepted_length if drafted else None,
-        draft_length=drafted / stats.drafted_steps if stats.drafted_steps else None,
-        model_share=stats.draft_n_model / drafted if drafted else None,
-        first_s=(stats.measuring_ns + stats.first_token_ns) / 1e9 if stats.first_token_ns else None,
-        prompt_speed=stats.reading_per_second,
-    )
+    reason = brief_reason(drafting) if drafting is not None else ""
+    return replace(of_document(counters(stats, drafting)), reason=reason)
 
 
 def of_document(document: Mapping[str, Any]) -> Numbers:
-    """Return the stored numbers of an answer; values that are no numbers are left out."""
+    """Return the counters of an answer as numbers; values that are no numbers are left out."""
     stored = {
         name: float(value)
         for name, value in document.items()

@@ -8,7 +8,6 @@ from typing import Any
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
-from textual.widgets import Static
 
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
@@ -28,62 +27,47 @@ _VALUE = 6
 _LAST = "last answer"
 
 
-class ReadoutPanel(Static):
+class ReadoutPanel(Widget):
     """Six lines about the running answer or the stored numbers of an earlier one; a second key press shows all.
 
     Attributes:
         detailed: Whether all measurements are shown.
+        pair: The loaded models.
     """
 
     detailed: reactive[bool] = reactive(False)
+    pair: reactive[PairInfo | None] = reactive(None)
 
     def __init__(self, readouts: Readouts) -> None:
         super().__init__()
         self._readouts = readouts
-        self._pair: PairInfo | None = None
         self._earlier: Mapping[str, Any] | None = None
         self._is_last = False
 
     def on_mount(self) -> None:
         self._readouts.watch(self._on_changed)
 
-    def watch_detailed(self) -> None:
-        self._draw()
-
-    def show_pair(self, pair: PairInfo | None) -> None:
-        """Set the loaded models."""
-        self._pair = pair
-        self._draw()
-
     def show_earlier(self, document: Mapping[str, Any], *, is_last: bool) -> None:
         """Show the stored numbers of an answer until there are new ones or the panel is clicked."""
         self._earlier, self._is_last = document, is_last
-        self._draw()
+        self.refresh()
 
     def on_click(self) -> None:
         self._earlier = None
-        self._draw()
-
-    def on_show(self) -> None:
-        self._draw()
-
-    def on_resize(self) -> None:
-        self._draw()
+        self.refresh()
 
     def _on_changed(self) -> None:
         if self._readouts.doing or self._readouts.live:
             self._earlier = None
-        self._draw()
+        self.refresh()
 
-    def _draw(self) -> None:
+    def render(self) -> Content:
         width, height = self.size
-        if not self.display or not width:
-            return
         if self._earlier is not None:
             groups = stored_groups(self._earlier, width, is_last=self._is_last)
         else:
-            groups = live_groups(self._readouts, self._pair, width, detailed=self.detailed)
-        self.update(Content("\n").join(fitting_lines(groups, width, height)), layout=False)
+            groups = live_groups(self._readouts, self.pair, width, detailed=self.detailed)
+        return Content("\n").join(fitting_lines(groups, width, height))
 
 
 def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed: bool) -> Iterator[list[Content]]:

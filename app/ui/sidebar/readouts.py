@@ -137,14 +137,14 @@ class Readouts:
     def reading_models(self) -> None:
         """Show that models are loading."""
         self._forget()
-        self._rest("loading")
+        self.rest("loading")
 
     def ready(self, n_ctx: int, *, is_empty: bool = True) -> None:
         """Show that a prompt can be sent, in a new conversation if `is_empty`."""
         self.n_ctx = n_ctx
         self._forget()
         self.used = 0 if is_empty else None
-        self._rest("ready")
+        self.rest("ready")
 
     def holds(self, n_ctx: int) -> None:
         """Set the context length; the numbers stay."""
@@ -154,7 +154,7 @@ class Readouts:
     def unloaded(self) -> None:
         """Show that no model is loaded."""
         self.n_ctx = 0
-        self._rest("no model loaded")
+        self.rest("no model loaded")
 
     def source(self, name: str, *, drafting: bool, n_max: int = 0) -> None:
         """Set the draft source of the next answer, and the draft length if it is fixed."""
@@ -168,33 +168,21 @@ class Readouts:
         self._began = self._clock()
         self.recent.reset()
         self.unmeasured = True
-        self._rest("reading prompt")
-
-    def compacting(self) -> None:
-        """Show that earlier messages are being summarized, because the context is full."""
-        self._do("context full: summarizing", is_long=True)
-
-    def stopping(self) -> None:
-        """Show that a stop was requested."""
-        self._do("stopping")
-
-    def in_vain(self) -> None:
-        """Show that the answer failed or stopped; the numbers stay."""
-        self._rest("ready")
+        self.rest("reading prompt")
 
     def follow(self, event: FrequentEvent) -> None:
         """Take the latest of the frequent events."""
         has_waited = self.seconds >= SHORT_WAIT_S
         match event:
             case LoadProgress(share=share):
-                self._do(f"loading models {percent(share)}", share)
+                self.do(f"loading models {percent(share)}", share)
             case PromptProgress(left_s=left_s):
                 if has_waited or self.long_activity or (left_s or 0.0) >= SHORT_WAIT_S:
-                    self._do(event.line(), event.done / event.total if event.total else None, is_long=True)
+                    self.do(event.line(), event.done / event.total if event.total else None, is_long=True)
             case Measuring(share=share):
                 # A short check of an earlier benchmark is not worth a word.
                 if has_waited or not event.again:
-                    self._do(f"{event.what}: {percent(share)}", share, is_long=True)
+                    self.do(f"{event.what}: {percent(share)}", share, is_long=True)
             case Step(stats=stats, drafting=drafting):
                 self.measured(stats, drafting, live=True)
 
@@ -222,11 +210,13 @@ class Readouts:
         self.unmeasured = False
         self.recent.reset()
 
-    def _rest(self, doing: str) -> None:
+    def rest(self, doing: str) -> None:
+        """Show an activity while no answer is written; the numbers stay."""
         self.live = False
-        self._do(doing)
+        self.do(doing)
 
-    def _do(self, doing: str, share: float | None = None, *, is_long: bool = False) -> None:
+    def do(self, doing: str, share: float | None = None, *, is_long: bool = False) -> None:
+        """Show an activity, and its progress if known; `is_long` if it delays an answer."""
         self.doing, self.share, self.long_activity = doing, share, doing if is_long else ""
         self._changed()
 

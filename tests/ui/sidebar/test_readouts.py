@@ -157,12 +157,12 @@ def test_an_answer_that_fails_before_its_first_token_leaves_the_numbers_the_last
     readouts.ready(PAIR.n_ctx)
     readouts.measured(STATS, None, live=False)
     readouts.begin()
-    readouts.in_vain()
+    readouts.rest("ready")
     assert "last answer" in shown(readouts)
 
     readouts.begin()
     readouts.follow(Step(3, (), STATS))
-    readouts.in_vain()
+    readouts.rest("ready")
     assert "last answer" not in shown(readouts)
 
 
