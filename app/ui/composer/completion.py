@@ -14,7 +14,6 @@ from textual.widgets import Static
 from app.core.printable import printable
 from app.ui.commands.command import Command, Takes
 from app.ui.commands.table import COMMANDS
-from app.ui.composer.editor import PromptEditor
 from app.ui.composer.included_files import completed, reference_at
 from app.ui.text import MARK, cut
 from app.ui.widgets.path_completion import PathCompletion
@@ -115,17 +114,8 @@ class Suggestions(Static, can_focus=False):
         self.update(Content("\n").join(lines))
 
 
-@dataclass(frozen=True, slots=True)
-class Completions:
-    """Suggestions for the text between two positions; the cursor is at `end`."""
-
-    start: int
-    end: int
-    suggestions: Sequence[Suggestion]
-
-
-def completions(text: str, cursor: int, base: Path) -> Completions | None:
-    """Return what can be inserted before a cursor; None where nothing can be completed.
+def completions(text: str, cursor: int, base: Path) -> tuple[int, Sequence[Suggestion]] | None:
+    """Return where the text before a cursor that can be completed starts, and suggestions for it; None without one.
 
     Args:
         text: What was typed.
@@ -134,19 +124,16 @@ def completions(text: str, cursor: int, base: Path) -> Completions | None:
     """
     if text.startswith("/") and cursor == len(text):
         if commands := COMMANDS.matching(text):
-            return Completions(0, cursor, [_suggestion(command) for command in commands])
+            return 0, [_suggestion(command) for command in commands]
         if given := COMMANDS.argument_of(text):
             command, typed = given
             start = cursor - len(typed)
             if command.choices:
-                choices = [Suggestion(each, each) for each in command.choices if each.startswith(typed)]
-                return Completions(start, cursor, choices)
+                return start, [Suggestion(each, each) for each in command.choices if each.startswith(typed)]
             if command.takes is Takes.PATH:
-                return Completions(start, cursor, _paths_like(typed, str, base))
+                return start, _paths_like(typed, str, base)
     reference = reference_at(text, cursor)
-    if reference is None:
-        return None
-    return Completions(reference.start, cursor, _paths_like(reference.path, completed, base))
+    return (reference[0], _paths_like(reference[1], completed, base)) if reference is not None else None
 
 
 def _paths_like(typed: str, inserted: Callable[[str], str], base: Path) -> list[Suggestion]:
@@ -157,47 +144,3 @@ def _paths_like(typed: str, inserted: Callable[[str], str], base: Path) -> list[
 def _suggestion(command: Command) -> Suggestion:
     space = " " if command.argument else ""
     return Suggestion(command.usage, f"/{command.name}{space}", command.help, not command.needs_argument)
-
-
-class Completer:
-    """Offer completions of the text at the cursor, and insert the chosen one.
-
-    Args:
-        editor: Where the user types.
-        menu: Shows the suggestions.
-    """
-
-    def __init__(self, editor: PromptEditor, menu: Suggestions) -> None:
-        self._editor = editor
-        self._menu = menu
-        self._text: tuple[str, int | None] = ("", None)
-        self._found: Completions | None = None
-
-    def look(self) -> None:
-        """Offer completions of the text at the cursor."""
-        text, cursor = self._editor.text, self._editor.cursor
-        if (text, cursor) != self._text:
-            self._text = text, cursor
-            self._found = completions(text, cursor, Path()) if cursor is not None else None
-            self._menu.offer(self._found.suggestions if self._found is not None else ())
-
-    def complete(self) -> bool:
-        """Insert the chosen suggestion; False where nothing can be completed."""
-        if self._found is not None and self._menu.chosen is not None:
-            self.choose(self._menu.chosen)
-        return self._found is not None
-
-    def finish(self) -> bool:
-        """Insert the chosen suggestion unless the text already has it; return whether the text can be sent."""
-        chosen, found = self._menu.chosen, self._found
-        if chosen is None or found is None:
-            return True
-        if chosen.value.strip() == self._editor.text[found.start : found.end].strip():
-            return True
-        self.choose(chosen)
-        return chosen.whole
-
-    def choose(self, suggestion: Suggestion) -> None:
-        """Insert a suggestion."""
-        if self._found is not None:
-            self._editor.type_over(suggestion.value, self._found.start, self._found.end)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from textual import events
 from textual.widgets.text_area import Document
@@ -19,11 +18,6 @@ MOST_LINES = 40
 _PREFIX = "pasted "
 """Begins the name of every paste."""
 _NUMBER = re.compile(r", no\. [0-9]+$")
-
-
-def is_paste(attachment: Attachment) -> bool:
-    """Return whether an attachment was pasted, not written in front of a question by hand."""
-    return not attachment.is_file and attachment.name.startswith(_PREFIX)
 
 
 class Pastes:
@@ -52,10 +46,6 @@ class Pastes:
         paste = Attachment(name, paste.text, is_file=False)
         self._known[paste.reference] = paste
         return paste.reference
-
-    def adopt(self, question: str, pastes: Iterable[Attachment]) -> str:
-        """Remember the pastes of a message and return its question with their marks."""
-        return replace_references(question, {paste.reference: self.remember(paste) for paste in pastes})
 
     def found_in(self, text: str) -> tuple[Attachment, ...]:
         """Return the pastes whose marks stand in a text, in its order."""
@@ -102,10 +92,11 @@ class PromptEditor(TextEditor):
         # Stored text is as models and files had it, and a text area writes it to the terminal.
         shown = printable(message)
         question, attachments = split(shown)
-        if self.as_it_stands or not all(each.is_file or is_paste(each) for each in attachments):
+        # Others were written in front of the question by hand.
+        if self.as_it_stands or not all(each.is_file or each.name.startswith(_PREFIX) for each in attachments):
             question, attachments = shown, ()
-        pastes = (each for each in attachments if not each.is_file)
-        self.load_text(self._pastes.adopt(question, pastes) + more)
+        marks = {each.reference: self._pastes.remember(each) for each in attachments if not each.is_file}
+        self.load_text(replace_references(question, marks) + more)
         self.move_cursor(self.document.end)
 
     def type_over(self, text: str, start: int, end: int) -> None:

@@ -13,26 +13,25 @@ from app.core.errors import AppError
 from app.models.source import home_expanded
 
 # After a space, a bracket or a quotation mark: an address such as me@example.org names no file.
-_REFERENCE = re.compile(r"""(?<![^\s('"])@(?:"(?P<quoted>(?:[^"\n]|"")*)(?P<closed>"?)|(?P<bare>[^\s"@][^\s"]*))""")
+_BEGIN = r"""(?<![^\s('"])@"""
+_REFERENCE = re.compile(rf"""{_BEGIN}(?:"(?P<quoted>(?:[^"\n]|"")*)"?|(?P<bare>[^\s"@][^\s"]*))""")
+_TYPED = re.compile(rf"""{_BEGIN}(?:"(?P<quoted>(?:[^"\n]|"")*)|(?P<bare>(?:[^\s"@][^\s"]*)?))\Z""")
+"""A reference that is not closed yet."""
 _PUNCTUATION = ".,;:!?)]}'"
 """Ends a sentence around a path rather than the path."""
-_SEPARATORS = re.compile(r"[/\\~]")
-_TEXT_SUFFIX = re.compile(
-    r"\.(?:c|cc|cfg|cpp|cs|css|csv|go|h|hpp|html|ini|java|js|json|jsonl|log|md|php|py|rb|rs|rst|sh|sql|tex|toml|ts|tsx"
-    r"|txt|xml|ya?ml)$",
+_PATH = re.compile(
+    r"[/\\~]|\.(?:c|cc|cfg|cpp|cs|css|csv|go|h|hpp|html|ini|java|js|json|jsonl|log|md|php|py|rb|rs|rst|sh|sql|tex|toml"
+    r"|ts|tsx|txt|xml|ya?ml)$",
     re.IGNORECASE,
 )
-
-
+"""What can only be a path: a separator, or the ending of a text file."""
 _AS_TEXT = "A space after the @ makes it text."
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One `@path` between two positions; `path` is without the quotes around it."""
+    """One `@path`; `path` is without the quotes around it."""
 
-    start: int
-    end: int
     path: str
     quoted: bool = False
 
@@ -45,26 +44,20 @@ class Reference:
     @property
     def must_exist(self) -> bool:
         """Return whether it can only mean a file; `@property` may be just text."""
-        path = self.readings[-1]
-        return self.quoted or bool(_SEPARATORS.search(path) or _TEXT_SUFFIX.search(path))
+        return self.quoted or bool(_PATH.search(self.readings[-1]))
 
 
 def references(text: str) -> Iterator[Reference]:
     """Yield every `@path`, in order."""
     for found in _REFERENCE.finditer(text):
         if path := _path(found):
-            yield Reference(found.start(), found.end(), path, found["bare"] is None)
+            yield Reference(path, found["bare"] is None)
 
 
-def reference_at(text: str, cursor: int) -> Reference | None:
-    """Return the `@path` that is being typed before a cursor, perhaps still empty."""
-    head = text[:cursor]
-    for found in _REFERENCE.finditer(head):
-        if found.end() == cursor and not found["closed"]:
-            return Reference(found.start(), cursor, _path(found), found["bare"] is None)
-    if re.search(r"""(?<![^\s('"])@$""", head):
-        return Reference(cursor - 1, cursor, "")
-    return None
+def reference_at(text: str, cursor: int) -> tuple[int, str] | None:
+    """Return the start and the path of the `@path` that is being typed before a cursor, perhaps still empty."""
+    found = _TYPED.search(text[:cursor])
+    return (found.start(), _path(found)) if found is not None else None
 
 
 def completed(path: str) -> str:
@@ -74,8 +67,8 @@ def completed(path: str) -> str:
 
 
 def _path(found: re.Match[str]) -> str:
-    bare = found["bare"]
-    return str(found["quoted"]).replace('""', '"') if bare is None else str(bare)
+    bare: str | None = found["bare"]
+    return str(found["quoted"]).replace('""', '"') if bare is None else bare
 
 
 def include_files(question: str, pastes: Sequence[Attachment], base: Path) -> str:

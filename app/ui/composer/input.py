@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from textual import events, on
@@ -13,7 +14,7 @@ from textual.widgets import TextArea
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
 from app.session.library import Library
-from app.ui.composer.completion import Completer, Suggestion, Suggestions
+from app.ui.composer.completion import Suggestion, Suggestions, completions
 from app.ui.composer.editor import LONGEST, PromptEditor
 from app.ui.composer.prompt_history import PastPrompts, PromptHistory
 from app.ui.key_names import bind, key
@@ -61,7 +62,10 @@ class PromptInput(PromptEditor):
         super().__init__(_PLACEHOLDERS[0])
         self.past = PastPrompts(library)
         self.menu = menu
-        self._completer = Completer(self, self.menu)
+        self._seen: tuple[str, int | None] = ("", None)
+        """The text and the cursor that the suggestions are for."""
+        self._completed: tuple[int, int] | None = None
+        """Start and end of the text that a suggestion replaces; None where nothing can be completed."""
         self._history = PromptHistory(self, self.menu, self.past)
 
     # Its text, as messages
@@ -112,7 +116,7 @@ class PromptInput(PromptEditor):
             if self.menu.chosen is not None:
                 self._take(self.menu.chosen.value)
             return
-        if not self._completer.finish():
+        if not self._finish():
             return
         message = self.whole
         if message.strip():
@@ -129,22 +133,42 @@ class PromptInput(PromptEditor):
     @on(TextArea.Changed)
     @on(TextArea.SelectionChanged)
     def _look(self) -> None:
-        (self._history if self._history.is_searching else self._completer).look()
+        """Offer completions of the text at the cursor, or found prompts."""
+        text, cursor = self.text, self.cursor
+        if self._history.is_searching:
+            self._history.look()
+        elif (text, cursor) != self._seen:
+            self._seen = text, cursor
+            found = completions(text, cursor, Path()) if cursor is not None else None
+            self._completed = (found[0], cursor) if found is not None and cursor is not None else None
+            self.menu.offer(found[1] if found is not None else ())
+
+    def _finish(self) -> bool:
+        """Insert the chosen suggestion unless the text already has it; return whether the text can be sent."""
+        chosen = self.menu.chosen
+        if chosen is None or self._completed is None:
+            return True
+        if chosen.value.strip() == self.text[slice(*self._completed)].strip():
+            return True
+        self.choose(chosen)
+        return chosen.whole
 
     def choose(self, suggestion: Suggestion) -> None:
-        """Insert a suggestion that was clicked."""
+        """Insert a suggestion."""
         if self._history.is_searching:
             self._take(suggestion.value)
-        else:
-            self._completer.choose(suggestion)
+        elif self._completed is not None:
+            self.type_over(suggestion.value, *self._completed)
 
     def action_complete(self) -> None:
         """Insert the chosen suggestion; move the focus where nothing can be completed."""
         self._look()
         if self._history.is_searching:
             self.menu.move(1)
-        elif not self._completer.complete():
+        elif self._completed is None:
             self.screen.focus_next()
+        elif self.menu.chosen is not None:
+            self.choose(self.menu.chosen)
 
     def action_dismiss(self) -> None:
         """Close the list above the prompt."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from app.conversations.attached import split
@@ -15,14 +14,6 @@ from app.ui.key_names import key
 
 _MOST_STORED = 5_000
 _MOST_FOUND = 200
-
-
-@dataclass(frozen=True, slots=True)
-class PastPrompt:
-    """A whole message, and the question in it."""
-
-    message: str
-    question: str
 
 
 class PastPrompts:
@@ -42,19 +33,19 @@ class PastPrompts:
         """Add a prompt that was sent or discarded."""
         self._new.append(message)
 
-    def newest(self) -> Sequence[PastPrompt]:
-        """Return every prompt, newest first."""
+    def newest(self) -> Sequence[tuple[str, str]]:
+        """Return every prompt as a whole message and the question in it, newest first."""
         if self._stored is None:
             stored = self._library.do(lambda store: store.prompts(_MOST_STORED))
             self._stored = list(map(COMMANDS.as_typed, stored)) if stored is not None else None
-        once: dict[tuple[str, ...], PastPrompt] = {}
+        once: dict[tuple[str, ...], tuple[str, str]] = {}
         for message in (*reversed(self._new), *(self._stored or ())):
             question, attachments = split(message)
             question = question.strip()
             # A file is read again when its prompt is sent; a paste is nowhere else.
             pastes = (each.text for each in attachments if not each.is_file)
             if question:
-                once.setdefault((" ".join(question.split()), *pastes), PastPrompt(message, question))
+                once.setdefault((" ".join(question.split()), *pastes), (message, question))
         return tuple(once.values())
 
 
@@ -71,7 +62,7 @@ class PromptHistory:
         self._editor = editor
         self._menu = menu
         self._past = past
-        self._prompts: Sequence[PastPrompt] = ()
+        self._prompts: Sequence[tuple[str, str]] = ()
         """Those that are gone through or searched."""
         self._index: int | None = None
         """Of the shown prompt among them."""
@@ -115,7 +106,7 @@ class PromptHistory:
             self._editor.clear()
         elif index < len(self._prompts):
             self._index = index
-            self._editor.write(self._prompts[index].message)
+            self._editor.write(self._prompts[index][0])
             self._shown = self._editor.text.strip()
 
     # Searched
@@ -145,9 +136,9 @@ class PromptHistory:
 
         words = text.split()
         folded = [word.casefold() for word in words]
-        matching = (prompt for prompt in self._prompts if all(word in prompt.question.casefold() for word in folded))
+        matching = (each for each in self._prompts if all(word in each[1].casefold() for word in folded))
         found = [
-            Suggestion(excerpt(prompt.question, words).text, prompt.message) for prompt in islice(matching, _MOST_FOUND)
+            Suggestion(excerpt(question, words).text, message) for message, question in islice(matching, _MOST_FOUND)
         ]
         self._menu.offer(found, f"Nothing found; {key('prompt.dismiss', 'esc')} leaves.")
 

@@ -49,7 +49,7 @@ if sys.platform != "win32":
 def suggested(text: str, base: Path) -> Sequence[Suggestion]:
     found = completions(text, len(text), base)
     assert found is not None
-    return found.suggestions
+    return found[1]
 
 
 @pytest.mark.parametrize("name", NAMES)

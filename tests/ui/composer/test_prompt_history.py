@@ -8,7 +8,7 @@ from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.session.library import Library
-from app.ui.composer.prompt_history import PastPrompt, PastPrompts
+from app.ui.composer.prompt_history import PastPrompts
 from tests.ui.chat_driver import open_chat
 from tests.ui.kept_driver import kept_chat
 
@@ -30,7 +30,7 @@ def test_each_prompt_is_there_once_newest_first() -> None:
     past = past_with("c", "b", "a", "b")
     past.add("a")
     past.add("d")
-    assert [prompt.question for prompt in past.newest()] == ["d", "a", "c", "b"]
+    assert [question for _, question in past.newest()] == ["d", "a", "c", "b"]
 
 
 def test_what_was_pasted_shows_prompts_apart_and_what_stood_in_a_file_does_not() -> None:
@@ -40,12 +40,12 @@ def test_what_was_pasted_shows_prompts_apart_and_what_stood_in_a_file_does_not()
 
     first, second = (message("pasted 5 KB, 50 lines", text) for text in ("one", "two"))
     past = past_with(second, message("a.py", "new"), first, message("a.py", "old"), second)
-    assert [prompt.message for prompt in past.newest()] == [second, message("a.py", "new"), first]
+    assert [message for message, _ in past.newest()] == [second, message("a.py", "new"), first]
 
 
 def test_how_words_are_set_apart_shows_no_prompts_apart() -> None:
     past = past_with("say  it", "say\nit", "say it twice")
-    assert [prompt.question for prompt in past.newest()] == ["say  it", "say it twice"]
+    assert [question for _, question in past.newest()] == ["say  it", "say it twice"]
 
 
 def test_a_store_that_opens_later_is_asked_again() -> None:
@@ -53,7 +53,7 @@ def test_a_store_that_opens_later_is_asked_again() -> None:
     past = PastPrompts(library)
     assert past.newest() == ()
     library.open_store()
-    assert past.newest() == (PastPrompt("from before", "from before"),)
+    assert past.newest() == (("from before", "from before"),)
 
 
 def test_deleted_conversations_are_forgotten() -> None:
@@ -82,7 +82,7 @@ async def test_a_past_prompt_is_found_as_one_types() -> None:
         await chat.shows("the moon")
         await chat.type("sort")
         await chat.until(lambda: "the moon" not in chat.text)
-        assert chat.screen.pending_text == "half written"
+        assert chat.screen.input_mode.pending_text == "half written"
         await chat.pilot.press("down", "enter")
         assert chat.prompt == "sort a list\nin Rust"
         assert chat.engine.requests == []
@@ -101,6 +101,6 @@ async def test_what_waits_with_its_conversation_has_given_way_to_nothing(file: P
         await chat.until(lambda: chat.screen.prompt.menu.is_open)
         await chat.pilot.press("ctrl+n")
         await chat.until(lambda: not chat.answers)
-        assert [prompt.message for prompt in chat.screen.prompt.past.newest()] == ["one"]
+        assert [message for message, _ in chat.screen.prompt.past.newest()] == ["one"]
         await chat.screen.open_conversation(1)
         await chat.until(lambda: chat.prompt == "half written")
