@@ -73,10 +73,10 @@ CHAT_KEYS: list[BindingType] = [
     bind(CHOOSE, "choose", "messages", "chat.choose", "Choose a message to change", show=False),
     bind("left", "round(-1)", "earlier", "chat.earlier_round", "Show an earlier verify step", priority=True),
     bind("right", "round(1)", "later", "chat.later_round", "Show a later verify step", priority=True),
-    bind("f8", "copy_answer", "copy", "chat.copy", "Copy the answer", show=False, priority=True),
+    bind("f8", "run_line('/copy')", "copy", "chat.copy", "Copy the answer", show=False, priority=True),
     bind(
         "ctrl+b",
-        "copy_code",
+        "run_line('/copy code')",
         "copy code",
         "chat.copy_code",
         "Copy the last code of the answer",

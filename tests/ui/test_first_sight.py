@@ -14,7 +14,7 @@ from textual.geometry import Size
 from app.core.errors import AppError
 from app.engine.types import Origin
 from app.ui.app import TandemApp
-from app.ui.reading.steps import step_lines, step_rows
+from app.ui.chat.inspector import step_lines, step_rows
 from app.ui.reading.token_rows import COLORLESS, TokenDocument
 from app.ui.widgets.words import Word, Words
 from tests.ui.chat_driver import open_chat, said

@@ -17,11 +17,10 @@ from app.core.errors import AppError, UsageError
 from app.core.printable import printable
 from app.session.chat_settings import Comparable
 from app.session.session import Session
-from app.session.snapshot import Phase
+from app.session.snapshot import Blocked, Phase
 from app.settings.kinds import Value
 from app.ui.background import in_thread
 from app.ui.chat.base import ChatBase
-from app.ui.chat.error_hints import why_blocked
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.renderer import Renderer
 from app.ui.commands.table import COMMANDS
@@ -62,8 +61,15 @@ class ChatActions(ChatBase):
 
     def _refuse_if_blocked(self, *, while_loading: bool = False) -> None:
         """Refuse if no prompt can be sent now, or, if asked, while the models load."""
-        if refusal := why_blocked(self.session.blocked, has_pairs=self._pairs is not None):
-            raise AppError(refusal)
+        match self.session.blocked:
+            case Blocked.ANSWERING:
+                raise AppError(f"An answer is being written; {key('chat.stop', 'esc')} stops it.")
+            case Blocked.UNLOADED if self._pairs is not None:
+                raise AppError(f"No model is loaded; {key('chat.pairs', 'f6')} chooses one.")
+            case Blocked.UNLOADED:
+                raise AppError(f"No model is loaded; {key('app.quit', 'ctrl+q')} quits.")
+            case Blocked.WAITING:
+                raise AppError(f"A prompt already waits for the models; {key('chat.stop', 'esc')} takes it back.")
         if while_loading and self.session.phase is Phase.LOADING:
             raise AppError("The models are still being loaded.")
 
@@ -100,11 +106,8 @@ class ChatActions(ChatBase):
         if isawaitable(done):
             await done
 
-    async def action_copy_answer(self) -> None:
-        await self.attempt(self._run_line, "/copy")
-
-    async def action_copy_code(self) -> None:
-        await self.attempt(self._run_line, "/copy code")
+    async def action_run_line(self, line: str) -> None:
+        await self.attempt(self._run_line, line)
 
     async def _message(self, text: str) -> str:
         """Return the message for a typed text, with the files that it names."""
@@ -130,8 +133,10 @@ class ChatActions(ChatBase):
         await self.attempt(self._perform, event.message_view, event.requested)
 
     async def _perform(self, message_view: MessageView, requested: str) -> None:
-        """Do what a key asks for on a chosen message."""
+        """Do what a key or a click asks for on a message."""
         match requested:
+            case "choose":
+                self.messages.choose(message_view)
             case "leave":
                 self.prompt.focus()
             case "up":

@@ -1,28 +1,13 @@
-"""Errors with the keys that fix them, and why a key does nothing now."""
+"""Errors with the keys that fix them."""
 
 from __future__ import annotations
 
 from app.core.errors import AppError, ContextOverflowError
 from app.models.pair_info import PairInfo
 from app.session.chat_settings import Comparable
-from app.session.snapshot import Blocked
 from app.ui.key_names import CHOOSE, key
 from app.ui.models.fit_options import NoRoomError
 from app.worker.overflow import or_longer
-
-
-def why_blocked(blocked: Blocked | None, *, has_pairs: bool) -> str:
-    """Return why no prompt can be sent, with the key that helps; "" if one can."""
-    match blocked:
-        case None:
-            return ""
-        case Blocked.ANSWERING:
-            return f"An answer is being written; {key('chat.stop', 'esc')} stops it."
-        case Blocked.UNLOADED:
-            pairs, leaves = key("chat.pairs", "f6"), key("app.quit", "ctrl+q")
-            return f"No model is loaded; {f'{pairs} chooses one' if has_pairs else f'{leaves} quits'}."
-        case Blocked.WAITING:
-            return f"A prompt already waits for the models; {key('chat.stop', 'esc')} takes it back."
 
 
 def with_keys(error: AppError, pair: PairInfo | None) -> AppError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from app.conversations.attached import joined, question_of
 from app.ui.chat.base import ChatBase
@@ -50,10 +51,7 @@ class InputMode:
         waiting, mode = self._screen.session.waiting, self._mode
         sent = COMMANDS.as_typed(waiting) if waiting is not None else ""
         texts = [sent, *([self._screen.prompt.whole] if mode is None else [mode.typed, self._edited])]
-        found = ""
-        for text in filter(None, texts):
-            found = joined(found, text) if found else text
-        return found
+        return reduce(joined, filter(None, texts)) if any(texts) else ""
 
     @property
     def _edited(self) -> str:
@@ -72,21 +70,18 @@ class InputMode:
         self._stores_soon = False
         self._screen.session.conversation.set_draft(self.pending_text)
 
-    def give_back(self, text: str) -> None:
-        """Put a prompt that was not answered in front of what was typed since."""
-        mode = self._mode
+    def give_back(self, prompt: str, *, unless_typed: bool = False) -> None:
+        """Put a prompt that was not answered in front of what was typed since, or only where nothing was."""
+        mode, text = self._mode, COMMANDS.as_typed(prompt)
         typed = self._screen.prompt.whole if mode is None else mode.typed
-        text = joined(text, typed) if typed.strip() else text
+        if typed.strip():
+            if unless_typed:
+                return
+            text = joined(text, typed)
         if mode is None:
             self._screen.prompt.put(text)
         else:
             self._mode = replace(mode, typed=text)
-
-    def offer_again(self, message: str) -> None:
-        """Give an unanswered message back, unless the user already types the next prompt."""
-        typed = self._screen.prompt.whole if self._mode is None else self._mode.typed
-        if not typed.strip():
-            self.give_back(COMMANDS.as_typed(message))
 
     def take_from_line(self, prompt: str) -> None:
         """Clear the line if an unanswered prompt stands there that is asked in another way."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from textual import events
 from textual.content import Content
 from textual.widget import Widget
 
+from app.core.printable import printable
+from app.engine.types import Origin
 from app.ui.key_names import key
-from app.ui.reading.steps import step_lines, step_rows
 from app.ui.reading.token_rows import COLORLESS, STYLES, legend
+from app.ui.text import MARK
 from app.worker.events import StepDetails
 
 _MAX_STEPS = 2_000
@@ -117,3 +119,167 @@ class Inspector(Widget):
         rows = step_rows(newest_first[first : first + self._n_rows], above, width)
         gap = [Content("")] * (self.size.height >= _AIRY)
         return Content("\n").join([*rows, *gap, *step_lines(details, width, brief=self._is_brief)])
+
+
+_MARKS = str.maketrans({"\n": "⏎", "\t": "⇥", " ": "·", "\r": "␍"})
+_DRAFT, _TARGET, _QUIET = "$draft", "$target", "$quiet"
+_PROBABILITIES = ("draft p", "target p")
+_LABELS = ("drafted", _PROBABILITIES[0], "target", _PROBABILITIES[1])
+_LABEL_CELLS = 10
+_LONGEST_PIECE = 16
+_GAP = "   "
+_ROOMY = 72
+"""Cells from which numbers are explained."""
+_UNSEEN = "not computed while this was closed"
+
+
+def visible(piece: bytes) -> str:
+    """Return one token with marks for spaces and line ends, or the bytes of an incomplete character."""
+    if not piece:
+        return "control"
+    try:
+        text = piece.decode()
+    except UnicodeDecodeError:
+        return piece.hex(" ")
+    text = text.translate(_MARKS)
+    return text if text == printable(text) else repr(text)[1:-1]
+
+
+def probability(p: float | None) -> str:
+    """Return two digits without the leading zero; "-" for None."""
+    if p is None:
+        return "-"
+    if p < 0.005:
+        return "<.01"
+    return "1.0" if p >= 0.995 else f"{p:.2f}".lstrip("0")
+
+
+def _piece(piece: bytes, style: str) -> Content:
+    return Content.styled("[" + Content(visible(piece)).truncate(_LONGEST_PIECE, ellipsis=True).plain + "]", style)
+
+
+def _drafted_style(details: StepDetails, depth: int) -> str:
+    """Return the style of an accepted drafted token."""
+    return STYLES[Origin.DRAFT if depth < details.n_model else Origin.NGRAM]
+
+
+# The list of steps
+
+
+def step_rows(steps: Sequence[StepDetails], chosen: int, width: int) -> Iterator[Content]:
+    """Yield a row for each step: source, accepted tokens and time.
+
+    Args:
+        steps: The visible steps.
+        chosen: Index of the selected one, which also shows its cost; the others show their tokens.
+        width: Cells of a row.
+    """
+    heads = [_head(details, brief=width < _ROOMY) for details in steps]
+    widths = [max(map(len, column)) for column in zip(*heads, strict=True)]
+    for at, (details, (number, source, accepted, took)) in enumerate(zip(steps, heads, strict=True)):
+        line = Content.assemble(
+            f"{MARK} " if at == chosen else "  ",
+            Content.styled(number.rjust(widths[0]), "bold" if at == chosen else ""),
+            _GAP,
+            (source.ljust(widths[1]), _DRAFT if details.drafted else _QUIET),
+            _GAP,
+            (accepted.ljust(widths[2]), _DRAFT),
+            _GAP if widths[2] else "",
+            (took.rjust(widths[3]), _QUIET),
+        )
+        more = _cost(details, width - line.cell_length) if at == chosen else Content(_GAP) + _written(details)
+        yield (line + more).truncate(width, ellipsis=True)
+
+
+def _head(details: StepDetails, *, brief: bool) -> tuple[str, str, str, str]:
+    drafted, by_model = len(details.drafted), details.n_model
+    sources = [name for name, count in (("model", by_model), ("n-gram", drafted - by_model)) if count]
+    accepted = f"{'' if brief else 'accepted '}{details.n_accepted} of {drafted}" if drafted else ""
+    return f"{details.number:,}", " and ".join(sources) or "no draft", accepted, f"{details.total_ns / 1e6:.1f} ms"
+
+
+def _cost(details: StepDetails, room: int) -> Content:
+    """Return the tokens of a step and the time of one token without a draft, as far as there is room."""
+    n, plain_ns = len(details.written), details.plain_ns
+    tokens = f" for {n} tokens" if n > 1 else ""
+    plain = f", plain {plain_ns / 1e6:.1f} ms a token" if plain_ns is not None else ""
+    return Content.styled(next((text for text in (tokens + plain, plain) if len(text) <= room), ""), _QUIET)
+
+
+def _written(details: StepDetails) -> Content:
+    return Content(" ").join(
+        Content.styled(visible(piece), _drafted_style(details, depth) if depth < details.n_accepted else _TARGET)
+        for depth, piece in enumerate(details.written)
+    )
+
+
+# One step
+
+
+def step_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iterator[Content]:
+    """Yield the drafted and the verified tokens of a step, and where the two models disagreed.
+
+    Args:
+        details: The step.
+        width: Cells of a line.
+        brief: True to leave out the probabilities.
+    """
+    depths = max(len(details.drafted), len(details.written))
+    columns = [_column(details, depth) for depth in range(depths)]
+    widths = [max(cell.cell_length for cell in column) + 1 for column in columns]
+    start, end = _visible_columns(widths, min(depths, details.n_accepted + 1), width - _LABEL_CELLS - 3)
+    for line, label in enumerate(_LABELS):
+        if (line < 2 and not details.drafted) or (brief and label in _PROBABILITIES):
+            continue
+        if label == _LABELS[-1] and not details.chosen:
+            yield Content.styled(label.ljust(_LABEL_CELLS) + _UNSEEN, _QUIET).truncate(width, ellipsis=True)
+            continue
+        cells = [columns[depth][line] for depth in range(start, end)]
+        padded = [cell.pad_right(room - cell.cell_length) for cell, room in zip(cells, widths[start:end], strict=True)]
+        before, after = "… " if start else "", "…" if end < depths else ""
+        yield Content.assemble((label.ljust(_LABEL_CELLS) + before, _QUIET), *padded, (after, _QUIET))
+    yield _disagreement(details, width)
+
+
+def _column(details: StepDetails, depth: int) -> tuple[Content, Content, Content, Content]:
+    """Return the cells of one draft depth, one for each label."""
+    drafted = draft_p = target = target_p = Content("")
+    accepted = _drafted_style(details, depth) if depth < details.n_accepted else ""
+    if depth < len(details.drafted):
+        drafted = _piece(details.drafted[depth], accepted or _QUIET)
+        draft_p = Content.styled(probability(details.confidences[depth]), _QUIET)
+    if depth < len(details.written):
+        target = _piece(details.written[depth], accepted or _TARGET)
+        if details.chosen:
+            target_p = Content.styled(probability(details.chosen[depth]), _QUIET)
+    return drafted, draft_p, target, target_p
+
+
+def _visible_columns(widths: Sequence[int], end: int, room: int) -> tuple[int, int]:
+    """Return the columns that fit, including the one before `end`, where the step was decided."""
+    start, used = 0, sum(widths[:end])
+    while used > room and start < end - 1:
+        used -= widths[start]
+        start += 1
+    while end < len(widths) and used + widths[end] <= room:
+        used += widths[end]
+        end += 1
+    return start, end
+
+
+def _disagreement(details: StepDetails, width: int) -> Content:
+    at = details.n_accepted
+    if at >= min(len(details.written), len(details.drafted)):
+        return Content("")
+    confidence = details.confidences[at]
+    trust = "n-gram" if confidence is None else f"draft p {probability(confidence)}"
+    doubt = f", target p {probability(details.declined)}" if details.declined is not None else ""
+    choice = f" (p {probability(details.chosen[at])})" if details.chosen else ""
+    line = Content.assemble(
+        ("the target wrote ", _QUIET),
+        (visible(details.written[at]), _TARGET),
+        (f"{choice}; the draft said ", _QUIET),
+        (visible(details.drafted[at]), _DRAFT),
+        (f" ({trust}{doubt})", _QUIET),
+    )
+    return line.truncate(width, ellipsis=True)

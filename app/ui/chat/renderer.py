@@ -12,7 +12,6 @@ from app.session.turn import Outcome
 from app.ui.chat.base import ChatBase
 from app.ui.chat.error_hints import with_keys
 from app.ui.chat.input_mode import InputMode
-from app.ui.commands.table import COMMANDS
 from app.ui.event_queue import Batch, SingleEvent
 from app.ui.models.fit_options import FitOptionList, NoRoomError
 from app.ui.transcript.message import AnswerMessage, in_vain
@@ -51,20 +50,20 @@ class Renderer:
 
     async def render(self) -> None:
         """Draw what has changed."""
-        screen, before, now = self._screen, self._shown, self._screen.session.snapshot
+        screen, before, now = self._screen, self._shown, self._session.snapshot
         self._shown = now
         switched = now.switches != before.switches
         starts = now.running is not None and (before.running != now.running or switched)
         waits = now.waiting is not None and before.waiting is None
         if now.loads != before.loads:
             await self._announce_load(now)
-        if now.pair is not before.pair:
+        if now.pair is not None and now.pair is not before.pair:
             self._show_pair(now.pair, is_new=before.pair is None)
         if starts:
             self._begin_answer()
         self._show_status(before, now)
-        if now.tree is not before.tree:
-            screen.messages.mark(now.tree)
+        if now.tree is not before.tree or now.pair is not before.pair:
+            screen.messages.mark(now.tree, self._session.conversation.models.get("target", ""))
         if switched or now.messages != before.messages or now.running != before.running:
             await screen.messages.show(now.messages, now.running, replace=switched, follow=starts or waits or switched)
         if starts or waits:
@@ -94,8 +93,7 @@ class Renderer:
         elif before.is_compacting and now.phase is Phase.ANSWERING:
             status.begin()
         if has_pair and (now.drafting != before.drafting or before.phase is Phase.LOADING):
-            drafting = now.drafting
-            status.source(drafting.source, drafting=drafting.is_on, n_max=drafting.n_max)
+            status.will_draft(now.drafting)
 
     def _begin_branch(self, now: Snapshot) -> None:
         screen = self._screen
@@ -103,7 +101,7 @@ class Renderer:
         screen.hint.about("")
         if now.phase is Phase.READY and now.pair is not None:
             screen.status.ready(now.pair.n_ctx, is_empty=not now.messages)
-        screen.workspace.show_last_numbers(now.messages)
+        screen.show_last_numbers(now.messages)
 
     async def _announce_load(self, now: Snapshot) -> None:
         screen = self._screen
@@ -113,20 +111,17 @@ class Renderer:
         screen.status.reading_models()
         screen.dispatcher.start()
 
-    def _show_pair(self, pair: PairInfo | None, *, is_new: bool) -> None:
-        screen, conversation = self._screen, self._screen.session.conversation
-        if pair is not None:
-            screen.messages.name_models(conversation.models["target"])
-            screen.header.pair = pair
-            screen.panel.pair = pair
-            if is_new:
-                screen.status.ready(pair.n_ctx, is_empty=not conversation.messages_before(None))
-            else:
-                screen.status.holds(pair.n_ctx)
+    def _show_pair(self, pair: PairInfo, *, is_new: bool) -> None:
+        screen = self._screen
+        screen.header.pair = screen.panel.pair = pair
+        if is_new:
+            screen.status.ready(pair.n_ctx, is_empty=not self._session.conversation.messages_before(None))
+        else:
+            screen.status.holds(pair.n_ctx)
 
     async def _name_other_model(self, now: Snapshot) -> None:
         """Say that another model wrote the conversation that was opened; a draft model changes no answer."""
-        loaded = self._screen.session.conversation.models["target"]
+        loaded = self._session.conversation.models["target"]
         models = (node.model for node in reversed(now.messages) if node.role is Role.ASSISTANT and node.model)
         if (used := next(models, loaded)) != loaded:
             await self._screen.messages.notice(f"This conversation used {used}. Now answering: {loaded}.")
@@ -166,10 +161,8 @@ class Renderer:
             return
         if batch.segments:
             screen.hint.unseen(not screen.messages.following)
-            await answer.add(batch.segments)
+            answer.add(batch.segments)
         screen.inspector.add(batch.details)
-        if screen.shows_tokens and not answer.shows_tokens:
-            await answer.show_tokens(True)
 
     def _note_activity(self) -> None:
         """Show a long activity, such as reading the prompt, where the answer will be."""
@@ -199,7 +192,7 @@ class Renderer:
             self._screen.status.measured(event.stats, event.drafting, live=False)
         else:
             self._screen.status.rest("ready")
-        await (self._ended(outcome) if outcome is not None else self.render())
+        await self._ended(outcome)
 
     async def _failed(self, event: Failed) -> None:
         if self._session.compact(event.error):
@@ -207,11 +200,8 @@ class Renderer:
             return
         error, can_focus = with_keys(event.error, self._session.pair), self._can_focus_options
         outcome = self._session.handle(replace(event, error=error))
-        if outcome is None:
-            await self.render()
-            return
         await self._ended(outcome)
-        if self._session.phase is not Phase.READY:
+        if outcome is None or self._session.phase is not Phase.READY:
             return
         self._screen.status.rest("ready")
         if isinstance(error, NoRoomError) and error.options:
@@ -227,12 +217,16 @@ class Renderer:
         can_focus, waiting = self._can_focus_options, self._session.take_back()
         await self.render()
         if waiting is not None:
-            self._input_mode.give_back(COMMANDS.as_typed(waiting))
+            self._input_mode.give_back(waiting)
         await self._screen.messages.fail(event.error)
         if can_focus:
             self._focus_options()
 
-    async def _ended(self, outcome: Outcome) -> None:
+    async def _ended(self, outcome: Outcome | None) -> None:
+        """Draw the end of an answer; None if it goes on."""
+        if outcome is None:
+            await self.render()
+            return
         screen = self._screen
         # A short answer calls no one back from another window.
         if screen.status.seconds >= LONG_S and not screen.app.app_focus:
@@ -243,7 +237,7 @@ class Renderer:
         if outcome.reverted:
             screen.hint.ask(in_vain(outcome.ending, thought=outcome.thought))
         elif not outcome.counts:
-            self._input_mode.offer_again(outcome.prompt)
+            self._input_mode.give_back(outcome.prompt, unless_typed=True)
 
     def _focus_options(self) -> None:
         """Let keys choose an option for a pair that does not fit."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,12 +18,13 @@ from app.core.regular_file import with_line_feeds
 from app.session.library import Library
 from app.ui.composer.completion import Suggestion, Suggestions, completions
 from app.ui.composer.editor import LONGEST, PromptEditor
-from app.ui.composer.prompt_history import PastPrompts, PromptHistory
+from app.ui.composer.prompt_history import PastPrompts
 from app.ui.key_names import bind, key
 from app.ui.widgets.hint import Hint
 
 _PLACEHOLDERS = ("ask anything, @file to include, / for commands", "ask anything, / for commands", "ask anything")
 """Of an empty prompt: the first that fits."""
+_MOST_FOUND = 200
 
 
 class PromptInput(PromptEditor):
@@ -66,25 +69,33 @@ class PromptInput(PromptEditor):
         """The text and the cursor that the suggestions are for."""
         self._completed: tuple[int, int] | None = None
         """Start and end of the text that a suggestion replaces; None where nothing can be completed."""
-        self._history = PromptHistory(self, self.menu, self.past)
+        self._prompts: Sequence[tuple[str, str]] = ()
+        """The past prompts that are gone through or searched, each with its question."""
+        self._recalled = -1
+        """Index of the one in the editor; -1 for the user's own text."""
+        self._recalled_text = ""
+        """The editor's text of it: a paste may have another mark than it had."""
+        self._query: str | None = None
+        """The words that the found prompts are for."""
+        self._saved: str | None = None
+        """The text before a search of past prompts; None without one."""
 
     # Its text, as messages
 
     @property
     def whole(self) -> str:
         """The message with all pastes; during a search, the saved one."""
-        saved = self._history.saved
-        return self.written if saved is None else saved
+        return self.written if self._saved is None else self._saved
 
     @property
     def is_searching(self) -> bool:
         """Return whether past prompts are being searched."""
-        return self._history.is_searching
+        return self._saved is not None
 
     def restore(self, text: str) -> None:
         """Put a refused prompt back, before what was typed since."""
-        if self._history.is_searching:
-            self._history.save_before(text)
+        if self._saved is not None:
+            self._saved = text + self._saved
         else:
             self.write(text, self.text)
 
@@ -92,7 +103,7 @@ class PromptInput(PromptEditor):
         """Replace the text; the caller keeps the old one."""
         was_searching = self._leave_search() is not None
         if was_searching or text != self.whole:
-            self._history.forget()
+            self._recalled = -1
             self.write(text)
 
     def _take(self, found: str) -> None:
@@ -112,7 +123,7 @@ class PromptInput(PromptEditor):
 
     def _send(self) -> None:
         self._look()
-        if self._history.is_searching:
+        if self.is_searching:
             if self.menu.chosen is not None:
                 self._take(self.menu.chosen.value)
             return
@@ -120,12 +131,12 @@ class PromptInput(PromptEditor):
             return
         message = self.whole
         if message.strip():
-            self._history.forget()
+            self._recalled = -1
             self.clear()
             self.post_message(self.Sent(message))
 
     def _break_line(self) -> None:
-        if not self._history.is_searching:
+        if not self.is_searching:
             self.break_line()
 
     # Completing
@@ -135,8 +146,8 @@ class PromptInput(PromptEditor):
     def _look(self) -> None:
         """Offer completions of the text at the cursor, or found prompts."""
         text, cursor = self.text, self.cursor
-        if self._history.is_searching:
-            self._history.look()
+        if self.is_searching:
+            self._find()
         elif (text, cursor) != self._seen:
             self._seen = text, cursor
             found = completions(text, cursor, Path()) if cursor is not None else None
@@ -155,7 +166,7 @@ class PromptInput(PromptEditor):
 
     def choose(self, suggestion: Suggestion) -> None:
         """Insert a suggestion."""
-        if self._history.is_searching:
+        if self.is_searching:
             self._take(suggestion.value)
         elif self._completed is not None:
             self.type_over(suggestion.value, *self._completed)
@@ -163,7 +174,7 @@ class PromptInput(PromptEditor):
     def action_complete(self) -> None:
         """Insert the chosen suggestion; move the focus where nothing can be completed."""
         self._look()
-        if self._history.is_searching:
+        if self.is_searching:
             self.menu.move(1)
         elif self._completed is None:
             self.screen.focus_next()
@@ -179,37 +190,81 @@ class PromptInput(PromptEditor):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "dismiss":
-            return self.menu.is_open or self._history.is_searching
+            return self.menu.is_open or self.is_searching
         return super().check_action(action, parameters)
 
     # Past prompts
 
     def action_search(self) -> None:
         """Search past prompts; the text is saved until then."""
-        if self._history.is_searching:
+        if self.is_searching:
             self.menu.move(1)
-        elif self._history.search():
-            self.placeholder = f"search past prompts; {key('prompt.dismiss', 'esc')} leaves"
-        else:
+            return
+        self._prompts = self.past.newest()
+        if not self._prompts:
             self.post_message(Hint.Requested("No prompts yet."))
+            return
+        self._saved, self._query, self._recalled = self.written, None, -1
+        self.clear()
+        self._find()
+        self.placeholder = f"search past prompts; {key('prompt.dismiss', 'esc')} leaves"
+
+    def _find(self) -> None:
+        """Offer the newest prompts whose question holds every typed word."""
+        if self.text == self._query:
+            return
+        self._query = self.text
+        # The first frame need not wait for SQLite.
+        from app.conversations.search import excerpt
+
+        words = self.text.split()
+        folded = [word.casefold() for word in words]
+        matching = (each for each in self._prompts if all(word in each[1].casefold() for word in folded))
+        newest = islice(matching, _MOST_FOUND)
+        found = [Suggestion(excerpt(question, words).text, message) for message, question in newest]
+        self.menu.offer(found, f"Nothing found; {key('prompt.dismiss', 'esc')} leaves.")
 
     def _leave_search(self) -> str | None:
         """End the search, if any; return the saved text."""
         self._invite()
-        return self._history.leave()
+        saved, self._saved = self._saved, None
+        if saved is not None:
+            self.menu.offer(())
+        return saved
+
+    @property
+    def _is_recalled(self) -> bool:
+        return self._recalled >= 0 and self.text.strip() == self._recalled_text
+
+    def _recall(self, index: int) -> None:
+        """Show a past prompt; -1 leads back to an empty one."""
+        if index < 0:
+            self._recalled = -1
+            self.clear()
+        elif index < len(self._prompts):
+            self._recalled = index
+            self.write(self._prompts[index][0])
+            self._recalled_text = self.text.strip()
 
     def action_cursor_up(self, select: bool = False) -> None:
         """Move up: in the list, in the text, or from an empty prompt to past prompts."""
         if self.menu.is_open and not select:
             self.menu.move(-1)
-        elif select or not self._history.earlier():
+        elif not select and self._is_recalled:
+            self._recall(self._recalled + 1)
+        elif select or self.text:
             super().action_cursor_up(select)
+        else:
+            self._prompts = self.past.newest()
+            self._recall(0)
 
     def action_cursor_down(self, select: bool = False) -> None:
         """Move down: in the list, in the text, or from a past prompt to the next one."""
         if self.menu.is_open and not select:
             self.menu.move(1)
-        elif select or not self._history.later():
+        elif not select and self._is_recalled:
+            self._recall(self._recalled - 1)
+        else:
             super().action_cursor_down(select)
 
     # Editing
@@ -223,7 +278,7 @@ class PromptInput(PromptEditor):
 
     def on_paste(self, event: events.Paste) -> None:
         text = printable(with_line_feeds(event.text))
-        if self._history.is_searching:
+        if self.is_searching:
             event.text = " ".join(text[:LONGEST].split())
         else:
             event.text = text if self.as_it_stands else self._pastes.fold(text)

@@ -4,11 +4,7 @@ Textual's Markdown widget lays out one widget per block: 24 to 54 ms of CPU per 
 exchanges, where these rows take about 4 ms (120 x 40 cells).
 
 document    growing Markdown; finished blocks are frozen
-blocks      a parsed block as rows
-code        highlighted code
-markdown    the Markdown dialect; emphasis, code and links
+blocks      the Markdown dialect, and a parsed block as rows
 rows        one line of text or of a table, and how it wraps
 token_rows  text colored by the source of each token
-steps       verify steps for the inspector
-wrapping    line breaks and tabs
 """

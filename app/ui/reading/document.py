@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from markdown_it.tree import SyntaxTreeNode
 
 from app.core.printable import printable
-from app.ui.reading.blocks import block_rows, first_number, item_rows
-from app.ui.reading.markdown import parser
+from app.ui.reading.blocks import block_rows, first_number, item_rows, parser
 from app.ui.reading.rows import Row
 
 LONGEST_LINE, LONGEST_PARAGRAPH, LONGEST_BLOCK = 3_000, 2_000, 6_000
@@ -23,23 +22,6 @@ _CLOSED_BY_BLANK = ("paragraph", "blockquote", "table", "math_block")
 _CLOSED = ("heading", "hr")
 _HALF_FENCE = re.compile(r"(?:^|\n)[ >]*[`~]{1,3}$")
 """The beginning of a line that may open or close a fence."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A block on the top level, or one item of a list there.
-
-    Attributes:
-        node: The block.
-        start: Its first line.
-        end: The line after its last.
-        list: Kind of the list that an item belongs to; "" for other blocks.
-    """
-
-    node: SyntaxTreeNode
-    start: int
-    end: int
-    list: str = ""
 
 
 @dataclass(slots=True)
@@ -61,14 +43,22 @@ class _Position:
     is_continued: bool = False
 
 
-def _blocks(source: str) -> list[_Block]:
-    found = []
+def _blocks(source: str) -> list[SyntaxTreeNode]:
+    """Return the blocks on the top level, and the items of a list there."""
+    found: list[SyntaxTreeNode] = []
     for node in SyntaxTreeNode(parser().parse(source)).children:
-        if node.type in ("bullet_list", "ordered_list"):
-            found += [_Block(item, *(item.map or (0, 0)), f"{node.type}{item.markup}") for item in node.children]
-        else:
-            found.append(_Block(node, *(node.map or (0, 0))))
+        found += node.children if node.type in ("bullet_list", "ordered_list") else [node]
     return found
+
+
+def _place(node: SyntaxTreeNode) -> tuple[int, int]:
+    """Return the first line of a block and the one after its last."""
+    return node.map or (0, 0)
+
+
+def _list_of(item: SyntaxTreeNode) -> str:
+    """Return the kind of the list that an item belongs to; "" for other blocks."""
+    return f"{item.parent.type}{item.markup}" if item.type == "list_item" and item.parent is not None else ""
 
 
 class MarkdownDocument:
@@ -116,14 +106,14 @@ class MarkdownDocument:
         complete = self._tail[: self._tail.rfind("\n") + 1]
         lines = complete.split("\n")
         kept = len(lines) - 1
-        for number, block in enumerate(blocks := _blocks(complete)):
-            if number == len(blocks) - 1 and not _has_ended(block, lines):
-                kept = block.start
-                if _is_too_long(block, lines):
-                    self._cut(block, lines)
+        for number, node in enumerate(blocks := _blocks(complete)):
+            if number == len(blocks) - 1 and not _has_ended(node, lines):
+                kept = _place(node)[0]
+                if _is_too_long(node, lines):
+                    self._cut(node, lines)
                     return
             else:
-                self.frozen += _rows(block, lines, self._position)
+                self.frozen += _rows(node, lines, self._position)
         self._drop(lines, kept)
 
     def _drop(self, lines: list[str], count: int, opening: str = "") -> None:
@@ -132,39 +122,38 @@ class MarkdownDocument:
             self._tail = opening + self._tail[sum(len(line) + 1 for line in lines[:count]) :]
             self._position.after_blank = not lines[count - 1].strip()
 
-    def _cut(self, block: _Block, lines: list[str]) -> None:
+    def _cut(self, node: SyntaxTreeNode, lines: list[str]) -> None:
         """Freeze the complete lines of a block, and let the next line continue it."""
-        opening = _opening(block, lines)
-        self.frozen += _rows(block, lines, self._position)
+        opening = _opening(node, lines)
+        self.frozen += _rows(node, lines, self._position)
         self._position = _Position(is_continued=bool(opening))
-        self._drop(lines, block.end, opening)
+        self._drop(lines, _place(node)[1], opening)
 
 
-def _has_ended(block: _Block, lines: list[str]) -> bool:
-    kind = block.node.type
-    if kind == "fence":
-        return _is_closed(block.node, lines)
-    return kind in _CLOSED or (kind in _CLOSED_BY_BLANK and block.end < len(lines) - 1)
+def _has_ended(node: SyntaxTreeNode, lines: list[str]) -> bool:
+    if node.type == "fence":
+        return _is_closed(node, lines)
+    return node.type in _CLOSED or (node.type in _CLOSED_BY_BLANK and _place(node)[1] < len(lines) - 1)
 
 
 def _is_closed(fence: SyntaxTreeNode, lines: list[str]) -> bool:
-    start, end = fence.map or (0, 0)
+    start, end = _place(fence)
     last = lines[end - 1].strip(" >")
     return end - start > 1 and last.startswith(fence.markup) and not last.strip(fence.markup[0])
 
 
-def _is_too_long(block: _Block, lines: list[str]) -> bool:
-    kind = block.node.type
-    size = sum(len(line) for line in lines[block.start : block.end])
-    longest = LONGEST_PARAGRAPH if kind == "paragraph" else LONGEST_BLOCK
-    return size > longest or block.end - block.start > (_MOST_TABLE_LINES if kind == "table" else MOST_LINES)
+def _is_too_long(node: SyntaxTreeNode, lines: list[str]) -> bool:
+    start, end = _place(node)
+    longest = LONGEST_PARAGRAPH if node.type == "paragraph" else LONGEST_BLOCK
+    most = _MOST_TABLE_LINES if node.type == "table" else MOST_LINES
+    return sum(map(len, lines[start:end])) > longest or end - start > most
 
 
-def _opening(block: _Block, lines: list[str]) -> str:
+def _opening(node: SyntaxTreeNode, lines: list[str]) -> str:
     """Return what opens a block again: the head of a table, or the fence that it ends in; "" for other blocks."""
-    node = block.node
+    start = _place(node)[0]
     if node.type == "table":
-        return "".join(f"{line}\n" for line in lines[block.start : block.start + 2])
+        return "".join(f"{line}\n" for line in lines[start : start + 2])
     while node.children:
         node = node.children[-1]
     if node.type != "fence" or node.map is None or _is_closed(node, lines):
@@ -174,28 +163,26 @@ def _opening(block: _Block, lines: list[str]) -> str:
     return " " * min(indent, 3) + line[indent:] + "\n"
 
 
-def _rows(block: _Block, lines: list[str], position: _Position) -> list[Row]:
+def _rows(node: SyntaxTreeNode, lines: list[str], position: _Position) -> list[Row]:
     """Return a block as rows, with a blank row above it where one belongs, and move the position below it."""
-    node = block.node
     if position.is_continued:
-        rows = block_rows(node, lines)[1:] if node.type == "table" else []
-        rows = block_rows(node, lines) if node.content and not rows else rows
-        position.is_continued = False
-        position.follows_block = True
-        return rows
-    is_next_item = bool(block.list) and block.list == position.list
-    if is_next_item:
-        has_gap = not lines[block.start - 1].strip() if block.start else position.after_blank
+        position.is_continued, position.follows_block = False, True
+        if node.type == "table":
+            return block_rows(node, lines)[1:]
+        return block_rows(node, lines) if node.content else []
+    start, kind = _place(node)[0], _list_of(node)
+    if kind and kind == position.list:
+        has_gap = not lines[start - 1].strip() if start else position.after_blank
     else:
         has_gap = position.follows_block
         position.number = first_number(node) or 0
     rows = [Row()] if has_gap else []
-    if block.list:
+    if kind:
         rows += item_rows(node, position.number if first_number(node) is not None else None, lines)
     else:
         rows += block_rows(node, lines)
     position.number += 1
-    position.list, position.follows_block = block.list, True
+    position.list, position.follows_block = kind, True
     return rows
 
 

@@ -13,7 +13,6 @@ from app.session.session import Session
 from app.session.snapshot import Phase
 from app.ui.base_screen import BaseScreen
 from app.ui.chat.actions import ChatActions, in_turn
-from app.ui.commands.table import COMMANDS
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
 from app.ui.conversations.sidebar import Sidebar
@@ -24,7 +23,6 @@ from app.ui.models.fit_options import FitOptionList
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, Tuning
 from app.ui.themes import apply_appearance
-from app.ui.transcript.message_view import MessageView
 from app.ui.widgets.hint import Hint
 
 if TYPE_CHECKING:
@@ -90,7 +88,7 @@ class ChatScreen(BaseScreen[None], ChatActions):
         prompt = self.session.take_back()
         if prompt is not None:
             await self.renderer.render()
-            self.input_mode.give_back(COMMANDS.as_typed(prompt))
+            self.input_mode.give_back(prompt)
 
     def action_leave_task(self) -> None:
         self.input_mode.leave()
@@ -98,10 +96,6 @@ class ChatScreen(BaseScreen[None], ChatActions):
     @in_turn
     async def action_choose(self) -> None:
         await self.messages.step(-1)
-
-    @on(MessageView.Clicked)
-    def _choose(self, event: MessageView.Clicked) -> None:
-        self.messages.choose(event.message_view)
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:

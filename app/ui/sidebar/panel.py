@@ -13,6 +13,7 @@ from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
 from app.engine.drafting_report import BRIEF, NO_DRAFT, NO_DRAFT_USED, acceptance, rate_number, source_name
 from app.models.pair_info import PairInfo
+from app.session.snapshot import DraftState
 from app.settings.placement import CPU
 from app.ui.key_names import key
 from app.ui.sidebar.numbers import Numbers, of_document
@@ -74,8 +75,10 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed:
     """Yield the readouts of the running or last answer: six lines, or all of them."""
     answer = [list(lines) for lines in _answer(shown.numbers or Numbers(), shown, width)]
     whose = [Content.styled(_LAST, "$quiet")] if shown.unmeasured and shown.stats is not None else []
-    yield list(_drafting(shown, detailed=detailed))
-    yield list(_activity(shown, width))
+    yield _next_draft(shown.next_draft, detailed=detailed)
+    if shown.doing:
+        gauge = [_gauge(shown.share, width, "$quiet")] if shown.share is not None else []
+        yield [Content.styled(shown.doing, "$quiet"), *gauge]
     if not detailed:
         yield whose + [line for group in answer for is_brief, line in group if is_brief]
         yield [Content.styled(f"{key('chat.panel', 'f5')} more", "$quiet")]
@@ -95,63 +98,52 @@ def stored_groups(document: Mapping[str, Any], width: int, *, is_last: bool) -> 
     yield [Content.styled(printable(name), style) for name, style in models if isinstance(name, str) and name]
     if numbers == Numbers():
         yield [Content("No numbers were stored.")]
-    for group in _answer(numbers, None, width):
+    for group in _answer(numbers, Readouts(), width):
         yield [line for _, line in group]
 
 
-def _drafting(shown: Readouts, *, detailed: bool) -> Iterator[Content]:
-    if shown.source_name:
-        name = "draft model" if shown.source_name == "model" else shown.source_name
-        yield _row("drafting", Content.styled(name, "$draft" if shown.is_drafting else "$quiet"))
-    if shown.n_max and detailed:
-        yield _row("n_max", Content(f"{shown.n_max:>{_VALUE}}"))
+def _next_draft(draft: DraftState, *, detailed: bool) -> list[Content]:
+    name = "draft model" if draft.source == "model" else draft.source
+    lines = [_row("drafting", Content.styled(name, "$draft" if draft.is_on else "$quiet"))] if name else []
+    return [*lines, _row("n_max", Content(f"{draft.n_max:>{_VALUE}}"))] if draft.n_max and detailed else lines
 
 
-def _activity(shown: Readouts, width: int) -> Iterator[Content]:
-    if shown.doing:
-        yield Content.styled(shown.doing, "$quiet")
-        if shown.share is not None:
-            yield _gauge(shown.share, width, "$quiet")
-
-
-def _answer(numbers: Numbers, shown: Readouts | None, width: int) -> Iterator[Lines]:
-    """Yield the groups of an answer; `shown` is None for a stored one."""
+def _answer(numbers: Numbers, shown: Readouts, width: int) -> Iterator[Lines]:
+    """Yield the groups of an answer; the readouts of a stored one are empty."""
     yield _speed(numbers, shown, width)
     yield _drafts(numbers, shown, width)
-    if shown is not None:
-        yield _context(shown, width)
-    if shown is None or not shown.unmeasured:
+    yield _context(shown, width)
+    if not shown.unmeasured:
         yield _prompt(numbers)
 
 
-def _speed(numbers: Numbers, shown: Readouts | None, width: int) -> Lines:
-    is_live = shown is not None and shown.live
-    now = shown.recent.speed if shown is not None and is_live else None
+def _speed(numbers: Numbers, shown: Readouts, width: int) -> Lines:
+    now = shown.recent.speed if shown.live else None
     speed = now if now is not None else numbers.speed
     if speed is not None:
         value = _rate(speed)
-        bars = shown.recent.bars(width - _LABEL - value.cell_length - 1) if shown is not None else ""
+        bars = shown.recent.bars(width - _LABEL - value.cell_length - 1)
         yield True, _row("speed", Content.assemble(value, f" {bars}" if bars else ""))
-    if is_live and numbers.speed is not None:
+    if shown.live and numbers.speed is not None:
         yield False, _row("average", _rate(numbers.speed))
-    if shown is None and numbers.tokens is not None:
+    if shown.stats is None and numbers.tokens is not None:
         yield False, _row("tokens", Content(f"{numbers.tokens:>{_VALUE},}"))
     if numbers.undrafted_speed is not None:
         yield False, _row("no draft", _rate(numbers.undrafted_speed, "$target"))
     if (gain := numbers.speedup) is not None:
         yield True, _row("speedup", Content.styled(f"{gain.brief:>{_VALUE}}", "bold" if gain.measured else "$quiet"))
-    elif shown is not None and not is_live and shown.drafting is not None and not numbers.drafted:
+    elif not shown.live and shown.drafting is not None and not numbers.drafted:
         yield True, _row("speedup", Content.styled(NO_DRAFT_USED, "$quiet"))
     # The reason comes and goes; its line stays.
-    if numbers.reason or (shown is not None and shown.drafting is not None and numbers.speed is not None):
+    if numbers.reason or (shown.drafting is not None and numbers.speed is not None):
         yield True, cut(Content.styled(printable(numbers.reason), "$quiet"), BRIEF)
 
 
-def _drafts(numbers: Numbers, shown: Readouts | None, width: int) -> Lines:
+def _drafts(numbers: Numbers, shown: Readouts, width: int) -> Lines:
     if numbers.acceptance is not None:
         text = acceptance(numbers.acceptance * numbers.drafted, numbers.drafted)
         yield True, _share_row("acceptance", text, numbers.acceptance, width)
-        if shown is not None and shown.live and (recent := shown.recent.acceptance) is not None:
+        if shown.live and (recent := shown.recent.acceptance) is not None:
             yield False, _share_row("recent", percent(recent), recent, width)
     if numbers.per_step is not None:
         yield True, _row("tokens/step", Content(f"{numbers.per_step:>{_VALUE}.1f}"))
@@ -261,7 +253,7 @@ class StatusLine(Widget):
             if numbers.acceptance is not None:
                 yield Content.styled(numbers.accepted, "$draft")
         if source := self._source():
-            drafts = source not in _UNDRAFTED and (numbers is not None or shown.is_drafting)
+            drafts = source not in _UNDRAFTED and (numbers is not None or shown.next_draft.is_on)
             yield Content.styled(source, "$draft" if drafts else "$quiet")
         if shown.n_ctx and (shown.used or 0) >= _CONTEXT_FROM * shown.n_ctx:
             yield Content.styled(f"context {shown.used_tokens} of {tokens(shown.n_ctx)}", "$quiet")
@@ -270,7 +262,7 @@ class StatusLine(Widget):
         """Return the draft source: of the step, of the finished answer, or of the next answer."""
         shown = self._readouts
         if shown.doing or shown.drafting is None:
-            return _SOURCES.get(shown.source_name, shown.source_name)
+            return _SOURCES.get(shown.next_draft.source, shown.next_draft.source)
         if shown.live:
             return NO_DRAFT if shown.drafting.source == "off" else source_name(shown.drafting.source)
         numbers = shown.numbers

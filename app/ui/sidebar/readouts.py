@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
+from app.session.snapshot import DraftState
 from app.ui.event_queue import FrequentEvent
 from app.ui.sidebar.numbers import Numbers, of_counters
 from app.ui.text import percent, sparkline, tokens
@@ -25,9 +26,6 @@ class RecentRates:
     """Rates over the last seconds of generation time, independent of the screen's refresh."""
 
     def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
         # The prompt yields the first token; its time does not count.
         first = GenerationStats(predicted_n=1)
         self._seen: deque[GenerationStats] = deque([first])
@@ -87,8 +85,7 @@ class Readouts:
         share: Progress of that activity, if known.
         long_activity: `doing` where it delays an answer for longer than a moment; else "".
         stats: Counters of the answer; None before the first.
-        source_name: Draft source of the next answer.
-        n_max: Fixed draft length, or 0.
+        next_draft: Drafting of the next answer.
         n_ctx: Context in tokens; 0 without a model.
         used: Used tokens of the context; None if unknown.
         unmeasured: Whether the running answer has no counters yet; the numbers are the last answer's.
@@ -104,9 +101,7 @@ class Readouts:
         self.share: float | None = None
         self.stats: GenerationStats | None = None
         self.drafting: DraftingStatus | None = None
-        self.source_name = ""
-        self.is_drafting = False
-        self.n_max = 0
+        self.next_draft = DraftState(is_on=False, is_available=False, source="")
         self.n_ctx = 0
         self.used: int | None = 0
         self.live = False
@@ -156,9 +151,9 @@ class Readouts:
         self.n_ctx = 0
         self.rest("no model loaded")
 
-    def source(self, name: str, *, drafting: bool, n_max: int = 0) -> None:
-        """Set the draft source of the next answer, and the draft length if it is fixed."""
-        self.source_name, self.is_drafting, self.n_max = name, drafting, n_max
+    def will_draft(self, drafting: DraftState) -> None:
+        """Set the drafting of the next answer."""
+        self.next_draft = drafting
         self._changed()
 
     # The answer
@@ -166,7 +161,7 @@ class Readouts:
     def begin(self) -> None:
         """Show that an answer was requested."""
         self._began = self._clock()
-        self.recent.reset()
+        self.recent = RecentRates()
         self.unmeasured = True
         self.rest("reading prompt")
 
@@ -208,7 +203,7 @@ class Readouts:
     def _forget(self) -> None:
         self.stats, self.drafting, self.used = None, None, 0
         self.unmeasured = False
-        self.recent.reset()
+        self.recent = RecentRates()
 
     def rest(self, doing: str) -> None:
         """Show an activity while no answer is written; the numbers stay."""

@@ -3,5 +3,5 @@
 list     all messages and notices; the selected message
 window   scrolling; mounts what is near
 message  prompts, answers, problems, and how an answer ended   message_view  base class of messages
-parts    Markdown, token text, attachments, reasoning          welcome       the first screen
+parts    Markdown, token text, attachments, reasoning, the first screen
 """

@@ -10,12 +10,11 @@ from app.conversations.message import Role
 from app.conversations.tree import Node, State, Tree, readable
 from app.core.errors import AppError
 from app.core.printable import printable
-from app.ui.models.fit_options import FitOption, FitOptionList
+from app.ui.models.fit_options import FitOption, FitOptionList, NoRoomError
 from app.ui.reading.rows import Row
-from app.ui.transcript.message import AnswerMessage, Offer, Problem, UserMessage, as_error, remark_on
+from app.ui.transcript.message import AnswerMessage, Problem, UserMessage, as_error, remark_on
 from app.ui.transcript.message_view import MessageView
-from app.ui.transcript.parts import Reasoning
-from app.ui.transcript.welcome import Welcome
+from app.ui.transcript.parts import Reasoning, Welcome
 from app.ui.transcript.window import Item, MessageWindow
 from app.ui.widgets.rows_view import Passage
 
@@ -61,30 +60,27 @@ class MessageList(MessageWindow):
             follow: True to go to the end.
         """
         async with self._changing():
-            was_running, self._is_running = self._is_running, bool(path) and _is_running(path[-1], running)
+            was_running, last = self._is_running, path[-1] if path else None
+            self._is_running = last is not None and last.state is State.WRITING and (last.id == running or last.id < 0)
             items = list(_branch_items(path))
             shown = [] if replace else self._messages
             n_same = 0
             for old, new in zip(shown, items, strict=False):
-                is_live = (was_running and old is shown[-1]) or (self._is_running and new.node is path[-1])
+                is_live = (was_running and old is shown[-1]) or (self._is_running and new.node is last)
                 if not _is_same(old, new, is_live=is_live):
                     break
                 old.node = new.node
                 n_same += 1
             fresh = items[n_same:]
             leaving = self._leaving(shown[:n_same], fresh, replace=replace)
-            if self._failure is not None and (fresh or self._failure in leaving):
-                self.items.remove(self._failure)
-                self._end = min(self._end, len(self.items))
-                leaving.discard(self._failure)
-                fresh.append(self._failure)
-            self._put(fresh)
-            await self._take_out(leaving)
+            self._put(fresh, self._failure)
+            await self._take_out(leaving - {self._failure})
             if follow:
                 self._anchor = None
             await self._settle()
-            if n_same and n_same == len(items) and was_running != self._is_running:
-                await self._continue_or_end(shown[n_same - 1])
+            answer = self.answer
+            if answer is not None and last is not None and n_same == len(items) and was_running != self._is_running:
+                await (answer.resume() if self._is_running else answer.end(last))
 
     def _leaving(self, same: Sequence[Item], fresh: Sequence[Item], *, replace: bool) -> set[Item]:
         """Return the items that give way to new messages below those that stay."""
@@ -97,10 +93,6 @@ class MessageList(MessageWindow):
             # Notices leave with their branch, and none stands between a prompt and its answer.
             return set(self.items[self.items.index(same[-1]) + 1 if same else 0 :])
         return leaving.union(self._offers) if fresh else leaving
-
-    async def _continue_or_end(self, item: Item) -> None:
-        if isinstance(item.widget, AnswerMessage) and item.node is not None:
-            await (item.widget.resume() if self._is_running else item.widget.end(item.node))
 
     @property
     def answer(self) -> AnswerMessage | None:
@@ -123,26 +115,27 @@ class MessageList(MessageWindow):
 
     def _build(self, item: Item) -> Widget:
         assert item.node is not None
+        message_view: MessageView
         if item.is_answer:
-            message_view: MessageView = AnswerMessage(
+            message_view = answer = AnswerMessage(
                 item.node,
                 is_running=self._is_running and item is self._last,
                 token_runs=item.token_runs,
                 shows_tokens=self._shows_tokens,
                 shows_reasoning=self._shows_reasoning,
             )
+            item.token_runs = answer.token_runs
         else:
             message_view = UserMessage(item.node)
         self._mark(message_view)
         return message_view
 
-    def _leave(self, item: Item) -> None:
-        if isinstance(item.widget, AnswerMessage):
-            item.token_runs = item.widget.token_runs
-        super()._leave(item)
-
     async def _settle(self) -> None:
-        self._welcome.display = not any(item.node is not None or not _is_notice(item.widget) for item in self.items)
+        # Unlike a message, requested text or a failure, a notice does not replace the first screen.
+        self._welcome.display = all(
+            item.widget is not None and item.widget.has_class("notice") and item.widget.id is None
+            for item in self.items
+        )
         await super()._settle()
 
     # Notices
@@ -163,7 +156,8 @@ class MessageList(MessageWindow):
             )
             self._anchor = None
             item = await self._add(passage)
-            if sum(row.height(self._text_width) for row in rows) > self._height:
+            width = max(1, min(100, self.column.size.width) - 1)
+            if sum(row.height(width) for row in rows) > self._height:
                 # Too long for the window: show its beginning.
                 await self._show_at_top(item)
 
@@ -177,7 +171,7 @@ class MessageList(MessageWindow):
         async with self._changing():
             # An earlier offer uses the same keys.
             await self._take_out(self._offers)
-            await self._add(Offer(options))
+            await self._add(Problem(NoRoomError("What would make it fit:", options), "offer"))
 
     async def end_failure(self) -> None:
         """Remove all options; the failure itself stays visible."""
@@ -193,13 +187,9 @@ class MessageList(MessageWindow):
         return item
 
     @property
-    def _text_width(self) -> int:
-        return max(1, min(100, self.column.size.width) - 1)
-
-    @property
     def _offers(self) -> set[Item]:
         """Options offered after the last failure."""
-        return {item for item in self.items if isinstance(item.widget, Offer)}
+        return {item for item in self.items if item.widget is not None and item.widget.has_class("offer")}
 
     @property
     def _unanswered(self) -> Item | None:
@@ -210,20 +200,14 @@ class MessageList(MessageWindow):
 
     # Branches and models
 
-    def mark(self, tree: Tree) -> None:
-        """Update the branch numbers of all mounted messages."""
-        self._tree = tree
+    def mark(self, tree: Tree, loaded: str) -> None:
+        """Update the branch numbers and the model names of all mounted messages; `loaded` is the model in use."""
+        self._tree, self._model = tree, loaded
         _, read = readable(tree.path)
         self._unread = {node.id for node in tree.path} - {node.id for node in read}
         for message_view in self.message_views:
             if message_view.node not in tree.nodes:
                 message_view.node = None
-            self._mark(message_view)
-
-    def name_models(self, loaded: str) -> None:
-        """Update the model names on answers for the newly loaded model."""
-        self._model = loaded
-        for message_view in self.message_views:
             self._mark(message_view)
 
     def _mark(self, message_view: MessageView) -> None:
@@ -232,9 +216,9 @@ class MessageList(MessageWindow):
             return
         siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
         ended_early = node.state.can_continue and not self._tree.replies(node.id)
-        message_view.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early)
+        model = node.model if self._is_other_model(node) else ""
+        message_view.place(siblings.index(node.id) + 1, len(siblings), can_go_on=ended_early, model=model)
         message_view.set_class(node.id in self._unread, "-unread")
-        message_view.name_model(node.model if self._is_other_model(node) else "")
 
     def _is_other_model(self, node: Node) -> bool:
         """Return True if an answer's model differs from the loaded one or from the previous answer's."""
@@ -311,10 +295,6 @@ class MessageList(MessageWindow):
                 await answer.show_tokens(shown)
 
 
-def _is_running(node: Node, running: int | None) -> bool:
-    return node.state is State.WRITING and (node.id == running or node.id < 0)
-
-
 def _is_same(old: Item, new: Item, *, is_live: bool) -> bool:
     """Return True if the widget of an item can show another one; live text is compared with nothing."""
     before, now = old.node, new.node
@@ -322,11 +302,6 @@ def _is_same(old: Item, new: Item, *, is_live: bool) -> bool:
         return False
     shown, new_shown = ((one.state, one.text, one.ending, one.compaction) for one in (before, now))
     return is_live or shown == new_shown
-
-
-def _is_notice(widget: Widget | None) -> bool:
-    """Return True for a notice, unlike requested text or a failure."""
-    return widget is not None and widget.has_class("notice") and widget.id is None
 
 
 def _is_selectable(item: Item) -> bool:

@@ -17,7 +17,7 @@ from app.core.printable import printable
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.ui.key_names import key
-from app.ui.models.fit_options import FitOption, FitOptionList, NoRoomError
+from app.ui.models.fit_options import FitOptionList, NoRoomError
 from app.ui.reading.token_rows import TokenRuns
 from app.ui.transcript.message_view import MessageView
 from app.ui.transcript.parts import (
@@ -99,16 +99,11 @@ def as_error(ending: Ending) -> AppError | None:
     return AppError(failure.message, failure.hint) if failure is not None else None
 
 
-def _node_id(node: Node) -> int | None:
-    """Return the id in the conversation; a message that waits for the models is in none yet."""
-    return node.id if node.id >= 0 else None
-
-
 class UserMessage(MessageView):
     """A prompt or a system message; attachments, and a summary of earlier messages, are collapsed."""
 
     def __init__(self, node: Node) -> None:
-        super().__init__("You" if node.role is Role.USER else "System", _node_id(node))
+        super().__init__("You" if node.role is Role.USER else "System", node)
         question, attachments = split(node.text)
         self._text = printable(question)
         self._folded = [folded_attachment(attachment) for attachment in attachments]
@@ -132,8 +127,8 @@ class UserMessage(MessageView):
 class Problem(VerticalGroup):
     """An error and its fix."""
 
-    def __init__(self, error: AppError) -> None:
-        super().__init__()
+    def __init__(self, error: AppError, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
         self._error = error
 
     def compose(self) -> ComposeResult:
@@ -142,13 +137,6 @@ class Problem(VerticalGroup):
             yield FitOptionList(self._error.options)
         if self._error.hint:
             yield Passage(printable(self._error.hint), "way-out")
-
-
-class Offer(Problem):
-    """Options after a failure that is shown already."""
-
-    def __init__(self, options: tuple[FitOption, ...]) -> None:
-        super().__init__(NoRoomError("What would make it fit:", options))
 
 
 class AnswerMessage(MessageView):
@@ -172,7 +160,7 @@ class AnswerMessage(MessageView):
         shows_reasoning: bool = False,
     ) -> None:
         is_answer = node.role is Role.ASSISTANT
-        super().__init__("Answer", _node_id(node) if is_answer else None)
+        super().__init__("Answer", node if is_answer else None)
         self.reasoning = Reasoning(node.reasoning if is_answer else "")
         self.reasoning.open = shows_reasoning
         self._markdown = ModelMarkdown()
@@ -211,7 +199,7 @@ class AnswerMessage(MessageView):
     def folded(self) -> Sequence[Folding]:
         return [self.reasoning] if self.reasoning.text.strip() else []
 
-    async def add(self, segments: Sequence[Segment]) -> None:
+    def add(self, segments: Sequence[Segment]) -> None:
         """Show more text, and store who wrote it."""
         self.has_grown = True
         if self.token_runs is not None:
@@ -229,10 +217,6 @@ class AnswerMessage(MessageView):
             self._parts.append(text)
             self._markdown.append(text)
 
-    @property
-    def shows_tokens(self) -> bool:
-        return self._tokens is not None
-
     async def show_tokens(self, shown: bool) -> None:
         """Replace the formatted text by its tokens in the colors of their sources, if known, or the reverse."""
         if self._tokens is not None:
@@ -243,12 +227,12 @@ class AnswerMessage(MessageView):
 
     def _show_tokens(self, shown: bool) -> None:
         self._tokens = None
-        if shown and self.token_runs:
+        if shown and self.token_runs is not None:
             self._tokens = TokenView(self.token_runs.runs)
         self.set_class(self._tokens is not None, "-tokens")
 
-    def place(self, at: int, of: int, *, can_go_on: bool) -> None:
-        super().place(at, of, can_go_on=can_go_on)
+    def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
+        super().place(at, of, can_go_on=can_go_on, model=model)
         self._draw_remark()
 
     def note(self, text: str) -> None:
@@ -264,8 +248,7 @@ class AnswerMessage(MessageView):
 
     async def resume(self) -> None:
         """Remove the remark on its end, as more text comes."""
-        self.can_go_on = self.has_grown = self._is_final = False
-        self._error = None
+        self.can_go_on = self.has_grown = False
         self.note("")
         await self.query(Problem).remove()
 

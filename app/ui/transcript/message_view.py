@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Static
 
+from app.conversations.tree import Node
 from app.core.printable import printable
 from app.ui.key_names import CHOOSE, key
 from app.ui.transcript.parts import Folding
@@ -39,6 +40,9 @@ class MessageView(VerticalGroup, can_focus=True):
 
     Args:
         speaker: Author.
+        node: The message; None for the reason why a prompt has no answer.
+
+    Attributes:
         node: Id in the conversation; None until it has one.
     """
 
@@ -65,21 +69,14 @@ class MessageView(VerticalGroup, can_focus=True):
         message_view: MessageView
         requested: str
 
-    @dataclass
-    class Clicked(Message):
-        """The message was clicked."""
-
-        message_view: MessageView
-
     class Chosen(Message):
         """Another message was selected and has the focus, or none."""
 
-    def __init__(self, speaker: str, node: int | None) -> None:
+    def __init__(self, speaker: str, node: Node | None) -> None:
         super().__init__()
-        self.node = node
+        self.node = node.id if node is not None and node.id >= 0 else None
         self._speaker = speaker
         self._label = Static(Content(speaker), classes="label")
-        self._model = ""
         self.can_go_on = False
         """True for an answer that ended early."""
         self._branch = self._branches = 1
@@ -94,25 +91,18 @@ class MessageView(VerticalGroup, can_focus=True):
         """The collapsible parts."""
         return ()
 
-    def place(self, at: int, of: int, *, can_go_on: bool) -> None:
+    def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
         """Set the position in the conversation.
 
         Args:
             at: Number of this branch, from 1.
             of: Number of branches here.
             can_go_on: True for an answer that ended early.
+            model: The model to name as its author; "" for none.
         """
         self._branch, self._branches, self.can_go_on = at, of, can_go_on
-        self._draw_label()
-
-    def name_model(self, name: str) -> None:
-        """Show the model that wrote the message; "" shows none."""
-        self._model = name
-        self._draw_label()
-
-    def _draw_label(self) -> None:
         # The arrows come first: clicks on them depend on their position.
-        parts = (self._speaker, self._arrows, printable(self._model))
+        parts = (self._speaker, self._arrows, printable(model))
         self._label.update(Content(_GAP.join(filter(None, parts))))
 
     @property
@@ -148,7 +138,7 @@ class MessageView(VerticalGroup, can_focus=True):
         if label.contains_point(event.screen_offset) and 0 <= x < cells:
             self.action_request("earlier" if 2 * x < cells else "later")
         elif not self.screen.get_selected_text():
-            self.post_message(self.Clicked(self))
+            self.action_request("choose")
 
     def on_blur(self) -> None:
         # It stays selected while another window is in front; see `app.ui.base_screen`.

@@ -1,4 +1,4 @@
-"""Parts of a message: Markdown, token text, and the collapsible attachments and reasoning."""
+"""Parts of a message: Markdown, token text, attachments and reasoning; the text of an empty conversation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import VerticalGroup
 from textual.content import Content
+from textual.geometry import Size
 from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Static
 
 from app.conversations.attached import Attachment
@@ -187,3 +190,45 @@ class Reasoning(Folding):
                 self.mount(self._view)
             self._view.append(text)
             self._unread.clear()
+
+
+_WHO = Content.from_markup(
+    "The [$draft]draft[/] model guesses the next tokens; the [$target]target[/] checks them in one pass. "
+    "Same quality, faster."
+)
+_KEYS = (
+    ("chat.compare", "compare with and without the draft"),
+    ("chat.tokens", "color tokens by source"),
+    ("chat.settings", "settings"),
+    ("chat.pairs", "models"),
+    ("app.keys", "all keys"),
+)
+_KEY = 5
+"""Cells for a key, and what is between it and what it does."""
+_AROUND, _FEWEST = 8, 3
+"""Rows of the window that are around it, and the least that it takes: it is seen from its beginning."""
+
+
+class Welcome(Widget):
+    """What the two colors mean, and where to go from here."""
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._on_bindings)
+
+    def _on_bindings(self, _: Screen[object]) -> None:
+        if self.display:
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return min(len(self._lines(width)), max(_FEWEST, viewport.height - _AROUND))
+
+    def render(self) -> Content:
+        return Content("\n").join(line.stylize_before("$quiet") for line in self._lines(self.size.width))
+
+    def _lines(self, width: int) -> list[Content]:
+        keys = {one.binding.id: self.app.get_key_display(one.binding) for one in self.screen.active_bindings.values()}
+        named = [(keys[identity], does) for identity, does in _KEYS if identity in keys]
+        # Keys of the user's own may be longer.
+        column = max([_KEY, *(len(shown) + 2 for shown, _ in named)])
+        rows = [Content.assemble((f"{shown:{column}}", "$foreground"), does) for shown, does in named]
+        return [*_WHO.wrap(max(1, width - 1)), Content(""), *(row.truncate(width, ellipsis=True) for row in rows)]

@@ -35,18 +35,13 @@ class Item:
         node: The message as it was last shown; None for a notice.
         is_answer: True for an answer, and for the reason why a prompt has none.
         widget: None while the message is not mounted; a notice always has one.
-        token_runs: Origins of the tokens of an answer that is not mounted.
+        token_runs: Origins of the tokens of an answer that was mounted, if known.
     """
 
     node: Node | None = None
     is_answer: bool = False
     widget: Widget | None = None
     token_runs: TokenRuns | None = None
-
-    @property
-    def size(self) -> int:
-        """Characters of the message."""
-        return len(self.node.text) if self.node is not None else 0
 
 
 class _Column(VerticalGroup):
@@ -144,7 +139,7 @@ class MessageWindow(VerticalScroll, can_focus=False):
                 fresh.append(item.widget)
             elif item.node is not None and item not in kept:
                 leaving.append(item.widget)
-                self._leave(item)
+                item.widget = None
         if fresh:
             mounting = self.column.mount(*fresh)
             order = {item.widget: number for number, item in enumerate(self.items) if item.widget is not None}
@@ -152,10 +147,6 @@ class MessageWindow(VerticalScroll, can_focus=False):
             await mounting
         await self._unmount(leaving)
         self.refresh(layout=True)
-
-    def _leave(self, item: Item) -> None:
-        """Forget the widget of a message that is unmounted."""
-        item.widget = None
 
     def _move_window(self) -> None:
         """Show the end, or what is around the anchor, if the window does not reach there."""
@@ -168,7 +159,7 @@ class MessageWindow(VerticalScroll, can_focus=False):
     def _chunk(self, edge: int, step: int) -> int:
         """Return the other edge of the chunk of items above (-1) or below (1) an edge."""
         items = self.items[edge : edge + CHUNK] if step > 0 else self.items[max(0, edge - CHUNK) : edge][::-1]
-        sizes = accumulate(item.size for item in items)
+        sizes = accumulate(len(item.node.text) if item.node is not None else 0 for item in items)
         return edge + step * next((n for n, size in enumerate(sizes, 1) if size > _CHUNK_SIZE), len(items))
 
     # Scrolling

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from textual import events
 
-from app.ui.chat.inspector import Inspector
-from app.ui.reading.steps import step_rows
+from app.ui.chat.inspector import Inspector, step_rows
 from app.ui.text import MARK
 from app.worker.events import StepDetails
 from tests.ui.chat_driver import Chat, open_chat

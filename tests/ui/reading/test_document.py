@@ -14,9 +14,8 @@ from textual.content import Content
 from app.core.printable import printable
 from app.engine.types import Origin
 from app.ui.reading import blocks, document
-from app.ui.reading.blocks import code_rows
+from app.ui.reading.blocks import code_rows, parser
 from app.ui.reading.document import MarkdownDocument, preload
-from app.ui.reading.markdown import parser
 from app.ui.reading.rows import Row, as_typed, column_widths
 from app.ui.reading.token_rows import TokenDocument
 from tests.ui.reading.documents import ALL

@@ -10,6 +10,7 @@ import pytest
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.models.pair_info import DeviceMemory
+from app.session.snapshot import DraftState
 from app.ui.event_queue import FrequentEvent
 from app.ui.sidebar.numbers import Numbers, in_a_line, of_document
 from app.ui.sidebar.panel import stored_groups
@@ -47,7 +48,7 @@ def test_recent_acceptance() -> None:
 
 def test_everything_measured_is_shown() -> None:
     readouts = Readouts()
-    readouts.source("automatic", drafting=True)
+    readouts.will_draft(DraftState(is_on=True, is_available=True, source="automatic"))
     readouts.ready(PAIR.n_ctx)
     readouts.begin()
     stats = replace(STATS, drafted_steps=50, draft_n_model=440, first_token_ns=210_000_000, prompt_ns=SECOND)
@@ -101,7 +102,7 @@ def test_what_each_device_holds_is_shown_where_it_was_counted() -> None:
 
 def test_what_was_not_measured_is_not_shown() -> None:
     readouts = Readouts()
-    readouts.source("no draft", drafting=False)
+    readouts.will_draft(DraftState(is_on=False, is_available=False, source="no draft"))
     readouts.ready(PAIR.n_ctx)
     readouts.follow(Step(1, (), GenerationStats(predicted_n=1, first_token_ns=SECOND)))
     text = shown(readouts)
@@ -235,7 +236,7 @@ def test_stored_values_that_are_no_numbers_are_left_out(value: object) -> None:
 
 def test_the_brief_panel_has_six_numbers() -> None:
     readouts = Readouts()
-    readouts.source("automatic", drafting=True)
+    readouts.will_draft(DraftState(is_on=True, is_available=True, source="automatic"))
     readouts.ready(PAIR.n_ctx)
     readouts.begin()
     stats = replace(STATS, first_token_ns=210_000_000)
@@ -257,7 +258,7 @@ def test_drafting_that_is_off_shows_why() -> None:
 
 def test_a_fixed_draft_length_is_named() -> None:
     readouts = Readouts()
-    readouts.source("model", drafting=True, n_max=7)
+    readouts.will_draft(DraftState(is_on=True, is_available=True, source="model", n_max=7))
     readouts.follow(Step(1, (), replace(STATS, drafted_steps=100)))
     assert "n_max            7" in shown(readouts)
     assert "draft length   5.0 tokens" in shown(readouts)

@@ -11,8 +11,7 @@ from app.conversations.message import Role
 from app.conversations.store import Store
 from app.engine.text.segments import Segment
 from app.engine.types import Origin
-from app.ui.chat.inspector import Inspector
-from app.ui.reading.steps import step_lines, visible
+from app.ui.chat.inspector import Inspector, step_lines, visible
 from app.ui.reading.token_rows import TokenDocument
 from app.ui.transcript.parts import TokenView
 from app.worker.events import Step, StepDetails
