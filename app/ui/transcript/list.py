@@ -92,7 +92,7 @@ class MessageList(MessageWindow):
         if resumes or switches or (fresh and fresh[0].is_answer):
             # Notices leave with their branch, and none stands between a prompt and its answer.
             return set(self.items[self.items.index(same[-1]) + 1 if same else 0 :])
-        return leaving.union(self._offers) if fresh else leaving
+        return leaving.union(self._marked("offer")) if fresh else leaving
 
     @property
     def answer(self) -> AnswerMessage | None:
@@ -132,10 +132,8 @@ class MessageList(MessageWindow):
 
     async def _settle(self) -> None:
         # Unlike a message, requested text or a failure, a notice does not replace the first screen.
-        self._welcome.display = all(
-            item.widget is not None and item.widget.has_class("notice") and item.widget.id is None
-            for item in self.items
-        )
+        notices = self._marked("notice") - self._marked("program")
+        self._welcome.display = all(item in notices for item in self.items)
         await super()._settle()
 
     # Notices
@@ -147,13 +145,10 @@ class MessageList(MessageWindow):
 
     async def show_text(self, rows: Sequence[Row]) -> None:
         """Show program text such as /help at the end, replacing the last one."""
-        passage = Passage(classes="notice")
-        passage.id = "program"
+        passage = Passage(classes="notice program")
         passage.put(0, rows)
         async with self._changing():
-            await self._take_out(
-                {item for item in self.items if item.widget is not None and item.widget.id == "program"}
-            )
+            await self._take_out(self._marked("program"))
             self._anchor = None
             item = await self._add(passage)
             width = max(1, min(100, self.column.size.width) - 1)
@@ -170,14 +165,14 @@ class MessageList(MessageWindow):
         """Offer options after a failed answer, until `end_failure`, another answer or offer."""
         async with self._changing():
             # An earlier offer uses the same keys.
-            await self._take_out(self._offers)
+            await self._take_out(self._marked("offer"))
             await self._add(Problem(NoRoomError("What would make it fit:", options), "offer"))
 
     async def end_failure(self) -> None:
         """Remove all options; the failure itself stays visible."""
         async with self._changing():
             self._failure = None
-            await self._take_out(self._offers)
+            await self._take_out(self._marked("offer"))
             await self.query(FitOptionList).remove()
 
     async def _add(self, widget: Widget, before: Item | None = None) -> Item:
@@ -186,10 +181,9 @@ class MessageList(MessageWindow):
         await self._settle()
         return item
 
-    @property
-    def _offers(self) -> set[Item]:
-        """Options offered after the last failure."""
-        return {item for item in self.items if item.widget is not None and item.widget.has_class("offer")}
+    def _marked(self, name: str) -> set[Item]:
+        """Return the items whose widget has a class."""
+        return {item for item in self.items if item.widget is not None and item.widget.has_class(name)}
 
     @property
     def _unanswered(self) -> Item | None:
