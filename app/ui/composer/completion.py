@@ -1,4 +1,4 @@
-"""The list of suggestions above the prompt: commands, their arguments, and paths."""
+"""The list of suggestions above the prompt: commands, their arguments, paths, and past prompts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from app.conversations.attached import split
 from app.core.printable import printable
+from app.session.library import Library
 from app.ui.commands.command import Command, Takes
 from app.ui.commands.table import COMMANDS
 from app.ui.composer.included_files import completed, reference_at
@@ -19,6 +21,8 @@ from app.ui.text import MARK, cut
 from app.ui.widgets.path_completion import PathCompletion
 
 ROWS = 8
+_MOST_STORED = 5_000
+"""Past prompts of earlier runs."""
 _GAP = 2
 CHOSEN = f"{MARK} "
 """Stands before the chosen suggestion."""
@@ -144,3 +148,36 @@ def _paths_like(typed: str, inserted: Callable[[str], str], base: Path) -> list[
 def _suggestion(command: Command) -> Suggestion:
     space = " " if command.argument else ""
     return Suggestion(command.usage, f"/{command.name}{space}", command.help, not command.needs_argument)
+
+
+class PastPrompts:
+    """The prompts of this run before those of earlier ones, each once.
+
+    Args:
+        library: Stores them.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._new: list[str] = []
+        self._stored: Sequence[str] | None = None
+        """Those of earlier runs as typed, newest first; None before the store is open."""
+
+    def add(self, message: str) -> None:
+        """Add a prompt that was sent or discarded."""
+        self._new.append(message)
+
+    def newest(self) -> Sequence[tuple[str, str]]:
+        """Return every prompt as a whole message and the question in it, newest first."""
+        if self._stored is None:
+            stored = self._library.do(lambda store: store.prompts(_MOST_STORED))
+            self._stored = list(map(COMMANDS.as_typed, stored)) if stored is not None else None
+        once: dict[tuple[str, ...], tuple[str, str]] = {}
+        for message in (*reversed(self._new), *(self._stored or ())):
+            question, attachments = split(message)
+            question = question.strip()
+            # A file is read again when its prompt is sent; a paste is nowhere else.
+            pastes = (each.text for each in attachments if not each.is_file)
+            if question:
+                once.setdefault((" ".join(question.split()), *pastes), (message, question))
+        return tuple(once.values())

@@ -16,9 +16,8 @@ from textual.widgets import TextArea
 from app.core.printable import printable
 from app.core.regular_file import with_line_feeds
 from app.session.library import Library
-from app.ui.composer.completion import Suggestion, Suggestions, completions
+from app.ui.composer.completion import PastPrompts, Suggestion, Suggestions, completions
 from app.ui.composer.editor import LONGEST, PromptEditor
-from app.ui.composer.prompt_history import PastPrompts
 from app.ui.key_names import bind, key
 from app.ui.widgets.hint import Hint
 

@@ -46,35 +46,29 @@ Run = tuple[str, Origin | None]
 
 
 class TokenRuns:
-    """Origins of the tokens of an answer, as runs."""
+    """Origins of the tokens of an answer.
+
+    Attributes:
+        runs: All texts, oldest first.
+    """
 
     def __init__(self) -> None:
-        self._runs: list[tuple[list[str], Origin | None]] = []
+        self.runs: list[Run] = []
         self._is_reasoning: bool | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._runs)
+        return bool(self.runs)
 
     def add(self, segments: Iterable[Segment]) -> list[Run]:
         """Add segments, and return them as runs."""
         fresh: list[Run] = []
-        for segment in segments:
-            if not segment.text:
-                continue
+        for segment in filter(lambda segment: segment.text, segments):
             if self._is_reasoning not in (None, segment.reasoning):
                 fresh.append(("", None))
             self._is_reasoning = segment.reasoning
             fresh.append((segment.text, segment.origin))
-        for text, origin in fresh:
-            if self._runs and self._runs[-1][1] is origin:
-                self._runs[-1][0].append(text)
-            else:
-                self._runs.append(([text], origin))
+        self.runs += fresh
         return fresh
-
-    @property
-    def runs(self) -> list[Run]:
-        return [("".join(texts), origin) for texts, origin in self._runs]
 
 
 class TokenDocument:

@@ -8,7 +8,7 @@ from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.conversations.store import Store
 from app.session.library import Library
-from app.ui.composer.prompt_history import PastPrompts
+from app.ui.composer.completion import PastPrompts
 from tests.ui.chat_driver import open_chat
 from tests.ui.kept_driver import kept_chat
 
