@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from inspect import isawaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from app.conversations.message import Role
 from app.conversations.tree import Node
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
-from app.session.chat_settings import Comparable
 from app.session.session import Session
 from app.session.snapshot import Blocked, Phase
 from app.settings.kinds import Value
@@ -88,7 +86,7 @@ class ChatActions(ChatBase):
                 await self.input_mode.send(text)
                 return
             self.prompt.past.add(text)
-            await (self._run_line(text) if COMMANDS.is_command(text) else self._ask(text))
+            await (self.run_line(text) if COMMANDS.is_command(text) else self._ask(text))
         except AppError as error:
             self.prompt.restore(text)
             self.hint.say(error.sentences)
@@ -100,14 +98,9 @@ class ChatActions(ChatBase):
             raise AppError("The prompt was not sent.")
         await self.renderer.render()
 
-    async def _run_line(self, line: str) -> None:
-        command, argument = COMMANDS.read(line)
-        done = command.run(self, argument)
-        if isawaitable(done):
-            await done
-
-    async def action_run_line(self, line: str) -> None:
-        await self.attempt(self._run_line, line)
+    async def run_line(self, line: str) -> None:
+        """Run a slash command."""
+        raise NotImplementedError
 
     async def _message(self, text: str) -> str:
         """Return the message for a typed text, with the files that it names."""
@@ -119,12 +112,6 @@ class ChatActions(ChatBase):
         if "@" not in question:
             return compose(question, pastes)
         return await in_thread(lambda: include_files(question, pastes, Path()))
-
-    async def _comparison(self) -> Comparable:
-        """Return the typed message, or else the last one, to be compared."""
-        typed = "" if self.input_mode.is_active else self.prompt.whole.strip()
-        self._refuse_if_blocked(while_loading=True)
-        return self.session.comparable(await self._message(typed) if typed else "")
 
     # Messages
 

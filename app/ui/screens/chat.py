@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import isawaitable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -13,6 +14,7 @@ from app.session.session import Session
 from app.session.snapshot import Phase
 from app.ui.base_screen import BaseScreen
 from app.ui.chat.actions import ChatActions, in_turn
+from app.ui.commands.table import COMMANDS
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
 from app.ui.conversations.sidebar import Sidebar
@@ -72,6 +74,15 @@ class ChatScreen(BaseScreen[None], ChatActions):
             self.hint.ask(text)
 
     # Prompts and messages
+
+    async def run_line(self, line: str) -> None:
+        command, argument = COMMANDS.read(line)
+        done = command.run(self, argument)
+        if isawaitable(done):
+            await done
+
+    async def action_run_line(self, line: str) -> None:
+        await self.attempt(self.run_line, line)
 
     def action_stop(self) -> None:
         if not self.stop_answer():
@@ -176,7 +187,10 @@ class ChatScreen(BaseScreen[None], ChatActions):
 
     @in_turn
     async def action_compare(self) -> None:
-        what = await self._comparison()
+        """Compare the typed message, or else the last one."""
+        typed = "" if self.input_mode.is_active else self.prompt.whole.strip()
+        self._refuse_if_blocked(while_loading=True)
+        what = self.session.comparable(await self._message(typed) if typed else "")
         if self._is_on_top:
             from app.ui.compare.screen import CompareScreen
 
