@@ -40,14 +40,6 @@ class Renderer:
         self._shown = screen.session.snapshot
         self._noted: tuple[AnswerMessage | None, str] = (None, "")
 
-    def begin(self) -> None:
-        """Draw the state before the first event."""
-        if self._shown.phase is Phase.LOADING:
-            self._screen.status.reading_models()
-        else:
-            self._screen.status.unloaded()
-        self._screen.dispatcher.start()
-
     async def render(self) -> None:
         """Draw what has changed."""
         screen, before, now = self._screen, self._shown, self._session.snapshot

@@ -60,7 +60,11 @@ class ChatScreen(BaseScreen[None], ChatActions):
         self._queue.connect(lambda: self.post_message(self.EventsArrived()))
         self.session.library.say = lambda text: self.call_later(self._warn, text)
         self.watch(self.messages, "scroll_y", self._on_scrolled, init=False)
-        self.renderer.begin()
+        if self.session.phase is Phase.LOADING:
+            self.status.reading_models()
+        else:
+            self.status.unloaded()
+        self.dispatcher.start()
 
     @property
     def _is_on_top(self) -> bool:

@@ -12,7 +12,6 @@ from textual.containers import VerticalGroup
 from textual.content import Content
 from textual.geometry import Size
 from textual.reactive import reactive
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -213,11 +212,7 @@ class Welcome(Widget):
     """What the two colors mean, and where to go from here."""
 
     def on_mount(self) -> None:
-        self.screen.bindings_updated_signal.subscribe(self, self._on_bindings)
-
-    def _on_bindings(self, _: Screen[object]) -> None:
-        if self.display:
-            self.refresh(layout=True)
+        self.screen.bindings_updated_signal.subscribe(self, lambda _: self.refresh(layout=self.display))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return min(len(self._lines(width)), max(_FEWEST, viewport.height - _AROUND))
