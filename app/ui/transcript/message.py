@@ -105,14 +105,10 @@ class UserMessage(MessageView):
     def __init__(self, node: Node) -> None:
         super().__init__("You" if node.role is Role.USER else "System", node)
         question, attachments = split(node.text)
-        self._text = printable(question)
+        self.text = printable(question)
         self._folded = [folded_attachment(attachment) for attachment in attachments]
         if node.compaction is not None:
             self._folded.insert(0, folded_summary(node.compaction.summary))
-
-    @property
-    def text(self) -> str:
-        return self._text
 
     @property
     def folded(self) -> Sequence[Folding]:
@@ -121,7 +117,7 @@ class UserMessage(MessageView):
     def compose(self) -> ComposeResult:
         yield self._label
         yield from self._folded
-        yield Passage(self._text, "prompt")
+        yield Passage(self.text, "prompt")
 
 
 class Problem(VerticalGroup):
@@ -165,11 +161,10 @@ class AnswerMessage(MessageView):
         self.reasoning.open = shows_reasoning
         self._markdown = ModelMarkdown()
         self.remark = Static(classes="remark")
-        self._parts: list[str] = []
         self.has_grown = False
         """True once text came since the answer began or was continued."""
         self._add(node.text if is_answer else "")
-        is_new = not (self._parts or self.reasoning.text)
+        is_new = not (self.text or self.reasoning.text)
         self.token_runs = token_runs or (TokenRuns() if is_new else None)
         """Origins of all tokens; None if the beginning of the answer was not seen."""
         self._tokens: TokenView | None = None
@@ -192,10 +187,6 @@ class AnswerMessage(MessageView):
             yield Problem(self._error)
 
     @property
-    def text(self) -> str:
-        return "".join(self._parts)
-
-    @property
     def folded(self) -> Sequence[Folding]:
         return [self.reasoning] if self.reasoning.text.strip() else []
 
@@ -212,9 +203,9 @@ class AnswerMessage(MessageView):
 
     def _add(self, text: str) -> None:
         # Leading spaces would make the first line a code block.
-        text = text if self._parts else text.lstrip()
+        text = text if self.text else text.lstrip()
         if text:
-            self._parts.append(text)
+            self.text += text
             self._markdown.append(text)
 
     async def show_tokens(self, shown: bool) -> None:

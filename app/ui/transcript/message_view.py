@@ -44,6 +44,7 @@ class MessageView(VerticalGroup, can_focus=True):
 
     Attributes:
         node: Id in the conversation; None until it has one.
+        text: The text without attachments and reasoning.
     """
 
     # Growing content must not cause a second layout.
@@ -75,16 +76,12 @@ class MessageView(VerticalGroup, can_focus=True):
     def __init__(self, speaker: str, node: Node | None) -> None:
         super().__init__()
         self.node = node.id if node is not None and node.id >= 0 else None
+        self.text = ""
         self._speaker = speaker
         self._label = Static(Content(speaker), classes="label")
         self.can_go_on = False
         """True for an answer that ended early."""
         self._branch = self._branches = 1
-
-    @property
-    def text(self) -> str:
-        """The text without attachments and reasoning."""
-        raise NotImplementedError
 
     @property
     def folded(self) -> Sequence[Folding]:

@@ -149,13 +149,16 @@ def _beginning(text: str) -> str:
 
 
 class Reasoning(Folding):
-    """Number of words and duration of the reasoning; open, its text."""
+    """Number of words and duration of the reasoning; open, its text.
+
+    Attributes:
+        text: The whole reasoning.
+    """
 
     def __init__(self, text: str = "") -> None:
         super().__init__()
         self._view: ModelMarkdown | None = None
-        self._parts: list[str] = []
-        self._unread: list[str] = []
+        self.text = self._unread = ""
         self._began = self._latest = 0.0
         self._add(text)
 
@@ -167,28 +170,22 @@ class Reasoning(Folding):
             self._began = self._began or self._latest
         self.draw()
 
-    @property
-    def text(self) -> str:
-        """The whole reasoning."""
-        return "".join(self._parts)
-
     def _add(self, text: str) -> None:
-        if text:
-            self._parts.append(text)
-            self._unread.append(text)
-            self.set_class(bool(self.text.strip()), "-begun")
+        self.text += text
+        self._unread += text
+        self.set_class(bool(self.text.strip()), "-begun")
 
     def draw(self) -> None:
         seconds = self._latest - self._began
         time = f", {seconds:,.0f} s" if seconds >= 1 else ""
         words = len(self.text.split())
         self.summarize(f"thinking, {words:,} word{'s' * (words != 1)}{time}")
-        if self.open and self.is_attached and (text := "".join(self._unread)):
+        if self.open and self.is_attached and self._unread:
             if self._view is None:
                 self._view = ModelMarkdown()
                 self.mount(self._view)
-            self._view.append(text)
-            self._unread.clear()
+            self._view.append(self._unread)
+            self._unread = ""
 
 
 _WHO = Content.from_markup(
