@@ -123,8 +123,11 @@ class TokenDocument:
 
     def _put(self, text: str, style: str) -> None:
         if text:
-            self._spans.append(Span(len(self._text), len(self._text) + len(text), style))
+            start = len(self._text)
+            if self._spans and self._spans[-1].style == style:
+                start = self._spans.pop().start
             self._text += text
+            self._spans.append(Span(start, len(self._text), style))
 
     def _freeze(self, *, joined: bool) -> None:
         self.frozen.append(self._row())
