@@ -5,6 +5,7 @@ Imports run downward only; the contracts in pyproject.toml enforce it.
 
     cli            one module per command and shared options; heavy imports happen when a command runs
     ui             the full-screen chat; the only importer of textual
+    server         the same engine behind the APIs of OpenAI and Anthropic
     session        one chat as a state machine: conversation, running answer, settings, storage; no screen, no thread
     compare        speed comparisons: races, verdicts, suites, reports
     worker         one thread (or child process) that owns every native handle; commands in, frozen events out

@@ -166,6 +166,9 @@ class FakeSampler:
         self.emitted.append(token)
         return token
 
+    def n_allowed(self, tokens: Sequence[int]) -> int:
+        return len(tokens)
+
     def close(self) -> None:
         self.closed = True
 

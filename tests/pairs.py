@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from app.conversations.message import Message, Prefill
 from app.engine.auto.cost_profile import CostProfile
@@ -15,7 +16,7 @@ from app.engine.interfaces import Cancelled, Clock
 from app.engine.ngram import NgramIndex
 from app.engine.prompt_cache import PromptCache
 from app.engine.text.reasoning import RenderedPrompt
-from app.engine.types import SamplingParams
+from app.engine.types import Guidance, SamplingParams
 from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.thinking import AS_TRAINED, Thinking
 from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler
@@ -46,6 +47,7 @@ class FakePair:
         self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU", most_drafted=most)
         self.n_threads = 1
         self.samplers: list[FakeSampler] = []
+        self.guidance: Guidance | None = None
         self.closed = False
         self.idle_s: float | None = None
         self.memory: PairStatistics | None = None
@@ -79,16 +81,27 @@ class FakePair:
         return self.n_threads
 
     def build_prompt(
-        self, messages: Sequence[Message], prefill: Prefill | None = None, thinking: Thinking = AS_TRAINED
+        self,
+        messages: Sequence[Message],
+        prefill: Prefill | None = None,
+        thinking: Thinking = AS_TRAINED,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> RenderedPrompt:
         text = "".join(m.content for m in messages) + (prefill.text if prefill is not None else "")
         return RenderedPrompt(self.tokenize(text))
 
+    def build_text(self, text: str) -> RenderedPrompt:
+        return RenderedPrompt(self.tokenize(text))
+
+    def call_grammar(self, tools: Sequence[Mapping[str, Any]]) -> str:
+        return ""
+
     def tokenize(self, text: str) -> tuple[int, ...]:
         return tuple(1 + (ord(c) - 97) % (N_VOCAB - 1) for c in text)
 
-    def new_sampler(self, params: SamplingParams) -> FakeSampler:
+    def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> FakeSampler:
         sampler = FakeSampler(self._model, params.seed)
+        self.guidance = guidance
         self.samplers.append(sampler)
         return sampler
 

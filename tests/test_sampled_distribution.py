@@ -61,7 +61,7 @@ class Greedily(FakeSampler):
 
 
 def test_a_bias_is_found(pair: FakePair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair, "new_sampler", lambda params: Greedily(pair._model, params.seed))
+    monkeypatch.setattr(pair, "new_sampler", lambda params, guidance: Greedily(pair._model, params.seed))
     found = sampled(pair)
 
     assert not found.holds

@@ -3,7 +3,7 @@
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Heavy imports happen when a command runs.
 A command raises AppError for any failure that a user, a file or the network can cause; `main` prints it.
 
-    chat, run, setup, pairs, compare, bench, tune, doctor, settings, export   modules of the commands
+    chat, run, serve, setup, pairs, compare, bench, tune, doctor, settings, export   modules of the commands
     command_line, command, setting_flags       options and help of every command
     known_pairs, options, loading, engine      from options and settings to loaded models
     race_session, measured_pairs, report       measurements
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 COMMANDS: Mapping[str, str] = {
     "chat": "chat:chat",
     "run": "run:run",
+    "serve": "serve:serve",
     "tune": "tune:tune",
     "compare": "compare:compare",
     "bench": "bench:bench",

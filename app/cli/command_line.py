@@ -74,6 +74,9 @@ _RUN = Command(
             "--file", type=STREAM, multiple=True, metavar="FILE", help="put a text file before the prompt (repeatable)"
         ),
         Option("--prefill", metavar="TEXT", help="begin the answer with this text"),
+        Option("--json-schema", type=FilePath(), metavar="FILE", help="answer with JSON of this schema"),
+        Option("--grammar", type=FilePath(), metavar="FILE", help="answer by this grammar, in llama.cpp's GBNF"),
+        switch("--no-server", help="load the models here, also if tandem serve runs this pair"),
         _JSON,
         *_CHAT_OPTIONS,
     ],
@@ -84,6 +87,23 @@ tandem run "Write a quicksort in Python."
 tandem run --temp 0 --json "Name three rivers." > answer.json
 tandem run --file notes.md "Sum this up."
 git diff | tandem run --system "Write a commit message." -
+""",
+)
+_SERVE = Command(
+    "serve",
+    "serve the pair to editors and agents, with the APIs of OpenAI and Anthropic",
+    [
+        Option("--host", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1, this machine only)"),
+        Option("--port", type=click.IntRange(0, 65_535), metavar="N", help="port (default: 8087; 0 chooses one)"),
+        Option("--api-key", metavar="KEY", help="key that requests must know (default: TANDEM_API_KEY)"),
+        Option("--cors", multiple=True, metavar="ORIGIN", help="web page that may call the server (repeatable)"),
+        *_CHAT_OPTIONS,
+    ],
+    notes="Requests are answered one after the other; fields of a request override the settings.",
+    examples="""
+tandem serve                               http://127.0.0.1:8087/v1
+tandem serve --pair coder-7b --ctx 16384
+curl http://127.0.0.1:8087/v1/chat/completions -d '{"messages": [{"role": "user", "content": "Hi"}]}'
 """,
 )
 _COMPARE = Command(
@@ -336,7 +356,7 @@ ROOT = Group(
     ],
     default="chat",
     commands=[
-        *(_SETUP, _RUN, _COMPARE, _BENCH, _TUNE, _PAIRS, _DOCTOR, _SETTINGS, _EXPORT, _IMPORT),
+        *(_SETUP, _RUN, _SERVE, _COMPARE, _BENCH, _TUNE, _PAIRS, _DOCTOR, _SETTINGS, _EXPORT, _IMPORT),
         Command("chat", "open the chat", _CHAT_OPTIONS, examples=_CHAT_EXAMPLES, hidden=True),
     ],
     notes="A small draft model proposes tokens and the target verifies them in one pass: the same answers, sooner. "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import queue
 import sys
 from collections.abc import Sequence
@@ -14,13 +15,14 @@ from app.cli.engine import PairLoader, make_engine
 from app.cli.options import Options, read_options
 from app.cli.output import LOADING, AnswerPrinter, StatusLine, json_for
 from app.cli.report import as_json, summary
+from app.cli.running_server import ServerAnswer, server_for
 from app.cli.streams import cancel_on_interrupt, has_unread_input, read_input
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Prefill
 from app.conversations.textfile import read_text
 from app.core.errors import INTERRUPTED, StoppedError, UsageError
 from app.engine.text.segments import Segment
-from app.engine.types import FinishReason, Origin
+from app.engine.types import FinishReason, Guidance, Origin
 from app.models.pair_info import PairInfo
 from app.session.chat_settings import answer_request
 from app.worker.events import (
@@ -47,11 +49,22 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("Standard input is the prompt or a file before it, not both.", "Give the prompt in words.")
     prompt = _with_files(_read_prompt(args), files)
     prefill: str = getattr(args, "prefill", "")
+    request = replace(
+        answer_request(options.answers, prompt, ()),
+        prefill=Prefill(prefill) if prefill.strip() else None,
+        guidance=_read_guidance(args),
+    )
+    if request.guidance.has_grammar:
+        # A grammar rules the whole answer, so there is no reasoning before it.
+        request = replace(request, thinking=replace(request.thinking, enabled=False))
+    if (server := server_for(options, args)) is not None:
+        code = ServerAnswer(server, as_json="json" in args).print(request)
+        if code is not None:
+            return code
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     worker = make_engine(options.process, events.put)
     worker.load(PairLoader(options))
-    request = answer_request(options.answers, prompt, ())
-    worker.answer(replace(request, prefill=Prefill(prefill) if prefill.strip() else None))
+    worker.answer(request)
     try:
         with cancel_on_interrupt(worker.cancel):
             return Listener(options, prefill, as_json="json" in args).listen(events)
@@ -130,6 +143,24 @@ class Listener:
             self._printer.end()
         self._status.say(summary(event, self._pair))
         return INTERRUPTED if event.reason is FinishReason.CANCELLED else 0
+
+
+def _read_guidance(args: argparse.Namespace) -> Guidance:
+    """Return the grammar or the JSON schema that a flag names."""
+    schema_file, grammar_file = getattr(args, "json_schema", None), getattr(args, "grammar", None)
+    if schema_file is not None and grammar_file is not None:
+        raise UsageError("--json-schema and --grammar exclude each other.")
+    if schema_file is not None:
+        try:
+            schema = json.loads(read_text(schema_file, str(schema_file)))
+        except ValueError as error:
+            raise UsageError(f"{schema_file} is not valid JSON: {error}.", "Fix it there.") from None
+        if not isinstance(schema, dict):
+            raise UsageError(
+                f"{schema_file} is no JSON schema: it must be an object.", 'The smallest is {"type": "object"}.'
+            )
+        return Guidance(schema=schema)
+    return Guidance(read_text(grammar_file, str(grammar_file)) if grammar_file is not None else "")
 
 
 def _with_files(prompt: str, files: Sequence[Path]) -> str:

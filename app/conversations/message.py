@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from app.core.errors import AppError
+from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
 
 _REASONS = {reason.value: reason for reason in FinishReason}
@@ -25,11 +26,18 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message; `content` is without the reasoning."""
+    """One message; `content` is without the reasoning.
+
+    Attributes:
+        tool_calls: Calls of tools that an answer made.
+        tool_call_id: The call whose result this is, for a message from a tool; its role is the user's.
+    """
 
     role: Role
     content: str
     reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,11 @@ def states_dir() -> Path:
     return cache_dir() / "states"
 
 
+def server_file() -> Path:
+    """Return the file that tells where a running server of this user is."""
+    return cache_dir() / "server.json"
+
+
 def memory_dir() -> Path:
     """Return the folder with measurements of automatic drafting, one file per pair."""
     return _folder("user_data_dir") / "drafting"

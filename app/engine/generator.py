@@ -14,7 +14,7 @@ from app.core.errors import AppError, ContextOverflowError, Interrupted
 from app.engine.cache import TokenCache
 from app.engine.fixed import NoDrafting
 from app.engine.interfaces import UNCONTROLLED, AnswerStart, Clock, Controls, IsEnd, Sampler, StepResult, Strategy
-from app.engine.probability import probability_of
+from app.engine.probability import most_probable_tokens, probability_of
 from app.engine.stats import GenerationStats
 from app.engine.types import (
     NO_DRAFT,
@@ -81,6 +81,8 @@ class Request:
         observe: Called with each emitted token; a returned reason ends the answer with that token.
         controls: Switches that the caller may change meanwhile.
         prepare: Called before the prompt is read, to restore caches; its time counts to the first token.
+        n_allowed: How many leading tokens of a draft a grammar allows; the others are not verified. None without one.
+        n_top: Most probable tokens to report at each position; None reports no probabilities.
     """
 
     prompt: Sequence[int]
@@ -89,6 +91,8 @@ class Request:
     observe: Observe
     controls: Controls = UNCONTROLLED
     prepare: Callable[[], None] = lambda: None
+    n_allowed: Callable[[Sequence[int]], int] | None = None
+    n_top: int | None = None
 
 
 class Generator:
@@ -160,6 +164,8 @@ class Generator:
             stats.prompt_ns = self._clock() - started
             yield PromptProgress(drafting=False, done=done, total=len(sequence))
         first = self._choose(sequence, NO_DRAFT, request)
+        if request.n_top is not None:
+            first, _ = self._inspect(first, request.n_top)
         stats.first_token_ns = self._clock() - started
         yield replace(first, stats=stats.snapshot())
 
@@ -205,14 +211,16 @@ class Generator:
             draft = NO_DRAFT
             try:
                 draft = self._strategy.propose(sequence, self._room(sequence, request) if drafts else 0)
+                if request.n_allowed is not None:
+                    draft = draft.first(request.n_allowed(draft.tokens))
             except AppError as error:
                 yield self._lose_model(error)
             draft_ns, draft_work_ns = self._clock() - draft_started, self._work_clock() - draft_work_started
             n_past = len(sequence) - 1
             self._evaluate(sequence, draft, request)
             step = self._choose(sequence, draft, request)
-            if request.controls.inspected():
-                step, inspect_ns = self._inspect(step)
+            if request.controls.inspected() or request.n_top is not None:
+                step, inspect_ns = self._inspect(step, request.n_top or 0)
                 started, step_started = started + inspect_ns, step_started + inspect_ns
                 work_started += inspect_ns
             target.rollback(n_past + 1 + step.n_accepted)
@@ -262,7 +270,7 @@ class Generator:
         sequence.extend(verification.tokens)
         return Step(verification.tokens, verification.n_accepted, draft, self.stats)
 
-    def _inspect(self, step: Step) -> tuple[Step, int]:
+    def _inspect(self, step: Step, n_top: int) -> tuple[Step, int]:
         """Add the target's probabilities; also return the nanoseconds spent, which do not count as the step's."""
         started = self._clock()
         target, draft, at = self._target, step.draft, step.n_accepted
@@ -270,6 +278,7 @@ class Generator:
         inspection = Inspection(
             chosen=tuple(probability_of(target.logits(i), token) for i, token in enumerate(step.tokens)),
             declined=probability_of(target.logits(at), draft.tokens[at]) if mismatch else None,
+            top=tuple(most_probable_tokens(target.logits(i), n_top) for i in range(len(step.tokens))) if n_top else (),
         )
         return replace(step, inspection=inspection), self._clock() - started
 

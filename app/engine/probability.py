@@ -47,3 +47,12 @@ def most_probable(logits: Logits) -> tuple[int, float]:
     shifted = logits - largest
     # Computed in place: a second array of the vocabulary's size would add a tenth to the time of this function.
     return token, 1.0 / float(np.exp(shifted, out=shifted).sum(dtype=np.float64))
+
+
+def most_probable_tokens(logits: Logits, n: int) -> tuple[tuple[int, float], ...]:
+    """Return the `n` most probable tokens with their probabilities, the best first."""
+    tokens = np.argpartition(logits, -n)[-n:]
+    exponentials = np.exp(logits - logits.max())
+    total = exponentials.sum(dtype=np.float64)
+    ordered = tokens[np.argsort(-logits[tokens], kind="stable")]
+    return tuple((int(token), float(exponentials[token] / total)) for token in ordered)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
 from app.core.errors import UsageError
 from app.engine.stats import GenerationStats
@@ -130,7 +131,7 @@ class DraftingStatus:
         return dataclasses.replace(self, verdict="", speedup=None)
 
 
-_WHOLE = ("top_k", "repeat_last_n", "seed")
+_WHOLE = ("top_k", "repeat_last_n", "dry_allowed_length", "dry_penalty_last_n", "mirostat", "seed")
 SAMPLING_BOUNDS: dict[str, tuple[float, float]] = {
     "temperature": (0.0, 100.0),
     "top_k": (0, 1_000_000),
@@ -141,6 +142,18 @@ SAMPLING_BOUNDS: dict[str, tuple[float, float]] = {
     "frequency_penalty": (-100.0, 100.0),
     "presence_penalty": (-100.0, 100.0),
     "repeat_last_n": (0, 65_536),
+    "top_n_sigma": (0.0, 100.0),
+    "xtc_probability": (0.0, 1.0),
+    "xtc_threshold": (0.0, 1.0),
+    "dry_multiplier": (0.0, 100.0),
+    "dry_base": (1.0, 100.0),
+    "dry_allowed_length": (1, 65_536),
+    "dry_penalty_last_n": (0, 65_536),
+    "dynatemp_range": (0.0, 100.0),
+    "dynatemp_exponent": (0.0, 100.0),
+    "mirostat": (0, 2),
+    "mirostat_tau": (0.0, 100.0),
+    "mirostat_eta": (0.0, 1.0),
     "seed": (0, 0xFFFFFFFE),
 }
 """Smallest and largest value of each field of `SamplingParams`."""
@@ -150,7 +163,8 @@ SAMPLING_BOUNDS: dict[str, tuple[float, float]] = {
 class SamplingParams:
     """The target's sampler chain, with llama.cpp's names, order and defaults.
 
-    The order of the chain is llama.cpp's: penalties, top-k, typical, top-p, min-p, temperature, draw.
+    The order of the chain is llama.cpp's: penalties, DRY, top-n-sigma, top-k, typical, top-p, min-p, XTC, temperature,
+    draw. Mirostat replaces everything between DRY and the draw except the temperature.
 
     Attributes:
         temperature: 0 always takes the most probable token.
@@ -162,6 +176,18 @@ class SamplingParams:
         frequency_penalty: Subtracted once per occurrence; 0 does nothing.
         presence_penalty: Subtracted once if it occurred; 0 does nothing.
         repeat_last_n: Tokens that the penalties look back over.
+        top_n_sigma: Keep logits within so many standard deviations of the largest; 0 keeps all.
+        xtc_probability: Chance to remove all but the least probable of the tokens above `xtc_threshold`; 0 never.
+        xtc_threshold: Probability from which XTC counts a token; above 0.5 it does nothing.
+        dry_multiplier: Strength of the DRY penalty for repeated sequences; 0 does nothing.
+        dry_base: Growth of that penalty with the length of the sequence.
+        dry_allowed_length: Tokens that may repeat without it.
+        dry_penalty_last_n: Tokens that it looks back over.
+        dynatemp_range: The temperature varies by so much with the entropy; 0 keeps it fixed.
+        dynatemp_exponent: How the entropy maps to the temperature.
+        mirostat: Version of Mirostat, 1 or 2; 0 for none.
+        mirostat_tau: Its target entropy.
+        mirostat_eta: Its learning rate.
         seed: Random seed; None uses a new one for every answer.
     """
 
@@ -174,6 +200,18 @@ class SamplingParams:
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     repeat_last_n: int = 64
+    top_n_sigma: float = 0.0
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_penalty_last_n: int = 1024
+    dynatemp_range: float = 0.0
+    dynatemp_exponent: float = 1.0
+    mirostat: int = 0
+    mirostat_tau: float = 5.0
+    mirostat_eta: float = 0.1
     seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -188,13 +226,37 @@ class SamplingParams:
     @property
     def is_greedy(self) -> bool:
         """Return whether the token with the largest unchanged logit is chosen."""
-        return self.temperature == 0 and not self.has_penalties
+        return self.temperature == 0 and not self.has_penalties and not self.has_dry
 
     @property
     def has_penalties(self) -> bool:
         """Return whether earlier tokens change the logits."""
         changed = self.repeat_penalty != 1 or self.frequency_penalty != 0 or self.presence_penalty != 0
         return changed and self.repeat_last_n > 0
+
+    @property
+    def has_dry(self) -> bool:
+        """Return whether repeated sequences change the logits."""
+        return self.dry_multiplier > 0 and self.dry_penalty_last_n > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """What one request allows the target to write.
+
+    Attributes:
+        grammar: In llama.cpp's GBNF; "" for none.
+        schema: JSON schema of the whole answer, instead of a grammar; None for none.
+        logit_bias: Added to the logits of tokens.
+    """
+
+    grammar: str = ""
+    schema: Mapping[str, Any] | None = None
+    logit_bias: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def has_grammar(self) -> bool:
+        return bool(self.grammar) or self.schema is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +277,10 @@ class Draft:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def first(self, n: int) -> Draft:
+        """Return the first `n` tokens of the draft."""
+        return Draft(self.tokens[:n], self.probabilities[:n], min(n, self.n_model), self.confidences[:n])
 
     def origin(self, position: int) -> Origin:
         """Return the origin of an accepted token at a position of the draft."""
@@ -252,10 +318,12 @@ class Inspection:
     Attributes:
         chosen: Probability of each emitted token.
         declined: Probability of the rejected drafted token; None if there was none.
+        top: The most probable tokens at each position with their probabilities, if requested.
     """
 
     chosen: tuple[float, ...]
     declined: float | None
+    top: tuple[tuple[tuple[int, float], ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +336,7 @@ class Step:
         draft: The submitted draft.
         stats: Counters after this step.
         status: Status of drafting; None without drafting.
-        inspection: Probabilities, if requested; never for the first token.
+        inspection: Probabilities, if requested; for the first token only with `Request.n_top`.
         total_ns: Nanoseconds of the step without inspection; 0 for the first token.
         work_ns: The same by the work clock, without the time of other programs.
     """

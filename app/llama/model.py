@@ -64,8 +64,8 @@ class Model:
         self._handle, self._kept = load(file.path, params, on_progress)
         self._owned = ExitStack()
         self._owned.callback(native.llama_model_free, self._handle)
-        self._native_vocab: Any = native.llama_model_get_vocab(self._handle)
-        self.n_vocab: int = native.llama_vocab_n_tokens(self._native_vocab)
+        self._vocab_handle: Any = native.llama_model_get_vocab(self._handle)
+        self.n_vocab: int = native.llama_vocab_n_tokens(self._vocab_handle)
         if native.llama_model_has_encoder(self._handle) or not native.llama_model_has_decoder(self._handle):
             self.close()
             raise ModelLoadError(
@@ -91,7 +91,7 @@ class Model:
     def close(self) -> None:
         """Free the contexts, then the weights. A second call does nothing."""
         self._owned.close()
-        self._native_vocab = self._handle = None
+        self._vocab_handle = self._handle = None
 
     # What the model is
 
@@ -131,11 +131,12 @@ class Model:
     # Vocabulary
 
     @property
-    def _vocab(self) -> Any:
+    def native_vocab(self) -> Any:
+        """Return the native vocabulary, for this package only."""
         # It belongs to the model: llama.cpp would read freed memory.
-        if self._native_vocab is None:
+        if self._vocab_handle is None:
             raise UsageError(f"{self.path.name} is not loaded any more.")
-        return self._native_vocab
+        return self._vocab_handle
 
     @cached_property
     def vocab(self) -> VocabInfo:
@@ -147,25 +148,25 @@ class Model:
             bos=self.bos,
             eos=self.eos,
             add_bos=self.add_bos,
-            add_eos=bool(native.llama_vocab_get_add_eos(self._vocab)),
+            add_eos=bool(native.llama_vocab_get_add_eos(self.native_vocab)),
         )
 
     @cached_property
     def bos(self) -> int | None:
-        return _token(native.llama_vocab_bos(self._vocab))
+        return _token(native.llama_vocab_bos(self.native_vocab))
 
     @cached_property
     def eos(self) -> int | None:
-        return _token(native.llama_vocab_eos(self._vocab))
+        return _token(native.llama_vocab_eos(self.native_vocab))
 
     @cached_property
     def add_bos(self) -> bool:
         """Return whether every text begins with `bos`."""
-        return bool(native.llama_vocab_get_add_bos(self._vocab))
+        return bool(native.llama_vocab_get_add_bos(self.native_vocab))
 
     def is_end(self, token: int) -> bool:
         """Return whether a token ends a generation."""
-        vocab = self._vocab
+        vocab = self.native_vocab
         ends = self._ends.get(token)
         if ends is None:
             # Asked for every drafted token.
@@ -176,7 +177,7 @@ class Model:
     def suppressed(self) -> tuple[int, ...]:
         """Return the tokens that the file forbids in any text."""
         n = ctypes.c_int32(0)
-        found = native.llama_vocab_get_suppress_tokens(self._vocab, ctypes.byref(n))
+        found = native.llama_vocab_get_suppress_tokens(self.native_vocab, ctypes.byref(n))
         return tuple(found[: n.value])
 
     @cached_property
@@ -186,7 +187,7 @@ class Model:
         These are special tokens, by the file or by llama.cpp, and user-defined tokens in the chat template. llama.cpp
         is asked only about likely ones: a whole vocabulary takes a tenth of a second.
         """
-        vocab, template = self._vocab, self.chat_template or ""
+        vocab, template = self.native_vocab, self.chat_template or ""
         types = self.header.token_types[: self.n_vocab]
         named = {t for t, kind in enumerate(types) if kind in _SPECIAL_TYPES}
         looks = {
@@ -205,7 +206,7 @@ class Model:
 
     def text_of(self, token: int) -> str:
         """Return the vocabulary's text of a token, also of a special one."""
-        vocab = self._vocab
+        vocab = self.native_vocab
         self.check_tokens((token,))
         return bytes(native.llama_vocab_get_text(vocab, token)).decode("utf-8", errors="replace")
 
@@ -217,7 +218,7 @@ class Model:
         return piece
 
     def _piece(self, token: int) -> bytes:
-        vocab = self._vocab
+        vocab = self.native_vocab
         self.check_tokens((token,))
         size = _PIECE_BYTES
         while True:
@@ -248,10 +249,10 @@ class Model:
     def _tokenize(self, data: bytes, *, parse_special: bool) -> list[int]:
         capacity = len(data) + 8
         tokens = (native.llama_token * capacity)()
-        n = native.llama_tokenize(self._vocab, data, len(data), tokens, capacity, False, parse_special)
+        n = native.llama_tokenize(self.native_vocab, data, len(data), tokens, capacity, False, parse_special)
         if n < 0:
             tokens = (native.llama_token * -n)()
-            n = native.llama_tokenize(self._vocab, data, len(data), tokens, -n, False, parse_special)
+            n = native.llama_tokenize(self.native_vocab, data, len(data), tokens, -n, False, parse_special)
         if n < 0:
             raise DecodeError("The text could not be turned into tokens.", "It may be too long; shorten it.")
         return list(tokens[:n])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import psutil
 
@@ -23,7 +24,7 @@ from app.engine.interfaces import Cancelled, Clock
 from app.engine.ngram import NgramIndex
 from app.engine.prompt_cache import PromptCache
 from app.engine.text.reasoning import RenderedPrompt
-from app.engine.types import SamplingParams
+from app.engine.types import Guidance, SamplingParams
 from app.engine.vocab import incompatibility, replace_unknown
 from app.hardware.cpu import others_seconds, usable_processors
 from app.llama import stored_measurements
@@ -330,12 +331,22 @@ class NativePair:
         return self.drafter.cache if self.drafter is not None else None
 
     def build_prompt(
-        self, messages: Sequence[Message], prefill: Prefill | None = None, thinking: Thinking = AS_TRAINED
+        self,
+        messages: Sequence[Message],
+        prefill: Prefill | None = None,
+        thinking: Thinking = AS_TRAINED,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> RenderedPrompt:
-        return self._prompts.build(messages, prefill, thinking)
+        return self._prompts.build(messages, prefill, thinking, tools)
 
-    def new_sampler(self, params: SamplingParams) -> SamplerChain:
-        return SamplerChain(self._context, params)
+    def build_text(self, text: str) -> RenderedPrompt:
+        return self._prompts.build_text(text)
+
+    def call_grammar(self, tools: Sequence[Mapping[str, Any]]) -> str:
+        return self._prompts.call_grammar(tools)
+
+    def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> SamplerChain:
+        return SamplerChain(self._context, params, guidance)
 
     def tokenize(self, text: str) -> Sequence[int]:
         return self._model.tokenize(text, parse_special=False)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
+from typing import Any
 
 from app.conversations.message import Message, Prefill, Role
-from app.core.errors import TemplateError
+from app.core.errors import TemplateError, UsageError
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
+from app.engine.text.tool_calls import MARKS, ToolCall
+from app.llama.grammar import grammar_of_call
 from app.llama.model import Model
 from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate, TemplateBudgetError
@@ -56,6 +59,7 @@ class PromptBuilder:
         messages: Sequence[Message],
         prefill: Prefill | None = None,
         thinking: Thinking = AS_TRAINED,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> RenderedPrompt:
         """Return the prompt for the next answer, or for the rest of one.
 
@@ -66,18 +70,42 @@ class PromptBuilder:
             messages: The conversation, ending with the user.
             prefill: The answer to continue; None for a new one.
             thinking: Reasoning settings; ignored if the prefilled answer has reasoning.
+            tools: Tools that the model may call, as in OpenAI's API.
 
         Raises:
             TemplateError: The model's template cannot render the conversation.
             UsageError: It is longer than any context.
         """
         self._template.renew_budget()
-        return self._build(messages, prefill, thinking)
+        prompt = self._build(messages, prefill, thinking, tools)
+        if not tools:
+            return prompt
+        marks = {token: text.encode() for text, token in self._model.control_tokens.items() if text in MARKS}
+        return replace(prompt, tool_marks=marks)
 
-    def _build(self, messages: Sequence[Message], prefill: Prefill | None, thinking: Thinking) -> RenderedPrompt:
+    def call_grammar(self, tools: Sequence[Mapping[str, Any]]) -> str:
+        """Return a grammar of one call of a tool; "" if the template's format has none."""
+        return grammar_of_call(self._model.chat_template, tools)
+
+    def build_text(self, text: str) -> RenderedPrompt:
+        """Return a text as a prompt without a chat template; texts of control tokens become those tokens."""
+        tokens = self._model.tokenize(text, parse_special=True)
+        if self._model.add_bos and self._model.bos is not None and tokens[:1] != [self._model.bos]:
+            tokens.insert(0, self._model.bos)
+        if not tokens:
+            raise UsageError("The prompt is empty.", "Give it at least one character.")
+        return RenderedPrompt(tuple(tokens), AnswerPart.ANSWER)
+
+    def _build(
+        self,
+        messages: Sequence[Message],
+        prefill: Prefill | None,
+        thinking: Thinking,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> RenderedPrompt:
         if prefill is not None and prefill.reasoning.strip() and thinking.enabled is False:
             thinking = replace(thinking, enabled=None)
-        prompt = self._render(messages, thinking)
+        prompt = self._render(messages, thinking, tools)
         if thinking.enabled is False:
             # The template may ignore the setting, or leave the choice to the model.
             prompt = self._begin_answer(prompt)
@@ -102,7 +130,9 @@ class PromptBuilder:
         effort = depends_on_effort()
         return ThinkingSupport(tokens(True) != tokens(False), effort, effort or depends_on_effort(True))
 
-    def _render(self, messages: Sequence[Message], thinking: Thinking) -> RenderedPrompt:
+    def _render(
+        self, messages: Sequence[Message], thinking: Thinking, tools: Sequence[Mapping[str, Any]]
+    ) -> RenderedPrompt:
         hidden: list[str] = []
 
         def hide(text: str) -> str:
@@ -112,8 +142,23 @@ class PromptBuilder:
 
             return self._control_texts.sub(number, text)
 
-        safe = [replace(m, content=hide(m.content), reasoning=hide(m.reasoning)) for m in messages]
-        text = self._template.render(safe, thinking)
+        def hide_in(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {hide(key): hide_in(one) for key, one in value.items()}
+            if isinstance(value, list):
+                return [hide_in(one) for one in value]
+            return hide(value) if isinstance(value, str) else value
+
+        safe = [
+            replace(
+                message,
+                content=hide(message.content),
+                reasoning=hide(message.reasoning),
+                tool_calls=tuple(ToolCall(hide(c.name), hide(c.arguments), c.id) for c in message.tool_calls),
+            )
+            for message in messages
+        ]
+        text = self._template.render(safe, thinking, hide_in(list(tools)))
         tokens: list[int] = []
         for index, part in enumerate(_MARK.split(text)):
             # Marks of the template itself are dropped.

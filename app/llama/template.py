@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from itertools import product
 from typing import Any, NoReturn
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 from app.conversations.message import Message, Role
 from app.core.errors import TemplateError
 from app.core.printable import one_line
+from app.engine.text.tool_calls import ToolCall, instructions, written
 from app.llama.sandbox import BudgetError, Sandbox
 from app.settings.thinking import AS_TRAINED, Thinking
 
@@ -74,6 +76,7 @@ class ChatTemplate:
         source = CHATML if source is None else source
         self._specials = {"bos_token": bos, "eos_token": eos}
         self._in_blocks = _BLOCKS.search(source) is not None
+        self._has_tools = "tools" in source
         self._sandbox = Sandbox(raise_exception=_refuse, strftime_now=_now)
         # Jinja's own tojson escapes for HTML, which would put \u003c into prompts.
         self._sandbox.add_filter("tojson", _to_json)
@@ -106,7 +109,9 @@ class ChatTemplate:
         """Reset the time, steps and memory that all renderings share until the next reset."""
         self._sandbox.renew_budget()
 
-    def render(self, messages: Sequence[Message], thinking: Thinking = AS_TRAINED) -> str:
+    def render(
+        self, messages: Sequence[Message], thinking: Thinking = AS_TRAINED, tools: Sequence[Mapping[str, Any]] = ()
+    ) -> str:
         """Return the conversation as one prompt that ends with the beginning of an answer.
 
         If the template refuses or ignores system messages, their text precedes the first user message.
@@ -114,16 +119,19 @@ class ChatTemplate:
         Args:
             messages: The conversation.
             thinking: Reasoning settings, for templates that know them.
+            tools: Tools that the model may call, as in OpenAI's API.
 
         Raises:
             TemplateError: The template failed, refused the conversation, or asked for too much.
         """
+        if tools and not self._has_tools:
+            messages, tools = _with_tools_as_text(messages, tools), ()
         try:
-            return self._render(messages, thinking, with_system=self._has_system)
+            return self._render(messages, thinking, tools, with_system=self._has_system)
         except _TemplateRefusal as refusal:
             if self._has_system and any(m.role is Role.SYSTEM for m in messages):
                 with suppress(_TemplateRefusal):
-                    return self._render(messages, thinking, with_system=False)
+                    return self._render(messages, thinking, tools, with_system=False)
             reason = one_line(str(refusal)).rstrip(".") or "no reason was given"
             raise TemplateError(
                 f"The model's chat template refuses this conversation: {reason}.",
@@ -132,18 +140,30 @@ class ChatTemplate:
 
     def _tried(self, messages: Sequence[Message]) -> str | None:
         try:
-            return self._render(messages, AS_TRAINED, with_system=True)
+            return self._render(messages, AS_TRAINED, (), with_system=True)
         except TemplateBudgetError:
             raise
         except (_TemplateRefusal, TemplateError):
             return None
 
-    def _render(self, messages: Sequence[Message], thinking: Thinking, *, with_system: bool) -> str:
+    def _render(
+        self,
+        messages: Sequence[Message],
+        thinking: Thinking,
+        tools: Sequence[Mapping[str, Any]],
+        *,
+        with_system: bool,
+        as_text: bool = False,
+    ) -> str:
         shown = messages if with_system else _without_system(messages)
+        names = {call.id: call.name for message in messages for call in message.tool_calls}
         values = {
-            "messages": [_as_value(message, in_blocks=self._in_blocks, in_parts=self._in_parts) for message in shown],
+            "messages": [
+                _as_value(m, names, in_blocks=self._in_blocks, in_parts=self._in_parts, as_text=as_text) for m in shown
+            ],
             "add_generation_prompt": True,
             **self._no_tools,
+            **({"tools": list(tools)} if tools else {}),
             **self._specials,
             **_switches(thinking),
         }
@@ -153,6 +173,9 @@ class ChatTemplate:
             raise
         except Exception as error:
             # A template is a program that can raise anything.
+            if names and not as_text and not isinstance(error, BudgetError):
+                # Some templates append the arguments of a call to a text.
+                return self._render(messages, thinking, tools, with_system=with_system, as_text=True)
             raise _failure(error) from error
 
 
@@ -193,22 +216,60 @@ def _to_json(
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
-def _as_value(message: Message, *, in_blocks: bool, in_parts: bool) -> dict[str, Any]:
+def _with_tools_as_text(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """Return a conversation whose tools, calls and results are texts, for a template that knows no tools."""
+    system = [m.content for m in messages if m.role is Role.SYSTEM]
+    out = [Message(Role.SYSTEM, "\n\n".join([*system, instructions(tools)]))]
+    for message in messages:
+        if message.tool_call_id:
+            out.append(
+                replace(message, content=f"<tool_response>\n{message.content}\n</tool_response>", tool_call_id="")
+            )
+        elif message.tool_calls:
+            out.append(replace(message, content=message.content + written(message.tool_calls), tool_calls=()))
+        elif message.role is not Role.SYSTEM:
+            out.append(message)
+    return out
+
+
+def _as_value(
+    message: Message, names: Mapping[str, str], *, in_blocks: bool, in_parts: bool, as_text: bool
+) -> dict[str, Any]:
     """Return a message as a template reads it.
 
     Args:
         message: The message.
+        names: Names of the called tools by the ids of the calls.
         in_blocks: Whether its thinking is a part of its content.
         in_parts: Whether all content is a list of parts, as with models that also see.
+        as_text: Whether the arguments of calls are texts.
     """
-    role = message.role.value
     text = {"type": "text", "text": message.content}
-    content: str | list[dict[str, str]] = [text] if in_parts else message.content
-    if message.role is not Role.ASSISTANT or not message.reasoning:
-        return {"role": role, "content": content}
-    if in_blocks:
-        return {"role": role, "content": [{"type": "thinking", "thinking": message.reasoning}, text]}
-    return {"role": role, "content": content, **dict.fromkeys(_THOUGHTS, message.reasoning)}
+    value: dict[str, Any] = {"role": message.role.value, "content": [text] if in_parts else message.content}
+    if message.tool_call_id:
+        return {
+            **value,
+            "role": "tool",
+            "tool_call_id": message.tool_call_id,
+            "name": names.get(message.tool_call_id, ""),
+        }
+    if message.role is not Role.ASSISTANT:
+        return value
+    if message.reasoning and in_blocks:
+        value["content"] = [{"type": "thinking", "thinking": message.reasoning}, text]
+    elif message.reasoning:
+        value |= dict.fromkeys(_THOUGHTS, message.reasoning)
+    if message.tool_calls:
+        value["tool_calls"] = [_as_call(call, as_text=as_text) for call in message.tool_calls]
+    return value
+
+
+def _as_call(call: ToolCall, *, as_text: bool) -> dict[str, Any]:
+    arguments: object = call.arguments
+    if not as_text:
+        with suppress(ValueError):
+            arguments = json.loads(call.arguments)
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
 def _switches(thinking: Thinking) -> dict[str, Any]:

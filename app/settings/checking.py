@@ -21,6 +21,11 @@ _BY_KEY = {
     "min_p": "min_p",
     "penalty_repeat": "repeat_penalty",
     "penalty_last_n": "repeat_last_n",
+    "xtc_probability": "xtc_probability",
+    "xtc_threshold": "xtc_threshold",
+    "mirostat": "mirostat",
+    "mirostat_tau": "mirostat_ent",
+    "mirostat_eta": "mirostat_lr",
 }
 
 

@@ -13,7 +13,14 @@ from app.settings.kinds import Value
 from app.settings.table import BY_NAME, nearest
 from app.settings.thinking import Thinking
 
-_SAMPLING = {"temperature": "temp"}
+_SAMPLING = {
+    "temperature": "temp",
+    "top_n_sigma": "top_nsigma",
+    "dynatemp_exponent": "dynatemp_exp",
+    "mirostat_tau": "mirostat_ent",
+    "mirostat_eta": "mirostat_lr",
+}
+"""Keys of settings that are named like llama.cpp's flag, not like its field."""
 _DRAFT = ("n_max", "n_min", "p_min")
 Layer = Mapping[str, Value]
 """Checked values by the names of their settings."""

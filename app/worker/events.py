@@ -148,6 +148,15 @@ class StepDetails:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenProbability:
+    """Report the target's probability of an emitted token, and the most probable tokens there, as bytes."""
+
+    piece: bytes
+    probability: float
+    top: tuple[tuple[bytes, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """Report one verify step.
 
@@ -155,6 +164,7 @@ class Step:
         stats: Counters after this step.
         details: None for the first token, or if not requested.
         tokens: Ids of the emitted tokens.
+        probabilities: One per emitted token, if `AnswerRequest.n_top` requests them.
     """
 
     request: int
@@ -163,6 +173,7 @@ class Step:
     drafting: DraftingStatus | None = None
     details: StepDetails | None = None
     tokens: tuple[int, ...] = ()
+    probabilities: tuple[TokenProbability, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

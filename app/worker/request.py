@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from app.conversations.message import Message, Prefill
 from app.engine.interfaces import Cancelled, Clock, Sampler
 from app.engine.ngram import NgramIndex
 from app.engine.text.reasoning import RenderedPrompt
-from app.engine.types import Drafting, SamplingParams
+from app.engine.types import Drafting, Guidance, SamplingParams
 from app.models.pair_info import PairInfo
 from app.settings.thinking import AS_TRAINED, Thinking
 from app.worker.events import PromptProgress
@@ -36,6 +36,11 @@ class AnswerRequest:
         stop_on_repeat: Whether a loop ends the answer; see `app.engine.repetition`.
         conversation: Names the state of the caches; "" for none, None leaves them as they are.
         n_room: Tokens of the context that the answer needs, if earlier messages can make room for it.
+        tools: Tools that the model may call, as in OpenAI's API.
+        must_call: Whether the answer must be a call of a tool.
+        guidance: Grammar and logit bias.
+        n_top: Most probable tokens that every step reports; None reports no probabilities.
+        text: The prompt without a chat template, instead of messages; None for messages.
     """
 
     messages: tuple[Message, ...]
@@ -50,12 +55,20 @@ class AnswerRequest:
     stop_on_repeat: bool = False
     conversation: str | None = ""
     n_room: int = 0
+    tools: tuple[Mapping[str, Any], ...] = ()
+    must_call: bool = False
+    guidance: Guidance = field(default_factory=Guidance)
+    n_top: int | None = None
+    text: str | None = None
 
 
 class SeededSampler(Sampler, Protocol):
     """A sampler that owns native state and knows its seed."""
 
     seed: int
+
+    def n_allowed(self, tokens: Sequence[int]) -> int:
+        """Return how many leading tokens of a draft the grammar allows."""
 
     def close(self) -> None: ...
 
@@ -113,11 +126,21 @@ class LoadedPair(Protocol):
         """Current CPU threads for single tokens; 0 if the CPU computes no layers."""
 
     def build_prompt(
-        self, messages: Sequence[Message], prefill: Prefill | None = None, thinking: Thinking = AS_TRAINED
+        self,
+        messages: Sequence[Message],
+        prefill: Prefill | None = None,
+        thinking: Thinking = AS_TRAINED,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> RenderedPrompt:
         """Return the prompt for the next answer, or for the rest of one."""
 
-    def new_sampler(self, params: SamplingParams) -> SeededSampler: ...
+    def build_text(self, text: str) -> RenderedPrompt:
+        """Return a text as a prompt without a chat template."""
+
+    def call_grammar(self, tools: Sequence[Mapping[str, Any]]) -> str:
+        """Return a grammar of one call of a tool, as the model writes it; "" if there is none."""
+
+    def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> SeededSampler: ...
 
     def tokenize(self, text: str) -> Sequence[int]:
         """Return the tokens of a text; control tokens in it are ordinary characters."""
@@ -128,6 +151,13 @@ class LoadedPair(Protocol):
     def is_end(self, token: int) -> bool: ...
 
     def close(self) -> None: ...
+
+
+def prompt_of(pair: LoadedPair, request: AnswerRequest) -> RenderedPrompt:
+    """Return the prompt of a request."""
+    if request.text is not None:
+        return pair.build_text(request.text)
+    return pair.build_prompt(request.messages, request.prefill, request.thinking, request.tools)
 
 
 def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, drafting: bool) -> PromptProgress:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from app.conversations.message import Prefill
 from app.core.errors import Interrupted
@@ -27,9 +28,9 @@ from app.engine.types import (
     Source,
 )
 from app.models.pair_info import context_limit
-from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, Step, StepDetails
+from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, Step, StepDetails, TokenProbability
 from app.worker.overflow import refuse_overflow
-from app.worker.request import AnswerRequest, LoadedPair, SeededSampler, prompt_progress
+from app.worker.request import AnswerRequest, LoadedPair, SeededSampler, prompt_of, prompt_progress
 
 _SHORT_CONVERSATION = 1024
 """Tokens that may be evaluated again after a recalibration, which clears the caches."""
@@ -63,9 +64,12 @@ def answer(
     Raises:
         AppError: The prompt does not fit, the template refuses, or the target failed.
     """
-    prompt = pair.build_prompt(request.messages, request.prefill, request.thinking)
-    refuse_overflow(pair, request, len(prompt.tokens))
-    sampler = pair.new_sampler(request.sampling)
+    prompt = prompt_of(pair, request)
+    if request.text is None:
+        refuse_overflow(pair, request, len(prompt.tokens))
+    if request.must_call:
+        request = replace(request, guidance=replace(request.guidance, grammar=pair.call_grammar(request.tools)))
+    sampler = pair.new_sampler(request.sampling, request.guidance)
     try:
         pair.yield_cpu()
         measuring_ns = 0
@@ -118,7 +122,13 @@ def _generate(
         part=prompt.part,
         begun=request.prefill is not None,
     )
-    collector = _Collector(pair.piece, stream, request.prefill, stop_on_repeat=request.stop_on_repeat)
+    marks = prompt.tool_marks
+    collector = _Collector(
+        lambda token: marks.get(token) or pair.piece(token),
+        stream,
+        request.prefill,
+        stop_on_repeat=request.stop_on_repeat,
+    )
     memory, lost = pair.memory, ""
     gain = memory.gain if memory is not None else None
 
@@ -133,6 +143,8 @@ def _generate(
         observe=collector.observe,
         controls=controls,
         prepare=prepare_caches,
+        n_allowed=sampler.n_allowed if request.guidance.has_grammar else None,
+        n_top=request.n_top,
     )
     for event in generator.run(asked):
         pair.yield_cpu()
@@ -141,7 +153,8 @@ def _generate(
                 yield prompt_progress(pair, request_id, done, total, drafting=drafting)
             case engine.Step(stats=stats, status=status):
                 details = _details(pair, event) if request.with_details else None
-                yield Step(request_id, collector.take(), stats, status, details, event.tokens)
+                chances = _probabilities(pair, event, request.n_top)
+                yield Step(request_id, collector.take(), stats, status, details, event.tokens, chances)
             case engine.DraftLost(reason=why):
                 lost = why
                 yield Notice(f"The draft model failed, the answer goes on without it: {why}")
@@ -174,6 +187,18 @@ def _generate(
         repeats=collector.repeats,
         at_limit=reason is FinishReason.CONTEXT and context_limit(pair.info).n_ctx <= pair.info.n_ctx,
         lost=lost,
+    )
+
+
+def _probabilities(pair: LoadedPair, step: engine.Step, n_top: int | None) -> tuple[TokenProbability, ...]:
+    """Return the probabilities of the emitted tokens, if they were requested."""
+    seen = step.inspection
+    if n_top is None or seen is None:
+        return ()
+    tops = seen.top or ((),) * len(step.tokens)
+    return tuple(
+        TokenProbability(pair.piece(token), chosen, tuple((pair.piece(t), p) for t, p in top))
+        for token, chosen, top in zip(step.tokens, seen.chosen, tops, strict=True)
     )
 
 

@@ -7,6 +7,7 @@ and what was said before matters for what comes next.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from app.compare.race import Steps
 from app.conversations.message import Message, Role
 from app.engine import generator
 from app.engine.generator import Observe, Verification, verify
-from app.engine.types import Draft, SamplingParams
+from app.engine.types import Draft, Guidance, SamplingParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
@@ -31,6 +32,10 @@ LETTERS = "abcdefgh"
 DRAWS = SamplingParams(temperature=20, top_k=3, top_p=1, min_p=0)
 PENALIZED = SamplingParams(temperature=5, top_k=3, frequency_penalty=8)
 """The past decides: where it is forgotten, or holds what was never said, other letters come."""
+MIROSTAT = SamplingParams(temperature=20, mirostat=2, mirostat_tau=1.5)
+XTC = replace(DRAWS, top_k=5, xtc_probability=0.5, xtc_threshold=0.01)
+DRY = replace(DRAWS, dry_multiplier=1, dry_allowed_length=1)
+GRAMMAR = Guidance(grammar="root ::= [b-h]+")
 
 
 @pytest.fixture
@@ -44,17 +49,29 @@ def pair(tiny: Callable[..., Path]) -> Iterator[NativePair]:
     loaded.close()
 
 
-def _checked(pair: NativePair, sampling: SamplingParams) -> SampledCheck:
-    request = AnswerRequest((Message(Role.USER, "abcab"),), sampling)
+def _checked(pair: NativePair, sampling: SamplingParams, guidance: Guidance | None = None) -> SampledCheck:
+    request = AnswerRequest((Message(Role.USER, "abcab"),), sampling, guidance=guidance or Guidance())
     steps = Steps(check_sampled(pair, request, "everything", EVERYTHING, ANSWERS, lambda: False))
     for _ in steps:
         pass
     return steps.result
 
 
-@pytest.mark.parametrize("sampling", [DRAWS, PENALIZED], ids=["drawn", "penalized"])
-def test_sampled_answers_have_one_distribution(pair: NativePair, sampling: SamplingParams) -> None:
-    check = _checked(pair, sampling)
+@pytest.mark.parametrize(
+    ("sampling", "guidance"),
+    [
+        pytest.param(DRAWS, None, id="drawn"),
+        pytest.param(PENALIZED, None, id="penalized"),
+        pytest.param(MIROSTAT, None, id="mirostat"),
+        pytest.param(XTC, None, id="xtc"),
+        pytest.param(DRY, None, id="dry"),
+        pytest.param(DRAWS, GRAMMAR, id="grammar"),
+    ],
+)
+def test_sampled_answers_have_one_distribution(
+    pair: NativePair, sampling: SamplingParams, guidance: Guidance | None
+) -> None:
+    check = _checked(pair, sampling, guidance)
 
     assert check.degrees_of_freedom >= 3, "answers that are all alike, or all different, tell nothing"
     assert check.drafted >= ANSWERS / 2

@@ -109,7 +109,7 @@ class ThinkingPair(FakePair):
     def piece(self, token: int) -> bytes:
         return b"" if token in map(self._token, "oc") else super().piece(token)
 
-    def build_prompt(self, messages, prefill=None, thinking: Thinking = AS_TRAINED) -> RenderedPrompt:  # type: ignore[no-untyped-def]
+    def build_prompt(self, messages, prefill=None, thinking: Thinking = AS_TRAINED, tools=()) -> RenderedPrompt:  # type: ignore[no-untyped-def]
         self.asked.append(thinking)
         markup = THINK.with_tokens({"<think>": self._token("o"), "</think>": self._token("c")})
         return replace(super().build_prompt(messages), markup=markup, part=self._part)

@@ -15,7 +15,6 @@ from app.conversations.message import Message, Prefill, Role
 from app.core.errors import AppError, ComputeError, Interrupted, ModelFileError
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
-from app.settings.thinking import AS_TRAINED, Thinking
 from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import (
     Event,
@@ -139,12 +138,10 @@ def test_a_second_load_frees_the_first_pair_before(harness: Harness) -> None:
 def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
     pair = FakePair(FakeModel(mixing(1)))
 
-    def fail(
-        messages: Sequence[Message], prefill: Prefill | None = None, thinking: Thinking = AS_TRAINED
-    ) -> RenderedPrompt:
+    def fail(*_: object) -> RenderedPrompt:
         raise ZeroDivisionError
 
-    pair.build_prompt = fail  # type: ignore[method-assign]
+    pair.build_prompt = fail  # type: ignore[method-assign, assignment]
     harness.load(pair)
     harness.worker.answer(QUESTION)
 

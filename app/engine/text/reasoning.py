@@ -5,6 +5,7 @@ Marks that are tokens of the vocabulary are represented by surrogates: lone UTF-
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -17,6 +18,7 @@ _LONGEST_WORD = 40
 """Longest word of a header, in characters."""
 _SURROGATES = range(0xDC00, 0xE000)
 """Surrogates that represent tokens."""
+_RECIPIENT = re.compile(r"to=functions\.[\w.\-]+")
 _SEPARATOR = "\n\n"
 """Text between two messages of reasoning, or two of the answer."""
 
@@ -100,12 +102,14 @@ class RenderedPrompt:
         part: Part of an answer in which they end.
         markup: Marks of reasoning and answer.
         stops: Strings that end the answer: end-of-turn marks that are not tokens.
+        tool_marks: Texts of control tokens that belong to calls of tools, if there are any.
     """
 
     tokens: tuple[int, ...]
     part: AnswerPart = AnswerPart.START
     markup: ReasoningMarkup = THINK
     stops: tuple[str, ...] = ()
+    tool_marks: Mapping[int, bytes] = field(default_factory=dict)
 
 
 class ReasoningSplitter:
@@ -245,6 +249,10 @@ class ReasoningSplitter:
         """Return the text of the answer that follows an unfinished header."""
         if self._is_complete_header(text, ended=True):
             return []
+        if called := _RECIPIENT.search(text):
+            # The name of a tool stands in the header of its call only.
+            self._move(AnswerPart.ANSWER)
+            return self._emit([replace(header[-1], text=f"{called[0]} ")])
         length = len(text)
         if has_mark:
             # A header that names a tool has other words too.

@@ -1,0 +1,183 @@
+"""Find a running `tandem serve` of the same pair, and let it answer, so that nothing is loaded twice."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Any
+from urllib.parse import urlsplit
+
+from app.cli.options import Options
+from app.cli.output import AnswerPrinter, StatusLine, json_for
+from app.cli.setting_flags import PAIR_TABLES, given_flag
+from app.cli.streams import cancel_on_interrupt
+from app.core import json_file
+from app.core.errors import INTERRUPTED, AppError
+from app.core.paths import server_file
+from app.engine.text.segments import Segment
+from app.engine.types import Origin
+from app.settings.table import SETTINGS
+from app.worker.request import AnswerRequest
+
+_FORMAT = 1
+_CONNECT_S = 1.0
+_OF_PAIR = tuple(setting.name for setting in SETTINGS if setting.table in PAIR_TABLES and setting.flags)
+_LOADED_HERE = ("no_server", "isolate", "rpc", "no_draft", "no_lookup")
+"""Options that a server of the same pair does not follow, like those of the tables of a pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A running server.
+
+    Attributes:
+        url: Of its chat completions.
+        target: Its target, as `models_of` names it.
+        draft: Its draft model; "" for none.
+        key: Its API key; "" for none.
+    """
+
+    url: str
+    target: str
+    draft: str
+    key: str = ""
+
+
+def models_of(options: Options) -> tuple[str, str]:
+    """Return names that identify the models of a pair."""
+    return str(options.pair.target), str(options.pair.draft or "")
+
+
+@contextmanager
+def announced(server: RunningServer) -> Iterator[None]:
+    """Let other commands of this user find the server until the block ends."""
+    file = server_file()
+    # A full disk costs only this convenience.
+    with suppress(OSError):
+        json_file.write(file, {"format": _FORMAT, **asdict(server)})
+    try:
+        yield
+    finally:
+        if _read() == server:
+            file.unlink(missing_ok=True)
+
+
+def _read() -> RunningServer | None:
+    return json_file.read(
+        server_file(),
+        _FORMAT,
+        lambda raw: RunningServer(*(str(raw[name]) for name in RunningServer.__dataclass_fields__)),
+    )
+
+
+def server_for(options: Options, args: argparse.Namespace) -> RunningServer | None:
+    """Return a running server that answers like this command would; None without one."""
+    if given_flag(_OF_PAIR, args) or any(name in args for name in _LOADED_HERE):
+        return None
+    server = _read()
+    return server if server is not None and (server.target, server.draft) == models_of(options) else None
+
+
+class ServerAnswer:
+    """Print an answer of a running server as `tandem run` prints its own.
+
+    Args:
+        server: The server.
+        as_json: Print JSON.
+    """
+
+    def __init__(self, server: RunningServer, *, as_json: bool) -> None:
+        self._server = server
+        self._as_json = as_json
+        self._status = StatusLine(sys.stderr)
+        self._printer = AnswerPrinter(sys.stdout, sys.stderr)
+
+    def print(self, request: AnswerRequest) -> int | None:
+        """Return the exit code; None if the server is gone.
+
+        Raises:
+            AppError: The server refuses the request, or ended before the answer did.
+        """
+        url = urlsplit(self._server.url)
+        connection = HTTPConnection(url.hostname or "", url.port, timeout=_CONNECT_S)
+        try:
+            connection.connect()
+        except OSError:
+            return None
+        stopped = False
+
+        def stop() -> None:
+            nonlocal stopped
+            stopped = True
+            connection.close()
+
+        with cancel_on_interrupt(stop):
+            try:
+                # A long prompt takes minutes; the server sends comments meanwhile.
+                connection.sock.settimeout(None)
+                self._status.show("Waiting for the server")
+                headers = {"Authorization": f"Bearer {self._server.key}"} if self._server.key else {}
+                connection.request("POST", url.path, json.dumps(self._body(request)), headers)
+                return self._follow(connection.getresponse(), request)
+            except (OSError, HTTPException, ValueError, AttributeError) as error:
+                self._status.clear()
+                if stopped:
+                    return INTERRUPTED
+                raise AppError(
+                    f"The server ended before the answer did: {error}.", "Start it again: tandem serve"
+                ) from error
+            finally:
+                connection.close()
+
+    def _body(self, request: AnswerRequest) -> dict[str, Any]:
+        messages = [{"role": message.role.value, "content": message.content} for message in request.messages]
+        if request.prefill is not None:
+            messages.append({"role": "assistant", "content": request.prefill.text})
+        thinking, guidance = request.thinking, request.guidance
+        more = {
+            "max_tokens": request.max_tokens,
+            "stop": list(request.stops),
+            "reasoning_effort": thinking.effort,
+            "chat_template_kwargs": None if thinking.enabled is None else {"enable_thinking": thinking.enabled},
+            "grammar": guidance.grammar or None,
+            "json_schema": guidance.schema,
+        }
+        return {"messages": messages, **asdict(request.sampling), **more, "stream": True, "tandem": True}
+
+    def _follow(self, response: HTTPResponse, request: AnswerRequest) -> int:
+        if response.status != 200:
+            error = json.loads(response.read())["error"]
+            raise AppError(str(error["message"]))
+        if request.prefill is not None and not self._as_json:
+            self._printer.print([Segment(request.prefill.text, Origin.TARGET)])
+        for line in response:
+            name, _, data = line.decode().strip().partition(": ")
+            if name != "data":
+                continue
+            if data == "[DONE]":
+                return 0
+            chunk = json.loads(data)
+            if "error" in chunk:
+                self._printer.break_line()
+                raise AppError(str(chunk["error"]["message"]))
+            self._status.clear()
+            self._show(chunk)
+        raise HTTPException("no end of the stream")
+
+    def _show(self, chunk: dict[str, Any]) -> None:
+        for choice in chunk["choices"]:
+            for key in ("reasoning_content", "content"):
+                text = choice["delta"].get(key)
+                if text and not self._as_json:
+                    self._printer.print([Segment(text, Origin.TARGET, reasoning=key == "reasoning_content")])
+        if (report := chunk.get("tandem")) is not None:
+            if self._as_json:
+                print(json_for(sys.stdout, report["answer"]))
+            else:
+                self._printer.end()
+            self._status.say(str(report["summary"]))

@@ -1,0 +1,243 @@
+"""`tandem serve`: the pair behind the APIs of OpenAI and Anthropic."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import queue
+import shutil
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, TextIO
+
+import uvicorn
+
+from app.cli.engine import PairLoader, make_engine
+from app.cli.options import Options, read_options
+from app.cli.output import LOADING, StatusLine
+from app.cli.report import as_json, summary
+from app.cli.running_server import RunningServer, announced, models_of
+from app.cli.streams import cancel_on_interrupt
+from app.core.errors import UsageError
+from app.core.printable import printable
+from app.engine.drafting_report import acceptance, rate
+from app.server.app import Access, Service, make_app
+from app.server.engine_queue import EngineQueue
+from app.server.metrics import Metrics
+from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Notice
+
+if TYPE_CHECKING:
+    from app.models.pair_info import PairInfo
+
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8087
+_POLL_S = 0.2
+_REDRAW_S = 0.5
+_SHUTDOWN_S = 2
+_LISTED = 8
+_BACKLOG = 128
+_ANY = ("0.0.0.0", "::")
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+def serve(args: argparse.Namespace) -> int:
+    """Load a pair and answer requests until Ctrl+C."""
+    options = read_options(args)
+    access = Access(
+        host=getattr(args, "host", DEFAULT_HOST),
+        key=getattr(args, "api_key", "") or os.environ.get("TANDEM_API_KEY", ""),
+        origins=tuple(getattr(args, "cors", ())),
+    )
+    listener = _listen(access.host, getattr(args, "port", DEFAULT_PORT))
+    status = StatusLine(sys.stderr)
+    with listener:
+        requests = EngineQueue(lambda emit: make_engine(options.process, emit), Metrics())
+        try:
+            pair = _load(requests, options, status)
+            # A client may connect as soon as it reads the address.
+            listener.listen(_BACKLOG)
+            address = _address(access.host, listener)
+            view = LiveView(sys.stderr, requests.metrics, f"{_title(pair)} at {address}/v1")
+            if access.host not in _LOCAL and not access.key:
+                view.say("Anyone on this network can use the server. Set a key: --api-key KEY, or TANDEM_API_KEY.")
+            report = partial(_report, requests.metrics)
+            service = Service(requests, options.answers, options.pair.name, access, view.on_end, report)
+            with announced(RunningServer(f"{address}/v1/chat/completions", *models_of(options), access.key)):
+                asyncio.run(_run(service, listener, view))
+        finally:
+            requests.engine.close()
+    return 0
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket bound to the address, before the models are loaded."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    if sys.platform != "win32":
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        reason = error.strerror or str(error)
+        raise UsageError(f"{host}:{port} cannot be used: {reason}.", "Choose another --port or --host.") from error
+    return listener
+
+
+def _load(requests: EngineQueue, options: Options, status: StatusLine) -> PairInfo:
+    """Load the pair; show the progress and the notices."""
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    requests.listen_before(events.put)
+    status.show(LOADING)
+    with cancel_on_interrupt(requests.engine.cancel):
+        requests.engine.load(PairLoader(options))
+        while True:
+            try:
+                event = events.get(timeout=_POLL_S)
+            except queue.Empty:
+                continue
+            match event:
+                case LoadProgress(share=share):
+                    status.show(f"{LOADING} {share:4.0%}")
+                case Notice(text):
+                    status.say(text)
+                case Loaded(pair):
+                    status.clear()
+                    requests.metrics.pair = pair
+                    return pair
+                case Failed(error=error):
+                    status.clear()
+                    raise error
+
+
+def _address(host: str, listener: socket.socket) -> str:
+    shown = "127.0.0.1" if host in _ANY else host
+    return (
+        f"http://[{shown}]:{listener.getsockname()[1]}"
+        if ":" in shown
+        else f"http://{shown}:{listener.getsockname()[1]}"
+    )
+
+
+def _report(metrics: Metrics, event: Finished) -> dict[str, Any]:
+    """Return what `tandem run` prints about an answer."""
+    assert metrics.pair is not None
+    return {"summary": summary(event, metrics.pair), "answer": as_json(event, metrics.pair, [])}
+
+
+def _title(pair: PairInfo) -> str:
+    draft = f" with {pair.draft.name}" if pair.draft is not None else ""
+    return f"{pair.target.name}{draft}"
+
+
+async def _run(service: Service, listener: socket.socket, view: LiveView) -> None:
+    config = uvicorn.Config(
+        make_app(service),
+        log_config=None,
+        log_level=logging.CRITICAL,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_SHUTDOWN_S,
+        timeout_keep_alive=60,
+    )
+    server = _Server(config)
+    drawing = asyncio.create_task(view.keep_drawn())
+
+    def stop() -> None:
+        server.should_exit = True
+
+    try:
+        with cancel_on_interrupt(stop):
+            await server.serve([listener])
+    finally:
+        drawing.cancel()
+        view.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the command: the models must be freed after it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class LiveView:
+    """Show the server's state on a terminal, or one line per request elsewhere.
+
+    Args:
+        stream: Where it is written.
+        metrics: What it shows.
+        title: The pair and the address.
+    """
+
+    def __init__(self, stream: TextIO, metrics: Metrics, title: str) -> None:
+        self._stream = stream
+        self._metrics = metrics
+        self._is_live = StatusLine(stream).is_live
+        self._recent: deque[str] = deque(maxlen=_LISTED)
+        self._title = title
+        self._drawn: list[str] = []
+        if not self._is_live:
+            self.say(f"Serving {title}")
+
+    def say(self, text: str) -> None:
+        """Write a line that stays above the view."""
+        self._erase()
+        self._stream.write(f"{printable(text)}\n")
+        self._stream.flush()
+
+    def on_end(self, method: str, path: str, status: int) -> None:
+        """Note a request that got its response, or whose stream began."""
+        line = f"{time.strftime('%H:%M:%S')} {method} {path} {status}"
+        if self._is_live:
+            self._recent.append(line)
+        else:
+            self.say(line)
+
+    async def keep_drawn(self) -> None:
+        """Redraw the view when it changes."""
+        while self._is_live:
+            self._draw()
+            await asyncio.sleep(_REDRAW_S)
+
+    def close(self) -> None:
+        self._draw() if self._is_live else None
+
+    def lines(self) -> list[str]:
+        """Return the view."""
+        m = self._metrics
+        speed = [rate(m.tokens_per_second)] if m.tokens_per_second is not None else []
+        speed += [m.speedup] if m.speedup else []
+        speed += [f"acceptance {acceptance(m.accepted_tokens, m.drafted_tokens)}"] if m.drafted_tokens else []
+        state = f"{m.n_running} running, {m.n_waiting} waiting, {m.n_answered} answered"
+        n_prompt = m.prompt_tokens + m.cached_tokens
+        tokens = f"{n_prompt:,} prompt ({m.cached_tokens:,} cached), {m.predicted_tokens:,} generated"
+        return [
+            f"Serving {self._title}",
+            f"requests  {state}{f', {m.n_failed} failed' if m.n_failed else ''}",
+            f"speed     {' · '.join(speed) or 'no answer yet'}",
+            f"tokens    {tokens}",
+            *self._recent,
+            "ctrl+c stops the server",
+        ]
+
+    def _draw(self) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        lines = [printable(line)[:width] for line in self.lines()]
+        if lines != self._drawn:
+            self._erase()
+            self._stream.write("".join(f"{line}\n" for line in lines))
+            self._stream.flush()
+            self._drawn = lines
+
+    def _erase(self) -> None:
+        if self._drawn:
+            self._stream.write(f"\x1b[{len(self._drawn)}A\r\x1b[J")
+            self._drawn = []

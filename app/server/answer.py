@@ -1,0 +1,180 @@
+"""Follow one answer: from the engine's events to text, reasoning, calls of tools and an end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from app.engine.stats import GenerationStats
+from app.engine.text.tool_calls import ToolCall, ToolCallScanner
+from app.engine.types import FinishReason
+from app.server.conversation import new_call_id
+from app.server.engine_queue import Ticket
+from app.server.errors import as_request_error
+from app.worker.events import Event, Failed, Finished, Step, TokenProbability
+
+KEEP_ALIVE_S = 10.0
+"""Seconds without an event after which a stream sends a comment, so that no proxy closes it."""
+_MS = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """New text of an answer.
+
+    Attributes:
+        text: Of the answer, or of its reasoning.
+        reasoning: Which of the two.
+        probabilities: Of the tokens of this step, if requested.
+    """
+
+    text: str
+    reasoning: bool = False
+    probabilities: tuple[TokenProbability, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of tools, after all text."""
+
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The end of an answer.
+
+    Attributes:
+        reason: "stop", "length" or "tool_calls".
+        finished: The engine's event.
+    """
+
+    reason: str
+    finished: Finished
+
+    @property
+    def stats(self) -> GenerationStats:
+        return self.finished.stats
+
+    @property
+    def prompt_tokens(self) -> int:
+        return self.stats.cache_n + self.stats.prompt_n
+
+    @property
+    def usage(self) -> dict[str, Any]:
+        """Tokens as OpenAI's chat API reports them."""
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.stats.predicted_n,
+            "total_tokens": self.prompt_tokens + self.stats.predicted_n,
+            "prompt_tokens_details": {"cached_tokens": self.stats.cache_n},
+        }
+
+    @property
+    def timings(self) -> dict[str, Any]:
+        """Times as llama-server reports them."""
+        stats = self.stats
+        return {
+            "cache_n": stats.cache_n,
+            "prompt_n": stats.prompt_n,
+            "prompt_ms": (stats.prompt_ns + stats.draft_prompt_ns) * _MS,
+            "prompt_per_second": stats.prompt_per_second,
+            "predicted_n": stats.predicted_n,
+            "predicted_ms": stats.predicted_ns * _MS,
+            "predicted_per_second": stats.predicted_per_second,
+            "draft_n": stats.draft_n,
+            "draft_n_accepted": stats.draft_n_accepted,
+        }
+
+
+Part = Delta | Calls | End
+
+
+@dataclass(slots=True)
+class Answer:
+    """A whole answer; `end` is there once it is whole."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    probabilities: list[TokenProbability] = field(default_factory=list)
+    end: End = field(init=False)
+
+    def add(self, part: Part) -> None:
+        """Append a part."""
+        match part:
+            case Delta(text, reasoning, probabilities):
+                self.reasoning += text if reasoning else ""
+                self.text += "" if reasoning else text
+                self.probabilities += probabilities
+            case Calls(calls):
+                self.calls = calls
+            case End():
+                self.end = part
+
+
+class PartReader:
+    """Turn the events of a request into parts.
+
+    Args:
+        tools: Names of the tools that may be called.
+    """
+
+    def __init__(self, tools: Sequence[str] = ()) -> None:
+        self._scanner = ToolCallScanner(tools) if tools else None
+
+    def read(self, event: Event) -> list[Part]:
+        """Return the parts of an event.
+
+        Raises:
+            RequestError: The request failed.
+        """
+        match event:
+            case Failed(error=error):
+                raise as_request_error(error)
+            case Step(segments=segments, probabilities=probabilities):
+                parts: list[Part] = [
+                    Delta(text, one.reasoning)
+                    for one in segments
+                    if (text := one.text if one.reasoning or self._scanner is None else self._scanner.push(one.text))
+                ]
+                if probabilities:
+                    first = parts[0] if parts else Delta("")
+                    assert isinstance(first, Delta)
+                    parts[:1] = [replace(first, probabilities=probabilities)]
+                return parts
+            case Finished():
+                return self._end(event)
+        return []
+
+    def _end(self, event: Finished) -> list[Part]:
+        rest, calls = self._scanner.end() if self._scanner is not None else ("", ())
+        cut = event.reason in (FinishReason.LENGTH, FinishReason.CONTEXT)
+        parts: list[Part] = [Delta(rest)] if rest else []
+        if calls:
+            parts.append(Calls(tuple(replace(call, id=new_call_id()) for call in calls)))
+        return [*parts, End("length" if cut else "tool_calls" if calls else "stop", event)]
+
+
+async def whole_answer(ticket: Ticket, reader: PartReader) -> Answer:
+    """Wait for a whole answer."""
+    answer = Answer()
+    async for event in ticket.events():
+        for part in reader.read(event):
+            answer.add(part)
+    return answer
+
+
+async def parts_of(ticket: Ticket, reader: PartReader) -> AsyncIterator[Part | None]:
+    """Yield the parts of an answer; None where nothing happened for `KEEP_ALIVE_S` seconds."""
+    while True:
+        event = await ticket.next(KEEP_ALIVE_S)
+        if event is None:
+            yield None
+            continue
+        parts = reader.read(event)
+        for part in parts:
+            yield part
+        if parts and isinstance(parts[-1], End):
+            return

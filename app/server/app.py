@@ -1,0 +1,321 @@
+"""Routes of the server, who may use them, and errors."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from app.core.errors import AppError
+from app.server.answer import PartReader, parts_of, whole_answer
+from app.server.chat import ChatFormat, Report, read_chat
+from app.server.completions import CompletionFormat, read_completion
+from app.server.engine_queue import EngineQueue, Ticket
+from app.server.errors import RequestError, as_request_error, error_body
+from app.server.fields import Fields, read_body
+from app.server.format import Format, Names, sse
+from app.server.messages import AnthropicFormat, read_anthropic, read_count
+from app.server.responses import ResponseFormat, read_response
+from app.session.chat_settings import ChatSettings
+from app.worker.events import Failed, JobEnded
+from app.worker.request import AnswerRequest
+from app.worker.token_count import TokenCount
+
+log = logging.getLogger("tandem.server")
+log.addHandler(logging.NullHandler())
+
+_LONGEST_BODY = 8 << 20
+"""Bytes; more than any context holds as text."""
+_OPEN_PATHS = ("/health",)
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+_KEEP_ALIVE = ": keep-alive\n\n"
+_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may use the server.
+
+    Attributes:
+        host: Address that it listens on.
+        key: Required of every request; "" for none.
+        origins: Web pages that may call it; () for none.
+    """
+
+    host: str = "127.0.0.1"
+    key: str = ""
+    origins: tuple[str, ...] = ()
+
+    def check(self, request: Request) -> None:
+        """Refuse a request that does not know the key, or that a web page sent here under another name.
+
+        Raises:
+            RequestError: It is refused.
+        """
+        # A page that rebinds its own name to this address would still send that name.
+        if not self.key and _host_name(request) not in (*_LOCAL, self.host.lower()):
+            raise RequestError("The Host header names another machine.", "Use an API key to allow it.", status=403)
+        if not self.key or request.url.path in _OPEN_PATHS:
+            return
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        given = given.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key", "")
+        if not hmac.compare_digest(given.encode(), self.key.encode()):
+            raise RequestError("The API key is missing or wrong.", status=401)
+
+
+def _host_name(request: Request) -> str:
+    host = request.headers.get("host", "").lower()
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+
+
+@dataclass(slots=True)
+class Service:
+    """What the routes share.
+
+    Attributes:
+        queue: The engine.
+        settings: Settings of answers, which requests override.
+        model: Name of the pair.
+        access: Who may use it.
+        on_end: Called with method, path and status when a request has its response, or its stream begins.
+        report: Numbers for the field "tandem" of a chat completion that asks for it.
+    """
+
+    queue: EngineQueue
+    settings: ChatSettings
+    model: str
+    access: Access = field(default_factory=Access)
+    on_end: Callable[[str, str, int], None] = lambda method, path, status: None
+    report: Report | None = None
+
+
+def make_app(service: Service) -> Starlette:
+    """Return the server's application."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        service.queue.start()
+        yield
+        service.queue.cancel_all()
+
+    def route(path: str, method: str, handler: Callable[[Request, Service], Awaitable[Response]]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            try:
+                service.access.check(request)
+                response = await handler(request, service)
+            except AppError as error:
+                response = _error_response(as_request_error(error), path)
+            except ClientDisconnect:
+                response = Response(status_code=499)
+            except Exception:
+                log.exception("unexpected failure in %s", path)
+                response = _error_response(RequestError("Something unexpected went wrong.", status=500), path)
+            service.on_end(method, path, response.status_code)
+            return response
+
+        return Route(path, endpoint, methods=[method])
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        message = {404: f"There is no {request.url.path} here.", 405: f"{request.url.path} takes another method."}
+        text = message.get(error.status_code, "The request is refused.")
+        return _error_response(RequestError(text, status=error.status_code), request.url.path)
+
+    cors = Middleware(
+        CORSMiddleware, allow_origins=service.access.origins, allow_methods=["GET", "POST"], allow_headers=["*"]
+    )
+    return Starlette(
+        routes=[
+            route("/health", "GET", _health),
+            route("/v1/health", "GET", _health),
+            route("/v1/models", "GET", _models),
+            route("/models", "GET", _models),
+            route("/props", "GET", _props),
+            route("/metrics", "GET", _metrics),
+            route("/v1/chat/completions", "POST", _chat),
+            route("/chat/completions", "POST", _chat),
+            route("/v1/completions", "POST", _completions),
+            route("/v1/responses", "POST", _responses),
+            route("/responses", "POST", _responses),
+            route("/v1/messages", "POST", _messages),
+            route("/v1/messages/count_tokens", "POST", _count_tokens),
+        ],
+        middleware=[cors] if service.access.origins else [],
+        exception_handlers={HTTPException: refused},
+        lifespan=lifespan,
+    )
+
+
+async def _health(request: Request, service: Service) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _models(request: Request, service: Service) -> Response:
+    pair = service.queue.metrics.pair
+    meta: dict[str, Any] = {}
+    if pair is not None:
+        target = pair.target
+        meta = {
+            "context_length": pair.n_ctx,
+            "max_model_len": pair.n_ctx,
+            "meta": {
+                "n_ctx": pair.n_ctx,
+                "n_ctx_train": target.n_ctx_train,
+                "n_vocab": target.n_vocab,
+                "size": target.size_bytes,
+                "target": target.name,
+                "draft": pair.draft.name if pair.draft is not None else None,
+            },
+        }
+    model = {"id": service.model, "object": "model", "created": 0, "owned_by": "tandem", **meta}
+    return JSONResponse({"object": "list", "data": [model]})
+
+
+async def _props(request: Request, service: Service) -> Response:
+    pair = service.queue.metrics.pair
+    sampling = service.settings.sampling
+    params = {name: getattr(sampling, name) for name in sampling.__dataclass_fields__}
+    n_ctx = pair.n_ctx if pair is not None else 0
+    return JSONResponse(
+        {
+            "default_generation_settings": {"n_ctx": n_ctx, "params": params},
+            "total_slots": 1,
+            "model_alias": service.model,
+            "modalities": {"vision": False, "audio": False},
+        }
+    )
+
+
+async def _metrics(request: Request, service: Service) -> Response:
+    return PlainTextResponse(service.queue.metrics.as_prometheus(), media_type="text/plain; version=0.0.4")
+
+
+async def _chat(request: Request, service: Service) -> Response:
+    fields = await _body(request)
+    asked, tools = read_chat(fields, service.settings)
+    report = service.report if fields.flag("tandem") else None
+    format_ = ChatFormat(Names("chatcmpl-", service.model), include_usage=_usage(fields), report=report)
+    return await _answered(request, service, fields, asked, tools, format_)
+
+
+async def _completions(request: Request, service: Service) -> Response:
+    fields = await _body(request)
+    asked = read_completion(fields, service.settings)
+    names = Names("cmpl-", service.model)
+    return await _answered(request, service, fields, asked, (), CompletionFormat(names, include_usage=_usage(fields)))
+
+
+async def _responses(request: Request, service: Service) -> Response:
+    fields = await _body(request)
+    asked, tools = read_response(fields, service.settings)
+    return await _answered(
+        request, service, fields, asked, tools, ResponseFormat(Names("resp_", service.model), fields)
+    )
+
+
+async def _messages(request: Request, service: Service) -> Response:
+    fields = await _body(request)
+    asked, tools = read_anthropic(fields, service.settings)
+    return await _answered(request, service, fields, asked, tools, AnthropicFormat(Names("msg_", service.model)))
+
+
+async def _count_tokens(request: Request, service: Service) -> Response:
+    fields = await _body(request)
+    ticket = service.queue.submit(TokenCount(read_count(fields, service.settings)))
+    with _Watch(request, service.queue, ticket):
+        async for event in ticket.events():
+            if isinstance(event, Failed):
+                raise as_request_error(event.error)
+            if isinstance(event, JobEnded) and isinstance(event.result, int):
+                return JSONResponse({"input_tokens": event.result})
+    raise RequestError("The tokens could not be counted.", status=500)
+
+
+def _usage(fields: Fields) -> bool:
+    options = fields.object("stream_options")
+    return options is not None and options.flag("include_usage")
+
+
+async def _body(request: Request) -> Fields:
+    """Read a body of limited size."""
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > _LONGEST_BODY:
+            raise RequestError(f"The body is longer than {_LONGEST_BODY:,} bytes.", status=413)
+    return read_body(bytes(data))
+
+
+async def _answered(
+    request: Request, service: Service, fields: Fields, asked: AnswerRequest, tools: tuple[str, ...], format_: Format
+) -> Response:
+    """Queue a request and return its answer, as a stream or whole."""
+    streamed = fields.flag("stream")
+    queue = service.queue
+    ticket, reader = queue.submit(asked), PartReader(tools)
+    watch = _Watch(request, queue, ticket)
+    if not streamed:
+        with watch:
+            return JSONResponse(format_.whole(await whole_answer(ticket, reader)))
+    parts = parts_of(ticket, reader)
+    try:
+        # A prompt that is refused gets a status; only later failures are events.
+        first = await anext(parts)
+    except BaseException:
+        watch.end()
+        raise
+
+    async def events() -> AsyncIterator[str]:
+        with watch:
+            for event in format_.begin():
+                yield event
+            try:
+                for event in format_.part(first) if first is not None else [_KEEP_ALIVE]:
+                    yield event
+                async for part in parts:
+                    for event in format_.part(part) if part is not None else [_KEEP_ALIVE]:
+                        yield event
+            except RequestError as error:
+                yield sse(error_body(error, request.url.path), "error" if "/messages" in request.url.path else "")
+
+    return StreamingResponse(events(), media_type="text/event-stream", headers=_HEADERS)
+
+
+class _Watch:
+    """Cancel a request when its client disconnects, and at the end of a `with` block."""
+
+    def __init__(self, request: Request, queue: EngineQueue, ticket: Ticket) -> None:
+        self._request, self._queue, self._ticket = request, queue, ticket
+        self._task = asyncio.create_task(self._wait())
+
+    async def _wait(self) -> None:
+        while (await self._request.receive())["type"] != "http.disconnect":
+            pass
+        self._queue.cancel(self._ticket)
+
+    def end(self) -> None:
+        self._task.cancel()
+        self._queue.cancel(self._ticket)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+def _error_response(error: RequestError, path: str) -> Response:
+    headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s is not None else None
+    return JSONResponse(error_body(error, path), error.status, headers)

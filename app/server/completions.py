@@ -1,0 +1,78 @@
+"""OpenAI's completions API: a text goes on, without a chat template."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from app.server.answer import Answer, Calls, Delta, End, Part
+from app.server.chat import DONE, with_answer_fields
+from app.server.fields import Fields, read_guidance, refuse
+from app.server.format import Format, Names, sse
+from app.session.chat_settings import ChatSettings
+from app.worker.events import TokenProbability
+from app.worker.request import AnswerRequest
+
+_LEAST = 1e-30
+
+
+def read_completion(fields: Fields, settings: ChatSettings) -> AnswerRequest:
+    """Return the request for a text that follows another."""
+    fields.whole("n", 1, 1)
+    prompts = fields.texts("prompt")
+    if len(prompts) != 1:
+        refuse("prompt", fields.raw("prompt"), "one text")
+    request = AnswerRequest(
+        messages=(),
+        text=prompts[0],
+        drafting=settings.drafting,
+        stop_on_repeat=settings.stop_on_repeat,
+        guidance=read_guidance(fields, None),
+    )
+    return with_answer_fields(request, fields, settings, "max_tokens", "n_predict")
+
+
+class CompletionFormat(Format):
+    """Write an answer as a text completion.
+
+    Args:
+        names: Id, model and time.
+        include_usage: Whether a stream ends with the tokens used.
+    """
+
+    def __init__(self, names: Names, *, include_usage: bool = False) -> None:
+        self._names = names
+        self._include_usage = include_usage
+
+    def part(self, part: Part) -> list[str]:
+        match part:
+            case Delta(text, _, probabilities):
+                return [sse(self._value(text, None, list(probabilities)))]
+            case End():
+                last = sse({**self._value("", part.reason, []), "timings": part.timings})
+                usage = {**self._value("", None, []), "choices": [], "usage": part.usage}
+                return [last, *([sse(usage)] if self._include_usage else []), DONE]
+            case Calls():
+                return []
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        value = self._value(answer.text, answer.end.reason, answer.probabilities)
+        return {**value, "usage": answer.end.usage, "timings": answer.end.timings}
+
+    def _value(self, text: str, reason: str | None, probabilities: list[TokenProbability]) -> dict[str, Any]:
+        choice = {"index": 0, "text": text, "finish_reason": reason, "logprobs": _logprobs(probabilities)}
+        names = self._names
+        head = {"id": names.id, "object": "text_completion", "created": names.created, "model": names.model}
+        return {**head, "choices": [choice]}
+
+
+def _logprobs(probabilities: list[TokenProbability]) -> dict[str, Any] | None:
+    if not probabilities:
+        return None
+    return {
+        "tokens": [one.piece.decode(errors="replace") for one in probabilities],
+        "token_logprobs": [math.log(max(one.probability, _LEAST)) for one in probabilities],
+        "top_logprobs": [
+            {piece.decode(errors="replace"): math.log(max(p, _LEAST)) for piece, p in one.top} for one in probabilities
+        ],
+    }

@@ -1,0 +1,189 @@
+"""Messages and tools of every API as the engine reads them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.conversations.message import Message, Prefill, Role
+from app.engine.text.tool_calls import ToolCall
+from app.engine.types import Guidance
+from app.server.errors import RequestError
+from app.server.fields import Fields, refuse
+from app.session.chat_settings import ChatSettings
+from app.settings.thinking import AS_TRAINED, Thinking
+from app.worker.request import AnswerRequest
+
+_ID_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_ID_LENGTH = 9
+"""Mistral's templates refuse ids of calls of any other length."""
+_TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What the model reads.
+
+    Attributes:
+        messages: The messages; one system message at most, in front.
+        prefill: The beginning of the answer, if the last message is the assistant's.
+        tools: Tools as in OpenAI's chat API.
+        must_call: Whether the answer must be a call.
+    """
+
+    messages: tuple[Message, ...]
+    prefill: Prefill | None = None
+    tools: tuple[Mapping[str, Any], ...] = ()
+    must_call: bool = False
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        return tuple(tool["function"]["name"] for tool in self.tools)
+
+
+def new_call_id() -> str:
+    """Return an id for a call of a tool."""
+    return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
+
+
+def arranged(messages: Sequence[Message]) -> tuple[tuple[Message, ...], Prefill | None]:
+    """Return messages as templates accept them, and the beginning of the answer if they end with one.
+
+    The system messages become one, in front; messages of the assistant in a row become one.
+
+    Raises:
+        RequestError: There are none.
+    """
+    system = "\n\n".join(message.content for message in messages if message.role is Role.SYSTEM)
+    out: list[Message] = [Message(Role.SYSTEM, system)] if system else []
+    for message in messages:
+        before = out[-1] if out else None
+        if message.role is Role.SYSTEM:
+            continue
+        if before is not None and before.role is message.role is Role.ASSISTANT:
+            out[-1] = Message(
+                Role.ASSISTANT,
+                before.content + message.content,
+                before.reasoning + message.reasoning,
+                (*before.tool_calls, *message.tool_calls),
+            )
+        else:
+            out.append(message)
+    if not any(message.role is Role.USER for message in out):
+        raise RequestError("There is no message of the user.", param="messages")
+    last = out[-1]
+    if last.role is Role.ASSISTANT and not last.tool_calls:
+        return tuple(out[:-1]), Prefill(last.content, last.reasoning)
+    return tuple(out), None
+
+
+def content_text(fields: Fields, name: str = "content") -> str:
+    """Return content that is a string, null, or an array of text parts."""
+    value = fields.raw(name)
+    if value is None or isinstance(value, str):
+        return value or ""
+    return "".join(_part_text(part) for part in fields.objects(name))
+
+
+def _part_text(part: Fields) -> str:
+    if part.text("type", "text") not in _TEXT_PARTS:
+        refuse(part.at("type"), part.raw("type"), "text; the models read no images, sounds or files")
+    return part.text("refusal") if "refusal" in part else part.text("text")
+
+
+def arguments_of(fields: Fields, name: str) -> str:
+    """Return the arguments of a call as the text of a JSON object."""
+    value = fields.raw(name)
+    if isinstance(value, str):
+        try:
+            parsed = json.loads(value or "{}")
+        except (ValueError, RecursionError):
+            # What a model wrote and nobody could parse comes back with the conversation.
+            return json.dumps({"input": value}, ensure_ascii=False)
+        return value or "{}" if isinstance(parsed, dict) else json.dumps({"input": parsed}, ensure_ascii=False)
+    return json.dumps(value if isinstance(value, dict) else {}, ensure_ascii=False)
+
+
+def read_tool(fields: Fields, schema: str) -> dict[str, Any]:
+    """Return a tool as templates read it; `schema` is the field with the schema of its parameters."""
+    name, parameters = fields.text("name"), fields.object(schema)
+    if not name:
+        refuse(fields.at("name"), name, "the name of a function")
+    values = {"type": "object", "properties": {}} if parameters is None else fields.raw(schema)
+    function = {"name": name, "description": fields.text("description"), "parameters": values}
+    return {"type": "function", "function": function}
+
+
+def with_choice(conversation: Conversation, choice: str, name: str = "") -> Conversation:
+    """Return the conversation with the tools that may or must be called.
+
+    Args:
+        conversation: With all tools.
+        choice: "auto", "none" or "required".
+        name: The one tool that must be called; "" for any.
+    """
+    if choice == "none":
+        return replace(conversation, tools=())
+    if name:
+        tools = tuple(one for one in conversation.tools if one["function"]["name"] == name)
+        if not tools:
+            raise RequestError(f'tool_choice names "{name}", which is none of the tools.', param="tool_choice")
+        return replace(conversation, tools=tools, must_call=True)
+    if choice == "required" and not conversation.tools:
+        raise RequestError("tool_choice is required, but there are no tools.", param="tool_choice")
+    return replace(conversation, must_call=choice == "required")
+
+
+def read_messages(fields: Fields, name: str = "messages") -> Iterator[Message]:
+    """Yield messages of OpenAI's chat API."""
+    for message in fields.objects(name):
+        role, content = message.text("role"), content_text(message)
+        match role:
+            case "system" | "developer":
+                yield Message(Role.SYSTEM, content)
+            case "user":
+                yield Message(Role.USER, content)
+            case "assistant":
+                reasoning = message.text("reasoning_content") or message.text("reasoning")
+                yield Message(Role.ASSISTANT, content, reasoning, tuple(_read_calls(message)))
+            case "tool" | "function":
+                yield Message(
+                    Role.USER, content, tool_call_id=message.text("tool_call_id") or message.text("name", "0")
+                )
+            case _:
+                refuse(message.at("role"), message.raw("role"), "system, developer, user, assistant or tool")
+
+
+def _read_calls(message: Fields) -> Iterator[ToolCall]:
+    for call in message.objects("tool_calls"):
+        function = call.object("function")
+        if function is None:
+            refuse(call.at("function"), None, "an object")
+        yield ToolCall(function.text("name"), arguments_of(function, "arguments"), call.text("id") or new_call_id())
+
+
+def request_for(
+    conversation: Conversation, settings: ChatSettings, guidance: Guidance, thinking: Thinking = AS_TRAINED
+) -> AnswerRequest:
+    """Return the request for an answer; a grammar rules the whole answer, so there is no reasoning before it."""
+    if guidance.has_grammar or conversation.must_call:
+        thinking = replace(thinking, enabled=False)
+    system = settings.system
+    has_system = any(message.role is Role.SYSTEM for message in conversation.messages)
+    own = (Message(Role.SYSTEM, system),) if system and not has_system else ()
+    return AnswerRequest(
+        messages=(*own, *conversation.messages),
+        sampling=settings.sampling,
+        drafting=settings.drafting,
+        max_tokens=settings.max_tokens,
+        stops=settings.stops,
+        prefill=conversation.prefill,
+        thinking=thinking,
+        stop_on_repeat=settings.stop_on_repeat,
+        tools=conversation.tools,
+        must_call=conversation.must_call,
+        guidance=guidance,
+    )

@@ -1,0 +1,144 @@
+"""Requests in the order of their arrival, one at a time, and their events on the server's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from typing import TypeAlias
+
+from app.server.errors import RequestError
+from app.server.metrics import Metrics
+from app.session.engine import Engine, EngineFactory
+from app.worker.engine_worker import Job
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
+from app.worker.request import AnswerRequest
+
+MOST_WAITING = 64
+_LEAST_RETRY_S, _MOST_RETRY_S = 1, 60
+
+Work: TypeAlias = "AnswerRequest | Job"
+
+
+class Ticket:
+    """A request in the queue.
+
+    Args:
+        work: What the engine does.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.number: int | None = None
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+
+    def put(self, event: Event) -> None:
+        self._events.put_nowait(event)
+
+    async def next(self, timeout_s: float) -> Event | None:
+        """Return the next event; None if there was none for so many seconds."""
+        try:
+            return await asyncio.wait_for(self._events.get(), timeout_s)
+        except TimeoutError:
+            return None
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Yield all events; the last one ends the request."""
+        while True:
+            event = await self._events.get()
+            yield event
+            if is_last(event):
+                return
+
+
+class EngineQueue:
+    """Own the engine; give it one request at a time. All methods run on the event loop.
+
+    Args:
+        make_engine: Makes the engine; its events arrive on another thread.
+        metrics: Counts requests and their ends.
+    """
+
+    def __init__(self, make_engine: EngineFactory, metrics: Metrics) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._before: Callable[[Event], None] = lambda event: None
+        self.engine: Engine = make_engine(self._emit)
+        self.metrics = metrics
+        self._waiting: deque[Ticket] = deque()
+        self._running: Ticket | None = None
+        self._began = 0.0
+        self._seconds = 0.0
+
+    def listen_before(self, listener: Callable[[Event], None]) -> None:
+        """Call a listener on the engine's thread until `start`, such as while the models are loaded."""
+        self._before = listener
+
+    def start(self) -> None:
+        """Take requests on the running event loop."""
+        self._loop = asyncio.get_running_loop()
+
+    def submit(self, work: Work) -> Ticket:
+        """Queue a request.
+
+        Raises:
+            RequestError: Too many are waiting.
+        """
+        if len(self._waiting) >= MOST_WAITING:
+            seconds = math.ceil(max(_LEAST_RETRY_S, min(_MOST_RETRY_S, self._seconds * len(self._waiting))))
+            message = f"{len(self._waiting)} requests are waiting."
+            raise RequestError(message, f"Try again in {seconds} s.", status=503, retry_after_s=seconds)
+        ticket = Ticket(work)
+        self._waiting.append(ticket)
+        self._start_next()
+        return ticket
+
+    def cancel(self, ticket: Ticket) -> None:
+        """Stop a request; nothing happens if it has ended."""
+        if ticket is self._running:
+            self.engine.cancel()
+        elif ticket in self._waiting:
+            self._waiting.remove(ticket)
+            self._count()
+
+    def cancel_all(self) -> None:
+        """Stop every request."""
+        self._waiting.clear()
+        self.engine.cancel()
+
+    def _emit(self, event: Event) -> None:
+        loop = self._loop
+        if loop is None:
+            self._before(event)
+        elif not loop.is_closed():
+            loop.call_soon_threadsafe(self._receive, event)
+
+    def _receive(self, event: Event) -> None:
+        if isinstance(event, (Loaded, PairChanged)):
+            self.metrics.pair = event.pair
+        ticket = self._running
+        if ticket is None or getattr(event, "request", None) != ticket.number:
+            return
+        ticket.put(event)
+        self.metrics.observe(event)
+        if is_last(event):
+            self._running = None
+            self._seconds += 0.5 * (time.monotonic() - self._began - self._seconds)
+            self._start_next()
+
+    def _start_next(self) -> None:
+        if self._running is None and self._waiting:
+            ticket = self._running = self._waiting.popleft()
+            self._began = time.monotonic()
+            work, engine = ticket.work, self.engine
+            ticket.number = engine.answer(work) if isinstance(work, AnswerRequest) else engine.run(work)
+        self._count()
+
+    def _count(self) -> None:
+        self.metrics.n_running, self.metrics.n_waiting = int(self._running is not None), len(self._waiting)
+
+
+def is_last(event: Event) -> bool:
+    """Return whether an event ends its request."""
+    return isinstance(event, (Finished, Failed, JobEnded))

@@ -1,0 +1,59 @@
+"""Errors of requests, in the shape of the API that was called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.core.errors import AppError, ContextOverflowError, TemplateError, UsageError
+
+_KINDS = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    503: "overloaded_error",
+}
+
+
+class RequestError(AppError):
+    """A request that cannot be answered.
+
+    Attributes:
+        status: HTTP status.
+        param: The field that is wrong; None for none.
+        retry_after_s: Seconds after which it may work; None for never.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        *,
+        status: int = 400,
+        param: str | None = None,
+        retry_after_s: int | None = None,
+    ) -> None:
+        super().__init__(message, hint)
+        self.status = status
+        self.param = param
+        self.retry_after_s = retry_after_s
+
+
+def as_request_error(error: AppError) -> RequestError:
+    """Return an error of the engine as one of its request."""
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, ContextOverflowError):
+        return RequestError(error.message, "Shorten it, or start tandem serve with a longer --ctx.", param="messages")
+    if isinstance(error, (UsageError, TemplateError)):
+        return RequestError(error.message, error.hint)
+    return RequestError(error.message, error.hint, status=500)
+
+
+def error_body(error: RequestError, path: str) -> dict[str, Any]:
+    """Return the JSON of an error: Anthropic's below /v1/messages, else OpenAI's."""
+    kind = _KINDS.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
+    if path.startswith("/v1/messages"):
+        return {"type": "error", "error": {"type": kind, "message": error.sentences}}
+    code = "context_length_exceeded" if error.param == "messages" and "context" in error.message else None
+    return {"error": {"message": error.sentences, "type": kind, "param": error.param, "code": code}}

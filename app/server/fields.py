@@ -1,0 +1,259 @@
+"""Read the fields of a request: unknown ones are ignored, wrong ones are errors that name them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from app.core.errors import UsageError
+from app.engine.types import SAMPLING_BOUNDS, Guidance, SamplingParams
+from app.server.errors import RequestError
+from app.settings.thinking import EFFORTS, Thinking
+
+_MOST_STOPS = 16
+_MOST_TOP = 20
+_DEEPEST = 64
+"""Nested objects of a request; Python's own limit would be an error without a name."""
+_SEEDS = int(SAMPLING_BOUNDS["seed"][1])
+_UNLIMITED = -1
+"""llama-server's value for "all of them"."""
+_MOST_LOOKED_BACK = int(SAMPLING_BOUNDS["repeat_last_n"][1])
+_EFFORT_NAMES = {"minimal": "low", "xhigh": "max", **{effort: effort for effort in EFFORTS}}
+
+
+class Fields:
+    """The fields of a JSON object. Every method raises RequestError for a wrong value; null is the default.
+
+    Args:
+        values: The object.
+        path: Where it is in the request, such as "messages[2].".
+    """
+
+    def __init__(self, values: Mapping[str, Any], path: str = "") -> None:
+        self._values = values
+        self._path = path
+
+    @classmethod
+    def of(cls, value: object, path: str) -> Fields:
+        """Return the fields of a nested object."""
+        if not isinstance(value, dict):
+            refuse(path, value, "an object")
+        return cls(value, f"{path}.")
+
+    def raw(self, name: str) -> Any:
+        return self._values.get(name)
+
+    def __contains__(self, name: str) -> bool:
+        return self._values.get(name) is not None
+
+    def at(self, name: str) -> str:
+        """Return the path of a field."""
+        return f"{self._path}{name}"
+
+    def text(self, name: str, default: str = "") -> str:
+        value = self.raw(name)
+        return default if value is None else self._typed(name, value, str, "a string")
+
+    def flag(self, name: str) -> bool:
+        value = self.raw(name)
+        return False if value is None else self._typed(name, value, bool, "true or false")
+
+    def whole(self, name: str, low: int, high: int) -> int | None:
+        value = self.raw(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or int_of(value) is None:
+            refuse(self.at(name), value, "a whole number")
+        number = int(value)
+        if not low <= number <= high:
+            refuse(self.at(name), value, f"a whole number from {low} to {high}")
+        return number
+
+    def array(self, name: str) -> list[Any]:
+        value = self.raw(name)
+        return [] if value is None else self._typed(name, value, list, "an array")
+
+    def objects(self, name: str) -> list[Fields]:
+        """Return the objects of an array."""
+        return [Fields.of(value, f"{self.at(name)}[{n}]") for n, value in enumerate(self.array(name))]
+
+    def object(self, name: str) -> Fields | None:
+        value = self.raw(name)
+        return None if value is None else Fields.of(value, self.at(name))
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a string or an array of strings."""
+        value = self.raw(name)
+        found = [value] if isinstance(value, str) else self.array(name)
+        if not all(isinstance(one, str) for one in found):
+            refuse(self.at(name), value, "a string or an array of strings")
+        return tuple(found)
+
+    def _typed(self, name: str, value: Any, kind: type, allowed: str) -> Any:
+        if not isinstance(value, kind):
+            refuse(self.at(name), value, allowed)
+        return value
+
+
+def refuse(path: str, value: object, allowed: str) -> NoReturn:
+    """Raise the error for a wrong field."""
+    shown = json.dumps(value, default=str)
+    shown = shown if len(shown) <= 40 else f"{shown[:39]}…"
+    raise RequestError(f"{path} is {shown}; it must be {allowed}.", param=path)
+
+
+def int_of(value: float) -> int | None:
+    """Return a number as a whole one; None if it has a fraction."""
+    return int(value) if math.isfinite(value) and value == int(value) else None
+
+
+def read_body(data: bytes) -> Fields:
+    """Return the fields of a request's body."""
+    try:
+        value = json.loads(data, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise RequestError("The body is nested too deeply.") from None
+    except ValueError as error:
+        raise RequestError(f"The body is not valid JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise RequestError("The body must be a JSON object.")
+    if _depth(value) > _DEEPEST:
+        raise RequestError(f"The body is nested deeper than {_DEEPEST} levels.")
+    text = json.dumps(value, ensure_ascii=False)
+    # Escapes in JSON may name half a character, which no answer could repeat.
+    valid = text.encode("utf-8", errors="replace")
+    return Fields(value if valid.decode() == text else json.loads(valid))
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _depth(value: object) -> int:
+    depth, level = 0, [value]
+    while level and depth <= _DEEPEST:
+        depth += 1
+        level = [
+            inner
+            for one in level
+            if isinstance(one, (dict, list))
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return depth
+
+
+def read_sampling(fields: Fields, default: SamplingParams) -> SamplingParams:
+    """Return the sampler chain; fields have the names of OpenAI and llama-server."""
+    given: dict[str, Any] = {}
+    for field in dataclasses.fields(SamplingParams):
+        value = fields.raw(field.name)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            refuse(fields.at(field.name), value, "a number")
+        given[field.name] = value
+    for name in ("repeat_last_n", "dry_penalty_last_n"):
+        if given.get(name) == _UNLIMITED:
+            given[name] = _MOST_LOOKED_BACK
+    if given.get("top_n_sigma") == _UNLIMITED:
+        given["top_n_sigma"] = 0.0
+    if "seed" in given:
+        seed = int_of(given["seed"])
+        if seed is None:
+            refuse("seed", given["seed"], "a whole number")
+        # A seed of llama.cpp has 32 bits; OpenAI's have 64.
+        given["seed"] = None if seed == _UNLIMITED else seed % (_SEEDS + 1)
+    try:
+        return dataclasses.replace(default, **given)
+    except UsageError as error:
+        raise RequestError(error.message, param=error.message.split(" ")[0]) from None
+
+
+def read_max_tokens(fields: Fields, *names: str) -> int | None:
+    """Return the longest answer by the first of these fields that is given; None for as many as fit."""
+    for name in names:
+        n = fields.whole(name, _UNLIMITED, 1 << 30)
+        if n == 0:
+            refuse(fields.at(name), 0, "at least 1")
+        if n is not None:
+            return n if n > 0 else None
+    return None
+
+
+def read_stops(fields: Fields, name: str = "stop") -> tuple[str, ...]:
+    """Return the stop strings."""
+    stops = fields.texts(name)
+    if len(stops) > _MOST_STOPS:
+        raise RequestError(f"{name} has {len(stops)} strings; {_MOST_STOPS} are possible.", param=name)
+    return stops
+
+
+def read_n_top(fields: Fields) -> int | None:
+    """Return the number of most probable tokens to report; None for no probabilities."""
+    n = fields.whole("top_logprobs", 0, _MOST_TOP)
+    if isinstance(fields.raw("logprobs"), bool):
+        return (n or 0) if fields.flag("logprobs") else None
+    legacy = fields.whole("logprobs", 0, _MOST_TOP)
+    return legacy if legacy is not None else n
+
+
+def read_guidance(fields: Fields, format_: Fields | None) -> Guidance:
+    """Return grammar and logit bias.
+
+    Args:
+        fields: Of the request: `grammar`, `json_schema` and `logit_bias` as in llama-server.
+        format_: OpenAI's response format.
+    """
+    schema: object = fields.raw("json_schema")
+    kind = format_.text("type") if format_ is not None else ""
+    if format_ is not None and kind in ("json_object", "json_schema"):
+        inner = format_.object("json_schema") if kind == "json_schema" and "json_schema" in format_ else format_
+        schema = inner.raw("schema") if inner is not None else None
+        schema = {"type": "object"} if schema is None and kind == "json_object" else schema
+        if schema is None:
+            refuse(format_.at("json_schema"), None, "an object with a schema")
+    elif kind not in ("", "text"):
+        refuse("response_format.type", kind, "text, json_object or json_schema")
+    grammar = fields.text("grammar")
+    if schema is not None and not isinstance(schema, dict):
+        refuse("json_schema", schema, "an object")
+    if grammar and schema is not None:
+        raise RequestError("grammar and a JSON schema exclude each other.", param="grammar")
+    return Guidance(grammar, schema, _logit_bias(fields))
+
+
+def _logit_bias(fields: Fields) -> tuple[tuple[int, float], ...]:
+    value = fields.raw("logit_bias")
+    pairs: Sequence[Any] = list(value.items()) if isinstance(value, dict) else fields.array("logit_bias")
+    out: list[tuple[int, float]] = []
+    for pair in pairs:
+        try:
+            token, bias = pair
+            # llama-server's false forbids a token.
+            out.append((int(token), -math.inf if bias is False else float(bias)))
+        except (TypeError, ValueError, OverflowError):
+            refuse("logit_bias", pair, "a token id and a number")
+    if not all(-(1 << 31) <= token < 1 << 31 and not math.isnan(bias) for token, bias in out):
+        refuse("logit_bias", value, "token ids and numbers")
+    return tuple(out)
+
+
+def read_thinking(fields: Fields, effort: str, default: Thinking) -> Thinking:
+    """Return the reasoning settings.
+
+    Args:
+        fields: With `chat_template_kwargs`, as in llama-server.
+        effort: OpenAI's reasoning effort; "" for none.
+        default: Used without either.
+    """
+    if effort == "none":
+        return Thinking(enabled=False)
+    if effort and effort not in _EFFORT_NAMES:
+        refuse("reasoning_effort", effort, f"none or one of {', '.join(_EFFORT_NAMES)}")
+    enabled = default.enabled
+    if (more := fields.object("chat_template_kwargs")) is not None and "enable_thinking" in more:
+        enabled = more.flag("enable_thinking")
+    return Thinking(enabled, _EFFORT_NAMES.get(effort, default.effort))

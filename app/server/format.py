@@ -1,0 +1,54 @@
+"""What every API has to do with an answer."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.server.answer import Answer, Part
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What an answer is called.
+
+    Attributes:
+        prefix: Begins the id, as in the API's documentation.
+        model: Name of the pair.
+        created: Seconds since 1970.
+    """
+
+    prefix: str
+    model: str
+    created: int = field(default_factory=lambda: int(time.time()))
+    token: str = field(default_factory=lambda: secrets.token_hex(12))
+
+    @property
+    def id(self) -> str:
+        return f"{self.prefix}{self.token}"
+
+
+class Format(ABC):
+    """Write one answer as a stream of events, or whole."""
+
+    def begin(self) -> list[str]:
+        """Return the events before the answer."""
+        return []
+
+    @abstractmethod
+    def part(self, part: Part) -> list[str]:
+        """Return the events of a part; the last part is `End`."""
+
+    @abstractmethod
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return the whole answer as one JSON value."""
+
+
+def sse(value: object, event: str = "") -> str:
+    """Return a server-sent event."""
+    name = f"event: {event}\n" if event else ""
+    return f"{name}data: {json.dumps(value, ensure_ascii=False)}\n\n"

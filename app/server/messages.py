@@ -1,0 +1,182 @@
+"""Anthropic's messages API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from app.conversations.message import Message, Role
+from app.engine.text.tool_calls import ToolCall
+from app.engine.types import Guidance
+from app.server.answer import Answer, Calls, Delta, End, Part
+from app.server.conversation import (
+    Conversation,
+    arguments_of,
+    arranged,
+    content_text,
+    new_call_id,
+    read_tool,
+    request_for,
+    with_choice,
+)
+from app.server.errors import RequestError
+from app.server.fields import Fields, read_max_tokens, read_sampling, read_stops, refuse
+from app.server.format import Format, Names, sse
+from app.session.chat_settings import ChatSettings
+from app.settings.thinking import Thinking
+from app.worker.request import AnswerRequest
+
+_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
+_CHOICES = {"auto": "auto", "any": "required", "tool": "required", "none": "none"}
+
+
+def read_anthropic(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest, tuple[str, ...]]:
+    """Return the request and the names of its tools."""
+    if "max_tokens" not in fields:
+        raise RequestError("max_tokens is missing.", param="max_tokens")
+    conversation = _read_conversation(fields)
+    thinking, kind = settings.thinking, ""
+    if (asked := fields.object("thinking")) is not None:
+        kind = asked.text("type")
+        thinking = Thinking(enabled=None if kind == "adaptive" else kind == "enabled")
+    request = request_for(conversation, settings, Guidance(), thinking)
+    request = replace(
+        request,
+        sampling=read_sampling(fields, settings.sampling),
+        max_tokens=read_max_tokens(fields, "max_tokens"),
+        stops=read_stops(fields, "stop_sequences") or settings.stops,
+    )
+    return request, conversation.tool_names
+
+
+def read_count(fields: Fields, settings: ChatSettings) -> AnswerRequest:
+    """Return the request whose tokens are to be counted."""
+    return request_for(_read_conversation(fields), settings, Guidance(), settings.thinking)
+
+
+def _read_conversation(fields: Fields) -> Conversation:
+    system = content_text(fields, "system")
+    messages = [Message(Role.SYSTEM, system)] if system else []
+    for message in fields.objects("messages"):
+        messages += _read_message(message)
+    shown, prefill = arranged(messages)
+    tools = [
+        read_tool(one, "input_schema")
+        for one in fields.objects("tools")
+        # Other types of tools run on Anthropic's servers.
+        if one.text("type", "custom") == "custom"
+    ]
+    choice, name = "auto", ""
+    if (chosen := fields.object("tool_choice")) is not None:
+        kind = chosen.text("type")
+        if kind not in _CHOICES:
+            refuse("tool_choice.type", kind, f"one of {', '.join(_CHOICES)}")
+        choice, name = _CHOICES[kind], chosen.text("name") if kind == "tool" else ""
+    return with_choice(Conversation(shown, prefill, tuple(tools)), choice, name)
+
+
+def _read_message(message: Fields) -> Iterator[Message]:
+    """Yield the messages in a message: its text, its calls, and the results of tools in it."""
+    role = message.text("role")
+    if role not in ("user", "assistant", "system"):
+        refuse(message.at("role"), message.raw("role"), "user or assistant")
+    value = message.raw("content")
+    if value is None or isinstance(value, str):
+        yield Message(Role(role), value or "")
+        return
+    texts, reasoning, calls = [], "", []
+    for block in message.objects("content"):
+        match block.text("type"):
+            case "text":
+                texts.append(block.text("text"))
+            case "thinking":
+                reasoning += block.text("thinking")
+            case "redacted_thinking":
+                pass
+            case "tool_use":
+                calls.append(
+                    ToolCall(block.text("name"), arguments_of(block, "input"), block.text("id") or new_call_id())
+                )
+            case "tool_result":
+                yield Message(Role.USER, content_text(block), tool_call_id=block.text("tool_use_id", "0"))
+            case kind:
+                refuse(block.at("type"), kind, "text, thinking, tool_use or tool_result")
+    if texts or reasoning or calls:
+        yield Message(Role(role), "\n\n".join(texts), reasoning, tuple(calls))
+
+
+class AnthropicFormat(Format):
+    """Write an answer as a message of content blocks.
+
+    Args:
+        names: Id, model and time.
+    """
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._n_blocks = 0
+        self._open = ""
+
+    def begin(self) -> list[str]:
+        message = {**self._message(), "content": [], "usage": {"input_tokens": 0, "output_tokens": 0}}
+        return [sse({"type": "message_start", "message": message}, "message_start")]
+
+    def part(self, part: Part) -> list[str]:
+        match part:
+            case Delta(text, reasoning):
+                kind = "thinking" if reasoning else "text"
+                return [*self._begin_block(kind), self._delta({"type": f"{kind}_delta", kind: text})] if text else []
+            case Calls(calls):
+                return [event for call in calls for event in self._call(call)]
+            case End():
+                delta = {"stop_reason": _REASONS[part.reason], "stop_sequence": None}
+                last = {"type": "message_delta", "delta": delta, "usage": _usage(part)}
+                stop = {"type": "message_stop"}
+                return [*self._end_block(), sse(last, "message_delta"), sse(stop, "message_stop")]
+
+    def _call(self, call: ToolCall) -> list[str]:
+        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": call.arguments}
+        return [*self._begin_block(f"tool_use {call.id}", block), self._delta(delta)]
+
+    def _begin_block(self, kind: str, block: dict[str, Any] | None = None) -> list[str]:
+        """Return the events before a delta of a block, if another one is open."""
+        if self._open == kind:
+            return []
+        ended = self._end_block()
+        self._open = kind
+        block = block or {"type": kind, kind: "", **({"signature": ""} if kind == "thinking" else {})}
+        value = {"type": "content_block_start", "index": self._n_blocks, "content_block": block}
+        return [*ended, sse(value, "content_block_start")]
+
+    def _end_block(self) -> list[str]:
+        if not self._open:
+            return []
+        self._open = ""
+        self._n_blocks += 1
+        return [sse({"type": "content_block_stop", "index": self._n_blocks - 1}, "content_block_stop")]
+
+    def _delta(self, delta: dict[str, Any]) -> str:
+        return sse({"type": "content_block_delta", "index": self._n_blocks, "delta": delta}, "content_block_delta")
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        content: list[dict[str, Any]] = []
+        if answer.reasoning:
+            content.append({"type": "thinking", "thinking": answer.reasoning.strip(), "signature": ""})
+        if answer.text or not answer.calls:
+            content.append({"type": "text", "text": answer.text})
+        for call in answer.calls:
+            content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)})
+        reason = _REASONS[answer.end.reason]
+        return {**self._message(), "content": content, "stop_reason": reason, "usage": _usage(answer.end)}
+
+    def _message(self) -> dict[str, Any]:
+        head = {"id": self._names.id, "type": "message", "role": "assistant", "model": self._names.model}
+        return {**head, "stop_reason": None, "stop_sequence": None}
+
+
+def _usage(end: End) -> dict[str, Any]:
+    read = {"input_tokens": end.stats.prompt_n, "cache_read_input_tokens": end.stats.cache_n}
+    return {**read, "cache_creation_input_tokens": 0, "output_tokens": end.stats.predicted_n}

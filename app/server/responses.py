@@ -1,0 +1,260 @@
+"""OpenAI's responses API, without stored state: the client sends the whole conversation each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from app.conversations.message import Message, Role
+from app.engine.text.tool_calls import ToolCall
+from app.server.answer import Answer, Calls, Delta, End, Part
+from app.server.chat import with_answer_fields
+from app.server.conversation import (
+    Conversation,
+    arguments_of,
+    arranged,
+    content_text,
+    new_call_id,
+    read_tool,
+    request_for,
+    with_choice,
+)
+from app.server.errors import RequestError
+from app.server.fields import Fields, read_guidance, read_thinking, refuse
+from app.server.format import Format, Names, sse
+from app.session.chat_settings import ChatSettings
+from app.worker.request import AnswerRequest
+
+
+def read_response(fields: Fields, settings: ChatSettings) -> tuple[AnswerRequest, tuple[str, ...]]:
+    """Return the request and the names of its tools."""
+    if "previous_response_id" in fields or "conversation" in fields:
+        raise RequestError("The server stores no responses.", "Send the whole conversation as input.")
+    conversation = _read_conversation(fields)
+    reasoning, text = fields.object("reasoning"), fields.object("text")
+    effort = reasoning.text("effort") if reasoning is not None else ""
+    format_ = text.object("format") if text is not None else None
+    request = request_for(
+        conversation,
+        settings,
+        read_guidance(fields, format_),
+        read_thinking(fields, effort, settings.thinking),
+    )
+    return replace(with_answer_fields(request, fields, settings, "max_output_tokens"), n_top=None), (
+        conversation.tool_names
+    )
+
+
+def _read_conversation(fields: Fields) -> Conversation:
+    messages = [Message(Role.SYSTEM, text)] if (text := fields.text("instructions")) else []
+    value = fields.raw("input")
+    if isinstance(value, str):
+        messages.append(Message(Role.USER, value))
+    else:
+        messages += _read_items(fields.objects("input"))
+    shown, prefill = arranged(messages)
+    tools = [read_tool(one, "parameters") for one in fields.objects("tools") if one.text("type") == "function"]
+    choice, name = fields.raw("tool_choice"), ""
+    if isinstance(choice, dict):
+        chosen = Fields.of(choice, "tool_choice")
+        choice, name = ("required", chosen.text("name")) if chosen.text("type") == "function" else ("auto", "")
+    if choice not in (None, "auto", "none", "required"):
+        refuse("tool_choice", choice, "auto, none, required or a function")
+    return with_choice(Conversation(shown, prefill, tuple(tools)), choice or "auto", name)
+
+
+def _read_items(items: list[Fields]) -> Iterator[Message]:
+    """Yield the messages of the items of an input; reasoning belongs to the message or call after it."""
+    reasoning = ""
+    for item in items:
+        match item.text("type", "message"):
+            case "message":
+                role = item.text("role")
+                if role not in ("system", "developer", "user", "assistant"):
+                    refuse(item.at("role"), item.raw("role"), "system, developer, user or assistant")
+                kind = {"user": Role.USER, "assistant": Role.ASSISTANT}.get(role, Role.SYSTEM)
+                yield Message(kind, content_text(item), reasoning if kind is Role.ASSISTANT else "")
+                reasoning = ""
+            case "reasoning":
+                parts = [*item.objects("content"), *item.objects("summary")]
+                reasoning = "".join(part.text("text") for part in parts[: len(item.array("content")) or None])
+            case "function_call":
+                call = ToolCall(
+                    item.text("name"), arguments_of(item, "arguments"), item.text("call_id") or new_call_id()
+                )
+                yield Message(Role.ASSISTANT, "", reasoning, (call,))
+                reasoning = ""
+            case "function_call_output":
+                yield Message(Role.USER, content_text(item, "output"), tool_call_id=item.text("call_id", "0"))
+            case kind if not kind.endswith(("_call", "_call_output", "reference")):
+                refuse(item.at("type"), kind, "message, reasoning, function_call or function_call_output")
+
+
+class ResponseFormat(Format):
+    """Write an answer as a response: its reasoning, its message and its calls are items.
+
+    Args:
+        names: Id, model and time.
+        fields: Of the request, some of which the response repeats.
+    """
+
+    def __init__(self, names: Names, fields: Fields) -> None:
+        self._names = names
+        self._fields = fields
+        self._n_events = 0
+        self._items: list[dict[str, Any]] = []
+        self._open: dict[str, Any] | None = None
+        self._text = ""
+
+    def begin(self) -> list[str]:
+        response = self._response("in_progress")
+        return [
+            self._event("response.created", response=response),
+            self._event("response.in_progress", response=response),
+        ]
+
+    def part(self, part: Part) -> list[str]:
+        match part:
+            case Delta(text, reasoning):
+                return self._delta(text, reasoning=reasoning) if text else []
+            case Calls(calls):
+                return [*self._close(), *(event for call in calls for event in self._call(call))]
+            case End():
+                return self._end(part)
+
+    def _delta(self, text: str, *, reasoning: bool) -> list[str]:
+        kind = "reasoning" if reasoning else "message"
+        out = []
+        if self._open is None or self._open["type"] != kind:
+            out += self._close()
+            self._open, self._text = self._new_item(kind), ""
+            out.append(self._of_item("response.output_item.added", item=self._open))
+            if not reasoning:
+                out.append(self._of_part("response.content_part.added", part=_text_part("")))
+        self._text += text
+        if reasoning:
+            return [*out, self._of_part("response.reasoning_text.delta", delta=text)]
+        return [*out, self._of_part("response.output_text.delta", delta=text, logprobs=[])]
+
+    def _close(self) -> list[str]:
+        """Return the events that end the open item."""
+        item, self._open = self._open, None
+        if item is None:
+            return []
+        text = self._text
+        done = self._finished(item, text)
+        out = []
+        if item["type"] == "reasoning":
+            out.append(self._of_part("response.reasoning_text.done", done, text=text))
+        else:
+            out.append(self._of_part("response.output_text.done", done, text=text, logprobs=[]))
+            out.append(self._of_part("response.content_part.done", done, part=_text_part(text)))
+        out.append(self._of_item("response.output_item.done", item=done))
+        self._items.append(done)
+        return out
+
+    def _call(self, call: ToolCall) -> list[str]:
+        done = _call_item(f"fc_{self._names.token}_{len(self._items)}", call)
+        added = {**done, "arguments": "", "status": "in_progress"}
+        out = [
+            self._of_item("response.output_item.added", item=added),
+            self._of_item("response.function_call_arguments.delta", item_id=done["id"], delta=call.arguments),
+            self._of_item("response.function_call_arguments.done", item_id=done["id"], arguments=call.arguments),
+            self._of_item("response.output_item.done", item=done),
+        ]
+        self._items.append(done)
+        return out
+
+    def _end(self, end: End) -> list[str]:
+        out = self._close()
+        status = "incomplete" if end.reason == "length" else "completed"
+        return [*out, self._event(f"response.{status}", response=self._response(status, end))]
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        for kind, text in (("reasoning", answer.reasoning.strip()), ("message", answer.text)):
+            if text:
+                self._items.append(self._finished(self._new_item(kind), text))
+        for call in answer.calls:
+            self._items.append(_call_item(f"fc_{self._names.token}_{len(self._items)}", call))
+        return self._response("incomplete" if answer.end.reason == "length" else "completed", answer.end)
+
+    def _new_item(self, kind: str) -> dict[str, Any]:
+        prefix, n = {"reasoning": "rs", "message": "msg"}[kind], len(self._items)
+        item: dict[str, Any] = {"id": f"{prefix}_{self._names.token}_{n}", "type": kind, "status": "in_progress"}
+        return {**item, "content": [], **({"summary": []} if kind == "reasoning" else {"role": "assistant"})}
+
+    def _finished(self, item: dict[str, Any], text: str) -> dict[str, Any]:
+        part = {"type": "reasoning_text", "text": text} if item["type"] == "reasoning" else _text_part(text)
+        return {**item, "status": "completed", "content": [part]}
+
+    def _response(self, status: str, end: End | None = None) -> dict[str, Any]:
+        fields = self._fields
+        usage = None
+        if end is not None:
+            usage = {
+                "input_tokens": end.prompt_tokens,
+                "input_tokens_details": {"cached_tokens": end.stats.cache_n},
+                "output_tokens": end.stats.predicted_n,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": end.prompt_tokens + end.stats.predicted_n,
+            }
+        return {
+            "id": self._names.id,
+            "object": "response",
+            "created_at": self._names.created,
+            "completed_at": self._names.created if end is not None else None,
+            "status": status,
+            "error": None,
+            "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+            "instructions": fields.raw("instructions"),
+            "max_output_tokens": fields.raw("max_output_tokens"),
+            "max_tool_calls": None,
+            "model": self._names.model,
+            "output": list(self._items),
+            "parallel_tool_calls": True,
+            "previous_response_id": None,
+            "reasoning": fields.raw("reasoning") or {"effort": None, "summary": None},
+            "store": False,
+            "background": False,
+            "service_tier": "default",
+            "temperature": _or(fields.raw("temperature"), 1.0),
+            "top_p": _or(fields.raw("top_p"), 1.0),
+            "presence_penalty": _or(fields.raw("presence_penalty"), 0.0),
+            "frequency_penalty": _or(fields.raw("frequency_penalty"), 0.0),
+            "top_logprobs": 0,
+            "text": fields.raw("text") or {"format": {"type": "text"}},
+            "tool_choice": fields.raw("tool_choice") or "auto",
+            "tools": fields.raw("tools") or [],
+            "truncation": "disabled",
+            "usage": usage,
+            "metadata": fields.raw("metadata") or {},
+            "safety_identifier": None,
+            "prompt_cache_key": None,
+            "user": None,
+        }
+
+    def _of_item(self, kind: str, **more: Any) -> str:
+        return self._event(kind, output_index=len(self._items), **more)
+
+    def _of_part(self, kind: str, item: dict[str, Any] | None = None, **more: Any) -> str:
+        shown = item or self._open
+        assert shown is not None
+        return self._event(kind, item_id=shown["id"], output_index=len(self._items), content_index=0, **more)
+
+    def _event(self, kind: str, **more: Any) -> str:
+        self._n_events += 1
+        return sse({"type": kind, "sequence_number": self._n_events - 1, **more}, kind)
+
+
+def _or(value: Any, default: float) -> Any:
+    return default if value is None else value
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _call_item(id_: str, call: ToolCall) -> dict[str, Any]:
+    named = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
+    return {"id": id_, "type": "function_call", "status": "completed", **named}

@@ -1,0 +1,200 @@
+"""`tandem serve` and llama-server behind the same client, one request at a time, in random order.
+
+    python -m tests.bench.serving --target T.gguf --draft D.gguf --server path/to/llama-server [--rounds 9] [--turns 20]
+
+Both programs have the models loaded; the process of one is stopped while the other answers. Prints the ratios of
+streamed tokens per second and of the time to first token, the share of the time that is spent outside the engine, and
+the time of a conversation that grows turn by turn, as an agent's does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.bench.prompts import PROMPTS
+from tests.bench.rivals import rivals
+
+_READY_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """One answer: seconds to the first token and after it, tokens, text, and the seconds that the engine counted."""
+
+    first_s: float
+    rest_s: float
+    n_tokens: int
+    text: str
+    engine_s: float
+
+    @property
+    def speed(self) -> float:
+        return (self.n_tokens - 1) / self.rest_s
+
+
+def free_port() -> int:
+    """Return a port of this machine that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Program:
+    """A running server. Only the one that answers gets the CPU."""
+
+    def __init__(self, name: str, command: Sequence[str], environment: dict[str, str], port: int) -> None:
+        self.name = name
+        self.port = port
+        self._process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + _READY_S
+        while not self._is_ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"{name} did not start: {' '.join(command)}")
+            time.sleep(0.2)
+        self._process.send_signal(signal.SIGSTOP)
+
+    def _is_ready(self) -> bool:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    def answer(self, messages: list[dict[str, str]], n_tokens: int) -> Streamed:
+        """Stream a greedy answer of at most so many tokens."""
+        self._process.send_signal(signal.SIGCONT)
+        try:
+            return self._answer({"messages": messages, "max_tokens": n_tokens, "temperature": 0, "stream": True})
+        finally:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def _answer(self, body: dict[str, Any]) -> Streamed:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=600)
+        began = time.perf_counter()
+        connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
+        first, text = 0.0, ""
+        timings: dict[str, float] = {}
+        for line in connection.getresponse():
+            if not line.startswith(b"data: {"):
+                continue
+            chunk = json.loads(line[6:])
+            for choice in chunk["choices"]:
+                if piece := choice["delta"].get("content"):
+                    first = first or time.perf_counter()
+                    text += piece
+            timings = chunk.get("timings") or timings
+        ended = time.perf_counter()
+        connection.close()
+        return Streamed(first - began, ended - first, int(timings["predicted_n"]), text, timings["predicted_ms"] / 1000)
+
+    def close(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+        self._process.kill()
+        self._process.wait()
+
+
+@contextmanager
+def both(args: argparse.Namespace) -> Iterator[dict[str, Program]]:
+    """Start both programs."""
+    with ExitStack() as stack:
+        home = stack.enter_context(tempfile.TemporaryDirectory())
+        folders = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+        environment = {**os.environ, **dict.fromkeys(folders, home)}
+        ports = free_port(), free_port()
+        ours = [sys.executable, "-m", "app", "serve", "--port", str(ports[0]), "--ctx", str(args.ctx)]
+        ours += ["--target", str(args.target), "--draft", str(args.draft)]
+        theirs = [str(args.server), "-m", str(args.target), "--port", str(ports[1]), "-c", str(args.ctx), "-np", "1"]
+        theirs += ["-t", str(os.cpu_count() or 1), "--no-webui", "--jinja"]
+        theirs += map(str, rivals(args.draft)[args.rival])
+        programs = {}
+        for name, command, port in (("tandem", ours, ports[0]), ("llama-server", theirs, ports[1])):
+            programs[name] = Program(name, command, environment, port)
+            stack.callback(programs[name].close)
+        yield programs
+
+
+def main() -> None:
+    """Measure and print a line per answer, then the ratios."""
+    args = _arguments()
+    random = Random(args.seed)
+    with both(args) as programs:
+        for program in programs.values():
+            # The first answer calibrates.
+            program.answer([{"role": "user", "content": "Count from one to thirty."}], 48)
+        kinds = [texts[0] for texts in PROMPTS.values()]
+        rounds = []
+        for number in range(args.rounds):
+            messages = [{"role": "user", "content": f"{kinds[number % len(kinds)]} ({number})"}]
+            found = {}
+            for name in random.sample(list(programs), len(programs)):
+                found[name] = programs[name].answer(messages, args.tokens)
+            rounds.append(found)
+            shown = "  ".join(f"{name} {one.speed:.1f} tok/s, TTFT {one.first_s:.2f} s" for name, one in found.items())
+            print(f"{number + 1:2} {shown}  {messages[0]['content'][:30]!r}", flush=True)
+        _print_ratios(rounds)
+        _print_conversation(programs, args, random)
+
+
+def _print_ratios(rounds: list[dict[str, Streamed]]) -> None:
+    pairs = [(found["tandem"], found["llama-server"]) for found in rounds]
+    speed = statistics.median(ours.speed / theirs.speed for ours, theirs in pairs)
+    first = statistics.median(ours.first_s / theirs.first_s for ours, theirs in pairs)
+    outside = statistics.median(1 - ours.engine_s / ours.rest_s for ours, _ in pairs)
+    print(f"tokens per second over llama-server's: {speed:.3f}; time to first token over its: {first:.3f}")
+    print(f"share of tandem's time after the first token outside the engine: {outside:.2%}")
+
+
+def _print_conversation(programs: dict[str, Program], args: argparse.Namespace, random: Random) -> None:
+    """Time a conversation of growing turns, both programs in turn."""
+    seconds = dict.fromkeys(programs, 0.0)
+    talks: dict[str, list[dict[str, str]]] = {name: [] for name in programs}
+    for turn in range(args.turns):
+        question = f"Step {turn + 1}: " + PROMPTS["code"][turn % len(PROMPTS["code"])]
+        for name in random.sample(list(programs), len(programs)):
+            talk = talks[name]
+            talk.append({"role": "user", "content": question})
+            one = programs[name].answer(talk, args.turn_tokens)
+            talk.append({"role": "assistant", "content": one.text})
+            seconds[name] += one.first_s + one.rest_s
+    ratio = seconds["llama-server"] / seconds["tandem"] if args.turns else 0.0
+    print(f"{args.turns} turns: {seconds}, speedup over llama-server {ratio:.3f}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--target", type=Path, required=True)
+    parser.add_argument("--draft", type=Path, required=True)
+    parser.add_argument("--server", type=Path, required=True, help="a llama-server of the same source")
+    parser.add_argument(
+        "--rival", default="server draft n7 p0.6", help="its parameters, by their name in tests.bench.rivals"
+    )
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--tokens", type=int, default=96)
+    parser.add_argument("--turns", type=int, default=20)
+    parser.add_argument("--turn-tokens", type=int, default=32)
+    parser.add_argument("--ctx", type=int, default=4096)
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""`tandem serve` as a command: its address, its view, and `tandem run` beside it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from app.cli.running_server import RunningServer, announced, server_for
+from app.cli.serve import LiveView
+from app.core.paths import server_file
+from app.server.metrics import Metrics
+
+pytestmark = pytest.mark.native
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], int, dict[str, str]]]:
+    """Serve the demo on a free port, with a home of its own."""
+    home = str(tmp_path_factory.mktemp("serve"))
+    folders = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
+    environment = {**os.environ, **dict.fromkeys(folders, home), "TANDEM_API_KEY": "secret"}
+    command = [sys.executable, "-m", "app", "serve", "--port", "0", "--ctx", "512", "--no-draft"]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    line = next(line for line in process.stderr if line.startswith("Serving"))
+    port = int(line.rsplit(":", 1)[1].partition("/")[0])
+    yield process, port, environment
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 0
+    assert not list(Path(home).rglob("server.json"))
+
+
+def test_it_answers(server: tuple[subprocess.Popen[str], int, dict[str, str]]) -> None:
+    connection = HTTPConnection("127.0.0.1", server[1], timeout=60)
+    body = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8, "temperature": 0}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Authorization": "Bearer secret"})
+    answer = json.loads(connection.getresponse().read())
+    assert answer["choices"][0]["message"]["content"]
+    assert answer["timings"]["predicted_n"] == 8
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_run_lets_a_running_server_answer(
+    server: tuple[subprocess.Popen[str], int, dict[str, str]], as_json: bool
+) -> None:
+    command = [sys.executable, "-m", "app", "run", "--temp", "0", "--max-tokens", "8", "Say hello."]
+    command += ["--json"] if as_json else []
+    file = next(Path(server[2]["XDG_CACHE_HOME"]).rglob("server.json"))
+    stored = json.loads(file.read_text())
+    # The demo without its draft is another pair than the demo, which this command would load.
+    file.write_text(json.dumps({**stored, "draft": "demo draft"}))
+    own = subprocess.run([*command, "--no-server"], env=server[2], capture_output=True, text=True, check=True)
+    served = subprocess.run(command, env=server[2], capture_output=True, text=True, check=True)
+    file.write_text(json.dumps(stored))
+    if as_json:
+        assert json.loads(served.stdout).keys() == json.loads(own.stdout).keys()
+        assert json.loads(served.stdout)["text"] == json.loads(own.stdout)["text"]
+    else:
+        assert served.stdout == own.stdout
+        assert served.stderr.startswith("8 tokens")
+
+
+def test_a_taken_port_is_an_error_before_anything_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert main(["serve", "--port", str(taken.getsockname()[1])]) == 2
+    assert "cannot be used" in capsys.readouterr().err
+
+
+def test_a_server_is_found_until_it_ends(folders: Path) -> None:
+    from argparse import Namespace
+
+    from app.cli.options import read_options
+
+    options = read_options(Namespace())
+    server = RunningServer("http://127.0.0.1:1/v1", str(options.pair.target), str(options.pair.draft))
+    with announced(server):
+        assert server_for(options, Namespace()) == server
+        assert server_for(options, Namespace(no_server=True)) is None
+        assert server_for(options, Namespace(ctx=512)) is None
+    assert server_for(options, Namespace()) is None
+
+
+def test_a_server_that_is_gone_is_no_error(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with announced(RunningServer(f"http://127.0.0.1:{port}/v1", "", "")):
+        file = server_file()
+        from argparse import Namespace
+
+        from app.cli.options import read_options
+
+        options = read_options(Namespace())
+        raw = json.loads(file.read_text())
+        file.write_text(json.dumps({**raw, "target": str(options.pair.target), "draft": str(options.pair.draft)}))
+        assert main(["run", "--max-tokens", "1", "hello"]) == 0
+    assert "1 token" in capsys.readouterr().err
+
+
+def test_the_view_has_a_line_for_each_number() -> None:
+    metrics = Metrics(n_running=1, n_waiting=2, n_answered=3, prompt_tokens=1000, cached_tokens=500)
+    metrics.tokens_per_second, metrics.speedup = 42.0, "1.8×"
+    metrics.drafted_tokens, metrics.accepted_tokens, metrics.predicted_tokens = 100, 78, 250
+    stream = io.StringIO()
+    view = LiveView(stream, metrics, "Fake at http://127.0.0.1:1/v1")
+    assert view.lines()[:4] == [
+        "Serving Fake at http://127.0.0.1:1/v1",
+        "requests  1 running, 2 waiting, 3 answered",
+        "speed     42 tok/s · 1.8× · acceptance 78%",
+        "tokens    1,500 prompt (500 cached), 250 generated",
+    ]
+    view.on_end("POST", "/v1/chat/completions", 200)
+    assert stream.getvalue().splitlines()[-1].endswith("POST /v1/chat/completions 200")

@@ -1,0 +1,162 @@
+"""Grammars and JSON schemas hold, with and without drafts, and wrong ones are errors instead of crashes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.conversations.message import Message, Role
+from app.core.errors import DecodeError, UsageError
+from app.engine.text.tool_calls import ToolCallScanner
+from app.engine.types import AutoDraft, Drafting, Guidance, SamplingParams
+from app.llama.cancel import CancelFlag
+from app.llama.grammar import Grammar, grammar_of_call, grammar_of_schema
+from app.llama.pair import NativePair
+from app.llama.params import PairParams
+from app.worker.events import Event, Finished, Step
+from app.worker.request import AnswerRequest
+from app.worker.responder import answer
+from tests.llama.gguf_files import I32, STRING, Array
+from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS
+from tests.sampled_distribution import EVERYTHING
+
+pytestmark = pytest.mark.native
+
+GREEDY = SamplingParams(temperature=0)
+DRAWN = SamplingParams(temperature=1.5, seed=3)
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"enum": ["Paris", "Rome"]}, "count": {"enum": [1, 20, 300]}},
+    "required": ["city", "count"],
+}
+TOOL = {
+    "type": "function",
+    "function": {"name": "look_up", "description": "Look something up", "parameters": SCHEMA},
+}
+
+
+@pytest.fixture(scope="module")
+def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
+    loaded = NativePair(PairParams(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
+    yield loaded
+    loaded.close()
+
+
+def answered(pair: NativePair, request: AnswerRequest) -> tuple[Finished, list[Event]]:
+    *events, last = answer(pair, 1, request)
+    assert isinstance(last, Finished)
+    return last, events
+
+
+def asked(
+    guidance: Guidance, sampling: SamplingParams = GREEDY, drafting: Drafting = None, **more: Any
+) -> AnswerRequest:
+    question = (Message(Role.USER, "Name a city and a number."),)
+    return AnswerRequest(question, sampling, drafting, max_tokens=60, guidance=guidance, **more)
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, DRAWN, replace(DRAWN, mirostat=2), replace(GREEDY, dry_multiplier=0.8)])
+@pytest.mark.parametrize("drafting", [None, EVERYTHING, AutoDraft(model=False)], ids=["none", "model", "ngram"])
+def test_a_schema_holds(pair: NativePair, sampling: SamplingParams, drafting: Drafting) -> None:
+    finished, _ = answered(pair, asked(Guidance(schema=SCHEMA), sampling, drafting))
+    value = json.loads(finished.text)
+    assert value["city"] in ("Paris", "Rome")
+    assert value["count"] in (1, 20, 300)
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, DRAWN], ids=["greedy", "drawn"])
+def test_drafts_change_nothing_under_a_grammar(pair: NativePair, sampling: SamplingParams) -> None:
+    guidance = Guidance(grammar='root ::= ("red" | "green" | "blue") (", " root)?')
+    texts = {}
+    for name, drafting in (("none", None), ("drafts", EVERYTHING)):
+        finished, _ = answered(pair, asked(guidance, sampling, drafting))
+        texts[name] = finished.text
+    assert texts["none"] == texts["drafts"]
+    assert finished.stats.draft_n_accepted > 0
+
+
+def test_forbidden_tokens_are_not_verified(pair: NativePair) -> None:
+    sampler = pair.new_sampler(GREEDY, Guidance(grammar='root ::= "12" "3"*'))
+    digits = [token for text in "1233" for token in pair.tokenize(text)]
+    letters = list(pair.tokenize("a"))
+    assert sampler.n_allowed(digits) == len(digits)
+    assert sampler.n_allowed([*digits[:2], *letters, *digits]) == 2
+    assert sampler.n_allowed(letters) == 0
+    assert sampler.n_allowed(digits) == len(digits), "looking at a draft moves nothing"
+    assert pair.new_sampler(GREEDY).n_allowed(letters) == 1
+    sampler.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["not a grammar", 'a ::= "x"', "root ::= missing", "root ::= root", 'root ::= "a"{1000000}', "root ::= ("],
+)
+def test_a_wrong_grammar_is_an_error(pair: NativePair, text: str) -> None:
+    with pytest.raises(UsageError, match="grammar"):
+        Grammar(pair._model, text)
+
+
+@pytest.mark.parametrize("schema", [{"type": "nonsense"}, {"$ref": "https://example.org/x.json"}, {"type": {"a": 1}}])
+def test_a_wrong_schema_is_an_error(schema: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="JSON schema"):
+        grammar_of_schema(schema)
+
+
+def test_a_grammar_without_a_possible_token_is_an_error(tiny: Callable[..., Path]) -> None:
+    tokens, types = [*SPECIALS, "a", "b"], [CONTROL] * len(SPECIALS) + [NORMAL] * 2
+    model = tiny(tokenizer__ggml__tokens=Array(STRING, tokens), tokenizer__ggml__token_type=Array(I32, types))
+    loaded = NativePair(PairParams(model, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
+    with pytest.raises(DecodeError, match="allows no token"):
+        answered(loaded, asked(Guidance(grammar='root ::= "z"'), DRAWN))
+    loaded.close()
+
+
+def test_a_biased_token_is_never_or_always_written(pair: NativePair) -> None:
+    plain, events = answered(pair, asked(Guidance()))
+    first = next(event for event in events if isinstance(event, Step)).tokens[0]
+    other, _ = answered(pair, asked(Guidance(logit_bias=((first, -1000.0),))))
+    assert other.text[:4] != plain.text[:4]
+    with pytest.raises(UsageError, match="not in the vocabulary"):
+        pair.new_sampler(GREEDY, Guidance(logit_bias=((10_000_000, 1.0),)))
+
+
+def test_a_required_call_is_written(pair: NativePair) -> None:
+    finished, _ = answered(pair, asked(Guidance(), tools=(TOOL,), must_call=True))
+    scanner = ToolCallScanner(("look_up",))
+    assert scanner.push(finished.text) == ""
+    _, (call,) = scanner.end()
+    assert call.name == "look_up"
+    assert json.loads(call.arguments)["city"] in ("Paris", "Rome")
+
+
+@pytest.mark.parametrize(
+    ("template", "begins"),
+    [
+        ("{{ messages }}", '"<tool_call>'),
+        ("{% if tools %}<tool_call>{% endif %}", '"<tool_call>'),
+        ("{% if tools %}[TOOL_CALLS]{% endif %}", '"[TOOL_CALLS]['),
+        ("{% if tools %}{{ tools }}{% endif %}", '""'),
+        ("{% if tools %}<function={{ tools }}{% endif %}", ""),
+    ],
+)
+def test_a_required_call_has_the_format_of_the_template(template: str, begins: str) -> None:
+    grammar = grammar_of_call(template, [TOOL])
+    assert grammar.removeprefix("root ::= ").startswith(begins)
+    assert bool(grammar) is bool(begins)
+
+
+def test_probabilities_are_reported(pair: NativePair) -> None:
+    _, events = answered(pair, replace(asked(Guidance(), drafting=EVERYTHING), n_top=3, max_tokens=8))
+    steps = [event for event in events if isinstance(event, Step) and event.tokens]
+    for step in steps:
+        assert len(step.probabilities) == len(step.tokens)
+        for token, one in zip(step.tokens, step.probabilities, strict=True):
+            assert one.piece == pair.piece(token)
+            assert one.top[0][0] == one.piece, "a greedy token is the most probable one"
+            assert one.top[0][1] == pytest.approx(one.probability)
+            assert len(one.top) == 3

@@ -1,0 +1,121 @@
+"""A running server over a scripted pair, and a client that speaks plain HTTP to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPResponse
+from typing import Any
+
+import pytest
+import uvicorn
+
+from app.engine.types import SamplingParams
+from app.server.app import Access, Service, make_app
+from app.server.engine_queue import EngineQueue
+from app.server.metrics import Metrics
+from app.session.chat_settings import ChatSettings
+from app.worker.engine_worker import EngineWorker
+from app.worker.events import Event, Loaded
+from tests.fakes import FakeModel, mixing
+from tests.pairs import FakePair
+
+KEY = "secret"
+GREEDY = SamplingParams(temperature=0)
+
+
+@dataclass
+class Server:
+    """A server in a thread of this process."""
+
+    pair: FakePair
+    port: int
+    queue: EngineQueue
+    ended: list[tuple[str, str, int]] = field(default_factory=list)
+
+    def connect(self) -> HTTPConnection:
+        return HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+    def send(
+        self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> HTTPResponse:
+        """Send a request and return its response, not yet read."""
+        connection = self.connect()
+        data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
+        connection.request(method, path, data, dict(headers or {}))
+        return connection.getresponse()
+
+    def get(self, path: str, **headers: str) -> tuple[int, Any]:
+        response = self.send("GET", path, headers=headers)
+        return response.status, json.loads(response.read())
+
+    def post(self, path: str, body: object, **headers: str) -> tuple[int, Any]:
+        response = self.send("POST", path, body, headers)
+        return response.status, json.loads(response.read())
+
+    def stream(self, path: str, body: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        """Return the events of a stream with their names."""
+        response = self.send("POST", path, {**body, "stream": True})
+        assert response.status == 200, response.read()
+        events = []
+        for block in response.read().decode().split("\n\n"):
+            lines = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+            if "data" in lines:
+                data = lines["data"]
+                events.append((lines.get("event", ""), data if data == "[DONE]" else json.loads(data)))
+        return events
+
+
+Serve = Callable[..., Server]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Return a function that starts a server; all are stopped after the test."""
+    running: list[tuple[uvicorn.Server, threading.Thread, EngineQueue]] = []
+
+    def start(
+        pair: FakePair | None = None,
+        *,
+        access: Access | None = None,
+        settings: ChatSettings | None = None,
+    ) -> Server:
+        pair = pair or FakePair(FakeModel(mixing(5), n_ctx=256), FakeModel(mixing(5), n_ctx=256))
+        queue = EngineQueue(lambda emit: EngineWorker(emit), Metrics())
+        loaded = threading.Event()
+
+        def on_event(event: Event) -> None:
+            if isinstance(event, Loaded):
+                queue.metrics.pair = event.pair
+                loaded.set()
+
+        queue.listen_before(on_event)
+        queue.engine.load(lambda cancel, progress: pair)
+        assert loaded.wait(30)
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(128)
+        server = Server(pair, listener.getsockname()[1], queue)
+        service = Service(
+            queue,
+            settings or ChatSettings("Fake", sampling=GREEDY, stop_on_repeat=False),
+            "fake",
+            access or Access(),
+            lambda *ended: server.ended.append(ended),
+        )
+        config = uvicorn.Config(make_app(service), log_config=None, timeout_graceful_shutdown=1)
+        native = uvicorn.Server(config)
+        thread = threading.Thread(target=lambda: asyncio.run(native.serve([listener])), daemon=True)
+        thread.start()
+        running.append((native, thread, queue))
+        return server
+
+    yield start
+    for native, thread, queue in running:
+        native.should_exit = True
+        thread.join(30)
+        queue.engine.close()

@@ -1,0 +1,280 @@
+"""The routes as a client sees them: answers, streams, errors, access, order and cancels."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.engine.types import SamplingParams
+from app.server import engine_queue
+from app.server.app import Access
+from app.session.chat_settings import ChatSettings
+from tests.fakes import FakeModel, mixing, script
+from tests.pairs import FakePair
+from tests.server.conftest import Serve, Server
+
+ASKED: list[dict[str, str]] = [{"role": "user", "content": "hello"}]
+KEY = {"Authorization": "Bearer secret"}
+
+
+def chat(**more: Any) -> dict[str, Any]:
+    return {"messages": ASKED, "max_tokens": 12, **more}
+
+
+def endless() -> FakePair:
+    """Return a pair whose answers end only with the context."""
+    return FakePair(FakeModel(script([1, 2] * 100_000, 0), n_ctx=100_000))
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_chat_completion(serve: Serve) -> None:
+    status, answer = serve().post("/v1/chat/completions", chat())
+    assert status == 200
+    assert (answer["object"], answer["model"]) == ("chat.completion", "fake")
+    assert answer["choices"][0]["message"]["role"] == "assistant"
+    usage, timings = answer["usage"], answer["timings"]
+    assert usage["prompt_tokens"] == 5
+    assert usage["total_tokens"] == 5 + usage["completion_tokens"]
+    assert timings["predicted_n"] == usage["completion_tokens"]
+    assert {"draft_n", "draft_n_accepted"} <= timings.keys()
+
+
+def test_a_stream_has_the_same_text_and_ends(serve: Serve) -> None:
+    server = serve()
+    _, whole = server.post("/v1/chat/completions", chat())
+    events = [data for _, data in server.stream("/v1/chat/completions", chat(stream_options={"include_usage": True}))]
+    *chunks, usage, done = events
+    assert done == "[DONE]"
+    assert usage["choices"] == []
+    assert usage["usage"]["completion_tokens"] == whole["usage"]["completion_tokens"]
+    text = "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks)
+    assert text == whole["choices"][0]["message"]["content"]
+    assert chunks[-1]["choices"][0]["finish_reason"] == whole["choices"][0]["finish_reason"]
+    assert len({chunk["id"] for chunk in chunks}) == 1
+
+
+def test_a_text_completion(serve: Serve) -> None:
+    server = serve()
+    _, whole = server.post("/v1/completions", {"prompt": "hello", "max_tokens": 6, "logprobs": 2})
+    assert whole["object"] == "text_completion"
+    assert len(whole["choices"][0]["logprobs"]["tokens"]) == whole["usage"]["completion_tokens"]
+    *chunks, done = [data for _, data in server.stream("/v1/completions", {"prompt": "hello", "max_tokens": 6})]
+    assert done == "[DONE]"
+    assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == whole["choices"][0]["text"]
+
+
+def test_a_response(serve: Serve) -> None:
+    server = serve()
+    _, whole = server.post("/v1/responses", {"input": "hello", "max_output_tokens": 12})
+    assert (whole["object"], whole["status"]) == ("response", "incomplete")
+    (item,) = whole["output"]
+    events = server.stream("/v1/responses", {"input": "hello", "max_output_tokens": 12})
+    assert [name for name, _ in events] == [data["type"] for _, data in events]
+    assert [data["sequence_number"] for _, data in events] == list(range(len(events)))
+    deltas = "".join(data["delta"] for name, data in events if name == "response.output_text.delta")
+    assert deltas == item["content"][0]["text"]
+    assert events[-1][1]["response"]["output"][0]["content"] == item["content"]
+
+
+def test_an_anthropic_message(serve: Serve) -> None:
+    server = serve()
+    _, whole = server.post("/v1/messages", chat(system="be brief"))
+    assert (whole["type"], whole["stop_reason"]) == ("message", "max_tokens")
+    events = server.stream("/v1/messages", chat(system="be brief"))
+    names = [name for name, _ in events]
+    assert names[:2] == ["message_start", "content_block_start"]
+    assert names[-3:] == ["content_block_stop", "message_delta", "message_stop"]
+    deltas = [data["delta"]["text"] for name, data in events if name == "content_block_delta"]
+    assert "".join(deltas) == whole["content"][0]["text"]
+
+
+def test_tokens_are_counted(serve: Serve) -> None:
+    assert serve().post("/v1/messages/count_tokens", chat()) == (200, {"input_tokens": 5})
+
+
+def test_what_clients_ask_first(serve: Serve) -> None:
+    server = serve()
+    assert server.get("/health") == (200, {"status": "ok"})
+    (model,) = server.get("/v1/models")[1]["data"]
+    assert (model["id"], model["context_length"]) == ("fake", 256)
+    assert server.get("/props")[1]["default_generation_settings"]["n_ctx"] == 256
+    server.post("/v1/chat/completions", chat())
+    text = server.send("GET", "/metrics").read().decode()
+    assert "llamacpp:tokens_predicted_total 12\n" in text
+    assert "tandem:requests_answered_total 1\n" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        (b"{", None),
+        (b"[]", None),
+        (b'{"messages": ' + b"[" * 5000 + b"]" * 5000 + b"}", None),
+        (b'{"messages": [], "temperature": NaN}', None),
+        ({}, "messages"),
+        ({"messages": "hello"}, "messages"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0].type"),
+        ({"messages": [{"role": "nobody", "content": "a"}]}, "messages[0].role"),
+        (chat(temperature="hot"), "temperature"),
+        (chat(temperature=-1), "temperature"),
+        (chat(top_k=2.5), "top_k"),
+        (chat(max_tokens=0), "max_tokens"),
+        (chat(n=2), "n"),
+        (chat(stop=[1]), "stop"),
+        (chat(seed="x"), "seed"),
+        (chat(stream="yes"), "stream"),
+        (chat(response_format={"type": "xml"}), "response_format.type"),
+        (chat(response_format={"type": "json_schema"}), "response_format.json_schema"),
+        (chat(tool_choice="required"), "tool_choice"),
+        (chat(tools=[{"type": "function", "function": {}}]), "tools[0].function.name"),
+        (chat(logit_bias={"a": 1}), "logit_bias"),
+        (chat(grammar='root ::= "a"', json_schema={}), "grammar"),
+        (chat(messages=[{"role": "user", "content": "a" * 300}]), "messages"),
+    ],
+)
+def test_a_wrong_request_is_explained(serve: Serve, body: object, param: str | None) -> None:
+    status, answer = serve().post("/v1/chat/completions", body)
+    assert status == 400
+    assert answer["error"]["type"] == "invalid_request_error"
+    assert answer["error"]["param"] == param
+    assert answer["error"]["message"].endswith((".", ")"))
+
+
+def test_unknown_fields_are_ignored(serve: Serve) -> None:
+    assert serve().post("/v1/chat/completions", chat(user="me", store=True, parallel_tool_calls=False))[0] == 200
+
+
+def test_each_api_has_its_own_shape_of_errors(serve: Serve) -> None:
+    server = serve()
+    status, answer = server.post("/v1/messages", {"messages": ASKED})
+    assert (status, answer["type"], answer["error"]["type"]) == (400, "error", "invalid_request_error")
+    assert server.get("/v1/nothing")[0] == 404
+    assert server.get("/v1/chat/completions")[0] == 405
+
+
+def test_only_who_knows_the_key_may_ask(serve: Serve) -> None:
+    server = serve(access=Access(key="secret"))
+    assert server.post("/v1/chat/completions", chat())[0] == 401
+    assert server.post("/v1/chat/completions", chat(), Authorization="Bearer wrong")[0] == 401
+    assert server.post("/v1/chat/completions", chat(), **KEY)[0] == 200
+    assert server.post("/v1/messages", chat(), **{"x-api-key": "secret"})[0] == 200
+    assert server.get("/health")[0] == 200
+
+
+def test_a_page_under_another_name_is_refused(serve: Serve) -> None:
+    server = serve()
+    assert server.get("/v1/models", Host="evil.example:80")[0] == 403
+    assert server.get("/v1/models", Host=f"localhost:{server.port}")[0] == 200
+
+
+def test_pages_of_other_origins_get_no_answer_unless_allowed(serve: Serve) -> None:
+    page = {"Origin": "https://chat.example"}
+    assert serve().send("GET", "/v1/models", headers=page).getheader("access-control-allow-origin") is None
+    allowed = serve(access=Access(origins=("https://chat.example",)))
+    answer = allowed.send("GET", "/v1/models", headers=page)
+    assert answer.getheader("access-control-allow-origin") == "https://chat.example"
+
+
+def test_a_body_has_a_limit(serve: Serve) -> None:
+    status, answer = serve().post("/v1/chat/completions", b'{"messages": "' + b"a" * (9 << 20) + b'"}')
+    assert (status, answer["error"]["type"]) == (413, "request_too_large")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_closed_connection_ends_its_answer(serve: Serve, stream: bool) -> None:
+    server = serve(endless())
+    connection = server.connect()
+    connection.request("POST", "/v1/chat/completions", json.dumps({"messages": ASKED, "stream": stream}))
+    until(lambda: server.queue.metrics.n_running == 1)
+    assert connection.sock is not None
+    connection.sock.close()
+    connection.close()
+    until(lambda: server.queue.metrics.n_running == 0)
+    assert server.post("/v1/chat/completions", chat(max_tokens=3))[0] == 200
+
+
+def test_requests_are_answered_in_order_and_too_many_are_refused(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_queue, "MOST_WAITING", 3)
+    server = serve(endless())
+    first = server.connect()
+    first.request("POST", "/v1/chat/completions", json.dumps({"messages": ASKED, "stream": True}))
+    until(lambda: server.queue.metrics.n_running == 1)
+    order: list[int] = []
+    waiting = []
+    for number in range(3):
+        thread = threading.Thread(target=_answer_in_turn, args=(server, number, order))
+        thread.start()
+        waiting.append(thread)
+        until(lambda number=number: server.queue.metrics.n_waiting == number + 1)  # type: ignore[misc]
+    response = server.send("POST", "/v1/chat/completions", chat())
+    assert response.status == 503
+    assert int(response.getheader("retry-after") or 0) >= 1
+    assert first.sock is not None
+    first.sock.close()
+    first.close()
+    for thread in waiting:
+        thread.join(30)
+    assert order == [0, 1, 2]
+
+
+def _answer_in_turn(server: Server, number: int, order: list[int]) -> None:
+    assert server.post("/v1/chat/completions", chat(max_tokens=3))[0] == 200
+    order.append(number)
+
+
+def test_a_waiting_stream_sends_comments(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.server.answer.KEEP_ALIVE_S", 0.05)
+    server = serve(endless())
+    first = server.connect()
+    first.request("POST", "/v1/chat/completions", json.dumps({"messages": ASKED, "stream": True}))
+    until(lambda: server.queue.metrics.n_running == 1)
+    second = server.send("POST", "/v1/chat/completions", chat(stream=True))
+    lines = [second.readline() for _ in range(6)]
+    assert b": keep-alive\n" in lines
+    assert first.sock is not None
+    first.sock.close()
+    first.close()
+    assert second.read().endswith(b"data: [DONE]\n\n")
+
+
+def test_fields_override_the_settings(serve: Serve) -> None:
+    pair = FakePair(FakeModel(mixing(5), n_ctx=256))
+    settings = ChatSettings("Fake", sampling=SamplingParams(temperature=0, seed=1), max_tokens=4)
+    server = serve(pair, settings=settings)
+    assert server.post("/v1/chat/completions", {"messages": ASKED})[1]["usage"]["completion_tokens"] == 4
+    server.post("/v1/chat/completions", chat(temperature=1, seed=7, json_schema={"type": "object"}))
+    assert pair.samplers[-1].seed == 7
+    assert pair.guidance is not None
+    assert pair.guidance.schema == {"type": "object"}
+
+
+def test_fifty_clients_of_which_some_leave(serve: Serve) -> None:
+    server = serve()
+    statuses: list[int] = []
+
+    def ask(number: int) -> None:
+        if number % 3:
+            statuses.append(server.post("/v1/chat/completions", chat(max_tokens=5))[0])
+            return
+        connection = server.connect()
+        connection.request("POST", "/v1/chat/completions", json.dumps(chat(stream=True)))
+        connection.close()
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert statuses == [200] * 33
+    until(lambda: server.queue.metrics.n_running == server.queue.metrics.n_waiting == 0)
