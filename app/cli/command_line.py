@@ -103,7 +103,6 @@ _SERVE = Command(
     examples="""
 tandem serve                               http://127.0.0.1:8087/v1
 tandem serve --pair coder-7b --ctx 16384
-curl http://127.0.0.1:8087/v1/chat/completions -d '{"messages": [{"role": "user", "content": "Hi"}]}'
 """,
 )
 _COMPARE = Command(

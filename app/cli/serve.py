@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import uvicorn
 
 from app.cli.engine import PairLoader, make_engine
+from app.cli.known_pairs import FILES
 from app.cli.options import Options, read_options
 from app.cli.output import LOADING, StatusLine
 from app.cli.report import as_json, summary
@@ -67,7 +68,8 @@ def serve(args: argparse.Namespace) -> int:
             if access.host not in _LOCAL and not access.key:
                 view.say("Anyone on this network can use the server. Set a key: --api-key KEY, or TANDEM_API_KEY.")
             report = partial(_report, requests.metrics)
-            service = Service(requests, options.answers, options.pair.name, access, view.on_end, report)
+            name = options.pair.name if options.pair.name != FILES else pair.target.name
+            service = Service(requests, options.answers, name, access, view.on_end, report)
             with announced(RunningServer(f"{address}/v1/chat/completions", *models_of(options), access.key)):
                 asyncio.run(_run(service, listener, view))
         finally:

@@ -109,7 +109,8 @@ class ChatFormat(Format):
         return [last, *([sse(usage)] if self._include_usage else []), DONE]
 
     def whole(self, answer: Answer) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": answer.text or (None if answer.calls else "")}
+        content = answer.text or (None if answer.calls else "")
+        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None, "annotations": []}
         if answer.reasoning:
             message["reasoning_content"] = answer.reasoning.strip()
         if answer.calls:

@@ -137,7 +137,7 @@ class AnthropicFormat(Format):
                 return [*self._end_block(), sse(last, "message_delta"), sse(stop, "message_stop")]
 
     def _call(self, call: ToolCall) -> list[str]:
-        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
+        block = _tool_use(call, {})
         delta = {"type": "input_json_delta", "partial_json": call.arguments}
         return [*self._begin_block(f"tool_use {call.id}", block), self._delta(delta)]
 
@@ -166,17 +166,29 @@ class AnthropicFormat(Format):
         if answer.reasoning:
             content.append({"type": "thinking", "thinking": answer.reasoning.strip(), "signature": ""})
         if answer.text or not answer.calls:
-            content.append({"type": "text", "text": answer.text})
+            content.append({"type": "text", "text": answer.text, "citations": None})
         for call in answer.calls:
-            content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)})
+            content.append(_tool_use(call, json.loads(call.arguments)))
         reason = _REASONS[answer.end.reason]
         return {**self._message(), "content": content, "stop_reason": reason, "usage": _usage(answer.end)}
 
     def _message(self) -> dict[str, Any]:
         head = {"id": self._names.id, "type": "message", "role": "assistant", "model": self._names.model}
-        return {**head, "stop_reason": None, "stop_sequence": None}
+        return {**head, "stop_reason": None, "stop_sequence": None, "stop_details": None, "container": None}
+
+
+def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
+    named = {"id": call.id, "name": call.name, "input": arguments}
+    return {"type": "tool_use", **named, "caller": {"type": "direct"}}
 
 
 def _usage(end: End) -> dict[str, Any]:
-    read = {"input_tokens": end.stats.prompt_n, "cache_read_input_tokens": end.stats.cache_n}
-    return {**read, "cache_creation_input_tokens": 0, "output_tokens": end.stats.predicted_n}
+    """Return the tokens used; fields of services that are not here are null."""
+    unused = ("cache_creation", "inference_geo", "output_tokens_details", "server_tool_use", "service_tier")
+    return {
+        "input_tokens": end.stats.prompt_n,
+        "cache_read_input_tokens": end.stats.cache_n,
+        "cache_creation_input_tokens": 0,
+        "output_tokens": end.stats.predicted_n,
+        **dict.fromkeys(unused),
+    }

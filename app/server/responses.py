@@ -225,7 +225,7 @@ class ResponseFormat(Format):
             "top_logprobs": 0,
             "text": fields.raw("text") or {"format": {"type": "text"}},
             "tool_choice": fields.raw("tool_choice") or "auto",
-            "tools": fields.raw("tools") or [],
+            "tools": [{"strict": None, **one} for one in fields.array("tools")],
             "truncation": "disabled",
             "usage": usage,
             "metadata": fields.raw("metadata") or {},

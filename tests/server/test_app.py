@@ -206,14 +206,14 @@ def test_a_closed_connection_ends_its_answer(serve: Serve, stream: bool) -> None
 
 def test_requests_are_answered_in_order_and_too_many_are_refused(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_queue, "MOST_WAITING", 3)
-    server = serve(endless())
+    pair = endless()
+    server = serve(pair)
     first = server.connect()
     first.request("POST", "/v1/chat/completions", json.dumps({"messages": ASKED, "stream": True}))
     until(lambda: server.queue.metrics.n_running == 1)
-    order: list[int] = []
     waiting = []
     for number in range(3):
-        thread = threading.Thread(target=_answer_in_turn, args=(server, number, order))
+        thread = threading.Thread(target=_answer_in_turn, args=(server, number))
         thread.start()
         waiting.append(thread)
         until(lambda number=number: server.queue.metrics.n_waiting == number + 1)  # type: ignore[misc]
@@ -225,12 +225,11 @@ def test_requests_are_answered_in_order_and_too_many_are_refused(serve: Serve, m
     first.close()
     for thread in waiting:
         thread.join(30)
-    assert order == [0, 1, 2]
+    assert [sampler.seed for sampler in pair.samplers[1:]] == [1, 2, 3]
 
 
-def _answer_in_turn(server: Server, number: int, order: list[int]) -> None:
-    assert server.post("/v1/chat/completions", chat(max_tokens=3))[0] == 200
-    order.append(number)
+def _answer_in_turn(server: Server, number: int) -> None:
+    assert server.post("/v1/chat/completions", chat(max_tokens=3, temperature=1, seed=number + 1))[0] == 200
 
 
 def test_a_waiting_stream_sends_comments(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,10 @@ _GEMMA = re.compile(r"call:([\w.\-]+)(?=\{)")
 _GEMMA_TEXT = re.compile(r'(?:<escape>|<\|"\|>)(.*?)(?:<escape>|<\|"\|>)', re.DOTALL)
 _GEMMA_KEY = re.compile(r"([{,]\s*)([\w.\-]+)(\s*:)")
 
+_FENCE_BEGIN = "```json"
+_FENCE = re.compile(r"\s*```json\s(.*)\s```\s*", re.DOTALL)
+"""Some models write a call as a code block of JSON."""
+
 Found = Iterator[ToolCall]
 
 
@@ -185,7 +189,8 @@ class ToolCallScanner:
     """Separate calls of tools from the text of an answer.
 
     Args:
-        tools: Names of the tools. A bare JSON object that names one is a call too, as Llama writes it.
+        tools: Names of the tools. An answer that is only a JSON object with such a name is a call too, as Llama 3
+            writes it.
     """
 
     def __init__(self, tools: Sequence[str]) -> None:
@@ -200,7 +205,8 @@ class ToolCallScanner:
         if self._format is not None:
             return ""
         bare = self._held.lstrip()
-        if not self._has_text and bare.startswith(("{", "[")) and not bare.startswith(_BEGINNINGS):
+        is_json = bare.startswith(("{", "[")) or _FENCE_BEGIN.startswith(bare[: len(_FENCE_BEGIN)])
+        if bare and is_json and not self._has_text and not bare.startswith(_BEGINNINGS):
             # Until it is complete, nothing tells a call from JSON as an answer.
             return ""
         found = [(at, one) for one in _FORMATS if (at := self._held.find(one.begin)) >= 0]
@@ -219,8 +225,9 @@ class ToolCallScanner:
         return ("", calls) if calls else (held, ())
 
     def _bare(self, text: str) -> tuple[ToolCall, ...]:
+        fenced = _FENCE.fullmatch(text)
         try:
-            json.loads(text)
+            json.loads(fenced[1] if fenced is not None else text)
         except ValueError:
             return ()
         calls = tuple(_objects(text))

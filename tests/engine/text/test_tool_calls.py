@@ -36,6 +36,7 @@ def scanned(text: str, size: int = 3) -> tuple[str, tuple[ToolCall, ...]]:
             id="GLM",
         ),
         pytest.param('{"name": "f", "parameters": {"a": "x", "n": 3}}', id="Llama 3"),
+        pytest.param('```json\n{"name": "f", "arguments": {"a": "x", "n": 3}}\n```', id="code block"),
         pytest.param('<|python_tag|>{"name": "f", "parameters": {"a": "x", "n": 3}}', id="Llama 3.1"),
         pytest.param('[TOOL_CALLS][{"name": "f", "arguments": {"a": "x", "n": 3}}]', id="Mistral"),
         pytest.param('[TOOL_CALLS]f[ARGS]{"a": "x", "n": 3}', id="Mistral 2025"),
@@ -62,7 +63,7 @@ def scanned(text: str, size: int = 3) -> tuple[str, tuple[ToolCall, ...]]:
 )
 def test_a_call_is_found_in_every_format(text: str) -> None:
     assert scanned(text) == ("", CALL)
-    assert scanned(f"I look.\n{text}")[1] == (CALL if not text.startswith("{") else ())
+    assert scanned(f"I look.\n{text}")[1] == (CALL if not text.startswith(("{", "`")) else ())
 
 
 def test_several_calls_in_one_answer() -> None:
