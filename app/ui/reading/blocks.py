@@ -208,12 +208,17 @@ def item_rows(node: SyntaxTreeNode, number: int | None, lines: Sequence[str], de
 
 
 def _container_rows(nodes: Sequence[SyntaxTreeNode], lines: Sequence[str], depth: int) -> list[Row]:
-    """Return the blocks within another one, with a blank row where the source has one."""
+    """Return the blocks within another one, or the items of a list, with a blank row where the source has one."""
     rows: list[Row] = []
+    number: int | None = None
     for node in nodes:
         if rows and _follows_blank(node, lines):
             rows.append(Row())
-        rows += block_rows(node, lines, depth)
+        if node.type == "list_item":
+            number = number + 1 if number is not None else first_number(node)
+            rows += item_rows(node, number, lines, depth)
+        else:
+            rows += block_rows(node, lines, depth)
     return rows
 
 
@@ -239,7 +244,7 @@ def block_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int = 0) -> li
         case "blockquote":
             rows = [_quoted(row) for row in _container_rows(node.children, lines, depth)]
         case "bullet_list" | "ordered_list":
-            rows = _list_rows(node, lines, depth)
+            rows = _container_rows(node.children, lines, depth)
         case "table":
             rows = _table_rows(node)
     return rows or [Row(Content(line.strip())) for line in lines[slice(*(node.map or (0, 0)))]]
@@ -249,17 +254,6 @@ def _quoted(row: Row) -> Row:
     if type(row) is Row and row.source is None:
         row = Row(row.content.stylize_before("$quiet"), row.first, row.rest)
     return row.indented(_BAR, _BAR)
-
-
-def _list_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int) -> list[Row]:
-    rows: list[Row] = []
-    number = first_number(node.children[0])
-    for item in node.children:
-        if rows and _follows_blank(item, lines):
-            rows.append(Row())
-        rows += item_rows(item, number, lines, depth)
-        number = None if number is None else number + 1
-    return rows
 
 
 def _table_rows(node: SyntaxTreeNode) -> list[Row]:
