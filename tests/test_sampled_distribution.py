@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 import pytest
 
-from app.compare.race import Side, Steps
+from app.compare.race import Side
 from app.engine.types import SamplingParams
+from tests.compare.runs import finish
 from tests.compare.test_difference import DRAFTS, REQUEST, never
 from tests.fakes import FakeModel, FakeSampler
 from tests.pairs import FakePair
 from tests.sampled_distribution import EVERYTHING, SampledCheck, check_sampled, chi_square_p, homogeneity
 
-T = TypeVar("T")
 FIXED = [Side("fixed", DRAFTS)]
 ALL = [Side("everything", EVERYTHING)]
-
-
-def drain(work: Generator[object, None, T]) -> T:
-    steps = Steps(work)
-    list(steps)
-    return steps.result
 
 
 def four(sequence: Sequence[int]) -> dict[int, float]:
@@ -38,7 +31,7 @@ def pair() -> FakePair:
 
 def sampled(pair: FakePair) -> SampledCheck:
     request = replace(REQUEST, sampling=SamplingParams(temperature=1.0))
-    return drain(check_sampled(pair, request, "all", EVERYTHING, 150, never))
+    return finish(check_sampled(pair, request, "all", EVERYTHING, 150, never))
 
 
 def test_sampled_answers_have_one_distribution(pair: FakePair) -> None:

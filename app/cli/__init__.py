@@ -50,14 +50,7 @@ _INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Args:
-        argv: Arguments without the program's name; None takes the process's own.
-
-    Returns:
-        The exit code.
-    """
+    """Run one command; return the exit code. Without arguments, it takes the process's own."""
     try:
         from app.cli import streams
         from app.core.errors import AppError, Interrupted

@@ -7,14 +7,13 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
 from app.cli.command import STDIN
 from app.cli.command_line import BENCH_TOKENS, QUICK_KINDS, QUICK_TOKENS, REPEAT
 from app.cli.options import Options, read_options
-from app.cli.output import LineFile, StatusLine, check_writable, columns_of, exists_already, for_reading, write_file
+from app.cli.output import LineFile, check_writable, columns_of, exists_already, for_reading, write_file
 from app.cli.race_session import (
     RaceStatus,
     Session,
@@ -25,124 +24,86 @@ from app.cli.race_session import (
     with_pair,
 )
 from app.compare import AUTOMATIC
-from app.compare.benchmark import (
-    Plan,
-    Results,
-    RoundEnded,
-    Row,
-    benchmark,
-    n_whole,
-    round_json,
-    rows,
-    settled,
-)
-from app.compare.card import Card, markdown, svg, table_lines
-from app.compare.history import Facts
+from app.compare.benchmark import Plan, Prompt, Results, RoundEnded, Row, benchmark, choose, load_suite, read_suite
+from app.compare.card import markdown, svg, table_lines
 from app.compare.measure import speeds
-from app.compare.race import Round, Side, check_sides, sides_of
+from app.compare.race import Round, check_sides, sides_of
 from app.compare.report import busy_programs, how, pair_title
-from app.compare.suite import Prompt, choose, load_suite, read_suite
 from app.core.errors import INTERRUPTED, AppError
 from app.core.printable import printable
 from app.core.regular_file import exists
+from app.core.units import counted
 from app.engine.drafting_report import rate, times, why_undrafted
 from app.models.progress import duration
-from app.worker.request import AnswerRequest
 
-CARD_SUFFIXES = (".md", ".svg")
-
-
-@dataclass(frozen=True, slots=True)
-class BenchTask:
-    """Options of a benchmark.
-
-    Attributes:
-        repeat: Most runs of each side that count.
-        is_quick: Stop when the overall result is clear, not that of every kind.
-        ends_early: Skip rounds that would not change the result.
-        save: File of the JSON lines.
-        card: Name of the share card's files without suffix, or None.
-    """
-
-    options: Options
-    prompts: tuple[Prompt, ...]
-    request: AnswerRequest
-    sides: tuple[Side, ...]
-    repeat: int
-    is_quick: bool
-    ends_early: bool
-    save: LineFile
-    card: str | None
-    as_json: bool
+_CARD = {".md": markdown, ".svg": svg}
+"""Files of a share card by suffix."""
 
 
-def read_task(args: argparse.Namespace) -> BenchTask:
+def read_plan(args: argparse.Namespace, options: Options) -> Plan:
     """Read and check the options before anything is loaded. Raises UsageError."""
-    options = read_options(args, modes=("auto", "fixed"), use_recommended=False)
     quick = "quick" in args
     kinds: Sequence[str] | None = [kind.strip() for kind in args.kinds.split(",")] if "kinds" in args else None
     if quick and kinds is None and "prompts" not in args:
         kinds = QUICK_KINDS
-    card = str(args.card) if "card" in args else None
-    if card is not None:
-        for suffix in CARD_SUFFIXES:
-            check_writable(file := Path(card + suffix))
-            # --card README would overwrite README.md.
-            if exists(file) and "force" not in args:
-                raise exists_already(file)
-    return BenchTask(
-        options=options,
-        prompts=tuple(choose(_suite(getattr(args, "prompts", None)), kinds, 1 if quick else None)),
-        request=answer_request(args, options, QUICK_TOKENS if quick else BENCH_TOKENS),
+    file: Path | None = getattr(args, "prompts", None)
+    suite = read_suite(sys.stdin.buffer.read(), "Standard input") if file == STDIN else load_suite(file)
+    for card_file in _card_files(args):
+        check_writable(card_file)
+        # --card README would overwrite README.md.
+        if exists(card_file) and "force" not in args:
+            raise exists_already(card_file)
+    return Plan(
         sides=sides_of(options.answers.automatic, fixed_params(args, options)),
+        prompts=choose(suite, kinds, 1 if quick else None),
+        request=answer_request(args, options, QUICK_TOKENS if quick else BENCH_TOKENS),
         repeat=getattr(args, "repeat", REPEAT),
         is_quick=quick,
         ends_early="repeat" not in args,
-        save=LineFile(getattr(args, "save", None)),
-        card=card,
-        as_json="json" in args,
     )
 
 
-def _suite(file: Path | None) -> tuple[Prompt, ...]:
-    return read_suite(sys.stdin.buffer.read(), "Standard input") if file == STDIN else load_suite(file)
+def _card_files(args: argparse.Namespace) -> list[Path]:
+    return [Path(f"{args.card}{suffix}") for suffix in _CARD] if "card" in args else []
 
 
 def bench(args: argparse.Namespace) -> int:
     """Run the suite; returns the exit code."""
-    task = read_task(args)
-
-    def job(session: Session) -> int:
-        facts = measured_on(session, task.request, task.options.answers.automatic, map(asdict, task.prompts))
-        return _Benchmark(session, task, facts).run()
-
-    return with_pair(task.options, job)
+    options = read_options(args, modes=("auto", "fixed"), use_recommended=False)
+    plan, save = read_plan(args, options), LineFile(getattr(args, "save", None))
+    return with_pair(options, lambda session: _Benchmark(session, options, plan, save, args).run())
 
 
 class _Benchmark:
     """Run, report and save one benchmark."""
 
-    def __init__(self, session: Session, task: BenchTask, facts: Facts) -> None:
+    def __init__(
+        self, session: Session, options: Options, plan: Plan, save: LineFile, args: argparse.Namespace
+    ) -> None:
         self._session = session
         self._status = session.status
-        self._task = task
-        self._facts = facts
-        self._names = [side.name for side in task.sides]
+        self._plan = plan
+        self._save = save
+        self._args = args
+        self._facts = measured_on(session, plan.request, options.answers.automatic)
 
     def run(self) -> int:
         """Race on every prompt; returns the exit code."""
-        pair, task = self._session.pair, self._task
-        check_sides(pair, task.sides)
-        plan = Plan(task.sides, task.prompts, task.request, task.repeat, is_enough=self._is_enough)
-        self._announce(plan)
-        began, race_status = time.monotonic(), RaceStatus(task.repeat)
+        pair, plan = self._session.pair, self._plan
+        check_sides(pair, plan.sides)
+        self._announce()
+        began, race_status = time.monotonic(), RaceStatus(plan.repeat)
         results: dict[Prompt, list[Round]] = {}
         broken: AppError | None = None
         left, n_done, at = "", 0, ""
         try:
             for event in benchmark(pair, plan, results, self._session.cancel):
                 if isinstance(event, RoundEnded):
-                    self._save_round(event)
+                    lines = [json.dumps(line) for line in event.as_json()]
+                    self._save.add(*lines)
+                    if "json" in self._args:
+                        self._status.clear()
+                        print("\n".join(lines), flush=True)
                     continue
                 n_done, at = event.done, str(event.prompt)
                 if event.done:
@@ -158,72 +119,58 @@ class _Benchmark:
         if not results:
             self._status.say("Stopped before every side had answered one prompt.")
             return INTERRUPTED
-        is_stopped = n_whole(results, len(task.prompts)) < task.repeat and not self._is_enough(results)
+        is_stopped = not plan.is_enough(results)
         early = f"broken off at {at}" if broken is not None else "stopped early" if is_stopped else ""
         self._report(results, f"{early} after {n_done} of {plan.n_runs} answers" if early else "")
         if broken is not None:
             raise broken
         return INTERRUPTED if is_stopped else 0
 
-    def _is_enough(self, results: Results) -> bool:
-        """Return whether more rounds would not change the result."""
-        task = self._task
-        if not task.ends_early or not n_whole(results, len(task.prompts)):
-            return False
-        table = rows(results, self._names)
-        return settled(table[-1:] if task.is_quick else table)
-
-    def _announce(self, plan: Plan) -> None:
+    def _announce(self) -> None:
         """Print what will run, and how long it takes if the pair's costs are known."""
-        task, n, memory = self._task, len(self._task.prompts), self._session.pair.memory
-        text = f"{n} prompt{'s' * (n != 1)} x {task.repeat} round{'s' * (task.repeat != 1)} "
-        text += f"x {len(self._names)} sides ({', '.join(self._names)}), and {len(self._names)} to warm up: "
-        text += f"{plan.n_runs} answers of {task.request.max_tokens} tokens at most"
-        if memory is not None and task.request.max_tokens is not None:
-            seconds = plan.n_runs * task.request.max_tokens * memory.costs.target_ns(1, 0) / 1e9
+        plan, memory = self._plan, self._session.pair.memory
+        names, most = [side.name for side in plan.sides], plan.request.max_tokens
+        text = f"{counted(len(plan.prompts), 'prompt')} x {counted(plan.repeat, 'round')} "
+        text += f"x {len(names)} sides ({', '.join(names)}), and {len(names)} to warm up: "
+        text += f"{plan.n_runs} answers of {most} tokens at most"
+        if memory is not None and most is not None:
+            seconds = plan.n_runs * most * memory.costs.target_ns(1, 0) / 1e9
             text += f", about {duration(seconds)}"
         self._status.say(f"{text}.")
-        ends = ["It ends sooner once the answer is clear."] * (task.ends_early and task.repeat > 1)
+        ends = ["It ends sooner once the answer is clear."] * (plan.ends_early and plan.repeat > 1)
         ends += ["Ctrl+C ends it and keeps what was measured."] if self._status.is_live else []
         if ends:
             self._status.say(" ".join(ends))
 
-    def _save_round(self, ended: RoundEnded) -> None:
-        lines = [json.dumps(line) for line in round_json(ended)]
-        self._task.save.add(*lines)
-        if self._task.as_json:
-            self._status.clear()
-            print("\n".join(lines), flush=True)
-
     def _report(self, results: Results, early: str) -> None:
         """Print the verdict and its table; `early` says that the run is incomplete."""
-        task, facts, title = self._task, self._facts, pair_title(self._session.pair.info)
-        table = rows(results, self._names)
-        notes = [early] if early else []
+        plan, facts, title = self._plan, self._facts, pair_title(self._session.pair.info)
+        table = plan.rows(results)
         busy = busy_programs(chain.from_iterable(results.values()))
-        # The speed of half a suite is not that of a whole one.
-        notes += [busy] * bool(busy)
+        notes = [note for note in (early, busy) if note]
         by_kind = {row.kind: speeds(row.measured) for row in table}
+        # The speed of half a suite is not that of a whole one.
         notes += [] if early else save_result(facts, by_kind, is_busy=bool(busy))
-        n = max(1, n_whole(results, len(task.prompts)))
-        runs = f"{task.request.max_tokens} tokens at most, {n} alternating run{'s' * (n != 1)}"
-        about = {"machine": facts.machine, **facts.details, "answers": runs}
+        n = max(1, plan.n_whole(results))
+        runs = f"{plan.request.max_tokens} tokens at most, {counted(n, 'alternating run')}"
+        about = {**facts, "answers": runs}
         whole = {"type": "result", "pair": title, "facts": about, "notes": notes}
         last = json.dumps({**whole, "rows": [row.as_json() for row in table]})
-        task.save.add(last)
+        self._save.add(last)
         try:
-            if task.as_json:
+            if "json" in self._args:
                 text = last
             else:
                 answer = "\n".join(map(printable, [*verdict_lines(results, table), *notes]))
                 parts = [for_reading(answer, sys.stdout), "\n".join(table_lines(table, columns_of(sys.stdout)))]
-                about_it = "\n".join([printable(title), how(task.request)])
+                about_it = "\n".join([printable(title), how(plan.request)])
                 text = "\n\n".join([*parts, for_reading(about_it, sys.stdout)])
             print(text, flush=True)
         finally:
-            if task.card is not None:
-                _write_card(self._status, task.card, Card(title, table, about, notes))
-            task.save.close()
+            for file in _card_files(self._args):
+                write_file(file, _CARD[file.suffix](title, table, about, notes))
+                self._status.say(f"{file} is written.")
+            self._save.close()
 
 
 def verdict_lines(results: Results, table: Sequence[Row]) -> list[str]:
@@ -245,10 +192,3 @@ def verdict_lines(results: Results, table: Sequence[Row]) -> list[str]:
             (least, where_least), (most, where_most) = min(ratios), max(ratios)
             lines.append(f"  most on {where_most}, {times(most)}; least on {where_least}, {times(least)}")
     return lines
-
-
-def _write_card(status: StatusLine, name: str, card: Card) -> None:
-    """Write a share card as Markdown and as a picture. Raises AppError."""
-    for suffix, text in zip(CARD_SUFFIXES, (markdown(card), svg(card)), strict=True):
-        write_file(Path(name + suffix), text)
-        status.say(f"{name}{suffix} is written.")

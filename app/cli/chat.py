@@ -152,15 +152,7 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
 
 
 class Opener:
-    """Opens pairs with the current settings.
-
-    Args:
-        live: The settings.
-        pair: The first pair.
-        files: Its files, if it was set up.
-        process: The process that runs it.
-        is_asked_for: The user chose this pair; else it is a placeholder until one is opened.
-    """
+    """Opens pairs with the current settings; unless the user asked for it, the first pair is a placeholder."""
 
     def __init__(
         self, live: LiveSettings, pair: Pair, files: SetUp | None, process: Process, *, is_asked_for: bool = True

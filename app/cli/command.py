@@ -40,15 +40,7 @@ STREAM = FilePath(stream=True)
 
 
 class Option(click.Option):
-    """An option in a section of the help.
-
-    Args:
-        names: Name of the parameter, and flags.
-        section: Heading in --help-all.
-        rare: List it in --help-all only.
-        aliases: Flags that are accepted and not listed, such as llama.cpp's.
-        more: See `click.Option`.
-    """
+    """An option in a section of --help-all; a rare one is listed only there, and aliases nowhere."""
 
     def __init__(
         self, *names: str, section: str = OPTIONS, rare: bool = False, aliases: Sequence[str] = (), **more: Any
@@ -172,10 +164,7 @@ class Group(Command):
 
 
 def parse(root: Command, argv: Sequence[str]) -> Namespace:
-    """Read a command line.
-
-    Returns:
-        The given options, and the words of the command as `command`, such as "pairs list".
+    """Return the given options of a command line, and the words of its command as `command`, such as "pairs list".
 
     Raises:
         UsageError: The command line is wrong.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+from click import Argument
 
 from app import __version__
 from app.cli.command import STREAM, Command, FilePath, Group, Option, parse, switch
@@ -27,11 +28,6 @@ _MODEL = "owner/repo, owner/repo:QUANT, a Hugging Face URL or a GGUF file"
 def parse_args(argv: Sequence[str] | None = None) -> Namespace:
     """Read a command line; raises as `app.cli.command.parse`."""
     return parse(ROOT, sys.argv[1:] if argv is None else argv)
-
-
-def _argument(name: str, metavar: str = "", *, required: bool = True, **more: Any) -> click.Argument:
-    metavar = metavar or name.upper()
-    return click.Argument([name], metavar=metavar if required else f"[{metavar}]", required=required, **more)
 
 
 def _count(flag: str, text: str) -> Option:
@@ -68,7 +64,7 @@ _RUN = Command(
     "run",
     "answer one prompt on stdout",
     [
-        _argument("prompt", required=False),
+        Argument(["prompt"], required=False),
         Option("-f", "--prompt-file", type=STREAM, metavar="FILE", help="read the prompt from a file, - for stdin"),
         Option(
             "--file", type=STREAM, multiple=True, metavar="FILE", help="put a text file before the prompt (repeatable)"
@@ -109,7 +105,7 @@ _COMPARE = Command(
     "compare",
     "run one prompt with and without the draft",
     [
-        _argument("prompt", required=False),
+        Argument(["prompt"], required=False),
         _count("--repeat", f"counted runs of each side (default: {REPEAT})"),
         _FIXED,
         Option("--save", type=FilePath(), metavar="FILE", help="write numbers and texts as JSON"),
@@ -172,7 +168,7 @@ tandem tune -m big.gguf -md small.gguf
 _DOCTOR = Command(
     "doctor",
     "show your hardware, whether llama.cpp uses it, and how to fix it",
-    [_argument("named", "PAIR", required=False), _rpc(rare=False), _JSON, *_PAIR],
+    [Argument(["named"], metavar="[PAIR]", required=False), _rpc(rare=False), _JSON, *_PAIR],
     examples="""
 tandem doctor
 tandem doctor coder-32b                    where it goes and what slows it down
@@ -184,7 +180,7 @@ _SETUP = Command(
     "setup",
     "download, verify and try a pair that fits this machine",
     [
-        _argument("pair", required=False),
+        Argument(["pair"], required=False),
         Option("-m", "--target", metavar="MODEL", help=_MODEL),
         Option("-md", "--draft", metavar="MODEL", help="draft model, in the same forms"),
         Option("--name", metavar="NAME", help="name of a pair given by --target and --draft"),
@@ -205,13 +201,13 @@ _PAIRS = Group(
     default="list",
     commands=[
         Command("list", "list all pairs, what fits and what is on disk", [_JSON], examples="tandem pairs list --json"),
-        Command("show", "show one pair", [_argument("pair"), _JSON], examples="tandem pairs show coder-32b"),
+        Command("show", "show one pair", [Argument(["pair"]), _JSON], examples="tandem pairs show coder-32b"),
         Command(
             "check",
             "check whether two models are compatible, from their headers",
             [
-                _argument("target"),
-                _argument("draft", required=False),
+                Argument(["target"]),
+                Argument(["draft"], required=False),
                 Option(
                     *("-c", "--ctx"),
                     type=click.IntRange(1, MAX_CONTEXT),
@@ -226,21 +222,21 @@ _PAIRS = Group(
         Command(
             "find",
             "find draft models for a target",
-            [_argument("target"), _JSON],
+            [Argument(["target"]), _JSON],
             notes=f"TARGET is {_MODEL}.",
             examples="tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF",
         ),
         Command(
             "add",
             "add a pair of local files, or download one",
-            [_argument("name"), _argument("target"), _argument("draft", required=False), _JSON],
+            [Argument(["name"]), Argument(["target"]), Argument(["draft"], required=False), _JSON],
             examples="tandem pairs add mine big.gguf small.gguf",
         ),
         Command(
             "remove",
             "forget a pair and delete its downloaded files",
             [
-                _argument("pair", required=False),
+                Argument(["pair"], required=False),
                 switch("--unused", help="delete downloaded files that belong to no pair"),
                 switch("--keep-files", help="keep the files"),
                 switch("--all-files", help="also delete files that other programs downloaded"),
@@ -251,7 +247,7 @@ _PAIRS = Group(
         Command(
             "default",
             "choose the pair that is used when none is named",
-            [_argument("pair")],
+            [Argument(["pair"])],
             examples="tandem pairs default coder-32b",
         ),
     ],
@@ -277,14 +273,14 @@ _SETTINGS = Group(
         Command(
             "set",
             "change a setting",
-            [_argument("name"), _argument("value")],
+            [Argument(["name"]), Argument(["value"])],
             notes="Put presets.PRESET. before NAME to change a preset.",
             examples="tandem settings set sampling.temp 0.2",
         ),
         Command(
             "unset",
             "remove a setting, preset or key from the file",
-            [_argument("name")],
+            [Argument(["name"])],
             examples="tandem settings unset temp",
         ),
         Command("path", "print the path of the settings file", examples="tandem settings path"),
@@ -301,7 +297,7 @@ _EXPORT = Command(
     "export",
     "export conversations as Markdown or JSON",
     [
-        _argument("conversation", required=False),
+        Argument(["conversation"], required=False),
         Option(
             "--format",
             type=click.Choice(["markdown", "json"]),
@@ -324,7 +320,7 @@ tandem export --list
 _IMPORT = Command(
     "import",
     "import conversations from Markdown or JSON",
-    [_argument("file", type=FilePath())],
+    [Argument(["file"], type=FilePath())],
     notes="Existing conversations are skipped.",
     examples="""
 tandem import backup.json      from tandem export --format json

@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
-from typing import Any
 
 from app.cli.command_line import COMPARE_TOKENS, REPEAT
 from app.cli.options import Options, read_options
@@ -28,8 +27,8 @@ from app.compare.report import Comparison, busy_programs, comparison_json, compa
 from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, UsageError
 from app.core.printable import escape_unprintable, printable
+from app.core.units import counted
 from app.worker.events import JobEnded
-from app.worker.request import AnswerRequest
 
 _SHOWN = 60
 
@@ -67,13 +66,25 @@ def _run(session: Session, job: CompareJob, options: Options, args: argparse.Nam
     is_whole = not raced.stopped and raced.broken is None
     figures = {"": speeds(comparison.measured)}
     notes = save_result(facts, figures, is_busy=bool(busy)) if is_whole else []
+    info, request = session.pair.info, job.request
     whole = {
-        **_about(session, job, n),
-        "facts": {"machine": facts.machine, **facts.details},
+        "target": asdict(info.target),
+        "draft": asdict(info.draft) if info.draft is not None else None,
+        "device": info.device,
+        "prompt": request.messages[-1].content,
+        "sampling": asdict(request.sampling),
+        "max_tokens": request.max_tokens,
+        "rounds_asked": job.rounds,
+        "rounds_done": n,
+        "notices": list(session.notices),
+        "facts": facts,
         "notes": [busy, *notes] if busy else notes,
         "contenders": comparison_json(comparison),
     }
-    lines = [*_title(session, job.request, n), "", *comparison_lines(comparison), *map(printable, notes)]
+    prompt = " ".join(request.messages[-1].content.split())
+    shown = prompt if len(prompt) <= _SHOWN else prompt[: _SHOWN - 1] + "…"
+    title = [pair_title(info), f'"{shown}", {how(request)}, {counted(n, "round")}']
+    lines = [*map(printable, title), "", *comparison_lines(comparison), *map(printable, notes)]
     try:
         print(json_for(sys.stdout, whole) if "json" in args else for_reading("\n".join(lines), sys.stdout), flush=True)
     finally:
@@ -86,28 +97,6 @@ def _run(session: Session, job: CompareJob, options: Options, args: argparse.Nam
     if raced.stopped:
         status.say(f"Stopped after {n} of {job.rounds} rounds.")
     return INTERRUPTED if raced.stopped else 0
-
-
-def _title(session: Session, request: AnswerRequest, n: int) -> list[str]:
-    prompt = " ".join(request.messages[-1].content.split())
-    shown = prompt if len(prompt) <= _SHOWN else prompt[: _SHOWN - 1] + "…"
-    rounds = f"{n} round{'s' if n != 1 else ''}"
-    return [printable(pair_title(session.pair.info)), printable(f'"{shown}", {how(request)}, {rounds}')]
-
-
-def _about(session: Session, job: CompareJob, n: int) -> dict[str, Any]:
-    info, request = session.pair.info, job.request
-    return {
-        "target": asdict(info.target),
-        "draft": asdict(info.draft) if info.draft is not None else None,
-        "device": info.device,
-        "prompt": request.messages[-1].content,
-        "sampling": asdict(request.sampling),
-        "max_tokens": request.max_tokens,
-        "rounds_asked": job.rounds,
-        "rounds_done": n,
-        "notices": list(session.notices),
-    }
 
 
 def _read_prompt(text: str | None) -> str:

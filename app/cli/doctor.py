@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from app.hardware.devices import BuildInfo, Device
     from app.hardware.pair_view import PairView
     from app.hardware.slow_causes import Cause
-    from app.hardware.system import Place
 
 _WIDEST = 120
 _STATE, _LABEL = 9, 12
@@ -45,7 +44,7 @@ def doctor(args: argparse.Namespace) -> int:
     StatusLine(sys.stderr).show(LOOKING)
     check_usage(args)
     from app.cli.doctor_checks import check_pair, hub_section, own_files
-    from app.hardware.checks import environment_section, llama_section, machine_section, worst
+    from app.hardware.checks import environment_section, llama_section, machine_section, summary, worst
     from app.hardware.pair_view import pair_section
     from app.hardware.slow_causes import diagnose, speed_section
 
@@ -60,27 +59,15 @@ def doctor(args: argparse.Namespace) -> int:
     if getattr(args, "json", False):
         print(json.dumps(as_json(facts, sections, pair, causes)))
     else:
-        _print(facts, sections)
+        columns = min(facts.terminal.columns or _WIDEST, _WIDEST)
+        color = facts.terminal.live and facts.terminal.colors > 0 and obeys_codes()
+        print(*map(printable, summary(sections)), "", sep="\n")
+        print("\n".join(render(sections, columns=columns, color=color)))
     return 1 if worst(sections) == "problem" else 0
 
 
-def _print(facts: Facts, sections: Sequence[Section]) -> None:
-    from app.hardware.checks import summary
-
-    columns = min(facts.terminal.columns or _WIDEST, _WIDEST)
-    color = facts.terminal.live and facts.terminal.colors > 0 and obeys_codes()
-    print(*map(printable, summary(sections)), "", sep="\n")
-    print("\n".join(render(sections, columns=columns, color=color)))
-
-
 def render(sections: Sequence[Section], *, columns: int, color: bool) -> list[str]:
-    """Return the sections as lines of text.
-
-    Args:
-        sections: What to print.
-        columns: Width; commands are never wrapped.
-        color: Color states and headings.
-    """
+    """Return the sections as lines of text, with colored states and headings; commands are never wrapped."""
     out: list[str] = []
     for section in sections:
         out += [""] if out else []
@@ -126,11 +113,21 @@ def check_usage(args: argparse.Namespace) -> None:
 
 def gather() -> Facts:
     """Detect this machine and its llama.cpp; takes seconds where a vendor tool is slow."""
-    from app.cli.placing import installer
+    from app.cli.loading import installer
+    from app.core import paths
     from app.hardware.builds import advice
     from app.hardware.checks import Facts, terminal
     from app.hardware.machine import detect
+    from app.hardware.system import place
+    from app.models.hub.cache import folder
 
+    folders = (
+        ("settings", paths.config_dir()),
+        ("models", folder()),
+        ("cache", paths.cache_dir()),
+        ("data", paths.memory_dir().parent),
+        ("log", paths.log_file().parent),
+    )
     machine = detect()
     build, devices, failure = _library(machine.ram_available)
     python = ".".join(platform.python_version_tuple()[:2])
@@ -155,7 +152,7 @@ def gather() -> Facts:
         terminal=terminal(
             os.environ, live=live, size=(columns, rows), encoding=sys.stdout.encoding or "", system=machine.system
         ),
-        places=_places(),
+        places=tuple(place(label, path) for label, path in folders),
         versions=tuple(versions),
         hidden=tuple(f"{name}={os.environ[name]}" for name in _HIDING if name in os.environ),
     )
@@ -169,21 +166,6 @@ def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], 
         return *probe(ram_available), None
     except ModelLoadError as error:
         return None, (), error
-
-
-def _places() -> tuple[Place, ...]:
-    from app.core import paths
-    from app.hardware.system import place
-    from app.models.hub.cache import folder
-
-    folders = (
-        ("settings", paths.config_dir()),
-        ("models", folder()),
-        ("cache", paths.cache_dir()),
-        ("data", paths.memory_dir().parent),
-        ("log", paths.log_file().parent),
-    )
-    return tuple(place(label, path) for label, path in folders)
 
 
 def as_json(facts: Facts, sections: Sequence[Section], pair: PairView, causes: Sequence[Cause]) -> dict[str, Any]:

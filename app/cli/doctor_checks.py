@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from app.cli.known_pairs import DEFAULT_PAIR, catalog, is_chosen, of_file, registry
+from app.cli.loading import asked_here, placed_here, servers_of, unless_damaged
 from app.cli.measured_pairs import benchmarked_speedups, measured_of
 from app.cli.options import Options, read_options
-from app.cli.placing import asked_here, placed_here, servers_of, unless_damaged
 from app.conversations.opening import check_file
 from app.conversations.state_folder import state_files
 from app.core.errors import AppError, CatalogError, HubError
 from app.core.paths import config_dir, conversations_file, states_dir
 from app.core.regular_file import is_gone, resolved
 from app.core.units import counted, gigabytes
-from app.hardware.checks import Check, Section
+from app.hardware.checks import Check, Facts, Section
 from app.hardware.conditions import conditions
 from app.hardware.fit import fast_devices
 from app.hardware.pair_view import DRAFT, TARGET, PairView, device_needs, model_place
@@ -25,10 +24,6 @@ from app.llama.fitting.fit_pair import Fitting, offer_line, weighed
 from app.models.catalog import Catalog
 from app.models.hub import check_environment, hub_address, named_by, offline_by
 from app.models.hub.cache import folder, unfinished
-
-if TYPE_CHECKING:
-    from app.hardware.checks import Facts
-    from app.llama.params import PairParams
 
 _NOT_FITTED = (
     "fit is off: llama.cpp places the layers by itself, without an estimate. Places and sizes here are those of "
@@ -57,8 +52,16 @@ def check_pair(args: argparse.Namespace, facts: Facts) -> tuple[PairView, Situat
     except AppError as error:
         title = options.pair.title if options is not None else name
         return PairView(name, title, why, trouble=error, chosen=chosen), None
-    view = _view(options, found, why)
-    return view, _situation(view, found, loaded, facts)
+    view, fast = _view(options, found, why), fast_devices(found.rooms)
+    situation = Situation(
+        pair=view,
+        threads=loaded.n_threads,
+        cores=facts.machine.physical_cores,
+        conditions=conditions(),
+        gpu=fast[0].name if fast else "",
+        measured=measured_of(loaded, benchmarked_speedups()),
+    )
+    return view, situation
 
 
 def _chosen_pair(args: argparse.Namespace) -> tuple[str, str, bool]:
@@ -90,20 +93,8 @@ def _view(options: Options, found: Fitting, why: str) -> PairView:
         offers=lines,
         target_source=str(options.pair.target),
         recommended=of_file(options.pair, options.files),
-        notices=tuple(notice for notice in found.params.notices if notice not in options.notices)
-        + ((_NOT_FITTED,) if fast_devices(found.rooms) and not options.placement.fit else ()),
-    )
-
-
-def _situation(view: PairView, found: Fitting, loaded: PairParams, facts: Facts) -> Situation:
-    fast = fast_devices(found.rooms)
-    return Situation(
-        pair=view,
-        threads=loaded.n_threads,
-        cores=facts.machine.physical_cores,
-        conditions=conditions(),
-        gpu=fast[0].name if fast else "",
-        measured=measured_of(loaded, benchmarked_speedups()),
+        notices=tuple(notice for notice in found.params.notices if notice not in options.params.notices)
+        + ((_NOT_FITTED,) if fast_devices(found.rooms) and not options.fit else ()),
     )
 
 
@@ -112,50 +103,41 @@ def _situation(view: PairView, found: Fitting, loaded: PairParams, facts: Facts)
 
 def own_files() -> Section:
     """Check each file, whether it exists or not."""
-    return Section("files", (*_catalog(), *_pairs(), _conversations(), *_states()))
+    checks: list[Check] = []
+    files = {"models.toml": _catalog, "pairs.toml": _pairs, "chats": _conversations, "caches": _states}
+    for label, check in files.items():
+        try:
+            checks += check(label)
+        except AppError as error:
+            checks.append(Check("problem", label, error.message, (error.hint,) if error.hint else ()))
+    return Section("files", tuple(checks))
 
 
-def _catalog() -> list[Check]:
+def _catalog(label: str) -> list[Check]:
     file = config_dir() / "models.toml"
     if is_gone(file):
-        return [Check("ok", "models.toml", "none of your own")]
-    try:
-        found = Catalog(file)
-    except AppError as error:
-        return [_broken("models.toml", error)]
-    return [Check("ok", "models.toml", f"{counted(len(found.pairs), 'pair')} of your own in {file}")]
+        return [Check("ok", label, "none of your own")]
+    return [Check("ok", label, f"{counted(len(Catalog(file).pairs), 'pair')} of your own in {file}")]
 
 
-def _pairs() -> list[Check]:
-    try:
-        found = registry().read()
-    except AppError as error:
-        return [_broken("pairs.toml", error)]
+def _pairs(label: str) -> list[Check]:
+    found = registry().read()
     here = [name for name, pair in found.pairs.items() if pair.is_here]
     gone = [pair.gone for pair in found.pairs.values() if not pair.is_here]
-    checks = [Check("ok", "pairs.toml", f"set up: {', '.join(here)}")] if here else []
-    checks += [Check("warning", "pairs.toml", error.message, (error.hint,)) for error in gone]
-    return checks or [Check("ok", "pairs.toml", "no pair is set up yet")]
+    checks = [Check("ok", label, f"set up: {', '.join(here)}")] if here else []
+    checks += [Check("warning", label, error.message, (error.hint,)) for error in gone]
+    return checks or [Check("ok", label, "no pair is set up yet")]
 
 
-def _conversations() -> Check:
-    try:
-        n = check_file(conversations_file())
-    except AppError as error:
-        return _broken("chats", error)
-    return Check("ok", "chats", "none yet" if n is None else f"{n:,} in {conversations_file()}")
+def _conversations(label: str) -> list[Check]:
+    n = check_file(conversations_file())
+    return [Check("ok", label, "none yet" if n is None else f"{n:,} in {conversations_file()}")]
 
 
-def _states() -> list[Check]:
+def _states(label: str) -> list[Check]:
     files = state_files()
-    if not files:
-        return []
     text = f"{gigabytes(sum(file.size for file in files))} in {counted(len(files), 'file')} in {states_dir()}"
-    return [Check("ok", "caches", text)]
-
-
-def _broken(label: str, error: AppError) -> Check:
-    return Check("problem", label, error.message, (error.hint,) if error.hint else ())
+    return [Check("ok", label, text)] if files else []
 
 
 def hub_section() -> Section:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from app.cli.options import Options, Process
 from app.llama.cancel import CancelFlag
+from app.session.engine import Engine
 from app.worker.engine_worker import EngineWorker, Loader, Progress
 from app.worker.events import Event
 from app.worker.request import LoadedPair
 
 if TYPE_CHECKING:
     from app.core.program import ExitStatus
-    from app.worker.isolated_engine import IsolatedEngine
-
-Engine: TypeAlias = "EngineWorker | IsolatedEngine"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.gguf import read_header
 from app.models.pair_summary import title_of
 from app.models.registry import Registry, SetUp
-from app.models.source import DemoModel, LocalModel, parse_source
+from app.models.source import DemoModel, LocalModel, ModelSource, parse_source
 from app.settings.checking import recommended
 from app.settings.layers import Layer, pair_layer
 
@@ -134,15 +134,15 @@ def of_entry(pair: Pair) -> Layer:
 def of_file(pair: Pair, files: SetUp | None) -> Layer:
     """Return the settings that the target's file recommends; empty if it is not here or unreadable."""
     try:
-        path = files.target.path if files is not None else _target_file(pair)
+        path = files.target.path if files is not None else local_file(pair.target)
         return recommended(read_header(path, vocabulary=False).metadata) if path is not None else {}
     except ModelFileError:
         return {}
 
 
-def _target_file(pair: Pair) -> Path | None:
-    """Return the target's file, or None before the download."""
-    match pair.target:
+def local_file(source: ModelSource) -> Path | None:
+    """Return the file of a model, or None before the download."""
+    match source:
         case LocalModel(path):
             return path
         case DemoModel(part):

@@ -1,27 +1,48 @@
-"""Load a pair: from options through this machine's memory and devices to two models."""
+"""Plan how a pair is loaded on this machine now, and load it.
+
+Measured numbers of threads depend on where the layers are, so they are read last.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
 
-from app.cli.known_pairs import known_pairs
+from app.cli.known_pairs import FILES, known_pairs, local_file
 from app.cli.options import Options
-from app.cli.output import StatusLine
-from app.cli.placing import asked_here, placed_here, servers_of
-from app.core.errors import NoMemoryError
-from app.hardware.rpc import RpcServer
+from app.core.errors import DamagedFileError, ModelLoadError, NoMemoryError, PairError, UsageError
+from app.core.paths import memory_dir
+from app.core.shell import quoted
+from app.hardware.builds import rpc_command
+from app.hardware.cpu import thread_candidates
+from app.hardware.fit import MAIN, Rooms, fast_devices
+from app.hardware.rpc import RpcServer, ask, parse_endpoint
+from app.hardware.system import System
+from app.llama import stored_measurements
 from app.llama.cancel import CancelFlag
 from app.llama.fitting.device_rooms import memory_rooms
 from app.llama.fitting.fit_pair import fitted, ran_out
-from app.llama.pair import NativePair
 from app.llama.params import PairParams
+from app.models.catalog import Pair
+from app.models.gguf import read_header
+from app.models.pair_summary import setup_command, without_draft
+from app.models.source import ModelSource
 from app.worker.engine_worker import Progress
 from app.worker.request import LoadedPair
+
+T = TypeVar("T")
 
 
 def load(options: Options, cancel: threading.Event, progress: Progress) -> LoadedPair:
     """Load a pair, on the thread that is to own it; see `app.worker.engine_worker.Loader`."""
+    # Loads llama.cpp, which a list of pairs does not need.
+    from app.llama.pair import NativePair
+
     assert isinstance(cancel, CancelFlag)
     servers = servers_of(options)
     asked = asked_here(options, memory_rooms, servers)
@@ -30,19 +51,6 @@ def load(options: Options, cancel: threading.Event, progress: Progress) -> Loade
         return NativePair(params, cancel, progress)
     except NoMemoryError as error:
         raise ran_out(asked, known_pairs(), error, servers) from error
-
-
-def load_here(params: PairParams, cancel: CancelFlag, status: StatusLine) -> NativePair:
-    """Load a pair on this thread; show the progress and the notices."""
-
-    def progress(what: str, share: float) -> bool:
-        status.show(f"Loading the models {share:4.0%}")
-        return not cancel()
-
-    pair = NativePair(params, cancel, progress)
-    for notice in pair.notices:
-        status.say(notice)
-    return pair
 
 
 def pair_params(options: Options) -> PairParams:
@@ -54,7 +62,82 @@ def pair_params(options: Options) -> PairParams:
 
 
 def _placed(options: Options, asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:
-    def plan(params: PairParams) -> PairParams:
-        return fitted(params, known_pairs(), servers, memory_rooms)
+    return placed_here(options, asked, lambda params: fitted(params, known_pairs(), servers, memory_rooms))
 
-    return placed_here(options, asked, plan)
+
+def servers_of(options: Options) -> tuple[RpcServer, ...]:
+    """Query the servers of --rpc for their devices."""
+    if not options.process.rpc:
+        return ()
+    from app.llama.devices import build, can_use_rpc
+
+    if not can_use_rpc():
+        system = System().name
+        fix = rpc_command(build().backends, system, installer(system))
+        raise UsageError(
+            "This llama.cpp is built without RPC and cannot use --rpc.",
+            f"Rebuild it (needs a C++ compiler, takes minutes): {fix}",
+        )
+    return tuple(ask(parse_endpoint(endpoint)) for endpoint in options.process.rpc)
+
+
+def asked_here(options: Options, local: Callable[[], Rooms], servers: Sequence[RpcServer] = ()) -> PairParams:
+    """Return what the options ask for, before memory is estimated; `local` lists the memory of this machine."""
+    pair, files, notices = options.pair, options.files, options.params.notices
+    target = files.target.path if files is not None else _file(pair.target, pair)
+    draft: Path | None = None
+    if pair.draft is not None:
+        try:
+            draft = files.draft.path if files is not None and files.draft is not None else _file(pair.draft, pair)
+        except ModelLoadError as error:
+            notices += (without_draft(error),)
+    params = replace(options.params, target=target, draft=draft, memory_dir=memory_dir(), notices=notices)
+    if servers:
+        params = replace(params, rpc=tuple(server.address for server in servers))
+        if not params.draft_model.devices:
+            # A draft that waits for the network at every token gains nothing.
+            here = next((room.name for room in fast_devices(local())), MAIN)
+            params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
+    return params
+
+
+def _file(source: ModelSource, pair: Pair) -> Path:
+    if (path := local_file(source)) is None:
+        fix = setup_command(pair, by_name=pair.name != FILES)
+        raise PairError(f"{source} is not on this machine yet.", f"Download it: {fix}")
+    return path
+
+
+def placed_here(options: Options, asked: PairParams, plan: Callable[[PairParams], PairParams]) -> PairParams:
+    """Return how a pair is loaded: every layer on a device, unless that is turned off, and with measured threads."""
+    params = unless_damaged(asked, plan) if options.fit else asked
+    file = stored_measurements.thread_file(params, thread_candidates()) if params.yields_cpu else None
+    chosen = stored_measurements.load_threads(file) if file is not None else None
+    if chosen is None:
+        return params
+    return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)
+
+
+def unless_damaged(params: PairParams, plan: Callable[[PairParams], T]) -> T:
+    """Plan a pair; a damaged draft is left out with a notice."""
+    try:
+        return plan(params)
+    except DamagedFileError:
+        if params.draft is None:
+            raise
+        try:
+            read_header(params.draft, tensors=True, vocabulary=False)
+        except DamagedFileError as error:
+            return plan(replace(params, draft=None, notices=(*params.notices, without_draft(error))))
+        raise
+
+
+def installer(system: str) -> str:
+    """Return the start of the command that installs a package into this Python, for the shell of a system."""
+    python = quoted(sys.executable or "python", system)
+    if importlib.util.find_spec("pip") is None:
+        # Environments that uv makes have no pip of their own.
+        return f"uv pip install --python {python}"
+    # PowerShell takes a quoted program for a text unless it is told to call it.
+    call = "& " if system == "windows" and python.startswith('"') else ""
+    return f"{call}{python} -m pip install"

@@ -7,14 +7,13 @@ import math
 from collections.abc import Mapping
 
 from app.cli.known_pairs import registry
+from app.cli.loading import asked_here, placed_here
 from app.cli.options import open_settings, options_of
-from app.cli.placing import asked_here, placed_here
 from app.compare.history import speedups
 from app.core.errors import AppError
 from app.core.paths import benchmarks_dir
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.drafting_report import Speedup
-from app.hardware.fit import DeviceRoom
 from app.hardware.machine import processor_name
 from app.hardware.measured import Measured
 from app.llama import stored_measurements
@@ -23,7 +22,6 @@ from app.llama.fitting.fit_pair import weighed
 from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file
 from app.models.recommend import PairSpeed
-from app.models.registry import SetUp
 
 _ENOUGH = 128
 """Judged tokens after which `PairStatistics.gain` has nearly forgotten what it began with."""
@@ -34,20 +32,22 @@ log = logging.getLogger("tandem.memory")
 def seen_here() -> dict[str, PairSpeed]:
     """Return earlier measurements of every pair by name, for the placement it would get now."""
     try:
-        return seen({name: files for name, files in registry().read().pairs.items() if files.is_here})
+        pairs = {name: files for name, files in registry().read().pairs.items() if files.is_here}
+        rooms = memory_rooms() if pairs else ()
     except AppError as error:
         log.warning("the measurements of pairs cannot be read: %s", error)
         return {}
 
+    def plan(params: PairParams) -> PairParams:
+        return weighed(params, rooms, certain=math.inf).params if len(rooms) > 1 else params
 
-def seen(pairs: Mapping[str, SetUp]) -> dict[str, PairSpeed]:
-    """Return earlier measurements of these pairs by name. Raises AppError."""
     found: dict[str, PairSpeed] = {}
-    rooms = memory_rooms() if pairs else ()
     benchmarked = benchmarked_speedups()
     for name, files in pairs.items():
         try:
-            measured = _measured(files, rooms, benchmarked)
+            # Recommended settings are about sampling, which does not change the placement.
+            options = options_of(open_settings({}, files.pair, {}).resolved(), files.pair, files)
+            measured = measured_of(placed_here(options, asked_here(options, lambda: rooms), plan), benchmarked)
         except (AppError, OSError) as error:
             log.warning("the measurements of %s cannot be read: %s", name, error)
             continue
@@ -72,26 +72,8 @@ def measured_of(params: PairParams, benchmarked: Mapping[tuple[str, str], float]
     return of_memory(memory, with_draft=draft is not None, benchmarked=benchmarked.get(models))
 
 
-def _measured(
-    files: SetUp, rooms: tuple[DeviceRoom, ...], benchmarked: Mapping[tuple[str, str], float]
-) -> Measured | None:
-    # Recommended settings are about sampling, which does not change the placement.
-    options = options_of(open_settings({}, files.pair, {}).resolved(), files.pair, files)
-
-    def plan(params: PairParams) -> PairParams:
-        return weighed(params, rooms, certain=math.inf).params if len(rooms) > 1 else params
-
-    return measured_of(placed_here(options, asked_here(options, lambda: rooms), plan), benchmarked)
-
-
 def of_memory(memory: PairStatistics, *, with_draft: bool, benchmarked: float | None = None) -> Measured:
-    """Return the statistics of a pair as sums and speeds.
-
-    Args:
-        memory: The statistics.
-        with_draft: Whether the pair has a draft model.
-        benchmarked: Speedup of its latest benchmark; None without one.
-    """
+    """Return the statistics of a pair as sums and speeds, and the speedup of its latest benchmark if it has one."""
     counts = [bin_ for place in memory.model.counts for bin_ in place]
     judged = sum(seen for _, seen in counts)
     speedup = Speedup(benchmarked, measured=True) if benchmarked is not None else None

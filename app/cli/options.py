@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from pathlib import Path
+from typing import Any
 
 from app.cli.known_pairs import FILES, about_catalog, choose_pair, of_entry, of_file
 from app.cli.setting_flags import check_automatic, read_flags
@@ -15,13 +16,12 @@ from app.core.printable import printable
 from app.core.shell import command
 from app.engine.types import DraftParams
 from app.hardware.cpu import default_threads
-from app.llama.params import ModelParams
+from app.llama.params import ModelParams, PairParams
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.registry import SetUp
 from app.session.chat_settings import ChatSettings, applied
 from app.settings.file import SettingsFile
-from app.settings.kinds import Value
 from app.settings.layers import Layer, Origin, Resolved, thinking
 from app.settings.live import LiveSettings
 from app.settings.placement import ALL_LAYERS, needs_flash_attention
@@ -41,21 +41,6 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """Placement settings; the defaults leave it to the plan, which `fit` turns off."""
-
-    model: ModelParams = field(default_factory=ModelParams)
-    draft_model: ModelParams = field(default_factory=lambda: ModelParams(split=False))
-    kv_type: str = "f16"
-    draft_kv_type: str = "f16"
-    flash_attention: str = AUTO
-    fit: bool = True
-    cache_ram_mib: int | None = None
-    cache_disk_mib: int | None = None
-    unload_after_min: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Options:
     """A pair with everything that settings and catalog say about it.
 
@@ -63,29 +48,24 @@ class Options:
         pair: The pair; settings override its own parameters.
         files: Its files, if it was set up.
         answers: Settings of answers.
-        tuned_threads: Prefer a measured number of threads to `n_threads`.
+        params: How to load it; `app.cli.loading` adds its files.
+        fit: Whether to plan the placement.
         typed_thinking: The reasoning that flags ask for; settings also hold for models without reasoning.
     """
 
     pair: Pair
     files: SetUp | None
     answers: ChatSettings
-    n_ctx: int | None
-    n_threads: int
-    placement: Placement = field(default_factory=Placement)
+    params: PairParams
+    fit: bool = True
     process: Process = field(default_factory=Process)
-    tuned_threads: bool = True
-    notices: tuple[str, ...] = ()
     typed_thinking: Thinking = AS_TRAINED
 
 
 def read_options(args: argparse.Namespace, modes: Sequence[str] = MODES, *, use_recommended: bool = True) -> Options:
-    """Put flags, a preset and the settings file over the chosen pair.
+    """Put flags, a preset, the settings file and what the target's file recommends over the chosen pair.
 
-    Args:
-        args: The flags.
-        modes: Drafting modes of the command; automatic drafting replaces any other that no flag asked for.
-        use_recommended: Use the settings that the target's file recommends.
+    Automatic drafting replaces a mode that the command lacks, unless a flag asked for it.
     """
     pair, files = choose_pair(vars(args))
     flags = read_flags(args)
@@ -130,64 +110,50 @@ def options_of(settings: Resolved, pair: Pair, files: SetUp | None) -> Options:
             raise UsageError("Fixed drafting needs a draft model.", "Add --draft FILE, or leave the numbers out.")
         # The settings file means the pairs that have one.
         answers = replace(answers, drafting=None)
+    params, asked = read_params(settings), thinking(settings)
     return Options(
         pair=replace(pair, draft=None if answers.drafting is None else pair.draft),
         files=files,
         answers=answers,
-        n_ctx=cast("int | None", settings["model.ctx"]),
-        n_threads=cast("int | None", settings["model.threads"]) or default_threads(),
-        typed_thinking=_typed_thinking(settings),
-        placement=read_placement(settings),
-        tuned_threads=settings["model.threads"] is None,
-        notices=about_catalog(pair) if pair.name != FILES else (),
+        params=params if pair.name == FILES else replace(params, notices=about_catalog(pair)),
+        fit=settings["model.fit"] == AUTO,
+        typed_thinking=Thinking(
+            asked.enabled if settings.origin("answer.thinking") is Origin.FLAG else None,
+            asked.effort if settings.origin("answer.reasoning_effort") is Origin.FLAG else None,
+        ),
     )
 
 
-def _typed_thinking(settings: Resolved) -> Thinking:
-    asked, flag = thinking(settings), Origin.FLAG
-    return Thinking(
-        asked.enabled if settings.origin("answer.thinking") is flag else None,
-        asked.effort if settings.origin("answer.reasoning_effort") is flag else None,
-    )
-
-
-def read_placement(settings: Resolved) -> Placement:
-    """Return where the settings put a pair."""
-    kv_type, draft_kv_type = (_kv_type(settings[name]) for name in ("model.kv_type", "draft.kv_type"))
-    flash_attention = str(settings["model.flash_attn"])
-    for flag, chosen in (("--kv-type", kv_type), ("--draft-kv-type", draft_kv_type)):
-        if flash_attention == "off" and needs_flash_attention(chosen):
+def read_params(settings: Resolved) -> PairParams:
+    """Return how the settings load a pair, without its files."""
+    now: Any = settings
+    kv_types = ["f16" if now[name] == AUTO else now[name] for name in ("model.kv_type", "draft.kv_type")]
+    for flag, kv_type in zip(("--kv-type", "--draft-kv-type"), kv_types, strict=True):
+        if now["model.flash_attn"] == "off" and needs_flash_attention(kv_type):
             raise UsageError(
-                f"{flag} {chosen} needs flash attention, which --flash-attn off turns off.",
+                f"{flag} {kv_type} needs flash attention, which --flash-attn off turns off.",
                 "Leave --flash-attn out, or use the KV type f16.",
             )
-    return Placement(
-        model=ModelParams(
-            n_gpu_layers=_layers(settings["model.gpu_layers"]),
-            devices=cast("tuple[str, ...]", settings["model.device"] or ()),
-            tensor_split=cast("tuple[float, ...]", settings["model.tensor_split"] or ()),
-        ),
-        draft_model=ModelParams(
-            n_gpu_layers=_layers(settings["draft.gpu_layers"]),
-            devices=cast("tuple[str, ...]", settings["draft.device"] or ()),
-            split=False,
-        ),
-        kv_type=kv_type,
-        draft_kv_type=draft_kv_type,
-        flash_attention=flash_attention,
-        fit=settings["model.fit"] == AUTO,
-        cache_ram_mib=cast("int | None", settings["model.cache_ram"]),
-        cache_disk_mib=cast("int | None", settings["model.cache_disk"]),
-        unload_after_min=cast("int | None", settings["model.unload_after"]),
+    return PairParams(
+        target=Path(),
+        draft=None,
+        n_threads=now["model.threads"] or default_threads(),
+        yields_cpu=now["model.threads"] is None,
+        n_ctx=now["model.ctx"],
+        model=_model_params(now, "model", tensor_split=now["model.tensor_split"] or ()),
+        draft_model=_model_params(now, "draft", split=False),
+        kv_type=kv_types[0],
+        draft_kv_type=kv_types[1],
+        flash_attention=now["model.flash_attn"],
+        cache_ram_mib=now["model.cache_ram"],
+        cache_disk_mib=now["model.cache_disk"],
+        unload_after_min=now["model.unload_after"],
     )
 
 
-def _layers(value: Value) -> int:
-    return value if isinstance(value, int) else ALL_LAYERS
-
-
-def _kv_type(value: Value) -> str:
-    return "f16" if value == AUTO else str(value)
+def _model_params(now: Any, table: str, **more: Any) -> ModelParams:
+    layers = now[f"{table}.gpu_layers"]
+    return ModelParams(layers if isinstance(layers, int) else ALL_LAYERS, now[f"{table}.device"] or (), **more)
 
 
 def read_process(args: argparse.Namespace) -> Process:

@@ -47,14 +47,9 @@ def columns_of(stream: TextIO) -> int | None:
 
 
 def for_reading(text: str, stream: TextIO, hang: int = 0) -> str:
-    """Wrap text for a terminal; return it unchanged for a pipe or file.
+    """Wrap the lines of a text for a terminal; return it unchanged for a pipe or file.
 
-    Lines with a command stay whole, so that it can be copied.
-
-    Args:
-        text: One line or several.
-        stream: Where it goes.
-        hang: Columns to indent continuation lines by, beyond the line's own indent.
+    Lines with a command stay whole, so that it can be copied. Continuation lines are indented by `hang` more columns.
     """
     columns = columns_of(stream)
     if columns is None:
@@ -108,11 +103,7 @@ class StatusLine:
         return self._stream.isatty() and sys.stdin.isatty()
 
     def ask(self, question: str) -> str | None:
-        """Ask on stderr, since stdout may be a file.
-
-        Returns:
-            The reply in lower case; None at the end of input, as after Ctrl+D.
-        """
+        """Ask on stderr, since stdout may be a file; return the reply in lower case, None after Ctrl+D."""
         self.clear()
         self._stream.write(question)
         self._stream.flush()
@@ -205,13 +196,7 @@ def exists_already(file: Path) -> UsageError:
 class LineFile:
     """Lines that are on disk as soon as they are added; the first one replaces the old content.
 
-    A full disk must not end the measurement: `close` reports it.
-
-    Args:
-        file: The file; None writes nowhere.
-
-    Raises:
-        UsageError: The file cannot be written.
+    A full disk must not end the measurement: `close` reports it. Without a file, nothing is written. Raises UsageError.
     """
 
     def __init__(self, file: Path | None) -> None:

@@ -7,19 +7,18 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from app.cli.known_pairs import catalog, demo_file, registry
 from app.cli.output import StatusLine, for_reading, json_for
-from app.cli.pair_lines import LABEL, check_lines, parameters
 from app.cli.streams import cancel_on_interrupt
 from app.core.errors import AppError, HubError, HubTimeoutError, Interrupted, PairError, UsageError
 from app.core.printable import printable
 from app.core.shell import command
-from app.core.units import gigabytes
+from app.core.units import gigabytes, memory_size
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck, check_pair, check_target, remedy_text
 from app.models.hub.client import search
@@ -31,7 +30,10 @@ from app.models.progress import HeaderWatcher, Watcher
 from app.models.recommend import every_pair
 from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel, LocalModel, ModelSource, parse_source
+from app.settings.checking import in_one_line
 
+LABEL = 8
+"""Columns of a line's label."""
 _MAX_SHARE = 1 / 3
 """A draft has at most a third of its target's parameters."""
 _MAX_HEADERS = 12
@@ -41,40 +43,31 @@ _MAKER = re.compile(r"^[A-Za-z-]+_(?=[A-Za-z])")
 _FAMILY = re.compile(r"[A-Za-z]+[\d.]*")
 
 
-class _Reader:
-    """Reads headers, with progress on the status line; Ctrl+C raises Interrupted."""
+@contextmanager
+def _reading() -> Iterator[tuple[Callable[[str], Watcher], StatusLine]]:
+    """Read headers, with the progress of each request on the status line. Raises Interrupted after Ctrl+C."""
+    stop, status = threading.Event(), StatusLine(sys.stderr)
+    with cancel_on_interrupt(stop.set):
+        yield lambda subject: HeaderWatcher(subject, status.show, stop), status
+    status.clear()
+    if stop.is_set():
+        raise Interrupted
 
-    def __init__(self) -> None:
-        self._stop = threading.Event()
-        self.cancel = self._stop.set
-        self.status = StatusLine(sys.stderr)
 
-    def facts(self, source: ModelSource, *, draft: bool = False) -> ModelFacts:
-        """Return what the header of a model says."""
-        resolved = resolve(source, demo_file, self.watcher(str(source)), draft=draft)
-        return facts_of(resolved, self.watcher(resolved.name))
-
-    def watcher(self, name: str) -> Watcher:
-        """Return the receiver of the progress of one request."""
-        return HeaderWatcher(name, self.status.show, self._stop)
-
-    def end(self) -> None:
-        """Clear the status line. Raises Interrupted after Ctrl+C."""
-        self.status.clear()
-        if self._stop.is_set():
-            raise Interrupted
+def _facts(source: ModelSource, watch: Callable[[str], Watcher], *, draft: bool = False) -> ModelFacts:
+    """Return what the header of a model says."""
+    resolved = resolve(source, demo_file, watch(str(source)), draft=draft)
+    return facts_of(resolved, watch(resolved.name))
 
 
 def check_models(args: argparse.Namespace) -> int:
     """Print two models and whether they are compatible; exit 1 if not."""
     n_ctx = getattr(args, "ctx", DEFAULT_CONTEXT)
     target, draft = _sources(args.target, getattr(args, "draft", None))
-    reader = _Reader()
-    with cancel_on_interrupt(reader.cancel):
-        target_facts = reader.facts(target)
-        draft_facts = reader.facts(draft, draft=True) if draft is not None else None
+    with _reading() as (watch, _):
+        target_facts = _facts(target, watch)
+        draft_facts = _facts(draft, watch, draft=True) if draft is not None else None
         check = check_pair(target_facts, draft_facts)
-    reader.end()
     if "json" in args:
         print(json_for(sys.stdout, _check_json(check, n_ctx)))
     else:
@@ -86,34 +79,27 @@ def check_models(args: argparse.Namespace) -> int:
 def find_models(args: argparse.Namespace) -> int:
     """Print drafts for a target; exit 1 if there is none."""
     source = parse_source(args.target)
-    reader = _Reader()
-    with cancel_on_interrupt(reader.cancel):
-        target = reader.facts(source)
+    with _reading() as (watch, status):
+        target = _facts(source, watch)
         problem, remedy = check_target(target, drafted=True)
         if remedy is not None:
             raise PairError(problem, remedy_text(remedy, source))
         pairs = list(catalog().pairs.values())
-        found = list(find_drafts(target, pairs, reader.watcher))
-    reader.end()
+        found = list(find_drafts(target, pairs, watch))
     if "json" in args:
-        rows = [{"model": c.name, "parameters": c.n_parameters, "size": c.size, "from": c.origin} for c in found]
-        print(json_for(sys.stdout, rows))
+        print(json_for(sys.stdout, found))
     elif found:
-        _print_drafts(found, source)
+        for row in found:
+            size, n_parameters = gigabytes(row["size"]), parameters(row["parameters"] or 0)
+            print(f"{size:>8}  {printable(row['model'])}  {n_parameters}  ({row['from']})")
+        words = ["tandem", "setup", *model_flags(str(source), found[0]["model"])]
+        print(printable(f"\nSet one up: {command(words)}"))
     else:
-        reader.status.say(f"No draft with the vocabulary of {printable(target.name)} was found.")
+        status.say(f"No draft with the vocabulary of {printable(target.name)} was found.")
         # N-gram drafting gains nothing where recurrent state cannot be rolled back.
         alone = "N-gram drafting needs no draft model" if target.can_rollback else "It works without a draft"
-        reader.status.say(f"{alone}: {command(['tandem', 'setup', *model_flags(str(source))])}")
+        status.say(f"{alone}: {command(['tandem', 'setup', *model_flags(str(source))])}")
     return 0 if found else 1
-
-
-def _print_drafts(found: list[Candidate], target: ModelSource) -> None:
-    for candidate in found:
-        size, n_parameters = gigabytes(candidate.size), parameters(candidate.n_parameters or 0)
-        print(f"{size:>8}  {printable(candidate.name)}  {n_parameters}  ({candidate.origin})")
-    words = ["tandem", "setup", *model_flags(str(target), found[0].name)]
-    print(printable(f"\nSet one up: {command(words)}"))
 
 
 def _sources(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None]:
@@ -161,28 +147,50 @@ def _model_json(facts: ModelFacts) -> dict[str, Any]:
     }
 
 
+# Checks as lines
+
+
+def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, problems: bool = True) -> list[str]:
+    """Return the result of a check as lines with a memory estimate for a context, and `more` at the end."""
+    lines = [_model_line("target", check.target)]
+    if check.draft is not None:
+        lines.append(_model_line("draft", check.draft))
+    # The recommendations of a draft do not matter: only the target is sampled from.
+    if check.target.recommended:
+        lines.append(f"makers  recommend {in_one_line(check.target.recommended)}")
+    n_ctx = check.context(n_ctx)
+    lines.append(f"memory  {memory_size(check.memory_bytes(n_ctx))} with a context of {n_ctx:,} tokens")
+    lines += [f"note    {printable(warning)}" for warning in check.warnings]
+    if problems:
+        lines += [f"problem {printable(problem)}" for problem in check.problems]
+    if check.draft is not None and not check.problems:
+        lines.append("Compatible: the vocabularies match.")
+    return [*lines, *more]
+
+
+def _model_line(role: str, model: ModelFacts) -> str:
+    parts = [model.architecture, parameters(model.n_parameters or 0), model.quant]
+    parts += [f"{model.n_layers} layers", gigabytes(model.weight_bytes)]
+    if model.n_ctx_train:
+        parts.append(f"trained for {model.n_ctx_train:,} tokens")
+    parts.append(f"vocabulary {len(model.vocab.tokens):,}")
+    if not model.has_chat_template:
+        parts.append("no chat template")
+    return f"{role:7} {printable(model.name)}: {', '.join(filter(None, parts))}"
+
+
+def parameters(n: int) -> str:
+    """Return a parameter count such as "1.5B parameters"; "" for 0, which means unknown."""
+    if not n:
+        return ""
+    return f"{n / 1e9:.1f}B parameters" if n >= 1e9 else f"{n / 1e6:.0f}M parameters"
+
+
 # Drafts for a target
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A compatible draft.
-
-    Attributes:
-        name: Argument of `tandem setup --draft`.
-        origin: "catalogue" or "hub".
-        size: Bytes of its file.
-        n_parameters: Number of parameters, or None.
-    """
-
-    name: str
-    origin: str
-    size: int
-    n_parameters: int | None
-
-
-def find_drafts(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher]) -> Iterator[Candidate]:
-    """Read the headers of likely drafts, the catalog's first; each costs a few megabytes.
+def find_drafts(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher]) -> Iterator[dict[str, Any]]:
+    """Yield compatible drafts as JSON objects, the catalog's first; each header costs a few megabytes.
 
     Args:
         target: The model that they draft for.
@@ -210,7 +218,7 @@ def find_drafts(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str]
                 continue
             if not check_pair(target, facts).problems:
                 found.add(name)
-                yield Candidate(name, origin, facts.weight_bytes, facts.n_parameters)
+                yield {"model": name, "parameters": facts.n_parameters, "size": facts.weight_bytes, "from": origin}
     except HubError as error:
         failure = failure or error
     if failure is not None and not found:

@@ -42,14 +42,10 @@ def remove_pair(args: argparse.Namespace) -> int:
     if set_up is not None and not keep:
         in_use = [other for name, other in here.pairs.items() if name != args.pair]
         plan = [*plan_removal(set_up, in_use, here.downloaded, everything=everything), *plan]
-    deleted = [removal for removal in plan if not removal.kept]
-    _list(plan, status)
-    if deleted and not _agrees(args, status):
+    freed = _delete(plan, args, status)
+    if freed is None:
         return 0
-    # First: Windows deletes no file that is in use, and the same command can be given again.
-    freed = remove_files(deleted)
     registry().remove(args.pair)
-    registry().release([removal.path for removal in deleted])
     result = f"{args.pair} is forgotten." if set_up is not None else f"{args.pair} was not set up yet."
     status.say(result + (f" {gigabytes(freed)} freed." if freed else ""))
     if here.default == args.pair:
@@ -63,36 +59,34 @@ def _remove_unused(args: argparse.Namespace, status: StatusLine) -> int:
     """Delete downloaded files that no pair uses, after asking."""
     if "pair" in args or "keep_files" in args or "all_files" in args:
         raise UsageError("--unused goes with no pair and no other choice of files.", "Leave one or the other out.")
-    deleted = [Removal(path, size) for path, size in registry().read().unused.items()]
-    if not deleted:
+    unused = [Removal(path, size) for path, size in registry().read().unused.items()]
+    if not unused:
         status.say("Every downloaded file belongs to a pair.")
         return 0
     if cache.any_downloading():
         raise PairError("A download is running and may need these files.", "Run the command again after it.")
-    _list(deleted, status)
-    if not _agrees(args, status):
-        return 0
-    freed = remove_files(deleted)
-    registry().release([removal.path for removal in deleted])
-    status.say(f"{gigabytes(freed)} freed.")
+    freed = _delete(unused, args, status)
+    if freed is not None:
+        status.say(f"{gigabytes(freed)} freed.")
     return 0
 
 
-def _list(plan: Sequence[Removal], status: StatusLine) -> None:
+def _delete(plan: Sequence[Removal], args: argparse.Namespace, status: StatusLine) -> int | None:
+    """List files and delete those that are not kept; return the bytes freed, or None if the user declines."""
     for removal in sorted(plan, key=lambda removal: bool(removal.kept)):
         what, why = "keep  " if removal.kept else "delete", removal.kept or removal.note
         status.say(f"{what}  {gigabytes(removal.size):>8}  {removal.path}{f'  ({why})' if why else ''}")
-
-
-def _agrees(args: argparse.Namespace, status: StatusLine) -> bool:
-    if "yes" in args:
-        return True
-    if not status.can_ask:
-        raise UsageError("No terminal to ask on.", "Add --yes; --keep-files only forgets a pair.")
-    if status.ask("Delete these files? [y/N] ") in ("y", "yes"):
-        return True
-    status.say("Nothing was removed.")
-    return False
+    deleted = [removal.path for removal in plan if not removal.kept]
+    if deleted and "yes" not in args:
+        if not status.can_ask:
+            raise UsageError("No terminal to ask on.", "Add --yes; --keep-files only forgets a pair.")
+        if status.ask("Delete these files? [y/N] ") not in ("y", "yes"):
+            status.say("Nothing was removed.")
+            return None
+    # Windows deletes no file that is in use; the pair is still known, so the same command can be given again.
+    freed = sum(_delete_partial(path) if path.name.endswith(cache.PARTIAL) else delete_file(path) for path in deleted)
+    registry().release(deleted)
+    return freed
 
 
 # Files
@@ -118,14 +112,7 @@ class Removal:
 def plan_removal(
     pair: SetUp, others: Sequence[SetUp], downloaded: Collection[Path], *, everything: bool = False
 ) -> list[Removal]:
-    """Return the files of a pair.
-
-    Args:
-        pair: The pair to remove.
-        others: The other pairs.
-        downloaded: Files that Tandem has downloaded.
-        everything: Also delete downloads of other programs.
-    """
+    """Return the files of a pair; `everything` also deletes what Tandem has not downloaded itself."""
     used = {path for other in others for model in other.models for path in model.parts}
     removals = []
     for source, model in zip(pair.pair.sources, pair.models, strict=False):
@@ -161,19 +148,6 @@ def plan_partial(pair: Pair) -> list[Removal]:
     ]
     # Target and draft may share a repository.
     return list(dict.fromkeys(begun))
-
-
-def remove_files(removals: Sequence[Removal]) -> int:
-    """Delete files, except downloads that run again; return the bytes freed.
-
-    Raises:
-        CacheError: The disk refused.
-    """
-    freed = 0
-    for removal in removals:
-        is_partial = removal.path.name.endswith(cache.PARTIAL)
-        freed += (_delete_partial if is_partial else delete_file)(removal.path)
-    return freed
 
 
 def _delete_partial(path: Path) -> int:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from app import __version__
-from app.cli.loading import load_here, pair_params
+from app.cli.loading import pair_params
 from app.cli.options import Options
 from app.cli.output import LOADING, StatusLine
 from app.cli.report import pace
 from app.cli.setting_flags import SEED, given_flag
 from app.cli.streams import cancel_on_interrupt
-from app.compare.history import Facts, Speeds, save
+from app.compare.history import Speeds, save
 from app.compare.race import WARM_UP, RaceEvent, RunBegan
 from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, Interrupted, UsageError
@@ -32,7 +31,7 @@ from app.llama import devices
 from app.llama.cancel import CancelFlag
 from app.llama.installed import is_cpu_only_build
 from app.llama.pair import NativePair
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import PairParams
 from app.settings.placement import ALL_LAYERS
 from app.settings.table import NUMBERS
 from app.settings.thinking import Thinking
@@ -44,31 +43,23 @@ _FIXED_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A loaded pair.
-
-    Attributes:
-        pair: Freed when the session ends.
-        params: How it was loaded.
-        cancel: Set by Ctrl+C.
-        status: The line that shows progress.
-        notices: Notices from loading.
-    """
+    """A loaded pair, how it was loaded, and the notices from loading; Ctrl+C sets `cancel`."""
 
     pair: NativePair
     params: PairParams
     cancel: CancelFlag
     status: StatusLine
-    notices: tuple[str, ...] = ()
+    notices: tuple[str, ...]
 
 
 def with_pair(options: Options, job: Callable[[Session], int]) -> int:
-    """Load the pair, run the job on this thread, and free the pair; Ctrl+C sets the cancel flag.
-
-    Args:
-        options: What to load.
-        job: The work; returns an exit code.
-    """
+    """Load the pair, run the job on this thread, and free the pair; returns the exit code."""
     status, cancel = StatusLine(sys.stderr), CancelFlag()
+
+    def progress(_: str, share: float) -> bool:
+        status.show(f"{LOADING} {share:4.0%}")
+        return not cancel()
+
     try:
         with cancel_on_interrupt(cancel.set):
             status.show(LOADING)
@@ -76,12 +67,13 @@ def with_pair(options: Options, job: Callable[[Session], int]) -> int:
                 status.say(warning)
                 status.show(LOADING)
             params = pair_params(options)
-            pair = load_here(params, cancel, status)
+            pair = NativePair(params, cancel, progress)
             try:
                 ignored = pair.info.thinking_support.ignored(options.typed_thinking, options.answers.thinking)
-                for sentence in ignored:
-                    status.say(sentence)
-                return job(Session(pair, params, cancel, status, (*pair.notices, *ignored)))
+                notices = (*pair.notices, *ignored)
+                for notice in notices:
+                    status.say(notice)
+                return job(Session(pair, params, cancel, status, notices))
             finally:
                 status.clear()
                 pair.close()
@@ -101,13 +93,9 @@ def _busy_warning() -> str:
 
 
 def answer_request(args: argparse.Namespace, options: Options, tokens: int, *messages: Message) -> AnswerRequest:
-    """Return the request of every side, with one seed.
+    """Return the request of every side, with one seed and a length of `tokens`.
 
-    Args:
-        args: The flags; --max-tokens sets the length.
-        options: The resolved settings, whose length can only make an answer shorter.
-        tokens: Default length.
-        messages: The conversation.
+    --max-tokens sets another length; the settings can only make an answer shorter.
     """
     answers = options.answers
     most = answers.max_tokens or tokens
@@ -148,23 +136,18 @@ def parse_fixed(text: str) -> DraftParams:
 
 
 class RaceStatus:
-    """Follow a race and describe each of its events.
-
-    Args:
-        repeat: Number of rounds.
-    """
+    """Follow a race of `repeat` rounds and describe each of its events."""
 
     def __init__(self, repeat: int) -> None:
         self._repeat = repeat
-        self._turn = RunBegan("", WARM_UP)
+        self._side = ""
 
     def line(self, event: RaceEvent) -> str:
         """Return the status line after an event; "" leaves it as it is."""
         match event:
-            case JobProgressed(what=RunBegan() as turn):
-                self._turn = turn
-            case RunBegan():
-                self._turn = event
+            case JobProgressed(what=RunBegan(side, number)) | RunBegan(side, number):
+                turn = "warming up" if number == WARM_UP else f"round {number} of {self._repeat}"
+                self._side = f"{side}, {turn}"
             case Measuring():
                 return f"{event.what.capitalize()} {event.share:4.0%}"
             case PromptProgress():
@@ -173,47 +156,24 @@ class RaceStatus:
                 return f"{self._side}: {pace(event.stats)}"
         return ""
 
-    @property
-    def _side(self) -> str:
-        number = self._turn.round
-        return f"{self._turn.side}, {'warming up' if number == WARM_UP else f'round {number} of {self._repeat}'}"
 
-
-def save_result(facts: Facts, speeds: Speeds, *, is_busy: bool) -> list[str]:
-    """Store the speeds of a pair on this machine; return notes about the result.
-
-    Args:
-        facts: What was measured.
-        speeds: By kind of text and side.
-        is_busy: Other programs took much CPU time, so nothing is stored.
-    """
+def save_result(facts: Mapping[str, str], speeds: Speeds, *, is_busy: bool) -> list[str]:
+    """Store the speeds of a pair, unless other programs took much CPU time; return notes about the result."""
     if is_busy:
         return ["The result is not saved."]
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return [] if save(benchmarks_dir(), facts, when, speeds) else ["The result could not be saved."]
 
 
-def measured_on(
-    session: Session,
-    request: AnswerRequest,
-    automatic: AutoDraft,
-    suite: Iterable[Any] = (),
-) -> Facts:
-    """Return machine, build, files and settings of a measurement.
-
-    Args:
-        session: The pair.
-        request: How it answers.
-        automatic: Automatic drafting.
-        suite: The prompts, besides the messages of the request.
-    """
+def measured_on(session: Session, request: AnswerRequest, automatic: AutoDraft) -> dict[str, str]:
+    """Return machine, build, files and settings of a measurement by name."""
     pair, params = session.pair, session.params
     machine, build, info = hardware.detect(), devices.build(), pair.info
+    n_models = 1 if info.draft is None else 2
+    layers = [("target", params.model.n_gpu_layers), ("draft", params.draft_model.n_gpu_layers)]
     sources = ["draft model"] * automatic.model + [f"n-gram from {automatic.min_match} tokens"] * automatic.lookup
-    whole = json.dumps(
-        [[*(m.content for m in request.messages), *suite], request.max_tokens, request.sampling.is_greedy]
-    )
-    details = {
+    facts = {
+        "machine": ", ".join([machine.cpu, *(gpu.name for gpu in machine.gpus)]),
         "Tandem": __version__,
         "llama.cpp": " ".join(part for part in (build.version, build.commit) if part),
         "llama-cpp-python": build.binding,
@@ -223,9 +183,9 @@ def measured_on(
         "target": f"{info.target.file}, {info.target.quantization}",
         "draft": f"{info.draft.file}, {info.draft.quantization}" if info.draft is not None else "",
         "context": f"{info.n_ctx:,}",
-        "KV cache": _both(params.kv_type, params.draft_kv_type if info.draft is not None else ""),
+        "KV cache": ", draft ".join(dict.fromkeys([params.kv_type, params.draft_kv_type][:n_models])),
         "flash attention": params.flash_attention,
-        "GPU layers": _layers(params.model, params.draft_model if info.draft is not None else None),
+        "GPU layers": ", ".join(f"{name} {n}" for name, n in layers[:n_models] if n != ALL_LAYERS),
         "threads": str(pair.n_threads),
         "threads for prompts": str(params.n_threads_batch or "") if params.n_threads_batch != params.n_threads else "",
         "automatic drafting": " and ".join(sources),
@@ -234,23 +194,7 @@ def measured_on(
         # As JSON in ASCII, since control characters are removed where it is printed.
         "stops at": ", ".join(map(json.dumps, request.stops)),
     }
-    return Facts(
-        machine=", ".join([machine.cpu, *(gpu.name for gpu in machine.gpus)]),
-        target=info.target.name,
-        draft=info.draft.name if info.draft is not None else "",
-        suite=hashlib.sha256(whole.encode()).hexdigest(),
-        details={name: value for name, value in details.items() if value},
-    )
-
-
-def _both(target: str, draft: str) -> str:
-    return f"{target}, draft {draft}" if draft and draft != target else target
-
-
-def _layers(target: ModelParams, draft: ModelParams | None) -> str:
-    """Return the requested GPU layers; "" for all."""
-    given = [(name, model) for name, model in (("target", target), ("draft", draft)) if model is not None]
-    return ", ".join(f"{name} {model.n_gpu_layers}" for name, model in given if model.n_gpu_layers != ALL_LAYERS)
+    return {name: value for name, value in facts.items() if value or name == "machine"}
 
 
 def _values(settings: SamplingParams | Thinking) -> str:

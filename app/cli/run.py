@@ -167,13 +167,10 @@ def _with_files(prompt: str, files: Sequence[Path]) -> str:
     """Return the prompt after the text of files, `-` for stdin. Raises AppError for one that is not text."""
     if STDIN not in files and has_unread_input():
         StatusLine(sys.stderr).say("Standard input is not read beside a prompt; --file - puts it before the prompt.")
-    return compose(prompt, [_attached(file) for file in files])
-
-
-def _attached(file: Path) -> Attachment:
-    if file == STDIN:
-        return Attachment("standard input", read_input())
-    return Attachment(str(file), read_text(file, str(file)))
+    attached = (
+        ("standard input", read_input()) if file == STDIN else (str(file), read_text(file, str(file))) for file in files
+    )
+    return compose(prompt, [Attachment(name, text) for name, text in attached])
 
 
 def _read_prompt(args: argparse.Namespace) -> str:

@@ -65,9 +65,7 @@ class _Value(click.ParamType[Value]):
 def setting_options(tables: Sequence[str], defaults: Mapping[str, str] | None = None) -> list[click.Parameter]:
     """Return the options of the settings in these tables.
 
-    Args:
-        tables: Tables of the settings file.
-        defaults: Defaults of one command in words, by setting; such a setting always takes a number.
+    `defaults` has the defaults of one command in words, by setting; such a setting always takes a number.
     """
     options: list[click.Parameter] = []
     for setting in SETTINGS:

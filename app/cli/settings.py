@@ -58,9 +58,7 @@ def set_setting(args: argparse.Namespace) -> int:
         if (unknown := unknown_theme(str(value))) is not None:
             raise unknown
     file.set(setting.name, value, preset)
-    if not preset and (note := _drafting_note(file, setting)):
-        print(note)
-    return 0
+    return _changed(file, preset, setting)
 
 
 def unset_setting(args: argparse.Namespace) -> int:
@@ -80,9 +78,7 @@ def unset_setting(args: argparse.Namespace) -> int:
     if not is_known:
         near = nearest(preset, presets) if preset and preset not in presets else nearest(name)
         raise UsageError(f'There is no setting "{printable(args.name)}", here or in the file.{near}', _ALL)
-    if not preset and setting is not None and (note := _drafting_note(file, setting)):
-        print(note)
-    return 0
+    return _changed(file, preset, setting)
 
 
 def print_path(_: argparse.Namespace) -> int:
@@ -114,13 +110,14 @@ def _named(text: str) -> tuple[str, Setting]:
     return preset, setting
 
 
-def _drafting_note(file: SettingsFile, setting: Setting) -> str:
-    """Return the effect of a changed setting on the drafting mode, or ""."""
-    now = LiveSettings(file).resolved()
-    mode = now["draft.mode"]
+def _changed(file: SettingsFile, preset: str, setting: Setting | None) -> int:
+    """Print whether a changed setting has no effect in the drafting mode; return the exit code."""
+    mode = LiveSettings(file).resolved()["draft.mode"]
+    if preset or setting is None:
+        return 0
     if (setting.only_fixed and mode != "fixed") or (setting.only_auto and mode != "auto"):
-        return f"{setting.name} has no effect now: draft.mode is {mode}."
-    return ""
+        print(f"{setting.name} has no effect now: draft.mode is {mode}.")
+    return 0
 
 
 def _pair(args: argparse.Namespace) -> tuple[Pair | None, SetUp | None, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from app.cli.known_pairs import DEFAULT_PAIR, catalog, demo_file, demo_is_instal
 from app.cli.measured_pairs import seen_here
 from app.cli.options import context_for_all, open_settings, options_of
 from app.cli.output import LOOKING, StatusLine, json_for
-from app.cli.pair_lines import LABEL, check_lines, progress_line
+from app.cli.pairs_check import LABEL, check_lines
 from app.cli.report import pace
 from app.cli.streams import cancel_on_interrupt
 from app.conversations.message import Message, Role
@@ -25,7 +25,7 @@ from app.llama.fitting.machine_room import machine_room
 from app.models.catalog import Pair
 from app.models.hub import cache
 from app.models.pair_summary import UNKNOWN, free_name, has_room, pair_name, size_text, title_of
-from app.models.progress import Progress
+from app.models.progress import FileProgress, Progress, duration, speed
 from app.models.recommend import Fit, Proposal, every_pair, propose, weigh, why
 from app.models.registry import SetUp
 from app.models.setup import Prepared, Ready, Setup, Trying
@@ -166,7 +166,8 @@ def _run(pair: Pair, args: argparse.Namespace, status: StatusLine) -> Ready | No
     if prepared.download_bytes:
         if too_big := _too_big(prepared):
             status.say(f"note    {too_big}", LABEL)
-        if "yes" not in args and not _agrees(status):
+        # A script agreed by naming the pair.
+        if "yes" not in args and status.can_ask and status.ask("Download? [Y/n] ") not in ("", "y", "yes"):
             return None
     return _install(steps, prepared, args, status)
 
@@ -197,6 +198,25 @@ def _install(steps: Setup, prepared: Prepared, args: argparse.Namespace, status:
     raise AssertionError
 
 
+def progress_line(progress: Progress) -> str:
+    """Return both downloads in one line."""
+    parts = [_file_progress(file) for file in progress.files]
+    if bytes_per_s := speed(progress.bytes_per_s):
+        parts.append(bytes_per_s)
+    if progress.left_s is not None and progress.left_s >= 1:
+        parts.append(f"{duration(progress.left_s)} left")
+    return "  ".join(parts)
+
+
+def _file_progress(file: FileProgress) -> str:
+    if file.waiting:
+        seconds = f", again in {file.wait_s:.0f} s" if file.wait_s else ""
+        return f"{file.role} {file.waiting.rstrip('.')}{seconds}"
+    if file.done >= file.total:
+        return f"{file.role} {gigabytes(file.total)} complete"
+    return f"{file.role} {gigabytes(file.done)} of {gigabytes(file.total)}"
+
+
 def _too_big(prepared: Prepared) -> str:
     """Return why a pair does not fit into this machine, or ""."""
     _, room = machine_room(with_speed=False)
@@ -212,11 +232,6 @@ def _download_line(prepared: Prepared) -> str:
         return "Both models are here already." if len(prepared.models) > 1 else "The model is here already."
     to_download, free = gigabytes(prepared.download_bytes), gigabytes(prepared.free_bytes)
     return f"{to_download} to download into {cache.folder()}, {free} free."
-
-
-def _agrees(status: StatusLine) -> bool:
-    """Ask before a download; a script agreed by naming the pair."""
-    return not status.can_ask or status.ask("Download? [Y/n] ") in ("", "y", "yes")
 
 
 def _report(ready: Ready, status: StatusLine) -> None:

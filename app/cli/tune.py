@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from app.cli.options import Options, read_options
 from app.cli.output import for_reading
 from app.cli.race_session import Session, with_pair
-from app.compare.race import Steps
 from app.compare.report import pair_title
 from app.core.errors import Interrupted, UsageError
 from app.core.units import counted
@@ -52,7 +51,7 @@ def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: b
     status.say("Measuring the cost of verify steps; Ctrl+C stops.")
     threads: ThreadTimes | None = None
     candidates = thread_candidates()
-    if options.tuned_threads and pair.uses_cpu and len(candidates) > 1:
+    if options.params.yields_cpu and pair.uses_cpu and len(candidates) > 1:
         threads = _follow(session, pair.measure_threads(candidates, session.cancel), "Measuring threads")
     learned, pair.memory = pair.memory, None
     calibration = pair.calibrate(session.cancel, budget_ns=_BUDGET_NS, passes=_PASSES)
@@ -78,12 +77,15 @@ def _tune(session: Session, options: Options, drafting: AutoDraft, *, as_json: b
 
 def _follow(session: Session, work: Generator[float, None, T], what: str) -> T:
     """Show the progress of a measurement; return its result. Raises Interrupted."""
-    steps = Steps(work)
-    for share in steps:
+    while True:
+        try:
+            share = next(work)
+        except StopIteration as end:
+            if session.cancel():
+                raise Interrupted from None
+            result: T = end.value
+            return result
         session.status.show(f"{what} {share:4.0%}")
-    if session.cancel():
-        raise Interrupted
-    return steps.result
 
 
 def _as_json(pair: NativePair, threads: ThreadTimes | None) -> dict[str, Any]:
@@ -172,16 +174,8 @@ def _at_best(costs: CostModel, draft_ns: float) -> str:
 def break_even(plain: float, batch: float, n: int, draft: float) -> float | None:
     """Return the acceptance at which drafting n tokens in each step costs as much as no draft.
 
-    Solves (1 + c + ... + c^n) * single = batch + n * draft for c by bisection; the left side grows with c.
-
-    Args:
-        plain: Cost of a single token.
-        batch: Cost of a batch of n + 1 tokens.
-        n: Drafted tokens.
-        draft: Cost of each.
-
-    Returns:
-        An acceptance in [0, 1]; None if even perfect drafts lose.
+    Solves (1 + c + ... + c^n) * plain = batch + n * draft for c by bisection; the left side grows with c. `batch` is
+    the cost of n + 1 tokens, `draft` that of each drafted one. None if even perfect drafts lose.
     """
     needed = (batch + n * draft) / plain
     if needed > n + 1:

@@ -1,17 +1,41 @@
-"""A suite of prompts as races, kind by kind."""
+"""A suite of prompts by kind of text, and its races."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path, PurePath
 from typing import Any
 
 from app.compare.measure import WHOLE, Measured, measure
-from app.compare.race import RaceEvent, Round, RunEnded, Side, Steps, race
+from app.compare.race import WARM_UP, RaceEvent, Round, RunEnded, Side, race
 from app.compare.report import run_json
-from app.compare.suite import Prompt
+from app.conversations.message import Message, Role
+from app.conversations.textfile import marked_encoding
+from app.core.errors import UsageError
+from app.core.printable import printable
+from app.core.regular_file import with_line_feeds
 from app.engine.interfaces import Cancelled
 from app.worker.request import AnswerRequest, LoadedPair
+
+_OWN = Path(__file__).with_name("prompts.toml")
+_LONGEST = 100_000
+_FORM = 'Write one prompt per line, or TOML tables [[prompt]] with kind = "...", name = "..." and text = "...".'
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt of a suite; its name is unique in its kind of text."""
+
+    kind: str
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}, {self.name}"
+
 
 Results = Mapping[Prompt, Sequence[Round]]
 """The rounds of each prompt."""
@@ -19,13 +43,7 @@ Results = Mapping[Prompt, Sequence[Round]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table.
-
-    Attributes:
-        kind: Kind of text, or "all".
-        prompts: Number of its prompts.
-        measured: Every side's figures, the baseline first.
-    """
+    """One line of the table: the figures of every side, the baseline first, on the prompts of one kind or "all"."""
 
     kind: str
     prompts: int
@@ -33,12 +51,6 @@ class Row:
 
     def of(self, name: str) -> Measured:
         return next(m for m in self.measured if m.name == name)
-
-    @property
-    def drafted(self) -> Measured | None:
-        """The side whose acceptance is shown: automatic drafting, else the last one."""
-        last = self.measured[-1] if self.measured else None
-        return next((m for m in self.measured if m.name == "automatic"), last)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -65,6 +77,11 @@ class RoundEnded:
     number: int
     round: Round
 
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return one object per run."""
+        about = {"type": "run", "kind": self.prompt.kind, "prompt": self.prompt.name}
+        return [{**about, "contender": run.contender, **run_json(run, self.number)} for run in self.round.values()]
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -74,19 +91,46 @@ class Plan:
         sides: The sides, no draft first.
         request: How to answer; its messages stand before every prompt.
         repeat: Most rounds that count.
-        is_enough: Whether another round over the whole suite would not change the result.
+        is_quick: Stop when the overall result is clear, not that of every kind.
+        ends_early: Skip rounds that would not change the result.
     """
 
     sides: Sequence[Side]
     prompts: Sequence[Prompt]
     request: AnswerRequest
     repeat: int
-    is_enough: Callable[[Results], bool] = lambda results: False
+    is_quick: bool = False
+    ends_early: bool = False
 
     @property
     def n_runs(self) -> int:
         """Most runs, warm-up included."""
         return len(self.sides) * (len(self.prompts) * self.repeat + 1)
+
+    def rows(self, results: Results) -> list[Row]:
+        """Return a row per kind of text, and one over all if there are several kinds."""
+        names = [side.name for side in self.sides]
+        by_kind: dict[str, list[Sequence[Round]]] = {}
+        for prompt, rounds in results.items():
+            by_kind.setdefault(prompt.kind, []).append(rounds)
+        if len(by_kind) > 1:
+            by_kind[WHOLE] = list(results.values())
+        return [
+            Row(kind, len(races), tuple(measure(races, name, names[0]) for name in names))
+            for kind, races in by_kind.items()
+        ]
+
+    def n_whole(self, results: Results) -> int:
+        """Return the rounds that covered the whole suite."""
+        return min(map(len, results.values())) if results and len(results) == len(self.prompts) else 0
+
+    def is_enough(self, results: Results) -> bool:
+        """Return whether all rounds were run, or more would not change any outcome."""
+        n_whole = self.n_whole(results)
+        if n_whole in (0, self.repeat) or not self.ends_early:
+            return n_whole == self.repeat
+        table = self.rows(results)[-1 if self.is_quick else 0 :]
+        return all(m.outcome not in ("unclear", "unknown") for row in table for m in row.measured[1:])
 
 
 def benchmark(
@@ -94,66 +138,86 @@ def benchmark(
 ) -> Iterator[Progress | RoundEnded]:
     """Race round by round over every prompt; the first prompt also warms up.
 
-    Rounds go over the whole suite, so that one that is stopped early has all kinds of text.
-
-    Args:
-        pair: The pair that answers.
-        plan: What to run.
-        results: Receives every finished round, also if an error is raised.
-        cancelled: Stops in the middle of a run.
+    Rounds go over the whole suite, so that one that is stopped early has all kinds of text. `results` receives every
+    finished round, also if an error is raised.
     """
     n_runs = 0
     for number in range(1, plan.repeat + 1):
         for prompt in plan.prompts:
             if cancelled():
                 return
-            request = prompt.put_to(plan.request)
-            steps = Steps(race(pair, plan.sides, request, 1, cancelled, warm_up=not n_runs, first=number))
-            for event in steps:
+            request = replace(plan.request, messages=(*plan.request.messages, Message(Role.USER, prompt.text)))
+            rounds: list[Round] = []
+            numbers = [number] if n_runs else [WARM_UP, number]
+            for event in race(pair, plan.sides, request, numbers, cancelled, rounds):
                 n_runs += isinstance(event, RunEnded)
                 yield Progress(prompt, n_runs, event)
-            for round_ in steps.result.rounds:
+            for round_ in rounds:
                 results.setdefault(prompt, []).append(round_)
                 yield RoundEnded(prompt, number, round_)
-            if steps.result.broken is not None:
-                raise steps.result.broken
         if plan.is_enough(results):
             return
 
 
-def rows(results: Results, names: Sequence[str]) -> list[Row]:
-    """Return a row per kind of text, and one over all if there are several kinds."""
-    by_kind: dict[str, list[Sequence[Round]]] = {}
-    for prompt, rounds in results.items():
-        by_kind.setdefault(prompt.kind, []).append(rounds)
-    if len(by_kind) > 1:
-        by_kind[WHOLE] = list(results.values())
-    return [
-        Row(kind, len(races), tuple(measure(races, name, names[0]) for name in names))
-        for kind, races in by_kind.items()
-    ]
+# Prompts
 
 
-def n_whole(results: Results, n_prompts: int) -> int:
-    """Return the rounds that covered the whole suite."""
-    return min(map(len, results.values())) if results and len(results) == n_prompts else 0
+def load_suite(file: Path | None = None) -> tuple[Prompt, ...]:
+    """Return the built-in prompts, or those of a file; see `read_suite`. Raises UsageError."""
+    file = file or _OWN
+    try:
+        return read_suite(file.read_bytes(), str(file))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}.", "Check the path.") from error
 
 
-def settled(table: Sequence[Row]) -> bool:
-    """Return whether more rounds would not change any outcome."""
-    return all(m.is_clear for row in table for m in row.measured[1:])
+def read_suite(raw: bytes, name: str) -> tuple[Prompt, ...]:
+    """Return the prompts of a file in UTF-8, or with a byte order mark. Raises UsageError.
+
+    A `.toml` file has tables `[[prompt]]` with `kind`, `name` and `text`; any other has a prompt per line.
+    """
+    suffix = PurePath(name).suffix.lower()
+    try:
+        text = with_line_feeds(raw.decode(marked_encoding(raw) or "utf-8"))
+        prompts = _tables(text) if suffix == ".toml" else _lines(text)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} has no prompts: it is not {error.encoding.upper()} text.", _FORM) from None
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"{name} has no prompts: {error}.", _FORM) from error
+    if not prompts or suffix in (".json", ".jsonl"):
+        raise UsageError(f"{name} has no prompts.", _FORM)
+    return prompts
 
 
-def round_json(ended: RoundEnded) -> list[dict[str, Any]]:
-    """Return one object per run."""
-    prompt = ended.prompt
-    return [
-        {
-            "type": "run",
-            "kind": prompt.kind,
-            "prompt": prompt.name,
-            "contender": run.contender,
-            **run_json(run, ended.number),
-        }
-        for run in ended.round.values()
-    ]
+def _lines(text: str) -> tuple[Prompt, ...]:
+    # Only at line feeds: the rarer line ends are part of a prompt.
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    return tuple(Prompt("yours", str(number), line) for number, line in enumerate(lines, start=1))
+
+
+def _tables(text: str) -> tuple[Prompt, ...]:
+    prompts = tuple(
+        Prompt(_word(entry, "kind"), _word(entry, "name"), _word(entry, "text"))
+        for entry in tomllib.loads(text)["prompt"]
+    )
+    if len({str(prompt) for prompt in prompts}) < len(prompts):
+        raise ValueError("two prompts have the same kind and name")
+    return prompts
+
+
+def _word(entry: Any, key: str) -> str:
+    value = entry[key]
+    if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST:
+        raise ValueError(f"{key} must be a text")
+    return value.strip()
+
+
+def choose(prompts: Sequence[Prompt], kinds: Sequence[str] | None, per_kind: int | None) -> tuple[Prompt, ...]:
+    """Choose the first prompts of some kinds, one of each kind in turn. Raises UsageError for an unknown kind."""
+    known = list(dict.fromkeys(prompt.kind for prompt in prompts))
+    for kind in kinds or ():
+        if kind not in known:
+            raise UsageError(f'There are no prompts of kind "{printable(kind)}".', f"Kinds are: {', '.join(known)}.")
+    chosen = [kind for kind in known if kinds is None or kind in kinds]
+    by_kind = [[prompt for prompt in prompts if prompt.kind == kind][:per_kind] for kind in chosen]
+    return tuple(prompt for turn in zip_longest(*by_kind) for prompt in turn if prompt is not None)

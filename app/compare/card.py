@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from html import escape
 
+from app.compare import AUTOMATIC
 from app.compare.benchmark import Row
 from app.compare.measure import NOISE, UNCLEAR, factor
 from app.compare.report import escaped, markdown_table, one_line, text_table
@@ -25,32 +25,8 @@ _MARKS = {"tie": " a tie", "unclear": UNCLEAR}
 _MORE = ("acceptance", "tokens/step")
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """The contents of a share card.
-
-    Attributes:
-        title: The pair.
-        rows: The table.
-        facts: Machine, build, files and settings, by name.
-        notes: Sentences below the table.
-    """
-
-    title: str
-    rows: Sequence[Row]
-    facts: Mapping[str, str]
-    notes: Sequence[str] = field(default_factory=tuple)
-
-
 def table_lines(rows: Sequence[Row], columns: int | None = None) -> list[str]:
-    """Return a benchmark as a table of speedups.
-
-    Args:
-        rows: One per kind of text.
-        columns: Width of the terminal: a table that is too wide loses the ranges.
-    """
-    if not rows:
-        return []
+    """Return a benchmark as a table of speedups; one that is wider than the terminal loses the ranges."""
     lines = _table(rows, spreads=True)
     if columns is not None and max(map(len, lines)) > columns:
         lines = _table(rows, spreads=False)
@@ -64,40 +40,35 @@ def _table(rows: Sequence[Row], *, spreads: bool) -> list[str]:
     cells = [["", *names, NO_DRAFT, *_MORE]]
     for row in rows:
         ratios = (m.ratio_text(spreads=spreads) or "-" for m in row.measured[1:])
-        plain = row.measured[0].tokens_per_second
-        cells.append([row.kind, *ratios, f"{plain.median:.1f}" if plain is not None else "", *_figures(row)])
+        plain = row.measured[0].texts[0].removesuffix(" tok/s")
+        cells.append([row.kind, *ratios, plain, *row.of(AUTOMATIC).texts[2:]])
     return text_table(cells, left=1 + len(names))
 
 
-def _figures(row: Row) -> tuple[str, str]:
-    drafted = row.drafted
-    return (drafted.acceptance_text, drafted.step_text) if drafted is not None else ("", "")
-
-
-def markdown(card: Card) -> str:
-    """Return the card for a forum or an issue."""
-    names = [m.name for m in card.rows[0].measured] if card.rows else []
+def markdown(title: str, rows: Sequence[Row], facts: Mapping[str, str], notes: Sequence[str]) -> str:
+    """Return the share card of a pair for a forum or an issue: table, facts by name, and notes."""
+    names = [m.name for m in rows[0].measured]
     cells = [["kind of text", *(f"{name} tok/s" for name in names), *(f"{name} ratio" for name in names[1:]), *_MORE]]
-    for row in card.rows:
-        speeds = (f"{m.tokens_per_second.median:.1f}" if m.tokens_per_second is not None else "" for m in row.measured)
-        cells.append([row.kind, *speeds, *(m.ratio_text() for m in row.measured[1:]), *_figures(row)])
-    lines = [f"### {escaped(card.title)}", "", *markdown_table(cells), ""]
+    for row in rows:
+        speeds = (m.texts[0].removesuffix(" tok/s") for m in row.measured)
+        cells.append([row.kind, *speeds, *(m.ratio_text() for m in row.measured[1:]), *row.of(AUTOMATIC).texts[2:]])
+    lines = [f"### {escaped(title)}", "", *markdown_table(cells), ""]
     lines += ["Medians; in brackets the lowest and highest of the alternating rounds;"]
     lines += [f"{_WORDS}. Acceptance and tokens/step are those of automatic drafting.", ""]
-    lines += [f"- {escaped(name)}: {escaped(value)}" for name, value in card.facts.items()]
-    lines += [f"- {escaped(note)}" for note in card.notes]
+    lines += [f"- {escaped(name)}: {escaped(value)}" for name, value in facts.items()]
+    lines += [f"- {escaped(note)}" for note in notes]
     return "\n".join(lines) + "\n"
 
 
-def svg(card: Card) -> str:
-    """Draw the card: one bar per side from 0 to its speedup, and a line at 1."""
-    title = textwrap.wrap(one_line(card.title), _TITLE)[:3]
-    top = _MARGIN + 36 + 24 * max(1, len(title))
-    longest = max((m.ratio.high for row in card.rows for m in row.measured if m.ratio), default=1.0)
+def svg(title: str, rows: Sequence[Row], facts: Mapping[str, str], notes: Sequence[str]) -> str:
+    """Draw the share card: one bar per side from 0 to its speedup, and a line at 1."""
+    heading = textwrap.wrap(one_line(title), _TITLE)[:3]
+    top = _MARGIN + 36 + 24 * max(1, len(heading))
+    longest = max((m.ratio.high for row in rows for m in row.measured if m.ratio), default=1.0)
     scale = (_WIDTH - 2 * _MARGIN - _LABEL - _FIGURES) / max(1.2, longest)
     body: list[str] = []
     y = top
-    for row in card.rows:
+    for row in rows:
         body += _bars(row, y, scale)
         y += _ROW * max(1, len(row.measured) - 1) + 10
     one = _MARGIN + _LABEL + scale
@@ -105,16 +76,16 @@ def svg(card: Card) -> str:
     body.append(_text(one, top - 14, "no draft", fill=_TARGET, size=11, anchor="middle"))
     legend = "bars: speedup against no draft, with its range"
     y += 12
-    for fact in (legend, _WORDS, *(f"{name}: {value}" for name, value in card.facts.items()), *card.notes):
+    for fact in (legend, _WORDS, *(f"{name}: {value}" for name, value in facts.items()), *notes):
         body.append(_text(_MARGIN, y, fact, fill=_DIM, size=11))
         y += 16
     height = y + _MARGIN - 12
     size = f'width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}"'
     head = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{_FONTS}" role="img">',
-        f"<title>{_xml(card.title)}</title>",
+        f"<title>{_xml(title)}</title>",
         f'<rect width="{_WIDTH}" height="{height}" rx="10" fill="{_PAPER}" stroke="{_LINE}"/>',
-        *(_text(_MARGIN, _MARGIN + 12 + 24 * i, line, size=16, weight=600) for i, line in enumerate(title)),
+        *(_text(_MARGIN, _MARGIN + 12 + 24 * i, line, size=16, weight=600) for i, line in enumerate(heading)),
     ]
     return "\n".join([*head, *body, "</svg>"]) + "\n"
 
@@ -136,7 +107,7 @@ def _bars(row: Row, y: int, scale: float) -> list[str]:
             low, high, middle = left + m.ratio.low * scale, left + m.ratio.high * scale, at + _BAR / 2
             out.append(f'<line x1="{low:.1f}" y1="{middle}" x2="{high:.1f}" y2="{middle}" stroke="{_TEXT}"/>')
         ratio = NO_DRAFT if m.is_idle else f"{factor(m.ratio.median)}×{_MARKS.get(m.outcome, '')}"
-        figures = ", ".join(filter(None, (ratio, m.speed_text)))
+        figures = ", ".join(filter(None, (ratio, m.texts[0])))
         out.append(_text(_WIDTH - _MARGIN, at + 10, figures, size=12, anchor="end"))
     return out
 

@@ -100,40 +100,29 @@ def first_difference(plain: Run, drafted: Run) -> int | None:
 def explain(
     pair: LoadedPair, plain: Run, drafted: Run, sampling: SamplingParams, cancelled: Cancelled
 ) -> Difference | None:
-    """Find and explain the first difference; None if there is none. Uses the target's cache. Raises Interrupted.
+    """Find and explain the first difference of two answers of a pair; None if there is none.
 
-    Args:
-        pair: The pair that gave both answers.
-        plain: The answer without drafts.
-        drafted: The answer with drafts.
-        sampling: The sampler chain of both, with its seed.
-        cancelled: Stops in the middle.
+    Both have the same sampler chain with its seed. Uses the target's cache. Raises Interrupted.
     """
     index = first_difference(plain, drafted)
     if index is None:
         return None
-    tokens = (_at(plain.tokens, index), _at(drafted.tokens, index))
-    text, other = (pair.piece(t).decode("utf-8", errors="replace") if t is not None else "" for t in tokens)
+    token, other = (run.tokens[index] if index < len(run.tokens) else None for run in (plain, drafted))
+    texts = [pair.piece(t).decode("utf-8", errors="replace") if t is not None else "" for t in (token, other)]
     step = next((s for s in drafted.steps if s.first <= index < s.first + s.tokens), None)
     width = step.drafted + 1 if step is not None else 0
-    if tokens[0] is None or tokens[1] is None:
+    if token is None or other is None:
         why = "one answer was stopped earlier; up to there they are the same"
-        return Difference(index, *tokens, text, other, width, None, None, None, None, why)
+        return Difference(index, token, other, texts[0], texts[1], width, None, None, None, None, why)
     singly = [VerifyStep(i, 1, 0) for i in range(1, index + 1)]
-    alone = _replay(pair, plain, singly, index, cancelled)
-    batched = _replay(pair, drafted, drafted.steps, index, cancelled)
-    moved = float(np.abs(alone - batched).max())
-    pair_alone = (float(alone[tokens[0]]), float(alone[tokens[1]]))
-    pair_batched = (float(batched[tokens[0]]), float(batched[tokens[1]]))
-    near, why = _judge(sampling, pair_alone, moved, width)
-    p_alone, p_batched = _probabilities(alone, pair_alone), _probabilities(batched, pair_batched)
+    rows = (_replay(pair, plain, singly, index, cancelled), _replay(pair, drafted, drafted.steps, index, cancelled))
+    moved = float(np.abs(rows[0] - rows[1]).max())
+    alone, batched = ((float(row[token]), float(row[other])) for row in rows)
+    near, why = _judge(sampling, alone, moved, width)
+    p_alone, p_batched = _probabilities(rows[0], alone), _probabilities(rows[1], batched)
     return Difference(
-        index, *tokens, text, other, width, pair_alone, pair_batched, moved, near, why, p_alone, p_batched
+        index, token, other, texts[0], texts[1], width, alone, batched, moved, near, why, p_alone, p_batched
     )
-
-
-def _at(tokens: Sequence[int], index: int) -> int | None:
-    return tokens[index] if index < len(tokens) else None
 
 
 def _probabilities(row: Logits, of: tuple[float, float]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""The latest result of each machine, pair and suite as a small JSON file: the measured speedup of a pair.
+"""The latest result of each machine and pair as a small JSON file: the measured speedup of a pair.
 
 A damaged file is discarded.
 """
@@ -9,7 +9,6 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,46 +24,18 @@ Speeds = Mapping[str, Mapping[str, Spread]]
 """Tokens per second by kind of text ("" for a single prompt) and side."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Machine, models and settings of a result.
+def save(folder: Path, facts: Mapping[str, str], when: str, speeds: Speeds) -> bool:
+    """Replace the stored result of a pair, measured at `when` (UTC, ISO 8601); return False if the disk refuses.
 
-    Attributes:
-        machine: CPU, and GPUs if any.
-        suite: Digest of the prompts and lengths.
-        details: Driver, llama.cpp, files, quantizations, threads, sampling and others, by name.
+    `facts` has machine, target and draft by name, and whatever else is to be kept with them.
     """
-
-    machine: str
-    target: str
-    draft: str
-    suite: str
-    details: Mapping[str, str]
-
-    @property
-    def key(self) -> str:
-        """The name of the file."""
-        parts = json.dumps([self.machine, self.target, self.draft, self.suite])
-        return hashlib.sha256(parts.encode()).hexdigest()[:32]
-
-
-def save(folder: Path, facts: Facts, when: str, speeds: Speeds) -> bool:
-    """Replace the stored result; return False if the disk refuses.
-
-    Args:
-        folder: Folder of the files.
-        facts: What was measured.
-        when: UTC, ISO 8601.
-        speeds: The result.
-    """
+    details = {name: value for name, value in facts.items() if name != "machine"}
     by_kind = {kind: {name: speed.as_json() for name, speed in by.items()} for kind, by in speeds.items()}
-    raw = {
-        "format": _FORMAT,
-        "machine": facts.machine,
-        "results": [{"when": when, "details": dict(facts.details), "speeds": by_kind}],
-    }
+    result = {"when": when, "details": details, "speeds": by_kind}
+    pair = json.dumps([facts.get(name, "") for name in ("machine", "target", "draft")])
+    file = folder / f"{hashlib.sha256(pair.encode()).hexdigest()[:32]}.json"
     try:
-        json_file.write(folder / f"{facts.key}.json", raw)
+        json_file.write(file, {"format": _FORMAT, "machine": facts["machine"], "results": [result]})
     except OSError as error:
         log.warning("the result cannot be saved: %s", error)
         return False
@@ -72,14 +43,9 @@ def save(folder: Path, facts: Facts, when: str, speeds: Speeds) -> bool:
 
 
 def speedups(folder: Path, processor: str) -> dict[tuple[str, str], float]:
-    """Return the speedup of automatic drafting in the latest result of each pair.
+    """Return the speedup of automatic drafting in the latest result of each pair on this processor.
 
-    Args:
-        folder: Folder of the files.
-        processor: CPU of this machine; results of others do not count.
-
-    Returns:
-        Ratios by the file names of target and draft model.
+    Ratios are by the file names of target and draft model.
     """
     latest: dict[tuple[str, str], tuple[str, float]] = {}
     for file in folder.glob("*.json"):

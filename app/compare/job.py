@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from app.compare.difference import Difference, explain, first_difference
-from app.compare.race import Round, RunBegan, RunEnded, Side, Steps, check_sides, race
+from app.compare.race import WARM_UP, Round, RunBegan, RunEnded, Side, check_sides, race
 from app.core.errors import AppError, Interrupted
 from app.engine.cache import common_prefix
 from app.engine.interfaces import Cancelled
@@ -46,8 +46,7 @@ class CompareJob:
     Attributes:
         request: What to answer. Sampling needs a seed.
         sides: The sides, no draft first.
-        first: Number of the first one, for a comparison that goes on.
-        warm_up: Whether each side warms up before.
+        first: Number of the first one; each side warms up before number 1.
         explains: Whether the texts of the first round are compared.
     """
 
@@ -55,7 +54,6 @@ class CompareJob:
     sides: tuple[Side, ...]
     rounds: int
     first: int = 1
-    warm_up: bool = True
     explains: bool = True
     loads = True
 
@@ -73,28 +71,21 @@ class CompareJob:
         prefix = conversation_prefix(pair, self.request)
         # Save what the comparison replaces, as for another conversation.
         pair.prepare_caches(prefix, self.request.conversation or "")
-        steps = Steps(
-            race(
-                pair,
-                self.sides,
-                self.request,
-                self.rounds,
-                cancelled,
-                prefix=prefix,
-                number=number,
-                warm_up=self.warm_up,
-                first=self.first,
-            )
-        )
-        for event in steps:
-            if isinstance(event, RunBegan | RunEnded):
-                yield JobProgressed(number, event)
-            # The end of an answer and its notices are in the run.
-            elif isinstance(event, Measuring | PromptProgress | Step):
-                yield event
-        rounds, broken = steps.result.rounds, steps.result.broken
-        if broken is not None and not rounds:
-            raise broken
+        rounds: list[Round] = []
+        broken: AppError | None = None
+        numbers = range(self.first if self.first > 1 else WARM_UP, self.first + self.rounds)
+        sides, request = self.sides, self.request
+        try:
+            for event in race(pair, sides, request, numbers, cancelled, rounds, prefix=prefix, number=number):
+                if isinstance(event, RunBegan | RunEnded):
+                    yield JobProgressed(number, event)
+                # The end of an answer and its notices are in the run.
+                elif isinstance(event, Measuring | PromptProgress | Step):
+                    yield event
+        except AppError as error:
+            if not rounds:
+                raise
+            broken = error
         differences: dict[str, Difference | None] = {}
         if self.explains and rounds and broken is None and not cancelled():
             plain, *others = rounds[0].values()
@@ -107,7 +98,7 @@ class CompareJob:
                 pass
             except AppError as error:
                 broken = error
-        yield JobEnded(number, Raced(rounds, differences, cancelled(), broken))
+        yield JobEnded(number, Raced(tuple(rounds), differences, cancelled(), broken))
 
 
 def conversation_prefix(pair: LoadedPair, request: AnswerRequest) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from app.engine.drafting_report import NO_DRAFT, NO_SPEEDUP, Speedup, times
 
 if TYPE_CHECKING:
     # Races load the engine, which reading old results does not need.
-    from app.compare.race import Round, Run
+    from app.compare.race import Round
 
 NOISE = 0.03
 """Share below which a difference is none, however often it was measured."""
@@ -104,11 +104,6 @@ class Measured:
             return "slower"
         return "faster" if low > 1.0 and self.ratio.median >= 1 + NOISE else "unclear"
 
-    @property
-    def is_clear(self) -> bool:
-        """Return whether more rounds would not change the outcome."""
-        return self.outcome not in ("unclear", "unknown")
-
     def verdict(self, more: str = "--repeat {}") -> str:
         """Return one sentence, such as "2.1× faster (3 runs each, alternating: 2.0 to 2.2)".
 
@@ -133,11 +128,7 @@ class Measured:
         return f"{_faster(ratio)} ({runs})"
 
     def ratio_text(self, *, spreads: bool = True) -> str:
-        """Return the ratio for a table, such as "2.1× (2.0 to 2.2)"; "" if not measured.
-
-        Args:
-            spreads: Whether to add the smallest and the largest.
-        """
+        """Return the ratio for a table, such as "2.1× (2.0 to 2.2)"; the range only with `spreads`."""
         ratio, outcome = self.ratio, self.outcome
         if ratio is None:
             return ""
@@ -149,22 +140,15 @@ class Measured:
         return text + (", a tie" if outcome == "tie" else "")
 
     @property
-    def speed_text(self) -> str:
-        return f"{self.tokens_per_second.median:.1f} tok/s" if self.tokens_per_second is not None else ""
-
-    @property
-    def first_token_text(self) -> str:
-        return f"{self.first_token_ms.median / 1e3:.2f} s" if self.first_token_ms is not None else ""
-
-    @property
-    def acceptance_text(self) -> str:
-        return f"{self.acceptance:.0%}" if self.acceptance is not None else ""
-
-    @property
-    def step_text(self) -> str:
-        """Tokens per step; "" if nothing was drafted."""
-        known = self.acceptance is not None and self.tokens_per_verify is not None
-        return f"{self.tokens_per_verify:.1f}" if known else ""
+    def texts(self) -> tuple[str, str, str, str]:
+        """Speed, TTFT, acceptance and tokens per step for a table; "" if not measured, or if nothing was drafted."""
+        speed, first_ms, per_step = self.tokens_per_second, self.first_token_ms, self.tokens_per_verify
+        return (
+            f"{speed.median:.1f} tok/s" if speed is not None else "",
+            f"{first_ms.median / 1e3:.2f} s" if first_ms is not None else "",
+            f"{self.acceptance:.0%}" if self.acceptance is not None else "",
+            f"{per_step:.1f}" if self.acceptance is not None and per_step is not None else "",
+        )
 
     def as_json(self) -> dict[str, Any]:
         spreads = {
@@ -195,17 +179,12 @@ def factor(ratio: float) -> str:
 
 
 def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measured:
-    """Measure a side over one or more races; each prompt counts alike, per token.
+    """Measure a side against another one over one or more races; each prompt counts alike, per token.
 
     Each ratio is between two runs of the same round, whose mean times per token are taken over the prompts. The range
     is therefore that between rounds, not between prompts.
-
-    Args:
-        races: The rounds of each race.
-        name: The side.
-        against: The side that its ratio is taken against.
     """
-    runs = [round_[name] for rounds in races for round_ in rounds if name in round_]
+    runs = [round_[name] for rounds in races for round_ in rounds]
     means = _ns_per_round(races, name, against)
     drafted = sum(run.stats.draft_n for run in runs)
     verified = sum(run.stats.verify_steps for run in runs)
@@ -219,24 +198,16 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> Measur
         tokens_per_verify=emitted / verified if verified else None,
         draft_prompt_ms=statistics.median(run.stats.draft_prompt_ns / 1e6 for run in runs) if runs else 0.0,
         drafter=runs[-1].drafter if runs else "none",
-        is_idle=name != against and bool(runs) and all(map(_is_idle, runs)),
+        is_idle=name != against and bool(runs) and not drafted and not any(run.stats.draft_prompt_ns for run in runs),
     )
-
-
-def _is_idle(run: Run) -> bool:
-    return not run.stats.draft_n and not run.stats.draft_prompt_ns
 
 
 def _ns_per_round(races: Sequence[Sequence[Round]], name: str, against: str) -> list[tuple[float, float]]:
     """Return the mean nanoseconds per token of both sides by round, over the prompts that both have measured."""
     means = []
-    for index in range(min(map(len, races), default=0)):
-        known = []
-        for rounds in races:
-            round_ = rounds[index]
-            mine, other = (round_[side].ns_per_token if side in round_ else None for side in (name, against))
-            if mine is not None and other is not None:
-                known.append((mine, other))
+    for rounds in zip(*races, strict=False):
+        rates = [(one[name].stats.tokens_per_second, one[against].stats.tokens_per_second) for one in rounds]
+        known = [(1e9 / mine, 1e9 / other) for mine, other in rates if mine and other]
         if known:
             means.append((statistics.fmean(mine for mine, _ in known), statistics.fmean(other for _, other in known)))
     return means

@@ -8,18 +8,17 @@ reads the prompt counts against drafting.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
 
 from app.compare import AUTOMATIC, PLAIN
-from app.core.errors import AppError, ComputeError, Interrupted, UsageError
+from app.core.errors import ComputeError, Interrupted, UsageError
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.hardware.cpu import others_seconds
-from app.worker.events import Event, Finished, Notice, PromptProgress, Step
+from app.worker.events import Event, Finished, Notice, Step
 from app.worker.request import AnswerRequest, LoadedPair, prompt_progress
 from app.worker.responder import answer
 
@@ -39,14 +38,12 @@ class Side:
 
 def sides_of(automatic: AutoDraft, fixed: DraftParams | None) -> tuple[Side, ...]:
     """Return no draft, the fixed parameters if any, and automatic drafting."""
-    middle = [Side(fixed_name(fixed), fixed)] if fixed is not None else []
+    middle = []
+    if fixed is not None:
+        # Such as "fixed 7/0.6" for n_max and p_min.
+        n_min = f"/{fixed.n_min}" if fixed.n_min else ""
+        middle = [Side(f"fixed {fixed.n_max}{n_min}/{fixed.p_min:g}", fixed)]
     return (Side(PLAIN, None), *middle, Side(AUTOMATIC, automatic))
-
-
-def fixed_name(fixed: DraftParams) -> str:
-    """Return a name such as "fixed 7/0.6" for n_max and p_min; n_min stands between them unless it is 0."""
-    n_min = f"/{fixed.n_min}" if fixed.n_min else ""
-    return f"fixed {fixed.n_max}{n_min}/{fixed.p_min:g}"
 
 
 def check_sides(pair: LoadedPair, sides: Sequence[Side]) -> None:
@@ -105,16 +102,6 @@ class Run:
     reasoning: str = ""
     threads: tuple[int, ...] = ()
 
-    @property
-    def ns_per_token(self) -> float | None:
-        return ns_per_token(self.stats)
-
-
-def ns_per_token(stats: GenerationStats) -> float | None:
-    """Return nanoseconds per token after the first, the draft's prompt included; None for one token."""
-    n = stats.predicted_n - 1
-    return stats.answer_ns / n if n > 0 and stats.answer_ns > 0 else None
-
 
 @dataclass(frozen=True, slots=True)
 class RunBegan:
@@ -137,69 +124,57 @@ Round = Mapping[str, Run]
 RaceEvent = RunBegan | RunEnded | Event
 
 
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """The rounds that every side finished, and the error that ended the race early."""
-
-    rounds: tuple[Round, ...]
-    broken: AppError | None = None
-
-
 def race(
     pair: LoadedPair,
     sides: Sequence[Side],
     request: AnswerRequest,
-    repeat: int,
+    round_numbers: Iterable[int],
     cancelled: Cancelled,
+    rounds: list[Round],
     *,
     prefix: Sequence[int] = (),
     number: int = 0,
-    warm_up: bool = True,
-    first: int = 1,
-) -> Generator[RaceEvent, None, Rounds]:
-    """Let every side answer `repeat` times; an error of a side ends the race and is part of the result.
+) -> Iterator[RaceEvent]:
+    """Let every side answer once a round; an error of a side ends the race.
 
     Args:
         pair: The pair that answers.
         sides: The sides.
         request: What to answer; each side sets its own `drafting`. Sampling needs a seed.
-        repeat: Rounds that count.
+        round_numbers: Numbers of the rounds. In `WARM_UP`, each side answers with a few tokens, which do not count.
         cancelled: Stops in the middle of a run.
+        rounds: Receives each round that every side finished.
         prefix: Beginning of the prompt that both models have read before a run; () for empty caches.
         number: Request number of the events.
-        warm_up: Whether each side first answers with a few tokens.
-        first: Number of the first round.
     """
-    rounds: list[Round] = []
     short = replace(request, max_tokens=min(WARM_UP_TOKENS, request.max_tokens or WARM_UP_TOKENS))
-    try:
-        for round_number in (*([WARM_UP] if warm_up else []), *range(first, first + repeat)):
-            is_warm_up = round_number == WARM_UP
-            done: dict[str, Run] = {}
-            for side in sides if is_warm_up or round_number % 2 else sides[::-1]:
-                if cancelled():
-                    return Rounds(tuple(rounds))
-                yield RunBegan(side.name, round_number)
-                asked = replace(short if is_warm_up else request, drafting=side.drafting, conversation=None)
-                run = yield from answer_as(pair, side.name, asked, cancelled, prefix, number)
-                if run is None:
-                    return Rounds(tuple(rounds))
-                done[side.name] = run
-                yield RunEnded(round_number, run)
-            if not is_warm_up:
-                rounds.append({side.name: done[side.name] for side in sides})
-    except AppError as error:
-        return Rounds(tuple(rounds), error)
-    return Rounds(tuple(rounds))
+    for round_number in round_numbers:
+        is_warm_up = round_number == WARM_UP
+        done: dict[str, Run] = {}
+        for side in sides if is_warm_up or round_number % 2 else sides[::-1]:
+            if cancelled():
+                return
+            yield RunBegan(side.name, round_number)
+            asked = replace(short if is_warm_up else request, drafting=side.drafting, conversation=None)
+            run = yield from answer_as(pair, side.name, asked, cancelled, prefix, number)
+            if run is None:
+                return
+            done[side.name] = run
+            yield RunEnded(round_number, run)
+        if not is_warm_up:
+            rounds.append({side.name: done[side.name] for side in sides})
 
 
 def answer_as(
     pair: LoadedPair, name: str, request: AnswerRequest, cancelled: Cancelled, prefix: Sequence[int], number: int
 ) -> Generator[Event, None, Run | None]:
-    """Answer once as a side of this name; return None if cancelled."""
+    """Answer once as a side of this name, with exactly the prefix in both caches; return None if cancelled."""
     prompt = tuple(pair.build_prompt(request.messages, request.prefill, request.thinking).tokens)
     try:
-        yield from read_prefix(pair, prefix, cancelled, number)
+        for index, cache in enumerate([pair.target] + ([pair.drafter.cache] if pair.drafter is not None else [])):
+            for done in hold(cache, prefix, cancelled):
+                pair.yield_cpu()
+                yield prompt_progress(pair, number, done, len(prefix), drafting=index > 0)
     except Interrupted:
         return None
     steps: list[VerifyStep] = []
@@ -249,32 +224,7 @@ def answer_as(
     )
 
 
-def read_prefix(pair: LoadedPair, prefix: Sequence[int], cancelled: Cancelled, number: int) -> Iterator[PromptProgress]:
-    """Make both caches hold exactly these tokens. Raises Interrupted."""
-    caches = [pair.target] + ([pair.drafter.cache] if pair.drafter is not None else [])
-    for index, cache in enumerate(caches):
-        for done in hold(cache, prefix, cancelled):
-            pair.yield_cpu()
-            yield prompt_progress(pair, number, done, len(prefix), drafting=index > 0)
-
-
 def hold(cache: TokenCache, prefix: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
     """Make one cache hold exactly these tokens; yields how many new ones are done."""
     n_cached = cache.rollback(common_prefix(cache.tokens, prefix))
     yield from cache.process(prefix[n_cached:], cancelled)
-
-
-StepT = TypeVar("StepT")
-ResultT = TypeVar("ResultT")
-
-
-class Steps(Generic[StepT, ResultT]):
-    """Iterate over a generator and keep its return value as `result`."""
-
-    result: ResultT
-
-    def __init__(self, work: Generator[StepT, None, ResultT]) -> None:
-        self._work = work
-
-    def __iter__(self) -> Iterator[StepT]:
-        self.result = yield from self._work

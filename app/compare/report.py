@@ -32,7 +32,7 @@ class Comparison:
     """One prompt, compared; the first side is the baseline.
 
     Attributes:
-        rounds: Its rounds, at least one. A side may be missing in some.
+        rounds: Its rounds, at least one.
         differences: The first difference from the baseline by side; None for the same text. A side is missing if it
             was not compared.
     """
@@ -43,12 +43,11 @@ class Comparison:
     @cached_property
     def measured(self) -> tuple[Measured, ...]:
         """Every side's figures, the baseline first."""
-        longest: Round = max(self.rounds, key=len)
-        names = list(longest)
+        names = list(self.rounds[0])
         return tuple(measure([self.rounds], name, names[0]) for name in names)
 
     def runs(self, name: str) -> list[Run]:
-        return [round_[name] for round_ in self.rounds if name in round_]
+        return [round_[name] for round_ in self.rounds]
 
     def remarks(self, measured: Measured) -> list[str]:
         """Return notes on one side: why it did not draft, and where its text differs."""
@@ -115,8 +114,8 @@ def pair_title(info: PairInfo) -> str:
 
 
 def _cells(m: Measured, *, spreads: bool) -> tuple[str, ...]:
-    ratio = m.ratio_text(spreads=spreads)
-    return m.name, m.speed_text, ratio, m.first_token_text, m.acceptance_text, m.step_text
+    speed, *others = m.texts
+    return m.name, speed, m.ratio_text(spreads=spreads), *others
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:
@@ -149,7 +148,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
 def run_json(run: Run, number: int) -> dict[str, Any]:
     """Return one run."""
     stats = run.stats
-    out: dict[str, Any] = {
+    return {
         "round": number,
         "finish_reason": run.reason.value,
         "cache_n": stats.cache_n,
@@ -166,7 +165,6 @@ def run_json(run: Run, number: int) -> dict[str, Any]:
         "threads": list(run.threads),
         "notices": list(run.notices),
     }
-    return out
 
 
 def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: PairInfo) -> str:

@@ -42,7 +42,7 @@ def memory_dir() -> Path:
 
 
 def benchmarks_dir() -> Path:
-    """Return the folder with results of benchmarks, one file per pair and suite."""
+    """Return the folder with results of benchmarks, one file per pair."""
     return _folder("user_data_dir") / "benchmarks"
 
 

@@ -15,16 +15,15 @@ from typing import Any
 
 import pytest
 
-from app.cli import bench, compare, loading, race_session
-from app.cli.bench import read_task, verdict_lines
+from app.cli import bench, compare, race_session
+from app.cli.bench import read_plan, verdict_lines
 from app.cli.command_line import KINDS, QUICK_KINDS, parse_args
 from app.cli.options import Options
 from app.cli.race_session import parse_fixed
 from app.compare import report
-from app.compare.benchmark import Row
+from app.compare.benchmark import Prompt, Row
 from app.compare.measure import Measured, measure, spread
 from app.compare.race import Round, Run
-from app.compare.suite import Prompt
 from app.core.errors import AppError, ContextOverflowError, DecodeError, UsageError
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
@@ -54,7 +53,7 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     file = tmp_path / "model.gguf"
     file.write_bytes(b"weights")
     params = PairParams(file, None, n_threads=1)
-    monkeypatch.setattr(loading, "NativePair", lambda *_: pair)
+    monkeypatch.setattr(race_session, "NativePair", lambda *_: pair)
     monkeypatch.setattr(race_session, "pair_params", lambda options: params)
     for module in (compare, bench):
         monkeypatch.setattr(module, "read_options", read_options)
@@ -84,8 +83,7 @@ def read_options(args: argparse.Namespace, modes: object, *, use_recommended: bo
             max_tokens=getattr(args, "max_tokens", 8),
             stops=tuple(getattr(args, "stop", ())),
         ),
-        n_ctx=None,
-        n_threads=1,
+        params=PairParams(Path(), None, n_threads=1),
     )
 
 
@@ -133,7 +131,7 @@ def test_results_beside_busy_programs_are_marked_and_not_stored(
             assert text in shown
         assert ("Other programs" in (tmp_path / "card.md").read_text(encoding="utf-8")) == bool(text)
         assert (tmp_path / "data").exists() != bool(text)
-    assert len(list((tmp_path / "data" / "benchmarks").iterdir())) == 2
+    assert len(list((tmp_path / "data" / "benchmarks").iterdir())) == 1
 
 
 def test_a_prompt_that_does_not_fit_ends_the_benchmark_and_is_named(
@@ -192,14 +190,11 @@ def test_wrong_usage_is_found_before_anything_runs(tandem: Tandem, pair: FakePai
         ("--max-tokens 300 --quick", 300, 300),
     ],
 )
-def test_settings_can_only_shorten_a_measurement(
-    monkeypatch: pytest.MonkeyPatch, arguments: str, of_settings: int | None, most: int
-) -> None:
+def test_settings_can_only_shorten_a_measurement(arguments: str, of_settings: int | None, most: int) -> None:
     options = read_options(argparse.Namespace(), ())
     options = replace(options, answers=replace(options.answers, max_tokens=of_settings))
-    monkeypatch.setattr(bench, "read_options", lambda *_, **__: options)
 
-    assert read_task(parse_args(["bench", *arguments.split()])).request.max_tokens == most
+    assert read_plan(parse_args(["bench", *arguments.split()]), options).request.max_tokens == most
 
 
 @pytest.mark.parametrize("command", ["compare", "bench"])
@@ -350,11 +345,11 @@ def test_it_ends_once_the_answer_is_clear_unless_rounds_were_given(
     assert ("It ends sooner once the answer is clear." in shown.err) == (flags != ("--repeat", "3"))
 
 
-def test_quick_is_a_prompt_each_of_a_few_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench, "read_options", lambda *_, **__: read_options(argparse.Namespace(), ()))
+def test_quick_is_a_prompt_each_of_a_few_kinds() -> None:
+    options = read_options(argparse.Namespace(), ())
 
     def kinds(arguments: str) -> list[str]:
-        return [prompt.kind for prompt in read_task(parse_args(["bench", *arguments.split()])).prompts]
+        return [prompt.kind for prompt in read_plan(parse_args(["bench", *arguments.split()]), options).prompts]
 
     assert kinds("--quick") == list(QUICK_KINDS)
     assert kinds("--quick --kinds reasoning") == ["reasoning"]

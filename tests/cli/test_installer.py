@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from app.cli.placing import installer
+from app.cli.loading import installer
 
 
 @pytest.mark.parametrize(

@@ -100,14 +100,14 @@ def test_a_pair_that_another_release_makes_of_other_files_stays_what_was_set_up(
     newer(tmp_path, monkeypatch, tmp_path / "shipped.toml")
 
     assert choose_pair({}) == (old.pair, old)
-    (notice,) = read_options(argparse.Namespace()).notices
+    (notice,) = read_options(argparse.Namespace()).params.notices
     assert notice == "chat was set up with other files than the catalog names now; to update: tandem setup chat"
     assert newest("chat").target == HubModel("a/new", file="new.gguf")
     assert every_pair(catalog().pairs, registry.read())["chat"] == old.pair
 
     file.unlink()
     assert choose_pair({})[0].target == HubModel("a/new", file="new.gguf")
-    assert read_options(argparse.Namespace()).notices == ()
+    assert read_options(argparse.Namespace()).params.notices == ()
 
 
 def test_an_entry_that_the_user_changes_means_other_files(

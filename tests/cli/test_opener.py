@@ -50,7 +50,7 @@ def test_flags_that_were_taken_count_for_every_later_pair() -> None:
     choice = opener.open(replace(PAIR, name="next", draft=None), None)
 
     assert isinstance(choice.loader, PairLoader)
-    assert (choice.loader.options.n_ctx, choice.loader.options.process.isolate) == (1024, True)
+    assert (choice.loader.options.params.n_ctx, choice.loader.options.process.isolate) == (1024, True)
     assert isinstance(choice.loader.options.pair.target, LocalModel)
 
 
@@ -61,7 +61,7 @@ def test_an_offer_keeps_the_users_preset() -> None:
     live.give({"preset": "mine"})
     opener = Opener(live, PAIR, None, Process())
 
-    assert opener.with_flags(("--kv-type", "q8_0")).placement.kv_type == "q8_0"
+    assert opener.with_flags(("--kv-type", "q8_0")).params.kv_type == "q8_0"
 
 
 def test_a_pair_that_does_not_fit_comes_with_fixes() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from app.cli.command_line import parse_args
-from app.cli.options import Placement, read_placement
+from app.cli.options import read_params
 from app.cli.setting_flags import read_flags
 from app.core.errors import UsageError
 from app.engine.types import DraftParams, SamplingParams
-from app.llama.params import ModelParams
+from app.llama.params import ModelParams, PairParams
 from app.settings.layers import Origin, Resolved
 
 
@@ -59,9 +59,9 @@ def test_a_model_is_on_the_cpu_by_device_or_without_gpu_layers() -> None:
     assert not ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=(3, 1)).on_cpu
 
 
-def placement(*flags: str) -> Placement:
+def params(*flags: str) -> PairParams:
     given = read_flags(parse_args(["run", *flags, "Hi"]))
-    return read_placement(Resolved({Origin.FLAG: given}))
+    return read_params(Resolved({Origin.FLAG: given}))
 
 
 @pytest.mark.parametrize(
@@ -84,20 +84,23 @@ def placement(*flags: str) -> Placement:
 )
 def test_invalid_placement_flag_is_refused(flags: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        placement(*flags)
+        params(*flags)
 
 
 def test_placement_flags_say_where_each_model_goes() -> None:
-    assert placement() == Placement()
+    usual = params()
+    assert (usual.model, usual.draft_model, usual.yields_cpu) == (ModelParams(), ModelParams(split=False), True)
+    assert (usual.kv_type, usual.draft_kv_type, usual.flash_attention) == ("f16", "f16", "auto")
     everything = "--device --draft-device --gpu-layers --draft-gpu-layers --tensor-split --kv-type --draft-kv-type"
     autos = [part for flag in [*everything.split(), "--flash-attn", "--fit"] for part in (flag, "auto")]
-    assert placement(*autos) == Placement()
+    assert params(*autos) == usual
 
-    found = placement(
+    found = params(
         *("--device", "CUDA0, CUDA1", "--tensor-split", "3,1", "--gpu-layers", "20", "--draft-device", "CPU"),
         *("--draft-gpu-layers", "all", "--kv-type", "q8_0", "--draft-kv-type", "q4_0", "--flash-attn", "on"),
-        *("--fit", "off"),
+        *("--threads", "3"),
     )
     assert found.model == ModelParams(20, devices=("CUDA0", "CUDA1"), tensor_split=(3.0, 1.0))
     assert found.draft_model == ModelParams(devices=("cpu",), split=False)
-    assert (found.kv_type, found.draft_kv_type, found.flash_attention, found.fit) == ("q8_0", "q4_0", "on", False)
+    assert (found.kv_type, found.draft_kv_type, found.flash_attention) == ("q8_0", "q4_0", "on")
+    assert (found.n_threads, found.yields_cpu) == (3, False)

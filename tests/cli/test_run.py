@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import queue
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from app.core.errors import AppError
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason, Origin
+from app.llama.params import PairParams
 from app.models.catalog import Pair
 from app.models.pair_info import ModelInfo, PairInfo
 from app.models.source import parse_source
@@ -26,7 +28,7 @@ PREFILL = PromptProgress(1, True, 36, 37)
 SHOWN = "Draft reading prompt: 36 of 37 tokens"
 CLEAR = "\r\x1b[K"
 PLAN = AnswerPlan("off", "none", None, None)
-OPTIONS = Options(Pair("a", "A", parse_source("/a.gguf"), None), None, ChatSettings("A"), None, 1)
+OPTIONS = Options(Pair("a", "A", parse_source("/a.gguf"), None), None, ChatSettings("A"), PairParams(Path(), None, 1))
 
 
 class Terminal(io.StringIO):

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main
-from app.cli.bench import read_task
+from app.cli import bench, main
 from app.cli.command_line import parse_args
 from app.cli.known_pairs import registry
 from app.cli.options import Options, read_options
@@ -270,18 +269,20 @@ def test_an_answer_uses_it_by_default(file: Path, model: Path) -> None:
     file.write_text("[sampling]\ntemp = 0.5")
     assert options(target + "--top-k 3").answers.sampling == SamplingParams(0.5, 3, repeat_penalty=1.2)
     assert options(target + "--temp 0").answers.sampling == SamplingParams(0.0, 20, repeat_penalty=1.2)
-    assert options(target + "--temp 0").notices == ()
+    assert options(target + "--temp 0").params.notices == ()
 
 
 def test_the_draft_files_recommendations_do_not_matter(model: Path) -> None:
     assert options(f"--target x.gguf --draft {model}").answers.sampling == SamplingParams()
 
 
-def test_a_benchmark_measures_without_it(model: Path) -> None:
-    task = read_task(parse_args(["bench", "--target", str(model)]))
+def test_a_benchmark_measures_without_it(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[Options] = []
+    monkeypatch.setattr(bench, "with_pair", lambda options, job: measured.append(options))
+    bench.bench(parse_args(["bench", "--target", str(model)]))
 
-    assert task.options.answers.sampling == SamplingParams()
-    assert task.options.notices == ()
+    assert measured[0].answers.sampling == SamplingParams()
+    assert measured[0].params.notices == ()
 
 
 def test_the_settings_name_the_model_file_as_the_origin(

@@ -1,6 +1,9 @@
-"""Runs with given counters."""
+"""Runs with given counters, and the results of generators."""
 
 from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TypeVar
 
 from app.compare.race import Run
 from app.engine.stats import GenerationStats
@@ -11,3 +14,17 @@ def made(name: str, ns: int, n: int = 11, *, draft_prompt_ns: int = 0, drafted: 
     stats = GenerationStats(predicted_n=n, predicted_ns=ns, draft_prompt_ns=draft_prompt_ns, verify_steps=5)
     stats.draft_n, stats.draft_n_accepted = drafted, accepted
     return Run(name, (1,), (1,), "", FinishReason.STOP, stats)
+
+
+T = TypeVar("T")
+
+
+def finish(work: Generator[object, None, T]) -> T:
+    """Run a generator to its end; return its result."""
+    results: list[T] = []
+
+    def follow() -> Generator[object, None, None]:
+        results.append((yield from work))
+
+    list(follow())
+    return results[0]

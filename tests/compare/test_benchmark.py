@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from app.compare.benchmark import (
-    Plan,
-    Progress,
-    Results,
-    RoundEnded,
-    Row,
-    benchmark,
-    n_whole,
-    rows,
-    settled,
-)
+from app.cli.command_line import KINDS
+from app.compare.benchmark import Plan, Progress, Prompt, Results, RoundEnded, Row, benchmark, choose, load_suite
 from app.compare.measure import measure, speeds, spread
 from app.compare.race import Round, Side
-from app.compare.suite import Prompt
+from app.core.errors import UsageError
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
@@ -28,7 +20,6 @@ from tests.pairs import FakePair
 
 REQUEST = AnswerRequest((), SamplingParams(temperature=0), max_tokens=8)
 PROMPTS = (Prompt("code", "one", "abc"), Prompt("code", "two", "bcd"), Prompt("chat", "one", "cde"))
-NAMES = ["plain", "fixed", "automatic"]
 
 
 def make_pair() -> FakePair:
@@ -36,16 +27,15 @@ def make_pair() -> FakePair:
 
 
 SIDES = [Side("plain", None), Side("fixed", DraftParams(3, 0, 0.0)), Side("automatic", AutoDraft())]
+TABLE = '[[prompt]]\nkind = "law"\nname = "a"\ntext = "Sue."\n'
+PLAN = Plan(SIDES, PROMPTS, REQUEST, repeat=2)
 
 
 def run_bench(
-    pair: FakePair,
-    cancelled: Callable[[], bool] = lambda: False,
-    repeat: int = 2,
-    is_enough: Callable[[Results], bool] = lambda results: False,
+    pair: FakePair, cancelled: Callable[[], bool] = lambda: False, repeat: int = 2, *, ends_early: bool = False
 ) -> tuple[list[Progress | RoundEnded], Results]:
     results: dict[Prompt, list[Round]] = {}
-    plan = Plan(SIDES, PROMPTS, REQUEST, repeat, is_enough=is_enough)
+    plan = replace(PLAN, repeat=repeat, ends_early=ends_early)
     return list(benchmark(pair, plan, results, cancelled)), results
 
 
@@ -56,7 +46,7 @@ def test_rounds_go_over_the_whole_suite_and_make_a_table() -> None:
     ended = [event for event in events if isinstance(event, RoundEnded)]
     assert [(one.prompt, one.number) for one in ended] == [(p, n) for n in (1, 2) for p in PROMPTS]
     assert done == {p: [e.round for e in ended if e.prompt == p] for p in PROMPTS}
-    table = rows(done, NAMES)
+    table = PLAN.rows(done)
     assert [(row.kind, row.prompts) for row in table] == [("code", 2), ("chat", 1), ("all", 3)]
     assert table[-1].of("fixed").acceptance == 1.0
     assert speeds(table[0].measured)["plain"].n == 2
@@ -70,21 +60,22 @@ def test_a_stop_keeps_what_is_done() -> None:
 
     # Three to warm up and nine a round: the first prompt has finished a second one.
     assert [(prompt.name, len(rounds)) for prompt, rounds in done.items()] == [("one", 2), ("two", 1), ("one", 1)]
-    assert n_whole(done, len(PROMPTS)) == 1
-    assert n_whole(dict(list(done.items())[:2]), len(PROMPTS)) == 0
-    speed = rows(done, NAMES)[0].measured[0].tokens_per_second
+    assert PLAN.n_whole(done) == 1
+    assert PLAN.n_whole(dict(list(done.items())[:2])) == 0
+    speed = PLAN.rows(done)[0].measured[0].tokens_per_second
     assert speed is not None
     assert speed.n == 1, "a sum has the rounds that all of it has"
 
 
-def test_rounds_that_would_change_nothing_are_left_out() -> None:
+def test_rounds_that_would_change_nothing_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[int]] = []
 
-    def is_enough(results: Results) -> bool:
+    def rows(plan: Plan, results: Results) -> list[Row]:
         asked.append([len(rounds) for rounds in results.values()])
-        return len(asked) == 2
+        return [row_with(2.0, 2.01)] if len(asked) == 2 else [row_with(2.0)]
 
-    _, done = run_bench(make_pair(), repeat=9, is_enough=is_enough)
+    monkeypatch.setattr(Plan, "rows", rows)
+    _, done = run_bench(make_pair(), repeat=9, ends_early=True)
     assert asked == [[1, 1, 1], [2, 2, 2]]
     assert {len(rounds) for rounds in done.values()} == {2}
 
@@ -104,15 +95,80 @@ def row_with(*ratios: float) -> Row:
         ([row_with()], False),
     ],
 )
-def test_a_table_is_settled_once_every_outcome_is_known(table: list[Row], is_settled: bool) -> None:
-    assert settled(table) == is_settled
+def test_it_is_enough_once_every_outcome_is_known(
+    monkeypatch: pytest.MonkeyPatch, table: list[Row], is_settled: bool
+) -> None:
+    monkeypatch.setattr(Plan, "rows", lambda *_: table)
+    results: dict[Prompt, list[Round]] = {prompt: [{}] for prompt in PROMPTS}
+    assert replace(PLAN, ends_early=True).is_enough(results) == is_settled
+    assert not PLAN.is_enough(results)
 
 
 def test_where_nothing_was_drafted_one_round_is_enough() -> None:
     alone = FakePair(FakeModel(script(range(10, 30), 3)))
     sides = [Side("plain", None), Side("automatic", AutoDraft())]
-    names = ["plain", "automatic"]
-    plan = Plan(sides, PROMPTS[:1], REQUEST, 3, is_enough=lambda results: settled(rows(results, names)))
+    plan = Plan(sides, PROMPTS[:1], REQUEST, 3, ends_early=True)
     results: dict[Prompt, list[Round]] = {}
     list(benchmark(alone, plan, results, lambda: False))
     assert [len(rounds) for rounds in results.values()] == [1]
+
+
+# Prompts
+
+
+def test_the_built_in_prompts_cover_every_kind_three_times() -> None:
+    prompts = load_suite()
+
+    assert tuple(dict.fromkeys(p.kind for p in prompts)) == KINDS
+    assert all(sum(p.kind == kind for p in prompts) >= 3 for kind in KINDS)
+    assert all(p.text == p.text.strip() for p in prompts)
+    assert [p.kind for p in choose(prompts, None, None)][: len(KINDS)] == list(KINDS)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_file_has_a_prompt_per_line_or_tables(tmp_path: Path, encoding: str) -> None:
+    lines, tables = tmp_path / "mine.txt", tmp_path / "MINE.TOML"
+    lines.write_bytes("Grüße\u2028an\x0calle\r\n\r\n und euch \x85\r\n".encode(encoding))
+    tables.write_bytes(TABLE.encode(encoding))
+
+    assert [(p.kind, p.name, p.text) for p in load_suite(lines)] == [
+        ("yours", "1", "Grüße\u2028an\x0calle"),
+        ("yours", "2", "und euch"),
+    ]
+    assert load_suite(tables) == (Prompt("law", "a", "Sue."),)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("bad.toml", b""),
+        ("bad.toml", b"[[prompt]]\nkind = 1"),
+        ("bad.toml", b"not toml = = "),
+        ("bad.toml", b"x = " + b"[" * 5000),
+        ("bad.toml", b'prompt = "x"'),
+        ("bad.toml", b'[[prompt]]\nkind="a"\nname="b"\ntext="  "'),
+        ("bad.toml", TABLE.encode() * 2),
+        ("empty.txt", b""),
+        ("binary.txt", b"\xff\xfe\x00"),
+        ("runs.jsonl", b'{"text": "Sue."}\n'),
+        ("missing.txt", None),
+    ],
+)
+def test_a_file_without_prompts_is_an_error(tmp_path: Path, name: str, text: bytes | None) -> None:
+    file = tmp_path / name
+    if text is not None:
+        file.write_bytes(text)
+    with pytest.raises(UsageError, match=name):
+        load_suite(file)
+
+
+def test_kinds_are_chosen_in_turn_and_unknown_ones_named() -> None:
+    assert [(p.kind, p.name) for p in choose(PROMPTS, None, None)] == [
+        ("code", "one"),
+        ("chat", "one"),
+        ("code", "two"),
+    ]
+    assert [p.name for p in choose(PROMPTS, None, 1)] == ["one", "one"]
+    assert [p.kind for p in choose(PROMPTS, ["chat"], None)] == ["chat"]
+    with pytest.raises(UsageError, match='kind "cod"'):
+        choose(PROMPTS, ["cod"], None)

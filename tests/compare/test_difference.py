@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.compare.difference import Difference, explain
-from app.compare.race import Run, Side, Steps, VerifyStep, race
+from app.compare.race import Round, Run, Side, VerifyStep, race
 from app.compare.report import Comparison, comparison_lines
 from app.conversations.message import Message, Role
 from app.core.errors import Interrupted
@@ -53,9 +53,9 @@ class Rounding(FakeModel):
 
 def runs(pair: FakePair, request: AnswerRequest = REQUEST) -> tuple[Run, Run]:
     sides = [Side("plain", None), Side("drafted", DRAFTS)]
-    steps = Steps(race(pair, sides, request, 1, lambda: False, warm_up=False))
-    list(steps)
-    return steps.result.rounds[0]["plain"], steps.result.rounds[0]["drafted"]
+    rounds: list[Round] = []
+    list(race(pair, sides, request, [1], lambda: False, rounds))
+    return rounds[0]["plain"], rounds[0]["drafted"]
 
 
 def never() -> bool:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.compare.history import Facts, save, speedups
+from app.compare.history import save, speedups
 from app.compare.measure import Spread
 
-DETAILS = {"target": "big.gguf, Q4_0", "draft": "s.gguf, Q8_0"}
-FACTS = Facts("EPYC, A card", "Big", "Small", "suite", DETAILS)
+FACTS = {"machine": "EPYC, A card", "target": "big.gguf, Q4_0", "draft": "s.gguf, Q8_0"}
 
 
 def raced(ratio: float) -> dict[str, Spread]:
@@ -19,14 +17,13 @@ def raced(ratio: float) -> dict[str, Spread]:
 
 
 def test_the_latest_result_of_a_pair_on_this_cpu_is_its_speedup(tmp_path: Path) -> None:
-    def store(when: str, ratio: float, machine: str = "EPYC, A card") -> None:
-        assert save(tmp_path / "deep", replace(FACTS, machine=machine, suite=when), when, {"": raced(ratio)})
+    def store(when: str, ratio: float, machine: str) -> None:
+        assert save(tmp_path / "deep", {**FACTS, "machine": machine}, when, {"": raced(ratio)})
 
-    store("2026-11-21T10:00:00Z", 1.2)
-    store("2026-11-23T10:00:00Z", 1.5)
-    store("2026-11-22T10:00:00Z", 1.3)
-    store("2026-11-24T10:00:00Z", 9.9, machine="EPYC 2")
-    alone = replace(FACTS, machine="EPYC", details={"target": "big.gguf, Q4_0"})
+    store("2026-11-23T10:00:00Z", 1.5, "EPYC, A card")
+    store("2026-11-22T10:00:00Z", 1.3, "EPYC")
+    store("2026-11-24T10:00:00Z", 9.9, "EPYC 2")
+    alone = {"machine": "EPYC", "target": "big.gguf, Q4_0"}
     save(tmp_path / "deep", alone, "2026", {"code": raced(3.0), "chat": raced(1.0), "all": raced(1.5)})
 
     assert speedups(tmp_path / "deep", "EPYC") == {("big.gguf", "s.gguf"): 1.5, ("big.gguf", ""): 1.5}
@@ -47,7 +44,9 @@ def test_a_new_result_replaces_the_old_one(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_file_is_discarded(tmp_path: Path, text: str) -> None:
-    (tmp_path / f"{FACTS.key}.json").write_text(text)
+    assert save(tmp_path, FACTS, "2026", {"": raced(1.0)})
+    (file,) = tmp_path.iterdir()
+    file.write_text(text)
     assert speedups(tmp_path, "EPYC") == {}
     assert save(tmp_path, FACTS, "2026", {"": raced(2.0)})
     assert speedups(tmp_path, "EPYC") == {("big.gguf", "s.gguf"): 2.0}

@@ -11,7 +11,7 @@ import pytest
 
 from app.compare import AUTOMATIC, PLAIN
 from app.compare.job import CompareJob, Explaining, Raced, conversation_prefix
-from app.compare.race import WARM_UP, RunBegan, RunEnded, Side, fixed_name, sides_of
+from app.compare.race import WARM_UP, RunBegan, RunEnded, Side, sides_of
 from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError, DecodeError, UsageError
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
@@ -78,7 +78,7 @@ def test_each_side_runs_alone_in_alternating_order(pair: FakePair) -> None:
 
 
 def test_a_continued_comparison_keeps_alternating_without_a_warm_up(pair: FakePair) -> None:
-    events = run(replace(job(rounds=2), first=2, warm_up=False, explains=False), pair)
+    events = run(replace(job(rounds=2), first=2, explains=False), pair)
 
     assert turns(events) == [(2, AUTOMATIC), (2, PLAIN), (3, PLAIN), (3, AUTOMATIC)]
     assert result(events).differences == {}
@@ -135,7 +135,7 @@ class Fickle(FakeModel):
 
 def test_a_difference_is_explained_from_the_start_that_the_runs_had() -> None:
     pair = FakePair(Fickle(mixing(4)), FakeModel(mixing(4)))
-    events = run(job((Side(PLAIN, None), Side(fixed_name(FIXED), FIXED))), pair)
+    events = run(job((Side(PLAIN, None), THREE[1])), pair)
 
     found = result(events).differences["fixed 3/0"]
     assert found is not None

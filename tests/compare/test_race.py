@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,11 +11,9 @@ from app.compare.race import (
     WARM_UP,
     RaceEvent,
     Round,
-    Rounds,
     RunBegan,
     RunEnded,
     Side,
-    Steps,
     answer_as,
     race,
 )
@@ -24,6 +22,7 @@ from app.core.errors import ComputeError
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.worker.events import Step
 from app.worker.request import AnswerRequest
+from tests.compare.runs import finish
 from tests.fakes import END, FakeModel, mixing, script
 from tests.pairs import FakePair
 
@@ -49,8 +48,8 @@ def run_race(
     repeat: int = 2,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[list[RaceEvent], tuple[Round, ...]]:
-    steps = Steps(race(pair, sides, request, repeat, cancelled))
-    return list(steps), steps.result.rounds
+    rounds: list[Round] = []
+    return list(race(pair, sides, request, range(WARM_UP, repeat + 1), cancelled, rounds)), tuple(rounds)
 
 
 def test_the_order_alternates_and_the_warm_up_comes_first(pair: FakePair) -> None:
@@ -99,11 +98,10 @@ def test_a_run_records_every_token_and_the_step_that_gave_it(pair: FakePair) -> 
 def test_a_run_records_the_time_of_other_programs(pair: FakePair, monkeypatch: pytest.MonkeyPatch) -> None:
     others = iter([100.0, 106.0])
     monkeypatch.setattr("app.compare.race.others_seconds", others.__next__)
-    run = Steps(answer_as(pair, "plain", GREEDY, lambda: False, (), 0))
-    list(run)
-    assert run.result is not None
-    assert run.result.others_s == 6.0
-    assert run.result.wall_s > 0
+    run = finish(answer_as(pair, "plain", GREEDY, lambda: False, (), 0))
+    assert run is not None
+    assert run.others_s == 6.0
+    assert run.wall_s > 0
 
 
 def test_every_run_adapts_its_threads_as_a_chat_does(pair: FakePair, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,19 +115,18 @@ def test_every_run_adapts_its_threads_as_a_chat_does(pair: FakePair, monkeypatch
     # The warm-up is long enough to settle.
     assert [run.threads for run in rounds[0].values()] == [(1,), (1,)]
     pair.n_yields = 1
-    work = Steps(answer_as(pair, "plain", GREEDY, lambda: False, (), 0))
-    list(work)
-    assert work.result is not None
-    assert work.result.threads == (1, 2)
+    run = finish(answer_as(pair, "plain", GREEDY, lambda: False, (), 0))
+    assert run is not None
+    assert run.threads == (1, 2)
 
 
 def test_a_stop_keeps_whole_rounds_only(pair: FakePair) -> None:
     events: list[RaceEvent] = []
     # Three runs warm up, three are the first round, two of the second.
-    steps = Steps(race(pair, THREE, GREEDY, 5, lambda: sum(isinstance(e, RunEnded) for e in events) >= 8))
-    for event in steps:
+    rounds: list[Round] = []
+    for event in race(pair, THREE, GREEDY, range(6), lambda: sum(isinstance(e, RunEnded) for e in events) >= 8, rounds):
         events.append(event)
-    assert [list(round_) for round_ in steps.result.rounds] == [NAMES]
+    assert [list(round_) for round_ in rounds] == [NAMES]
 
 
 def test_a_cancelled_run_does_not_count() -> None:
@@ -151,7 +148,7 @@ def test_a_failed_draft_model_is_named() -> None:
     draft = FakeModel(mixing(1))
     draft.fail_at = 1
     pair, sides = FakePair(FakeModel(mixing(1)), draft), [Side("fixed", DraftParams(3, 0, 0.5))]
-    ended = [e for e in race(pair, sides, GREEDY, 1, lambda: False, warm_up=False) if isinstance(e, RunEnded)]
+    ended = [e for e in race(pair, sides, GREEDY, [1], lambda: False, []) if isinstance(e, RunEnded)]
 
     assert [one.run.why for one in ended] == ["the draft model failed"]
 
@@ -161,33 +158,12 @@ def test_a_draft_model_that_keeps_failing_ends_the_race_and_keeps_the_rounds_bef
     draft = FakeModel(rule)
     pair = FakePair(FakeModel(rule), draft)
     sides = [Side("plain", None), Side("fixed", DraftParams(3, 0, 0.0))]
-    steps: Steps[RaceEvent, Rounds] = Steps(race(pair, sides, GREEDY, 3, lambda: False))
-    for event in steps:
+    rounds: list[Round] = []
+
+    def break_later(event: RaceEvent) -> None:
         if isinstance(event, RunEnded) and event.round == 1 and event.run.contender == "fixed":
             draft.fail_at, draft.fail_with = len(draft.batches) + 2, ComputeError("It failed.")
 
-    assert steps.result.broken is not None
-    assert steps.result.broken.message == "The draft model failed: It failed."
-    assert len(steps.result.rounds) == 1
-
-
-def test_steps_close_the_generator_when_the_loop_is_left() -> None:
-    done: list[str] = []
-
-    def work() -> Generator[int, None, str]:
-        try:
-            yield 1
-            yield 2
-        finally:
-            done.append("closed")
-        return "three"
-
-    steps = Steps(work())
-    assert list(steps) == [1, 2]
-    assert steps.result == "three"
-    done.clear()
-    steps = Steps(work())
-    for _ in steps:
-        break
-    del steps
-    assert done == ["closed"]
+    with pytest.raises(ComputeError, match=r"^The draft model failed: It failed\.$"):
+        list(map(break_later, race(pair, sides, GREEDY, range(4), lambda: False, rounds)))
+    assert len(rounds) == 1

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from app.cli.command_line import parse_args
-from app.cli.engine import Engine, PairLoader, make_engine
+from app.cli.engine import PairLoader, make_engine
 from app.cli.loading import pair_params
 from app.cli.options import Options, read_options
 from app.conversations.message import Message, Role
@@ -23,6 +23,7 @@ from app.core.program import python_command, python_environment
 from app.engine.types import DraftParams, FinishReason, SamplingParams
 from app.llama.child import SafeFiles
 from app.llama.fitting.fit_pair import DoesNotFitError
+from app.session.engine import Engine
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, PromptProgress, Step
 from app.worker.isolated_engine import IsolatedEngine

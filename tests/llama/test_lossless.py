@@ -11,7 +11,7 @@ import pytest
 from app.compare import PLAIN
 from app.compare.difference import ROUNDING, explain
 from app.compare.job import CompareJob, Raced
-from app.compare.race import Round, Run, Side, Steps, race
+from app.compare.race import WARM_UP, Round, Run, Side, race
 from app.compare.report import Comparison, comparison_lines
 from app.conversations.message import Message, Role
 from app.engine.types import SamplingParams
@@ -43,9 +43,9 @@ def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
 @pytest.fixture(scope="module")
 def rounds(pair: NativePair) -> tuple[Round, ...]:
     sides = [Side("plain", None), Side("everything", EVERYTHING)]
-    steps = Steps(race(pair, sides, REQUEST, 1, never))
-    list(steps)
-    return steps.result.rounds
+    rounds: list[Round] = []
+    list(race(pair, sides, REQUEST, [WARM_UP, 1], never, rounds))
+    return tuple(rounds)
 
 
 def test_every_side_gives_the_targets_text(pair: NativePair, rounds: tuple[Round, ...]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from app.cli import loading
 from app.cli.engine import PairLoader
-from app.cli.options import Placement, read_options
+from app.cli.options import read_options
 from app.core.errors import DecodeError, NoMemoryError, UsageError
 from app.hardware.fit import DeviceRoom
 from app.llama import library
@@ -129,7 +129,7 @@ def test_a_load_that_ran_out_comes_with_offers(
     def fail(*_: Any) -> Any:
         raise no_memory(device, "big.gguf")
 
-    monkeypatch.setattr(loading, "NativePair", fail)
+    monkeypatch.setattr("app.llama.pair.NativePair", fail)
     given = argparse.Namespace(target=str(demo_target), draft=str(demo_draft))
     load = PairLoader(read_options(given))
 
@@ -150,6 +150,6 @@ def test_a_device_that_is_gone_and_shares_of_other_devices_are_usage_errors(
     options = read_options(argparse.Namespace(target=str(demo_target), device=("CUDA7",)))
     with pytest.raises(UsageError, match="no device CUDA7"):
         loading.pair_params(options)
-    split = replace(options, placement=Placement(model=ModelParams(tensor_split=(3, 1))))
+    split = replace(options, params=replace(options.params, model=ModelParams(tensor_split=(3, 1))))
     with pytest.raises(UsageError, match=r"2 shares for 1 device\."):
         loading.pair_params(split)

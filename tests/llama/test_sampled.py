@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.race import Steps
 from app.conversations.message import Message, Role
 from app.engine import generator
 from app.engine.generator import Observe, Verification, verify
@@ -21,6 +20,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
 from app.worker.request import AnswerRequest
+from tests.compare.runs import finish
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS
 from tests.sampled_distribution import EVERYTHING, SampledCheck, check_sampled
@@ -51,10 +51,7 @@ def pair(tiny: Callable[..., Path]) -> Iterator[NativePair]:
 
 def _checked(pair: NativePair, sampling: SamplingParams, guidance: Guidance | None = None) -> SampledCheck:
     request = AnswerRequest((Message(Role.USER, "abcab"),), sampling, guidance=guidance or Guidance())
-    steps = Steps(check_sampled(pair, request, "everything", EVERYTHING, ANSWERS, lambda: False))
-    for _ in steps:
-        pass
-    return steps.result
+    return finish(check_sampled(pair, request, "everything", EVERYTHING, ANSWERS, lambda: False))
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from app.cli import loading, placing
+from app.cli import loading
 from app.cli.options import read_options
 from app.engine.auto.threads import ThreadTimes
 from app.llama.cancel import CancelFlag
@@ -71,12 +72,13 @@ def test_the_fastest_thread_count_is_used_and_saved(
     # Target and draft.
     assert told == [(2, 2), (2, 2)]
     options = read_options(argparse.Namespace(target=str(demo_target)))
-    monkeypatch.setattr(placing, "thread_candidates", lambda: (1, 2))
-    found = placing.placed_here(options, params, lambda asked: asked)
+    monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2))
+    asked = replace(params, yields_cpu=True)
+    found = loading.placed_here(options, asked, lambda asked: asked)
     assert (found.n_threads, found.n_threads_batch) == (2, 1)
     # Another machine has other numbers to choose from.
-    monkeypatch.setattr(placing, "thread_candidates", lambda: (1, 2, 4))
-    assert placing.placed_here(options, params, lambda asked: asked) is params
+    monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2, 4))
+    assert loading.placed_here(options, asked, lambda asked: asked) is asked
 
 
 def test_threads_yield_to_other_programs(
@@ -102,7 +104,7 @@ def test_threads_yield_to_other_programs(
 
 
 def test_a_given_thread_count_stays(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "thread_candidates", lambda: pytest.fail("it was looked up"))
+    monkeypatch.setattr(loading, "thread_candidates", lambda: pytest.fail("it was looked up"))
     given = argparse.Namespace(target=str(demo_target), threads=1)
 
     assert loading.pair_params(read_options(given)).n_threads == 1

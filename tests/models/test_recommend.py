@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.cli.pair_lines import check_lines, progress_line
+from app.cli.pairs_check import check_lines
+from app.cli.setup import progress_line
 from app.core.units import GB
 from app.engine.vocab import VocabInfo
 from app.models.catalog import Catalog, Pair, shipped_file

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.engine import PairLoader
-from app.cli.options import Options, Placement, Process
+from app.cli.options import Options, Process
 from app.compare.job import CompareJob
 from app.compare.race import Side
 from app.conversations.message import Message, Role
@@ -17,7 +17,7 @@ from app.core.errors import AppError, ContextOverflowError, ModelFileError, Stop
 from app.engine.types import AutoDraft, DraftParams
 from app.hardware.offers import Offer
 from app.llama.fitting.fit_pair import DoesNotFitError
-from app.llama.params import ModelParams
+from app.llama.params import ModelParams, PairParams
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel, LocalModel
@@ -30,9 +30,8 @@ OPTIONS = Options(
     PAIR,
     SetUp(PAIR, ModelOnDisk(Path("/m.gguf"), 5), None),
     ChatSettings("t", drafting=DraftParams(3, 0, 0.5), system="Be brief.", stops=("\n\n", "\ud800")),
-    4096,
-    2,
-    Placement(ModelParams(devices=("CUDA0", "RPC0"), tensor_split=(1.0, 2.5))),
+    PairParams(Path(), None, 2, 4096, ModelParams(devices=("CUDA0", "RPC0"), tensor_split=(1.0, 2.5))),
+    True,
     Process(True, ("[::1]:5", "h:6")),
 )
 ASKED = AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f600\u2028")), stops=("x",))

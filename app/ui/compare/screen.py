@@ -218,7 +218,6 @@ class CompareScreen(SubScreen[None]):
             self._sides,
             n_rounds,
             first=n_done + 1,
-            warm_up=not n_done,
             explains=len(self._differences) < len(self._sides) - 1,
         )
         self._job = self._engine.run(job)

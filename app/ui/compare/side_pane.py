@@ -15,7 +15,7 @@ from textual.widget import Widget
 
 from app.compare import AUTOMATIC, PLAIN
 from app.compare.measure import Measured
-from app.compare.race import Run, ns_per_token
+from app.compare.race import Run
 from app.core.printable import printable
 from app.engine.drafting_report import rate
 from app.engine.stats import GenerationStats
@@ -33,10 +33,9 @@ Figures = tuple[str, ...]
 
 def running_figures(stats: GenerationStats) -> Figures:
     """Return the figures of a running answer."""
-    ns = ns_per_token(stats)
     return _figures(
         stats.predicted_n,
-        1e9 / ns if ns is not None else None,
+        stats.tokens_per_second,
         stats.acceptance_rate,
         stats.first_token_ns / 1e9 if stats.first_token_ns else None,
         stats.mean_accepted_length if stats.draft_n else None,

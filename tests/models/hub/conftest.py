@@ -46,7 +46,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("app.cli.known_pairs.pairs_file", "app.core.paths.pairs_file"):
         monkeypatch.setattr(name, lambda: tmp_path / "data" / "pairs.toml")
     monkeypatch.setattr("app.cli.known_pairs.config_dir", lambda: tmp_path / "config")
-    monkeypatch.setattr("app.cli.placing.memory_dir", lambda: tmp_path / "memory")
+    monkeypatch.setattr("app.cli.loading.memory_dir", lambda: tmp_path / "memory")
     return tmp_path
 
 

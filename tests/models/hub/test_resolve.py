@@ -47,7 +47,7 @@ def test_drafts_of_the_catalog_stay_where_the_search_fails(hub: LoopbackHub, tmp
     pair = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
     hub.faults.add(Status(503), "/api/models", times=None)
 
-    assert [one.name for one in find_drafts(target, (pair,), lambda _: Patient())] == [DRAFT]
+    assert [one["model"] for one in find_drafts(target, (pair,), lambda _: Patient())] == [DRAFT]
     with pytest.raises(HubError):
         list(find_drafts(target, (), lambda _: Patient()))
 
@@ -59,7 +59,7 @@ def test_drafts_of_another_architecture_come_last_and_hybrids_never(hub: Loopbac
         hub.add(f"owner/tiny-{name}-GGUF", {"m.gguf": tiny(tmp_path)}, downloads=downloads, gguf=told)
     target = facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
 
-    offered = [one.name for one in find_drafts(target, (), lambda _: Patient())]
+    offered = [one["model"] for one in find_drafts(target, (), lambda _: Patient())]
     assert offered == ["owner/tiny-same-GGUF", "owner/tiny-dense-GGUF"]
 
 

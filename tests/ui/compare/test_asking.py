@@ -33,7 +33,7 @@ async def test_the_prompt_being_typed_is_compared() -> None:
         assert asked(compare) == [(Role.USER, "Write a quicksort.")]
         assert [side.name for side in job.sides] == [PLAIN, AUTOMATIC]
         assert job.sides[1].drafting == AutoDraft()
-        assert (job.rounds, job.first, job.warm_up, job.explains) == (1, 1, True, True)
+        assert (job.rounds, job.first, job.explains) == (1, 1, True)
         await compare.chat.shows("Each side sees this prompt alone")
         assert job.request.max_tokens == 256
 

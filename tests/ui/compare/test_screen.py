@@ -111,7 +111,7 @@ async def test_the_verdict_with_one_run_and_with_a_spread() -> None:
 
         await compare.chat.pilot.press("r")
         job = compare.job
-        assert (job.rounds, job.first, job.warm_up, job.explains) == (3, 2, False, False)
+        assert (job.rounds, job.first, job.explains) == (3, 2, False)
         compare.races(
             [made(AUTOMATIC, 1.6), made(PLAIN, 4)],
             [made(PLAIN, 4), made(AUTOMATIC, 2)],

@@ -10,6 +10,7 @@ import pytest
 
 from app.cli import loading, measured_pairs
 from app.cli.doctor_checks import check_pair
+from app.cli.known_pairs import registry
 from app.cli.options import read_options
 from app.core.paths import settings_file
 from app.engine.auto.cost_profile import CostProfile
@@ -67,4 +68,5 @@ def test_measurements_are_found_by_chat_doctor_and_list(
     assert situation.threads == 9
     assert situation.measured is not None
     assert situation.measured.judged == 200
-    assert set(measured_pairs.seen({"mine": files})) == {"mine"}
+    registry().add(files, default=False)
+    assert set(measured_pairs.seen_here()) == {"mine"}
