@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from app.engine.cache import TokenCache, common_prefix
-from app.engine.interfaces import Cancelled, IsEnd, Judge, Verdict, never
+from app.engine.interfaces import Cancelled, IsEnd, Judge, Verdict
 from app.engine.probability import most_probable
 from app.engine.types import NO_DRAFT, Draft
 
@@ -39,7 +39,7 @@ class ModelDrafter:
 
     def read(self, tokens: Sequence[int], limit: int) -> None:
         n_read = len(self.cache)
-        for _ in self.cache.process(tokens[n_read : min(n_read + limit, len(tokens) - 1)], cancelled=never):
+        for _ in self.cache.process(tokens[n_read : min(n_read + limit, len(tokens) - 1)], lambda: False):
             pass
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:

@@ -30,21 +30,9 @@ from app.engine.types import (
 
 Observe = Callable[[int, Origin], FinishReason | None]
 """Called with each emitted token in order; a returned reason ends the answer with it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """Result of verifying a draft.
-
-    Attributes:
-        tokens: The emitted tokens: the accepted ones, then the target's own unless the answer ended before it.
-        n_accepted: Accepted tokens of the draft.
-        finish: Why the answer ended here, if it did.
-    """
-
-    tokens: tuple[int, ...]
-    n_accepted: int
-    finish: FinishReason | None
+Verification = tuple[tuple[int, ...], int, FinishReason | None]
+"""The accepted tokens and then the target's own, unless the answer ended before it; how many were accepted; and why the
+answer ended here, if it did."""
 
 
 def verify(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
@@ -57,17 +45,16 @@ def verify(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Veri
     """
     tokens: list[int] = []
     n_accepted = 0
+    finish: FinishReason | None = None
     for i in range(len(draft) + 1):
         token = sample(i)
         matches = i < len(draft) and token == draft.tokens[i]
         n_accepted += matches
         tokens.append(token)
         finish = observe(token, draft.origin(i) if matches else Origin.TARGET)
-        if finish is not None:
-            return Verification(tuple(tokens), n_accepted, finish)
-        if not matches:
+        if finish is not None or not matches:
             break
-    return Verification(tuple(tokens), n_accepted, None)
+    return tuple(tokens), n_accepted, finish
 
 
 @dataclass(frozen=True)
@@ -265,10 +252,9 @@ class Generator:
 
         The returned step shares the counters; the caller replaces them by a copy.
         """
-        verification = verify(draft, self._sampler.sample, self._observer(request))
-        self.finish = verification.finish
-        sequence.extend(verification.tokens)
-        return Step(verification.tokens, verification.n_accepted, draft, self.stats)
+        tokens, n_accepted, self.finish = verify(draft, self._sampler.sample, self._observer(request))
+        sequence.extend(tokens)
+        return Step(tokens, n_accepted, draft, self.stats)
 
     def _inspect(self, step: Step, n_top: int) -> tuple[Step, int]:
         """Add the target's probabilities; also return the nanoseconds spent, which do not count as the step's."""

@@ -27,16 +27,6 @@ IsEnd = Callable[[int], bool]
 """Returns whether a token ends an answer."""
 
 
-def never() -> bool:
-    """Return False."""
-    return False
-
-
-def always() -> bool:
-    """Return True."""
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Controls:
     """Switches that the caller may change while an answer is generated.
@@ -47,18 +37,13 @@ class Controls:
         drafts: Whether to draft; read in each step. The strategy begins at the first step that may draft.
     """
 
-    cancelled: Cancelled = never
-    inspected: Callable[[], bool] = never
-    drafts: Callable[[], bool] = always
+    cancelled: Cancelled = lambda: False
+    inspected: Callable[[], bool] = lambda: False
+    drafts: Callable[[], bool] = lambda: True
 
 
 UNCONTROLLED = Controls()
 """Never cancelled or inspected, always drafting."""
-
-
-def never_ends(token: int) -> bool:
-    """Return False: only the length ends the text."""
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +193,7 @@ class AnswerStart:
 
     sequence: Sequence[int]
     max_tokens: int
-    is_end: IsEnd = never_ends
+    is_end: IsEnd = lambda token: False
     undrafted_ns: int = 0
 
 

@@ -254,5 +254,5 @@ def test_every_accepted_token_names_the_source_that_drafted_it() -> None:
         return None
 
     draft = Draft((1, 2, 3), (0.9, 0.9, 0.9), n_model=1)
-    assert verify(draft, [1, 2, 9, 9].__getitem__, observe).n_accepted == 2
+    assert verify(draft, [1, 2, 9, 9].__getitem__, observe) == ((1, 2, 9), 2, None)
     assert found == [(1, Origin.DRAFT), (2, Origin.NGRAM), (9, Origin.TARGET)]

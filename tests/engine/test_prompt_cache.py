@@ -8,7 +8,6 @@ from itertools import cycle, islice
 import pytest
 
 from app.engine.cache import TokenCache
-from app.engine.interfaces import never
 from app.engine.prompt_cache import FEWEST, PromptCache, SavedPrompt
 from tests.fakes import FakeModel, always
 
@@ -48,7 +47,7 @@ class Conversations:
         """Read a prompt; return the number of its tokens that needed no reading."""
         self.prompt_cache.prepare(self.cache, draft, prompt, name)
         n_cached = self.cache.reuse(prompt)
-        for _ in self.cache.read(prompt, never):
+        for _ in self.cache.read(prompt, lambda: False):
             pass
         return n_cached
 
@@ -98,7 +97,7 @@ def test_the_draft_model_is_saved_and_restored_with_the_target() -> None:
         chats.read(prompt, draft=draft)
         before = len(draft.tokens)
         draft.reuse(prompt)
-        for _ in draft.read(prompt, never):
+        for _ in draft.read(prompt, lambda: False):
             pass
     assert before == len(A)
 

@@ -16,7 +16,6 @@ from app.conversations.message import Message, Role
 from app.conversations.state_folder import remove_orphans, state_files
 from app.engine import prompt_cache
 from app.engine.cache import TokenCache
-from app.engine.interfaces import never
 from app.engine.prompt_cache import FEWEST, PromptCache
 from app.engine.types import SamplingParams
 from app.llama.cancel import CancelFlag
@@ -57,7 +56,7 @@ class Process:
         """Read a prompt; return the number of its tokens that needed no reading."""
         self.prompts.prepare(self.cache, None, prompt, name)
         n_cached = self.cache.reuse(prompt)
-        for _ in self.cache.read(prompt, never):
+        for _ in self.cache.read(prompt, lambda: False):
             pass
         return n_cached
 
@@ -231,7 +230,7 @@ def test_logits_of_a_hybrid_model_after_a_restart_equal_those_of_a_fresh_read(
     def read(cache: TokenCache, prompts_of_pair: PromptCache, prompt: Sequence[int]) -> int:
         prompts_of_pair.prepare(cache, None, prompt)
         n_cached = cache.reuse(prompt)
-        for _ in cache.read(prompt, never):
+        for _ in cache.read(prompt, lambda: False):
             pass
         return n_cached
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.conversations.message import Message, Role
-from app.engine.interfaces import Controls, never
+from app.engine.interfaces import Controls
 from app.engine.ngram import NgramIndex
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.worker.events import Event, Finished, Measuring, PromptProgress, Step
@@ -89,7 +89,7 @@ def test_the_measuring_of_a_new_pair_is_reported_apart_from_the_first_token() ->
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
 def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     riders = pair()
-    list(riders.calibrate(never))
+    list(riders.calibrate(lambda: False))
     seen: list[Event] = []
     for event in answer(riders, 1, request(drafting), Controls(drafts=lambda: len(steps(seen)) < 3), ticking()):
         seen.append(event)
@@ -114,7 +114,7 @@ def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
 def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -> None:
     riders = pair()
     # A pair that was never measured would be measured before an answer, not in its middle.
-    list(riders.calibrate(never))
+    list(riders.calibrate(lambda: False))
     seen: list[Event] = []
     for event in answer(riders, 1, request(drafting), Controls(drafts=lambda: len(steps(seen)) >= 4), ticking()):
         seen.append(event)
@@ -131,7 +131,7 @@ def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
 def test_what_is_gained_is_reported_with_the_drafts_reading_of_the_prompt(drafting: Drafting) -> None:
     riders, now, spent = pair(), ticking(), [0]
-    list(riders.calibrate(never))
+    list(riders.calibrate(lambda: False))
     assert riders.drafter is not None
     begin = riders.drafter.begin
 
@@ -173,7 +173,7 @@ def indexing(riders: FakePair, prompt: str, n_tokens: int) -> Finished:
 
 def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
     riders = pair()
-    list(riders.calibrate(never))
+    list(riders.calibrate(lambda: False))
     riders.index = Slow()
     before = riders.memory.costs.target_ns(1, 0) if riders.memory is not None else 0
     first = indexing(riders, PROMPT * 20, 9)
@@ -187,7 +187,7 @@ def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
 
 def test_what_was_answered_before_is_looked_up_and_changes_no_text() -> None:
     riders = FakePair(FakeModel(mixing(5, n_vocab=27)))
-    list(riders.calibrate(never))
+    list(riders.calibrate(lambda: False))
     asked = replace(request(AutoDraft()), max_tokens=100)
 
     def given(*beside: str) -> Finished:

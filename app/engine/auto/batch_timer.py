@@ -157,10 +157,6 @@ class BatchTimer:
             self.singles.append(ns)
         return self.singles[-1]
 
-    def expected(self, size: int) -> float:
-        """Return the nanoseconds that one measurement of a batch size should take."""
-        return 2 * self.least(size)
-
     def least(self, size: int) -> float:
         """Return the nanoseconds that the shortest measurement of a batch size should take."""
         cost = expand({1: 1.0} | self.costs(), size)[size]

@@ -90,7 +90,7 @@ def _measured(
     context: dict[int, float] = {}
     for done, size in enumerate((*sizes, *again)):
         spent = timer.spent_ns
-        times = _times(timer.expected(size), spent, budget_ns)
+        times = _times(2 * timer.least(size), spent, budget_ns)
         is_needed = size in essential and size not in timer.shares
         fits = spent + timer.least(size) <= budget_ns
         waits = size == _WITHIN_STEP and done < len(outline) and not timer.is_steep

@@ -15,37 +15,9 @@ from app.engine.auto.guard import Ledger, Trial
 from app.engine.auto.rule import gain_at
 from app.engine.types import MAX_DRAFT
 
-
-@dataclass(slots=True)
-class SingleTokenCheck:
-    """Take a single-token step now and then, so that the speedup shown is measured.
-
-    Attributes:
-        waited: Steps with drafts since the last one.
-    """
-
-    EVERY: ClassVar[int] = 128
-    """Steps between two checks; a check costs what one draft would have gained, less than 1% of what they gain."""
-    SOON: ClassVar[int] = 32
-    """Steps until the first check, because short answers end before `EVERY`."""
-
-    waited: int = EVERY - SOON
-
-    @property
-    def is_due(self) -> bool:
-        """Return whether the next step should be a single token."""
-        return self.waited >= self.EVERY
-
-    def observe(self, ns: float, expected_ns: float) -> float:
-        """Learn from a single-token step.
-
-        Returns:
-            Factor by which to correct the expected time of a single token; 1 unless a check was due.
-        """
-        was_due, self.waited = self.is_due, 0
-        # Correct by half, because a single measurement may have been disturbed.
-        return math.exp(0.5 * math.log(max(ns, 1.0) / max(expected_ns, 1.0))) if was_due else 1.0
-
+CHECK_EVERY, FIRST_CHECK = 128, 32
+"""Steps with drafts between two single-token steps that measure the speedup; one costs less than 1% of what drafts
+gain. The first one comes sooner, because short answers end before."""
 
 @dataclass(slots=True)
 class PairStatistics:
@@ -57,7 +29,7 @@ class PairStatistics:
         ngram: Acceptance of n-gram drafts by their support.
         trial: Whether the draft model is on.
         ledger: Limit of losses.
-        single_token_check: When to take a single-token step.
+        n_unchecked: Steps with drafts since the last single-token step.
         gain: Share of time that steps with the draft model have saved; None before the first.
         last_prompt: Prompt of the answer before.
         n_undrafted: Tokens answered about that text without the draft model.
@@ -74,7 +46,7 @@ class PairStatistics:
     ngram: AcceptanceTable = field(default_factory=ngram_table)
     trial: Trial = field(default_factory=Trial)
     ledger: Ledger = field(default_factory=Ledger)
-    single_token_check: SingleTokenCheck = field(default_factory=SingleTokenCheck)
+    n_unchecked: int = CHECK_EVERY - FIRST_CHECK
     gain: float | None = None
     last_prompt: Sequence[int] = ()
     n_undrafted: int = 0
@@ -100,6 +72,11 @@ class PairStatistics:
 
     def __post_init__(self) -> None:
         self.measured_ns = self.measured_ns or self.costs.target_ns(1, 0)
+
+    @property
+    def is_check_due(self) -> bool:
+        """Return whether the next step should be a single token, so that the speedup shown is measured."""
+        return self.n_unchecked >= CHECK_EVERY
 
     @property
     def was_slowed(self) -> bool:
@@ -137,22 +114,26 @@ class PairStatistics:
     def observe_batch(self, batch_size: int, n_past: int, ns: float) -> None:
         """Learn the cost of a target batch."""
         if batch_size > 1:
-            self.single_token_check.waited += 1
+            self.n_unchecked += 1
         elif self._observe_check(n_past, ns):
             return
         self.costs.observe_target(batch_size, n_past, ns)
 
     def _observe_check(self, n_past: int, ns: float) -> bool:
         """Learn from a single-token step; return whether it was a check that corrected the costs."""
-        costs = self.costs
-        factor = self.single_token_check.observe(ns, costs.target_ns(1, n_past))
+        costs, was_due = self.costs, self.is_check_due
+        self.n_unchecked = 0
+        expected_ns = costs.target_ns(1, n_past)
         # Over a long context, most of the time is the context's.
-        is_short = costs.target_ns(1, n_past) < self._SHORT_CONTEXT * costs.target_ns(1, 0)
+        is_short = expected_ns < self._SHORT_CONTEXT * costs.target_ns(1, 0)
         self.has_short_context |= is_short
-        if is_short and factor != 1.0:
+        if not (was_due and is_short):
+            return False
+        # Correct by half, because a single measurement may have been disturbed.
+        factor = math.exp(0.5 * math.log(max(ns, 1.0) / max(expected_ns, 1.0)))
+        if factor != 1.0:
             costs.correct_single(factor)
-            return True
-        return False
+        return factor != 1.0
 
     def observe_gain(self, saved: float, weight: float) -> None:
         """Learn the share of time that a step with the draft model saved."""
@@ -181,7 +162,7 @@ class PairStatistics:
         if self.was_slowed:
             self.costs = self._with_context(CostModel(profile))
             self.measured_ns = profile.batch_ns[1]
-            self.single_token_check = SingleTokenCheck()
+            self.n_unchecked = CHECK_EVERY - FIRST_CHECK
             self.n_recalibrated += 1
             return
         while self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks:

@@ -8,7 +8,7 @@ from itertools import accumulate, islice
 from operator import mul
 
 from app.engine.auto.acceptance import AcceptanceTable
-from app.engine.interfaces import AnswerStart, IsEnd, StepResult, never_ends
+from app.engine.interfaces import AnswerStart, IsEnd, StepResult
 from app.engine.ngram import NOTHING, Continuation, NgramIndex
 from app.engine.types import Draft
 
@@ -92,7 +92,7 @@ class NgramSource:
     def __init__(self, index: NgramIndex | None, table: AcceptanceTable) -> None:
         self._index = index
         self._table = table
-        self._is_end: IsEnd = never_ends
+        self._is_end: IsEnd = lambda token: False
         self._found = NOTHING
 
     @property

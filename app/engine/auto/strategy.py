@@ -17,7 +17,7 @@ from app.engine.auto.backlog import Backlog
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.proposal import Attempt, NgramSource, Proposal
 from app.engine.auto.rule import Rule, impossibility
-from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, ModelDrafting, StepResult, Verdict, never_ends
+from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, ModelDrafting, StepResult, Verdict
 from app.engine.ngram import NgramIndex
 from app.engine.types import (
     MAX_DRAFT,
@@ -68,7 +68,7 @@ class AutomaticDrafting:
         self._speed = AnswerSpeed()
         self._stalls = Stalls()
         self._clock = clock
-        self._is_end: IsEnd = never_ends
+        self._is_end: IsEnd = lambda token: False
         self._run_length = RunLength()
         self._all_predicted = False
         self._attempt = Attempt(Proposal())
@@ -113,7 +113,7 @@ class AutomaticDrafting:
         limit = min(limit, MAX_DRAFT)
         n_past = len(sequence) - 1
         self._ngram.find(limit)
-        if limit > 0 and self.statistics.single_token_check.is_due:
+        if limit > 0 and self.statistics.is_check_due:
             self._reason = self._reason or _CHECKING
         if self._reason or not self.statistics.ledger.allows_any:
             return NO_DRAFT

@@ -9,7 +9,7 @@ import pytest
 from app.conversations.message import Message, Role
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
-from app.engine.auto.pair_statistics import PairStatistics, SingleTokenCheck
+from app.engine.auto.pair_statistics import CHECK_EVERY, FIRST_CHECK, PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.interfaces import AnswerStart
 from app.engine.types import AutoDraft, SamplingParams
@@ -254,38 +254,33 @@ class TestLikelyGain:
         assert known.likely_gain == known.gain == pytest.approx((expected - 0.1) / 2)
 
 
-def steps_until_due(check: SingleTokenCheck) -> int:
+def steps_until_due(statistics: PairStatistics) -> int:
     for n in range(1000):
-        if check.is_due:
+        if statistics.is_check_due:
             return n
-        check.waited += 1
+        statistics.observe_batch(4, 0, 150.0)
     raise AssertionError("never due")
 
 
 def test_the_first_check_comes_soon_and_later_ones_rarely() -> None:
-    check = SingleTokenCheck()
+    statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0})))
 
-    assert steps_until_due(check) == SingleTokenCheck.SOON
-    assert check.observe(1.0, 1.0) == 1.0
-    assert steps_until_due(check) == SingleTokenCheck.EVERY
-
-
-def test_a_check_corrects_by_half_of_the_difference() -> None:
-    check = SingleTokenCheck(waited=SingleTokenCheck.EVERY)
-
-    assert check.observe(4.0, 1.0) == pytest.approx(2.0)
+    assert steps_until_due(statistics) == FIRST_CHECK
+    statistics.observe_batch(1, 0, 100.0)
+    assert steps_until_due(statistics) == CHECK_EVERY
 
 
-def test_another_single_token_corrects_nothing_and_delays_the_next_check() -> None:
-    check = SingleTokenCheck(waited=SingleTokenCheck.EVERY - 1)
+def test_another_single_token_delays_the_next_check() -> None:
+    statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0})), n_unchecked=CHECK_EVERY - 1)
+    statistics.observe_batch(1, 0, 144.0)
 
-    assert check.observe(4.0, 1.0) == 1.0
-    assert steps_until_due(check) == SingleTokenCheck.EVERY
+    assert statistics.costs.profile.batch_ns[1] == 100.0
+    assert steps_until_due(statistics) == CHECK_EVERY
 
 
 def test_a_check_changes_only_the_cost_of_a_single_token() -> None:
     statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0})))
-    statistics.single_token_check.waited = SingleTokenCheck.EVERY
+    statistics.n_unchecked = CHECK_EVERY
     statistics.observe_batch(1, 0, 144.0)
 
     assert statistics.costs.target_ns(1, 0) == pytest.approx(120.0)
@@ -294,7 +289,7 @@ def test_a_check_changes_only_the_cost_of_a_single_token() -> None:
 
 def test_over_a_long_context_a_check_corrects_nothing() -> None:
     statistics = PairStatistics(CostModel(CostProfile({1: 100.0, 4: 150.0}, context_ns={1: 1.0, 8: 8.0, 64: 64.0})))
-    statistics.single_token_check.waited = SingleTokenCheck.EVERY
+    statistics.n_unchecked = CHECK_EVERY
     before = statistics.costs.profile.batch_ns[1]
     statistics.observe_batch(1, 1000, 1100.0)
 
