@@ -75,17 +75,17 @@ def _exported(store: Store, which: str | None, form: str, *, everything: bool) -
     if not known:
         raise AppError("There are no conversations yet.", "tandem opens the chat.")
     chosen = known if everything else [_choose(known, which)]
-    transcripts = [store.transcript(summary.id) for summary in chosen]
+    conversations = [store.load(summary.id) for summary in chosen]
     what = (
         counted(len(chosen), "conversation")
         if everything
         else f'conversation {chosen[0].id}, "{chosen[0].title or "Untitled"}"'
     )
     if form == "json":
-        return what, to_json(transcripts), ""
-    n = sum(map(n_left_out, transcripts))
+        return what, to_json(conversations), ""
+    n = sum(map(n_left_out, conversations))
     note = f"{counted(n, 'message')} of other branches left out; --format json has all." if n else ""
-    return what, to_markdown(transcripts), note
+    return what, to_markdown(conversations), note
 
 
 def _choose(known: Sequence[Summary], which: str | None) -> Summary:
@@ -123,13 +123,13 @@ def _write(output: Path, text: str, *, force: bool) -> None:
 
 def import_(args: argparse.Namespace) -> int:
     """Add the conversations of a file to the store; skip those that are there already."""
-    transcripts = read_file(args.file)
+    conversations = read_file(args.file)
     with closing(_open()) as store:
-        known = store.duplicates(transcripts)
-        new = [transcript for transcript, there in zip(transcripts, known, strict=True) if there is None]
+        known = store.duplicates(conversations)
+        new = [conversation for conversation, there in zip(conversations, known, strict=True) if there is None]
         inserted = iter(store.insert(new))
-    for transcript, there in zip(transcripts, known, strict=True):
-        summary, n = transcript.conversation.summary, len(transcript.conversation.tree.nodes)
+    for conversation, there in zip(conversations, known, strict=True):
+        summary, n = conversation.summary, len(conversation.tree.nodes)
         number = next(inserted) if there is None else there
         about = counted(n, "message") + ", already there" * (there is not None)
         print(f"{number:>6}  {printable(summary.title) or 'Untitled'}  ({about})")

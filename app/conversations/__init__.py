@@ -1,11 +1,10 @@
 """Conversations as trees of messages, their store on disk, and files.
 
-message, tree           messages, branches, and why an answer is incomplete
+message, tree           messages, branches, why an answer is incomplete, and summaries of earlier messages
 attached, textfile      files and pastes in front of a prompt
 store, rows, journal    reads and writes; an answer that is being written
 opening, database       the SQLite file, its transactions and errors
 schema, backup          tables and migrations; daily backups
-compaction              what the model reads in place of messages that no longer fit
 state_folder            the files of saved KV caches
 search, titles          full-text search; titles made from prompts or by the model
 export, importing       JSON and Markdown

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from app.conversations.message import Role
-from app.conversations.tree import Node, State, Transcript
+from app.conversations.tree import Conversation, Node, State
 from app.core.printable import escape_unprintable, printable
 
 FORMAT = "tandem-conversations"
@@ -24,14 +24,14 @@ _ESCAPED_MARKER = re.compile(r"^<!-- \\(\\*tandem:)", re.MULTILINE)
 _HEADINGS = {Role.SYSTEM: "System", Role.USER: "You", Role.ASSISTANT: "Answer"}
 
 
-def to_json(transcripts: Iterable[Transcript]) -> str:
+def to_json(conversations: Iterable[Conversation]) -> str:
     """Return the text of a JSON file."""
-    whole = {"format": FORMAT, "version": VERSION, "conversations": [_conversation(each) for each in transcripts]}
+    whole = {"format": FORMAT, "version": VERSION, "conversations": [_conversation(each) for each in conversations]}
     return escape_unprintable(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)) + "\n"
 
 
-def _conversation(transcript: Transcript) -> dict[str, Any]:
-    conversation, summary = transcript.conversation, transcript.conversation.summary
+def _conversation(conversation: Conversation) -> dict[str, Any]:
+    summary = conversation.summary
     return {
         "title": summary.title,
         "named": summary.named,
@@ -50,22 +50,21 @@ def _conversation(transcript: Transcript) -> dict[str, Any]:
                 "reasoning": node.reasoning,
                 "state": node.ended_state.value,
                 "created": node.created,
-                "stats": dict(transcript.stats.get(node.id, {})),
+                "stats": dict(node.stats),
             }
             for node in conversation.tree.nodes.values()
         ],
     }
 
 
-def to_markdown(transcripts: Iterable[Transcript]) -> str:
+def to_markdown(conversations: Iterable[Conversation]) -> str:
     """Return the text of a Markdown file; one conversation follows another."""
-    return "\n".join(_markdown(each) for each in transcripts)
+    return "\n".join(map(_markdown, conversations))
 
 
-def n_left_out(transcript: Transcript) -> int:
+def n_left_out(conversation: Conversation) -> int:
     """Return how many messages of other branches a Markdown file does not have."""
-    tree = transcript.conversation.tree
-    return len(tree.nodes) - len(tree.path)
+    return len(conversation.tree.nodes) - len(conversation.tree.path)
 
 
 def unescape_markers(text: str) -> str:
@@ -73,11 +72,11 @@ def unescape_markers(text: str) -> str:
     return _ESCAPED_MARKER.sub(r"<!-- \1", text)
 
 
-def _markdown(transcript: Transcript) -> str:
-    summary, tree = transcript.conversation.summary, transcript.conversation.tree
+def _markdown(conversation: Conversation) -> str:
+    summary = conversation.summary
     head = _marker("conversation", title=summary.title, created=summary.created, updated=summary.updated)
     title = re.sub(r"([\\`*_<\[#])", r"\\\1", printable(summary.title)) or "Conversation"
-    return "\n".join([head, f"# {title}", "", *map(_message, tree.path)])
+    return "\n".join([head, f"# {title}", "", *map(_message, conversation.tree.path)])
 
 
 def _message(node: Node) -> str:

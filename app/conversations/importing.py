@@ -17,7 +17,7 @@ from app.conversations.message import Role
 from app.conversations.rows import dump, storable
 from app.conversations.textfile import file_errors, marked_encoding
 from app.conversations.titles import make_title, one_line
-from app.conversations.tree import Conversation, Document, Node, State, Summary, Transcript, Tree
+from app.conversations.tree import Conversation, Document, Node, State, Summary, Tree
 from app.core import regular_file
 from app.core.errors import AppError
 from app.core.printable import printable
@@ -42,7 +42,7 @@ _ROLES = {role.value: role for role in Role}
 _STATES = {state.value: state for state in State}
 
 
-def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
+def read_file(file: Path, now: float | None = None) -> tuple[Conversation, ...]:
     """Read a Markdown or JSON file, told apart by its name. Raises AppError.
 
     Args:
@@ -57,7 +57,7 @@ def read_file(file: Path, now: float | None = None) -> tuple[Transcript, ...]:
         if not raw:
             _refuse("there is no conversation in it")
         conversations = [_typed(each, dict, "a conversation is not an object") for each in raw]
-        return tuple(_transcript(each, time.time() if now is None else now) for each in conversations)
+        return tuple(_conversation(each, time.time() if now is None else now) for each in conversations)
     except UnicodeDecodeError as error:
         reason = f"it is not {error.encoding.upper()} text"
     except json.JSONDecodeError as error:
@@ -162,9 +162,8 @@ def _from_headings(lines: Iterable[str]) -> dict[str, Any]:
 # Checks
 
 
-def _transcript(raw: dict[str, Any], now: float) -> Transcript:
+def _conversation(raw: dict[str, Any], now: float) -> Conversation:
     nodes: dict[int, Node] = {}
-    stats: dict[int, Document] = {}
     numbers: dict[Any, int] = {}
     for number, each in enumerate(_list(raw.get("messages"), "messages"), 1):
         message = _typed(each, dict, "a message is not an object")
@@ -175,8 +174,6 @@ def _transcript(raw: dict[str, Any], now: float) -> Transcript:
             _refuse("a message replies to one that is missing or comes later")
         numbers[key] = number
         nodes[number] = _node(message, number, None if parent is None else numbers[parent], now)
-        if numbers_of_answer := _document(message.get("stats"), "stats"):
-            stats[number] = numbers_of_answer
     leaf = raw.get("leaf")
     if leaf is not None and _id(leaf) not in numbers:
         _refuse("its active message is missing")
@@ -186,7 +183,7 @@ def _transcript(raw: dict[str, Any], now: float) -> Transcript:
     updated = _time(raw.get("updated"), created)
     summary = Summary(0, title or make_title(tree.first_prompt), is_named, is_pinned, created, updated)
     settings = _document(raw.get("settings"), "settings")
-    return Transcript(Conversation(summary, tree, settings, _text(raw.get("draft", ""), "a draft")), stats)
+    return Conversation(summary, tree, settings, _text(raw.get("draft", ""), "a draft"))
 
 
 def _node(raw: dict[str, Any], number: int, parent: int | None, now: float) -> Node:
@@ -196,7 +193,8 @@ def _node(raw: dict[str, Any], number: int, parent: int | None, now: float) -> N
     if not isinstance(state, str) or state not in _STATES:
         _refuse("a message has an unknown state")
     text, reasoning = _text(raw.get("text"), "a text"), _text(raw.get("reasoning", ""), "a reasoning")
-    node = Node(number, parent, _ROLES[role], text, reasoning, _STATES[state], _time(raw.get("created"), now))
+    created, stats = _time(raw.get("created"), now), _document(raw.get("stats"), "stats")
+    node = Node(number, parent, _ROLES[role], text, reasoning, _STATES[state], created, stats)
     return replace(node, state=node.ended_state)
 
 

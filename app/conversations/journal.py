@@ -7,16 +7,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 from app.conversations.database import ConversationGoneError, Database
-from app.conversations.message import UNKNOWN, ending_in, numbers_of_failure, without_ending
-from app.conversations.rows import NODE, change, dump, storable, to_document, to_node
-from app.conversations.tree import Document, Node, State, model_in
-from app.core.errors import AppError, StoreError
+from app.conversations.message import Ending, Failure, without_ending
+from app.conversations.rows import NODE, change, dump, storable, to_node
+from app.conversations.tree import Document, Node, State
+from app.core.errors import StoreError
 
 ON_DISK_S = 1.0
 """Longest wait of a piece in seconds."""
-_NOT_BEGUN = numbers_of_failure(AppError("Tandem ended before the answer began.", "Send the prompt again."))
+_NOT_BEGUN = Ending(failure=Failure("Tandem ended before the answer began.", "Send the prompt again."))
 
 
 class Journal:
@@ -58,8 +59,8 @@ class Journal:
         """Pieces that are not on disk, and whether each is reasoning."""
         self._pending_since = 0.0
         self._n_written = 0
-        self._final: tuple[Node, Document | None] | None = None
-        """The whole answer and its numbers, until they are stored."""
+        self._final: Node | None = None
+        """The whole answer, until it is stored."""
 
     @property
     def continues(self) -> bool:
@@ -75,7 +76,7 @@ class Journal:
     def node(self) -> Node:
         """The message with all text so far."""
         text, reasoning = "".join(self._text), "".join(self._reasoning)
-        return replace(self.start, state=State.WRITING, text=text, reasoning=reasoning, ending=UNKNOWN)
+        return replace(self.start, state=State.WRITING, text=text, reasoning=reasoning)
 
     def add(self, text: str, *, reasoning: bool = False) -> None:
         """Append text."""
@@ -112,7 +113,7 @@ class Journal:
     def save(self) -> None:
         """Write all that is not on disk yet. Raises StoreError."""
         if self._final is not None:
-            self._store(*self._final)
+            self._store(self._final)
         elif self._pending:
             self._append()
         self.error = None
@@ -133,26 +134,20 @@ class Journal:
 
         Args:
             state: How it ended.
-            text: The whole answer; None takes what was added, also for `reasoning`.
+            text: The whole answer; None takes what was added.
+            reasoning: As `text`.
             stats: The answer's numbers; None keeps the old ones.
         """
-        node = self.node
-        node = replace(
-            node,
-            state=state,
-            ending=self.start.ending if stats is None else ending_in(stats),
-            model=self.start.model if stats is None else model_in(stats),
-            text=node.text if text is None else text,
-            reasoning=node.reasoning if reasoning is None else reasoning,
-        )
-        self._final = node, stats
+        given: dict[str, Any] = {"text": text, "reasoning": reasoning, "stats": stats}
+        node = replace(self.node, state=state, **{name: value for name, value in given.items() if value is not None})
+        self._final = node
         self.flush()
         return node
 
     def discard(self) -> None:
         """Remove an empty new answer, or leave a continued one as it was. Raises StoreError."""
         if self.continues:
-            self._final = self.start, None
+            self._final = self.start
             self.flush()
             return
         with self._database.write() as db:
@@ -160,9 +155,9 @@ class Journal:
             db.execute("DELETE FROM messages WHERE id = ?", (self.start.id,))
         self._end()
 
-    def _store(self, node: Node, stats: Document | None) -> None:
+    def _store(self, node: Node) -> None:
         with self._database.write(durable=True) as db:
-            _replace_pieces(db, node, None if stats is None else dump(stats))
+            _replace_pieces(db, node)
             db.execute(
                 "UPDATE conversations SET updated = ? WHERE id = (SELECT conversation FROM messages WHERE id = ?)",
                 (self._now(), node.id),
@@ -184,7 +179,7 @@ def recover(db: sqlite3.Connection, unfinished: Sequence[int]) -> None:
         node = replace(with_pieces(db, to_node(row)), state=State.CUT)
         if node.text.strip() or node.reasoning.strip():
             # How the part that it continues ended is no longer how it ends.
-            _replace_pieces(db, node, dump(without_ending(to_document(row[-1]))))
+            _replace_pieces(db, replace(node, stats=without_ending(node.stats)))
         else:
             _remove_empty(db, node)
 
@@ -198,11 +193,11 @@ def with_pieces(db: sqlite3.Connection, node: Node) -> Node:
     return replace(node, text="".join(text), reasoning="".join(reasoning))
 
 
-def _replace_pieces(db: sqlite3.Connection, node: Node, stats: str | None) -> None:
+def _replace_pieces(db: sqlite3.Connection, node: Node) -> None:
     change(
         db,
-        "UPDATE messages SET text = ?, reasoning = ?, state = ?, stats = coalesce(?, stats) WHERE id = ?",
-        *(storable(node.text), storable(node.reasoning), node.state.value, stats, node.id),
+        "UPDATE messages SET text = ?, reasoning = ?, state = ?, stats = ? WHERE id = ?",
+        *(storable(node.text), storable(node.reasoning), node.state.value, dump(node.stats), node.id),
     )
     db.execute("DELETE FROM journal WHERE message = ?", (node.id,))
 
@@ -215,4 +210,4 @@ def _remove_empty(db: sqlite3.Connection, node: Node) -> None:
         leaf = newer
     db.execute("UPDATE conversations SET leaf = ? WHERE leaf = ?", (leaf, node.id))
     if leaf == node.parent:
-        db.execute("UPDATE messages SET stats = ? WHERE id = ? AND role = 'user'", (dump(_NOT_BEGUN), leaf))
+        db.execute("UPDATE messages SET stats = ? WHERE id = ? AND role = 'user'", (dump(_NOT_BEGUN.numbers), leaf))

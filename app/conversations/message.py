@@ -1,13 +1,12 @@
-"""Messages as a model reads them, and why an answer is incomplete, or a prompt has none."""
+"""Messages as a model reads them, why an answer is incomplete, and what takes the place of messages that do not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from app.core.errors import AppError
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
 
@@ -71,6 +70,14 @@ class Ending:
     failure: Failure | None = None
     at_limit: bool = False
 
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """Return it as numbers of a message, for `ending_in`."""
+        reason = self.reason.value if self.reason is not None else None
+        error = asdict(self.failure) if self.failure is not None else None
+        found = {"reason": reason, "repeats": self.repeats, "at_limit": self.at_limit, "error": error}
+        return {name: value for name, value in found.items() if value}
+
 
 UNKNOWN = Ending()
 
@@ -90,22 +97,47 @@ def ending_in(numbers: Mapping[str, Any]) -> Ending:
     )
 
 
-def numbers_of(reason: FinishReason, repeats: int = 0, *, at_limit: bool = False) -> dict[str, Any]:
-    """Return the numbers of an answer that ended, for `ending_in`."""
-    more = {"repeats": repeats, "at_limit": at_limit}
-    return {"reason": reason.value, **{name: value for name, value in more.items() if value}}
-
-
 def repeated(times: int) -> str:
     """Describe the end of an answer that repeated itself; 0 for an unknown number of times."""
     return "stopped: the answer repeated itself" + (f" {times} times" if times else "")
 
 
-def numbers_of_failure(error: AppError) -> dict[str, Any]:
-    """Return the numbers of an answer that failed, for `ending_in`."""
-    return {"error": {"message": error.message, "hint": error.hint}}
-
-
 def without_ending(numbers: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of an answer without its ending."""
     return {name: value for name, value in numbers.items() if name not in ("reason", "repeats", "error", "at_limit")}
+
+
+_KEY, _N_KEPT, _SUMMARY = "compaction", "n_kept", "summary"
+_LONGEST = 100_000
+"""Characters of a summary; an imported file may hold more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Part of a conversation that the model reads before a prompt with which the context was full.
+
+    It is stored with that prompt. It counts messages instead of naming one, so it stays valid in an exported file.
+
+    Attributes:
+        n_kept: Messages right before the prompt that it still reads.
+        summary: Summary of those before them; "" if they are left out.
+    """
+
+    n_kept: int
+    summary: str = ""
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """Return it as numbers of a prompt, for `compaction_in`."""
+        return {_KEY: {_N_KEPT: self.n_kept, _SUMMARY: self.summary}}
+
+
+def compaction_in(numbers: Mapping[str, Any]) -> Compaction | None:
+    """Return the compaction in the numbers of a prompt; None without a valid one."""
+    found = numbers.get(_KEY)
+    if not isinstance(found, dict):
+        return None
+    n_kept, summary = found.get(_N_KEPT), found.get(_SUMMARY)
+    if type(n_kept) is not int or n_kept < 0 or not isinstance(summary, str):
+        return None
+    return Compaction(n_kept, summary[:_LONGEST])

@@ -9,10 +9,9 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
-from app.conversations.compaction import compaction_in
 from app.conversations.database import ConversationGoneError, Database
-from app.conversations.message import UNKNOWN, Role, ending_in
-from app.conversations.tree import Document, Node, State, Summary, Transcript, model_in
+from app.conversations.message import Role
+from app.conversations.tree import Conversation, Document, Node, State, Summary
 from app.core.printable import printable
 
 SUMMARY = "id, title, named, pinned, created, updated"
@@ -35,10 +34,7 @@ def to_node(row: Sequence[Any]) -> Node:
     number, parent, raw_role, text, reasoning, raw_state, created, stats = row
     role, state = _ROLES.get(raw_role, Role.USER), _STATES.get(raw_state, State.CUT)
     numbers = {} if stats == _EMPTY else to_document(stats)
-    ending = UNKNOWN if state is State.WRITING else ending_in(numbers)
-    model = model_in(numbers) if role is Role.ASSISTANT else ""
-    compaction = compaction_in(numbers) if role is Role.USER else None
-    return Node(number, parent, role, text, reasoning, state, created, ending, model, compaction)
+    return Node(number, parent, role, text, reasoning, state, created, numbers)
 
 
 def to_document(text: str) -> Document:
@@ -73,7 +69,7 @@ def insert(db: sqlite3.Connection, table: str, **columns: object) -> int:
     return int(row.lastrowid or 0)
 
 
-def insert_node(db: sqlite3.Connection, conversation: int, node: Node, stats: Document | None = None) -> int:
+def insert_node(db: sqlite3.Connection, conversation: int, node: Node) -> int:
     """Insert a message; returns its id."""
     return insert(
         db,
@@ -85,13 +81,13 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node, stats: Do
         reasoning=storable(node.reasoning),
         state=node.state.value,
         created=node.created,
-        stats=dump(stats),
+        stats=dump(node.stats),
     )
 
 
-def insert_transcript(db: sqlite3.Connection, transcript: Transcript) -> int:
+def insert_conversation(db: sqlite3.Connection, conversation: Conversation) -> int:
     """Insert a conversation with new ids; returns its own."""
-    conversation, summary = transcript.conversation, transcript.conversation.summary
+    summary = conversation.summary
     number = insert(
         db,
         "conversations",
@@ -105,14 +101,12 @@ def insert_transcript(db: sqlite3.Connection, transcript: Transcript) -> int:
     )
     ids: dict[int | None, int | None] = {None: None}
     for node in conversation.tree.nodes.values():
-        ids[node.id] = insert_node(
-            db, number, replace(node, parent=ids[node.parent], state=node.ended_state), transcript.stats.get(node.id)
-        )
+        ids[node.id] = insert_node(db, number, replace(node, parent=ids[node.parent], state=node.ended_state))
     db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (ids[conversation.tree.leaf], number))
     return number
 
 
-def find_duplicates(database: Database, transcripts: Sequence[Transcript]) -> tuple[int | None, ...]:
+def find_duplicates(database: Database, conversations: Iterable[Conversation]) -> tuple[int | None, ...]:
     """Return for each imported conversation the id of a stored one that has all its messages, or None.
 
     Ids differ from store to store, so the texts are compared, each with all texts before it in its branch.
@@ -123,8 +117,8 @@ def find_duplicates(database: Database, transcripts: Sequence[Transcript]) -> tu
         for (number,) in database.rows("SELECT id FROM conversations WHERE deleted IS NULL ORDER BY id")
     ]
     found = []
-    for transcript in transcripts:
-        nodes = transcript.conversation.tree.nodes.values()
+    for conversation in conversations:
+        nodes = conversation.tree.nodes.values()
         digests = _digests((node.id, node.parent, node.role.value, node.text) for node in nodes)
         found.append(next((number for number, known in stored if digests and digests <= known), None))
     return tuple(found)

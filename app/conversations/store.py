@@ -8,7 +8,7 @@ Every method raises `StoreError` when the disk refuses; nothing is written then.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,8 +25,8 @@ from app.conversations.rows import (
     dump,
     find_duplicates,
     insert,
+    insert_conversation,
     insert_node,
-    insert_transcript,
     storable,
     to_document,
     to_node,
@@ -34,16 +34,7 @@ from app.conversations.rows import (
 )
 from app.conversations.search import Hit, search
 from app.conversations.titles import make_title, one_line
-from app.conversations.tree import (
-    Conversation,
-    Document,
-    Node,
-    State,
-    Summary,
-    Transcript,
-    Tree,
-    model_in,
-)
+from app.conversations.tree import Conversation, Document, Node, State, Summary, Tree
 from app.core.errors import StoreError
 
 UNDO_S = 24 * 3600.0
@@ -236,7 +227,7 @@ class Store:
         node = Node(0, parent, role, storable(text), storable(reasoning), state, self._now())
         return self._add(conversation, node, durable=True)
 
-    def _add(self, conversation: int, node: Node, stats: Document | None = None, *, durable: bool = False) -> Node:
+    def _add(self, conversation: int, node: Node, *, durable: bool = False) -> Node:
         title = make_title(question_of(node.text)) if node.role is Role.USER else ""
         with self.database.write(durable=durable) as db:
             # A conversation that is used is not deleted, whatever another Tandem did.
@@ -246,7 +237,7 @@ class Store:
                 "title = CASE title WHEN '' THEN ? ELSE title END WHERE id = ?",
                 *(node.created, title, conversation),
             )
-            node = replace(node, id=insert_node(db, conversation, node, stats))
+            node = replace(node, id=insert_node(db, conversation, node))
             db.execute("UPDATE conversations SET leaf = ? WHERE id = ?", (node.id, conversation))
         return node
 
@@ -266,11 +257,9 @@ class Store:
 
         The names of the models by role are stored at once, for an answer that a crash cuts.
         """
-        models = models or {}
         leaf = self._rows("SELECT leaf FROM conversations WHERE id = ?", (conversation,))
-        now, model = self._now(), model_in(models)
-        node = Node(0, parent, Role.ASSISTANT, "", state=State.WRITING, created=now, model=model)
-        return self._begin(self._add(conversation, node, models), leaf[0][0], clock)
+        node = Node(0, parent, Role.ASSISTANT, "", state=State.WRITING, created=self._now(), stats=models or {})
+        return self._begin(self._add(conversation, node), leaf[0][0], clock)
 
     def resume(self, message: int, clock: Callable[[], float] = time.monotonic) -> Journal:
         """Begin to continue an answer that was stopped or cut."""
@@ -291,13 +280,8 @@ class Store:
         self._journals = [each for each in self._journals if not each.ended] + [journal]
         return journal
 
-    def stats(self, message: int) -> Document:
-        """Return the numbers of an answer; empty without any."""
-        rows = self._rows("SELECT stats FROM messages WHERE id = ?", (message,))
-        return to_document(rows[0][0]) if rows else {}
-
     def set_stats(self, message: int, stats: Document) -> None:
-        """Replace the numbers of a message; those of a prompt are its compaction, or why it has no answer."""
+        """Replace the numbers of a message."""
         with self.database.write() as db:
             db.execute("UPDATE messages SET stats = ? WHERE id = ?", (dump(stats), message))
 
@@ -307,19 +291,14 @@ class Store:
         """Return conversations that hold every word of the query; cheap enough for every key press."""
         return search(self.database, query, limit)
 
-    def transcript(self, conversation: int) -> Transcript:
-        """Return a conversation with everything that an export needs."""
-        rows = self._rows("SELECT id, stats FROM messages WHERE conversation = ? AND stats != '{}'", (conversation,))
-        return Transcript(self.load(conversation), {message: to_document(stats) for message, stats in rows})
-
-    def duplicates(self, transcripts: Sequence[Transcript]) -> tuple[int | None, ...]:
+    def duplicates(self, conversations: Iterable[Conversation]) -> tuple[int | None, ...]:
         """Return for each imported conversation the id of a stored one that has all its messages, or None."""
-        return find_duplicates(self.database, transcripts)
+        return find_duplicates(self.database, conversations)
 
-    def insert(self, transcripts: Sequence[Transcript]) -> tuple[int, ...]:
+    def insert(self, conversations: Iterable[Conversation]) -> tuple[int, ...]:
         """Insert conversations as new ones, all or none; returns their ids."""
         with self.database.write(durable=True) as db:
-            return tuple(insert_transcript(db, transcript) for transcript in transcripts)
+            return tuple(insert_conversation(db, conversation) for conversation in conversations)
 
     def _change(self, conversation: int, columns: str, *values: object) -> None:
         with self.database.write() as db:

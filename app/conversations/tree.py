@@ -8,8 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from app.conversations.compaction import Compaction
-from app.conversations.message import UNKNOWN, Ending, Message, Role
+from app.conversations.message import UNKNOWN, Compaction, Ending, Message, Role, compaction_in, ending_in
 
 Document = Mapping[str, Any]
 """A small JSON object: the settings of a conversation or the numbers of an answer."""
@@ -37,12 +36,6 @@ _LONGEST_NAME = 200
 """Characters of a model name; an imported file may hold more."""
 
 
-def model_in(numbers: Document) -> str:
-    """Return the target model's name from the numbers of an answer; "" if unknown."""
-    name = numbers.get("target")
-    return name[:_LONGEST_NAME] if isinstance(name, str) else ""
-
-
 @dataclass(frozen=True, slots=True)
 class Node:
     """One message of the tree.
@@ -51,9 +44,7 @@ class Node:
         id: Greater than the parent's.
         parent: Id of the message it replies to; None for the first one.
         created: Seconds since 1970.
-        ending: Why an answer is incomplete, or why a prompt has none, if known.
-        model: Name of the target model that wrote an answer; "" if unknown.
-        compaction: Part of the conversation that the model reads before this prompt, if the context was full.
+        stats: Numbers of an answer; of a prompt, its compaction, or why it has no answer. Unchecked.
     """
 
     id: int
@@ -63,9 +54,23 @@ class Node:
     reasoning: str = ""
     state: State = State.COMPLETE
     created: float = 0.0
-    ending: Ending = UNKNOWN
-    model: str = ""
-    compaction: Compaction | None = None
+    stats: Document = field(default_factory=dict, hash=False)
+
+    @property
+    def ending(self) -> Ending:
+        """Why an answer is incomplete, or why a prompt has none, if known."""
+        return UNKNOWN if self.state is State.WRITING else ending_in(self.stats)
+
+    @property
+    def model(self) -> str:
+        """Name of the target model that wrote an answer; "" if unknown."""
+        name = self.stats.get("target") if self.role is Role.ASSISTANT else None
+        return name[:_LONGEST_NAME] if isinstance(name, str) else ""
+
+    @property
+    def compaction(self) -> Compaction | None:
+        """Part of the conversation that the model reads before this prompt, if the context was full."""
+        return compaction_in(self.stats) if self.role is Role.USER else None
 
     @property
     def ended_state(self) -> State:
@@ -170,20 +175,12 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation without the numbers of its answers; `settings` are unchecked, `draft` is the unsent prompt."""
+    """A conversation; `settings` are unchecked, `draft` is the unsent prompt."""
 
     summary: Summary
     tree: Tree = field(default_factory=Tree)
     settings: Document = field(default_factory=dict)
     draft: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Transcript:
-    """A conversation with the numbers of its answers by message id, for files."""
-
-    conversation: Conversation
-    stats: Mapping[int, Document] = field(default_factory=dict)
 
 
 def as_messages(nodes: Iterable[Node]) -> tuple[Message, ...]:

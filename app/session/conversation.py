@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from app.conversations.compaction import Compaction
-from app.conversations.compaction import numbers_of as numbers_of_compaction
-from app.conversations.message import Ending, Message, Prefill, Role, ending_in, numbers_of, numbers_of_failure
+from app.conversations.message import Compaction, Ending, Failure, Message, Prefill, Role
 from app.conversations.tree import Document, Node, State, Tree, as_messages, readable
 from app.core.errors import AppError
 from app.engine.text.segments import Segment
@@ -95,8 +93,11 @@ class Conversation:
 
     def compact(self, prompt: int, compaction: Compaction) -> None:
         """Store what the model reads before a prompt from now on."""
-        self._library.do(lambda store: store.set_stats(prompt, numbers_of_compaction(compaction)))
-        self.tree = self.tree.with_node(replace(self.tree.nodes[prompt], compaction=compaction))
+        self._set_stats(self.tree.nodes[prompt], compaction.numbers)
+
+    def _set_stats(self, prompt: Node, stats: Document) -> None:
+        self._library.do(lambda store: store.set_stats(prompt.id, stats))
+        self.tree = self.tree.with_node(replace(prompt, stats=stats))
 
     @property
     def similar_answers(self) -> tuple[str, ...]:
@@ -194,39 +195,43 @@ class Conversation:
 
     def finish(self, event: Finished) -> Outcome:
         """Store an ended answer with its numbers; of a continued one, those of its last part."""
-        stats: dict[str, Any] = {**answer_numbers(event), **self.models}
-        why = numbers_of(event.reason, event.repeats, at_limit=event.at_limit)
-        kept = {"text": event.text or None, "reasoning": event.reasoning or None, "stats": stats}
-        outcome = self._end(_STATES[event.reason], why, **kept)
-        return replace(outcome, ending=Ending(event.reason, event.repeats, at_limit=event.at_limit))
+        ending = Ending(event.reason, event.repeats, at_limit=event.at_limit)
+        stats = {**ending.numbers, **answer_numbers(event), **self.models}
+        return self._end(_STATES[event.reason], ending, event.text or None, event.reasoning or None, stats)
 
     def fail(self, error: AppError) -> Outcome:
         """Store why an answer failed, with the text it has."""
-        why = numbers_of_failure(error)
+        ending = Ending(failure=Failure(error.message, error.hint))
         if self._running is not None and self._running.journal.continues:
-            outcome = self._end(self._running.journal.start.state, {})
-            return replace(outcome, ending=ending_in(why), reverted=True)
-        return replace(self._end(State.FAILED, why, stats={**why, **self.models}), ending=ending_in(why))
+            return replace(self._end(self._running.journal.start.state, ending), reverted=True)
+        return self._end(State.FAILED, ending, stats={**ending.numbers, **self.models})
 
     def stop(self) -> Outcome:
         """End the running answer without waiting for the engine."""
-        return self._end(State.STOPPED, numbers_of(FinishReason.CANCELLED))
+        return self._end(State.STOPPED, Ending(FinishReason.CANCELLED))
 
-    def _end(self, state: State, why: Document, **stored: Any) -> Outcome:
+    def _end(
+        self,
+        state: State,
+        ending: Ending,
+        text: str | None = None,
+        reasoning: str | None = None,
+        stats: Document | None = None,
+    ) -> Outcome:
+        """Store the end of the running answer; for arguments see `Journal.finish`."""
         running, self._running = self._running, None
         if running is None:
-            return Outcome(Ending(), "")
+            return Outcome(ending, "")
         journal, fallback = running.journal, running.fallback
         parent = self.tree.nodes.get(journal.start.parent or 0)
-        text = stored.get("text") or journal.node.text
-        thought = bool((stored.get("reasoning") or journal.node.reasoning).strip())
-        outcome = Outcome(Ending(), parent.text if parent is not None else "", thought)
+        thought = bool((reasoning or journal.node.reasoning).strip())
+        outcome = Outcome(ending, parent.text if parent is not None else "", thought)
         idle = journal.continues and journal.is_empty and state is not State.COMPLETE
-        if idle or not (text.strip() or thought):
-            self._discard(journal, fallback, why)
+        if idle or not ((text or journal.node.text).strip() or thought):
+            self._discard(journal, fallback, ending)
             reverted = journal.continues or fallback not in (None, journal.start.parent)
             return replace(outcome, reverted=reverted, counts=idle and counts(journal.start))
-        node = journal.finish(state, **stored)
+        node = journal.finish(state, text=text, reasoning=reasoning, stats=stats)
         self._report_saving(journal)
         self.tree = self.tree.with_node(node)
         if counts(node):
@@ -236,7 +241,7 @@ class Conversation:
         self._activate(fallback)
         return replace(outcome, reverted=True)
 
-    def _discard(self, journal: Journal, fallback: int | None, why: Document) -> None:
+    def _discard(self, journal: Journal, fallback: int | None, ending: Ending) -> None:
         self._library.do(lambda store: journal.discard())
         self._report_saving(journal)
         start = journal.start
@@ -246,9 +251,8 @@ class Conversation:
         self.tree = self.tree.without(start.id, fallback if fallback is not None else start.parent)
         prompt = self.tree.nodes.get(start.parent or 0)
         if prompt is not None and not self.tree.replies(prompt.id):
-            numbers = {**why, **numbers_of_compaction(prompt.compaction)}
-            self._library.do(lambda store: store.set_stats(prompt.id, numbers))
-            self.tree = self.tree.with_node(replace(prompt, ending=ending_in(why)))
+            compaction = prompt.compaction
+            self._set_stats(prompt, ending.numbers | (compaction.numbers if compaction is not None else {}))
 
     def _report_saving(self, journal: Journal) -> None:
         """Report once that the answer cannot be saved."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from app.conversations.state_folder import remove_orphans
-from app.conversations.tree import Document, Summary
+from app.conversations.tree import Summary
 from app.core.errors import StoreError
 
 if TYPE_CHECKING:
@@ -136,10 +136,6 @@ class Library:
     def search(self, query: str) -> tuple[Hit, ...]:
         """Return conversations that contain every word; a running answer is found once it ends."""
         return self.do(lambda store: store.search(query)) or ()
-
-    def stats(self, message: int) -> Document:
-        """Return the numbers stored with an answer; empty without any."""
-        return self.do(lambda store: store.stats(message)) or {}
 
     def rename(self, conversation: int, title: str) -> str:
         """Set the title, or with "" the one made from the first prompt; return it."""

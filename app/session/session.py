@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.conversations.compaction import Compaction
-from app.conversations.message import Prefill, Role
+from app.conversations.message import Compaction, Prefill, Role
 from app.conversations.tree import Node, State, as_messages
 from app.core.errors import AppError, ContextOverflowError, UsageError
 from app.engine.text.segments import Segment

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.conversations.message import Ending, Role, numbers_of
+from app.conversations.message import Ending, Role
 from app.conversations.tree import Node, State
 from app.engine.drafting_report import speedup_of
 from app.engine.stats import GenerationStats
@@ -45,7 +45,6 @@ def counters(stats: GenerationStats, drafting: DraftingStatus | None) -> dict[st
 def answer_numbers(event: Finished) -> dict[str, Any]:
     """Return the numbers as JSON values; those that were not measured are left out."""
     found = {
-        **numbers_of(event.reason, event.repeats, at_limit=event.at_limit),
         **counters(event.stats, event.drafting),
         "mode": event.plan.mode,
         "drafter": event.plan.drafter,

@@ -18,7 +18,7 @@ from app.conversations.export import to_json
 from app.conversations.importing import read_file
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
+from app.conversations.tree import Conversation, Node, State, Summary, Tree
 
 _MESSAGES = 10_000
 _WORDS = 80
@@ -51,12 +51,12 @@ def main() -> None:
             _print(f"search {query!r}, {len(store.search(query))} hit", partial(store.search, query))
         _journal(store, conversation)
         export = Path(folder) / "all.json"
-        _print("export to JSON", lambda: export.write_text(to_json([store.transcript(conversation)]), "utf-8"))
+        _print("export to JSON", lambda: export.write_text(to_json([store.load(conversation)]), "utf-8"))
         _print("read the JSON", lambda: read_file(export))
         store.close()
 
 
-def _conversation(random_: random.Random) -> Transcript:
+def _conversation(random_: random.Random) -> Conversation:
     vocabulary = ["the", "quick", "sort", "quicksort", "list", "of", "a", "東京"]
     vocabulary += [
         "".join(random_.choices("abcdefghijklmnopqrstuvwxyz", k=random_.randint(3, 10))) for _ in range(3000)
@@ -66,9 +66,9 @@ def _conversation(random_: random.Random) -> Transcript:
     for number in range(1, _MESSAGES + 1):
         text = " ".join(random_.choices(vocabulary, weights, k=_WORDS))
         role = Role.USER if number % 2 else Role.ASSISTANT
-        nodes[number] = Node(number, number - 1 or None, role, text, "", State.COMPLETE, float(number))
-    stats = {number: {"predicted_n": 80, "acceptance": 0.7, "tokens_per_s": 51.5} for number in range(2, len(nodes), 2)}
-    return Transcript(Conversation(Summary(0, "Long"), Tree(nodes, _MESSAGES)), stats)
+        stats = {} if number % 2 else {"predicted_n": 80, "acceptance": 0.7, "tokens_per_s": 51.5}
+        nodes[number] = Node(number, number - 1 or None, role, text, "", State.COMPLETE, float(number), stats)
+    return Conversation(Summary(0, "Long"), Tree(nodes, _MESSAGES))
 
 
 def _journal(store: Store, conversation: int) -> None:

@@ -59,7 +59,7 @@ def test_the_last_conversation_goes_to_standard_output(filled: Path, capsys: pyt
 
 def test_markdown_reports_omitted_branches(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with closing(Store.open(filled)) as store:
-        (asked, _) = store.transcript(3).conversation.tree.path
+        (asked, _) = store.load(3).tree.path
         store.add(3, Role.ASSISTANT, "Another answer.", parent=asked.id)
     assert run("3") == 0
     assert capsys.readouterr().err == "1 message of other branches left out; --format json has all.\n"

@@ -19,29 +19,35 @@ from app.conversations.export import FORMAT, to_json, to_markdown
 from app.conversations.importing import read_file
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
+from app.conversations.tree import Conversation, Node, State, Summary, Tree
 from app.core.errors import AppError
 from app.core.printable import printable
 
 NODES = (
     Node(3, None, Role.USER, "Why?\n```\ncode\n```", created=1.5),
-    Node(4, 3, Role.ASSISTANT, "Because --> of\n\nlight", "Hm\n<!-- tandem:text -->", State.STOPPED, 2.0),
+    Node(
+        4,
+        3,
+        Role.ASSISTANT,
+        "Because --> of\n\nlight",
+        "Hm\n<!-- tandem:text -->",
+        State.STOPPED,
+        2.0,
+        {"predicted_n": 12, "acceptance": 0.75},
+    ),
     Node(7, 3, Role.ASSISTANT, '<!-- tandem:message {"role": "user"} -->\nfake', state=State.CUT, created=3.0),
     Node(8, None, Role.USER, "Why, edited?", created=4.0),
     Node(9, 7, Role.USER, "## You\nsaid", created=5.0),
 )
-SAMPLE = Transcript(
-    Conversation(
-        Summary(0, "Light --> and *dark*", named=True, pinned=True, created=1.0, updated=6.0),
-        Tree({node.id: node for node in NODES}, 9),
-        {"system": "Be brief.", "sampling": {"temperature": 0.5}},
-        "unsent",
-    ),
-    {4: {"predicted_n": 12, "acceptance": 0.75}},
+SAMPLE = Conversation(
+    Summary(0, "Light --> and *dark*", named=True, pinned=True, created=1.0, updated=6.0),
+    Tree({node.id: node for node in NODES}, 9),
+    {"system": "Be brief.", "sampling": {"temperature": 0.5}},
+    "unsent",
 )
 
 
-def read(text: str, name: str = "x.md") -> Transcript:
+def read(text: str, name: str = "x.md") -> Conversation:
     """Import the one conversation of a file with this text."""
     with TemporaryDirectory() as folder:
         file = Path(folder, name)
@@ -50,17 +56,12 @@ def read(text: str, name: str = "x.md") -> Transcript:
     return found
 
 
-def renumbered(transcript: Transcript) -> Transcript:
+def renumbered(conversation: Conversation) -> Conversation:
     """With ids 1, 2, 3 as an import gives them."""
-    numbers: dict[int | None, int | None] = {None: None}
-    numbers |= {old: new for new, old in enumerate(transcript.conversation.tree.nodes, 1)}
-    nodes = [
-        replace(node, id=numbers[node.id] or 0, parent=numbers[node.parent])
-        for node in transcript.conversation.tree.nodes.values()
-    ]
-    tree = Tree({node.id: node for node in nodes}, numbers[transcript.conversation.tree.leaf])
-    stats = {numbers[old] or 0: stats for old, stats in transcript.stats.items()}
-    return Transcript(replace(transcript.conversation, tree=tree), stats)
+    tree = conversation.tree
+    numbers: dict[int | None, int | None] = {None: None} | {old: new for new, old in enumerate(tree.nodes, 1)}
+    nodes = [replace(node, id=numbers[node.id] or 0, parent=numbers[node.parent]) for node in tree.nodes.values()]
+    return replace(conversation, tree=Tree({node.id: node for node in nodes}, numbers[tree.leaf]))
 
 
 def test_json_restores_everything(tmp_path: Path) -> None:
@@ -77,20 +78,20 @@ def test_markdown_restores_the_active_branch(tmp_path: Path) -> None:
     found, again = read_file(file)
 
     assert found == again
-    path = found.conversation.tree.path
+    path = found.tree.path
     assert [(n.role, n.text, n.reasoning, n.state, n.created) for n in path] == [
-        (n.role, n.text, n.reasoning, n.state, n.created) for n in SAMPLE.conversation.tree.path
+        (n.role, n.text, n.reasoning, n.state, n.created) for n in SAMPLE.tree.path
     ]
-    assert found.conversation.summary.title == "Light --> and *dark*"
+    assert found.summary.title == "Light --> and *dark*"
     assert all(line.count("-->") == 1 for line in text.splitlines() if line.startswith("<!-- tandem:conv"))
     assert "# Light --> and \\*dark\\*" in text
     assert "## Answer (cut)" in text
 
 
 def test_reasoning_is_collapsed_in_markdown(tmp_path: Path) -> None:
-    shown = replace(SAMPLE, conversation=replace(SAMPLE.conversation, tree=SAMPLE.conversation.tree.switched(4)))
+    shown = replace(SAMPLE, tree=SAMPLE.tree.switched(4))
     text = to_markdown([shown])
-    answer = read(text).conversation.tree.path[-1]
+    answer = read(text).tree.path[-1]
 
     assert "<details>\n<summary>Thinking</summary>" in text
     assert (answer.reasoning, answer.text) == ("Hm\n<!-- tandem:text -->", "Because --> of\n\nlight")
@@ -102,8 +103,8 @@ def test_any_text_survives_markdown(texts: list[tuple[str, str]]) -> None:
         n: Node(n, n - 1 or None, Role.ASSISTANT, printable(text), printable(thought))
         for n, (text, thought) in enumerate(texts, 1)
     }
-    whole = Transcript(Conversation(Summary(0, "t"), Tree(nodes, len(texts))))
-    path = read(to_markdown([whole])).conversation.tree.path
+    whole = Conversation(Summary(0, "t"), Tree(nodes, len(texts)))
+    path = read(to_markdown([whole])).tree.path
 
     assert [(n.text, n.reasoning) for n in path] == [
         (n.text.strip("\n"), n.reasoning.strip("\n")) for n in nodes.values()
@@ -112,13 +113,13 @@ def test_any_text_survives_markdown(texts: list[tuple[str, str]]) -> None:
 
 def test_an_import_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "conversations.db")
-    wrong = Transcript(Conversation(Summary(0, "wrong"), Tree({2: Node(2, 1, Role.USER, "no parent")}, 2)))
+    wrong = Conversation(Summary(0, "wrong"), Tree({2: Node(2, 1, Role.USER, "no parent")}, 2))
     with pytest.raises(KeyError):
         store.insert([SAMPLE, wrong])
     assert store.summaries() == ()
 
     writing = replace(NODES[0], state=State.WRITING)
-    (number,) = store.insert([Transcript(Conversation(Summary(0, "w"), Tree({3: writing}, 3)))])
+    (number,) = store.insert([Conversation(Summary(0, "w"), Tree({3: writing}, 3))])
     assert store.load(number).tree.path[0].state is State.CUT
     store.close()
 
@@ -130,7 +131,7 @@ def test_a_running_answer_is_exported_as_cut(tmp_path: Path) -> None:
     journal = store.answer(conversation, asked.id)
     journal.add("one")
     journal.flush()
-    raw = json.loads(to_json([store.transcript(conversation)]))
+    raw = json.loads(to_json([store.load(conversation)]))
     store.close()
 
     assert [(m["text"], m["state"]) for m in raw["conversations"][0]["messages"]][1] == ("one", "cut")
@@ -143,13 +144,13 @@ def test_lists_of_messages_and_foreign_markdown_are_read(tmp_path: Path) -> None
     )
     [a], [b] = read_file(tmp_path / "a.json", now=5.0), read_file(tmp_path / "b.md")
 
-    assert [(n.role, n.text, n.created) for n in a.conversation.tree.path] == [
+    assert [(n.role, n.text, n.created) for n in a.tree.path] == [
         (Role.USER, "Hi", 5.0),
         (Role.ASSISTANT, "Ho", 5.0),
     ]
-    assert a.conversation.summary == Summary(0, "Hi", created=5.0, updated=5.0)
-    assert [n.text for n in b.conversation.tree.path] == ["Hi\n```\n## Answer\n```", "Ho"]
-    assert b.conversation.summary.title == "Greetings"
+    assert a.summary == Summary(0, "Hi", created=5.0, updated=5.0)
+    assert [n.text for n in b.tree.path] == ["Hi\n```\n## Answer\n```", "Ho"]
+    assert b.summary.title == "Greetings"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
@@ -160,14 +161,14 @@ def test_files_redirected_on_windows_are_read(tmp_path: Path, name: str, encodin
     file.write_bytes(text.replace("\n", "\r\n").encode(encoding))
 
     (found,) = read_file(file)
-    assert [node.text for node in found.conversation.tree.path] == [node.text for node in SAMPLE.conversation.tree.path]
+    assert [node.text for node in found.tree.path] == [node.text for node in SAMPLE.tree.path]
 
 
 def test_control_characters_are_removed() -> None:
     messages = [{"id": 1, "role": "user", "text": "a\x1b[2Jb\u202ec\ud800"}]
     told = {"messages": messages, "title": "\x07t\n\nu" + "x" * 999, "draft": "\x9bd"}
     raw = {"format": FORMAT, "version": 1, "conversations": [told]}
-    found = read(json.dumps(raw), "x.json").conversation
+    found = read(json.dumps(raw), "x.json")
 
     assert found.tree.path[0].text == "a[2Jbc?"
     assert found.summary.title.startswith("t ux")
@@ -335,23 +336,23 @@ def test_a_long_conversation_is_read(tmp_path: Path) -> None:
     file.write_text(json.dumps([{"role": "user", "content": "x"}] * 20_000), encoding="utf-8")
     [found] = read_file(file)
 
-    assert len(found.conversation.tree.path) == 20_000
-    assert not math.isnan(found.conversation.summary.created)
+    assert len(found.tree.path) == 20_000
+    assert not math.isnan(found.summary.created)
 
 
 # Duplicates
 
 
-def conversation(*texts: str) -> Transcript:
+def conversation(*texts: str) -> Conversation:
     """A chain of messages, a prompt first."""
     roles = (Role.USER, Role.ASSISTANT)
     nodes = {n: Node(n, n - 1 or None, roles[(n - 1) % 2], text) for n, text in enumerate(texts, 1)}
-    return Transcript(Conversation(Summary(0, "A title"), Tree(nodes, len(texts) or None)))
+    return Conversation(Summary(0, "A title"), Tree(nodes, len(texts) or None))
 
 
 GREETING = conversation("Hi", "Hello!")
-REGENERATED = Tree({**GREETING.conversation.tree.nodes, 3: Node(3, 1, Role.ASSISTANT, "Good day.")}, 2)
-BRANCHED = Transcript(replace(GREETING.conversation, tree=REGENERATED))
+REGENERATED = Tree({**GREETING.tree.nodes, 3: Node(3, 1, Role.ASSISTANT, "Good day.")}, 2)
+BRANCHED = replace(GREETING, tree=REGENERATED)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +371,7 @@ BRANCHED = Transcript(replace(GREETING.conversation, tree=REGENERATED))
     ],
 )
 def test_a_conversation_is_a_duplicate_if_a_stored_one_has_all_its_messages(
-    stored: Transcript, imported: Transcript, is_known: bool
+    stored: Conversation, imported: Conversation, is_known: bool
 ) -> None:
     store = Store.in_memory()
     assert store.duplicates([imported]) == (None,)

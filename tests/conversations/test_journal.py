@@ -82,7 +82,7 @@ def test_finish_joins_the_pieces(talk: Talk) -> None:
     assert (done.text, done.reasoning, done.state) == ("one two", "Hm, well", State.STOPPED)
     assert talk.last() == done
     assert talk.pieces() == []
-    assert talk.store.stats(done.id) == {"acceptance": 0.5}
+    assert talk.last().stats == {"acceptance": 0.5}
     assert journal.ended
 
 
@@ -99,7 +99,7 @@ def test_a_stopped_answer_is_continued(talk: Talk) -> None:
 
     assert (done.id, done.text, done.state) == (node.id, "one two", State.COMPLETE)
     assert talk.last() == done
-    assert talk.store.stats(done.id) == {"n": 1}
+    assert talk.last().stats == {"n": 1}
 
 
 def test_an_empty_answer_or_continuation_is_discarded(talk: Talk) -> None:
@@ -112,7 +112,7 @@ def test_an_empty_answer_or_continuation_is_discarded(talk: Talk) -> None:
 
     talk.store.resume(done.id).discard()
     assert talk.last() == done
-    assert talk.store.stats(done.id) == {"n": 1}
+    assert talk.last().stats == {"n": 1}
 
 
 def test_a_running_answer_of_another_tandem_cannot_be_continued(talk: Talk) -> None:
@@ -215,7 +215,7 @@ def test_prompts_and_ended_answers_survive_a_power_cut(talk: Talk) -> None:
     assert levels() == ["NORMAL"] * 2
     journal.finish(State.COMPLETE)
     assert levels() == ["FULL"]
-    talk.store.insert([talk.store.transcript(talk.conversation)])
+    talk.store.insert([talk.store.load(talk.conversation)])
     assert levels() == ["FULL"]
     talk.store.rename(talk.conversation, "Light")
     assert levels() == ["NORMAL"]

@@ -20,7 +20,7 @@ from app.conversations.database import damage_mark
 from app.conversations.message import Role
 from app.conversations.opening import check_file
 from app.conversations.store import Store
-from app.conversations.tree import Conversation, Node, State, Summary, Transcript, Tree
+from app.conversations.tree import Conversation, Node, State, Summary, Tree
 from app.core.errors import StoreError
 from tests.conversations.stores import exchange
 
@@ -199,7 +199,7 @@ def test_a_damaged_backup_is_ignored(file: Path, backup: Path) -> None:
 def test_damage_found_in_use_is_repaired_at_the_next_start(file: Path) -> None:
     with closing(Store.open(file)) as store:
         nodes = {n: Node(n, n - 1 or None, Role.USER, f"{n} " + "words " * 100) for n in range(1, 301)}
-        (number,) = store.insert([Transcript(Conversation(Summary(0, "Long"), Tree(nodes, 300)))])
+        (number,) = store.insert([Conversation(Summary(0, "Long"), Tree(nodes, 300))])
     with file.open("r+b") as out:
         for page in range(20, file.stat().st_size // _PAGE):
             out.seek(page * _PAGE)
@@ -249,7 +249,7 @@ def test_a_damaged_value_leaves_the_others_readable(file: Path, sql: str) -> Non
     change(file, sql)
     with closing(Store.open(file)) as store:
         (summary,) = store.summaries()
-        found = store.transcript(summary.id).conversation
+        found = store.load(summary.id)
         assert [node.id for node in found.tree.path][-1] == 3
         assert all(isinstance(node.text, str) for node in found.tree.path)
         store.prompts(5)

@@ -161,7 +161,7 @@ def test_an_exported_conversation_keeps_its_summary(chat: ScriptedSession, tmp_p
     number = chat.library.conversation
     assert number is not None
     file = tmp_path / "conversations.json"
-    file.write_text(to_json([chat.store.transcript(number)]))
+    file.write_text(to_json([chat.store.load(number)]))
     (copy,) = chat.store.insert(read_file(file))
     assert chat.session.open_conversation(copy)
     chat.session.send("again")

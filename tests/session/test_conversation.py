@@ -37,7 +37,7 @@ def test_an_answer_is_stored_with_its_numbers(chat: ScriptedSession) -> None:
     chat.says("Because.")
     chat.finishes("Because.")
     assert chat.path() == [("Why?", "", State.COMPLETE), ("Because.", "hm", State.COMPLETE)]
-    stats = chat.other.stats(2)
+    stats = chat.other.load(1).tree.nodes[2].stats
     assert (stats["predicted_per_second"], stats["acceptance"], stats["target"]) == (10.0, 0.75, "Big Q4_K_M")
 
 
@@ -161,18 +161,17 @@ def test_an_answer_is_continued_in_parts(chat: ScriptedSession) -> None:
         chat.says(more)
         assert chat.finishes(so_far + more, reason).counts
     assert chat.path() == [("a", "", State.COMPLETE), ("bcd", "", State.COMPLETE)]
-    assert chat.other.stats(2)["reason"] == "stop"
+    assert chat.other.load(1).tree.nodes[2].stats["reason"] == "stop"
     assert not chat.session.resume(2)
 
 
 def test_a_continuation_without_text_changes_nothing(chat: ScriptedSession) -> None:
     chat.exchange("a", "b", FinishReason.LENGTH)
-    before, numbers = chat.other.load(1).tree, chat.other.stats(2)
+    before = chat.other.load(1).tree
     for fails in (False, True):
         chat.session.resume(2)
         assert (chat.fails() if fails else chat.finishes("b", FinishReason.CANCELLED)).reverted
         assert chat.other.load(1).tree == before == chat.conversation.tree
-        assert chat.other.stats(2) == numbers
     chat.exchange("c", "d")
     assert chat.read == ["a", "b", "c"]
 

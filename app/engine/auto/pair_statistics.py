@@ -19,6 +19,7 @@ CHECK_EVERY, FIRST_CHECK = 128, 32
 """Steps with drafts between two single-token steps that measure the speedup; one costs less than 1% of what drafts
 gain. The first one comes sooner, because short answers end before."""
 
+
 @dataclass(slots=True)
 class PairStatistics:
     """Statistics of a pair, kept from answer to answer and on disk. Times in nanoseconds.

@@ -147,10 +147,11 @@ class ChatBase(Screen[None]):
 
     def _show_numbers(self, message: int) -> str:
         """Show an answer's numbers in the panel; return them as a line where there is no panel."""
-        document = self.library.stats(message)
+        tree = self.session.conversation.tree
+        document = tree.nodes[message].stats if message in tree.nodes else {}
         if not self.panel.display:
             return in_a_line(of_document(document))
-        self.panel.show_earlier(document, is_last=message == self.session.conversation.tree.leaf)
+        self.panel.show_earlier(document, is_last=message == tree.leaf)
         return ""
 
     # The first frame is laid out before anything is resized, and a screen below another one is not told of a resize.

@@ -13,7 +13,7 @@ from textual.content import Content
 from app.conversations.export import n_left_out, to_json, to_markdown
 from app.conversations.message import Message, Role
 from app.conversations.titles import fit, one_line
-from app.conversations.tree import Transcript
+from app.conversations.tree import Conversation
 from app.core import atomic
 from app.core.errors import AppError, UsageError
 from app.core.printable import printable
@@ -64,8 +64,8 @@ def _copy(chat: Chat, what: str) -> None:
 
 async def _save(chat: Chat, name: str) -> None:
     """Write the conversation to a new file: as JSON if its name says so, else as Markdown."""
-    transcript = chat.library.with_conversation(lambda store, number: store.transcript(number))
-    if transcript is None:
+    conversation = chat.library.with_conversation(lambda store, number: store.load(number))
+    if conversation is None:
         raise AppError("Nothing to save yet.")
     try:
         file = Path(name).expanduser()
@@ -75,13 +75,13 @@ async def _save(chat: Chat, name: str) -> None:
         raise UsageError(f"{printable(name)} is a folder.", "Name a file in it.")
     if not _SUFFIX.fullmatch(file.suffix):
         file = file.with_name(file.name + ".md")
-    chat.hint.say(await in_thread(partial(_write_transcript, transcript, file)))
+    chat.hint.say(await in_thread(partial(_write_conversation, conversation, file)))
 
 
-def _write_transcript(transcript: Transcript, file: Path) -> str:
+def _write_conversation(conversation: Conversation, file: Path) -> str:
     """Write a conversation; return a sentence about it. The disk may be slow."""
     as_json = file.suffix.lower() == ".json"
-    text = to_json([transcript]) if as_json else to_markdown([transcript])
+    text = to_json([conversation]) if as_json else to_markdown([conversation])
     try:
         atomic.create(file, text.encode())
     except FileExistsError as error:
@@ -89,7 +89,7 @@ def _write_transcript(transcript: Transcript, file: Path) -> str:
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise AppError(f"{file} cannot be written: {reason}.", "Choose another place.") from error
-    n = 0 if as_json else n_left_out(transcript)
+    n = 0 if as_json else n_left_out(conversation)
     left_out = f" {n:,} message{'s' * (n != 1)} of other branches left out; a .json takes all." if n else ""
     return f"Saved as {file}.{left_out}"
 

@@ -260,7 +260,7 @@ async def test_an_answer_that_ended_early_continues_in_place(file: Path, reason:
         await exchange(chat, "and then?", "four")
         assert asked(chat) == ["count", "one, two, three", "and then?"]
         store = Store.open(file)
-        assert store.stats(2)["reason"] == "stop"
+        assert store.load(1).tree.nodes[2].stats["reason"] == "stop"
         store.close()
 
 
