@@ -4,9 +4,10 @@ No screen, no timer, no thread: readers such as the chat screen call it and rend
 
 session         commands and events; the entry point
 snapshot        one chat at one moment, as values
+answering       requests for answers, for summaries of earlier messages, and for titles
 conversation    the open conversation, its branches and its running answer, stored while it is written
-turn            the last prompt of a branch, and how its answer ended
+turn            the last prompt of a branch, how its answer ended, and what is stored with it
 engine          the commands of the worker
 library         all stored conversations: list, search, rename, pin, delete
-chat_settings   how answers are asked for, and compared with and without the draft
+chat_settings   how answers are asked for
 """

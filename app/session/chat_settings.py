@@ -11,21 +11,9 @@ from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
 from app.models.pair_info import PairInfo
 from app.settings.layers import Origin, Resolved, automatic, drafting, sampling, thinking
 from app.settings.thinking import AS_TRAINED, Thinking
-from app.worker.request import AnswerRequest, with_seed
-
-COMPARED_TOKENS = 256
-"""Enough for a steady speed, short enough to run several times."""
+from app.worker.request import AnswerRequest
 
 _SUMMARY_TITLE = "Summary of the earlier conversation:"
-_SUMMARIZE = (
-    "Stop here. List the facts of this conversation in short sentences: what I said about myself, what I asked for, "
-    "and what you answered. Keep names and numbers."
-)
-"""Of four wordings, the one with which a model of 1.5 billion parameters kept every fact and the cached prefix."""
-_NAME_IT = "Write a title for this conversation, at most six words. Write only the title."
-_LONGEST_TITLE = 24
-_LONGEST_SUMMARY = 512
-"""Tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +61,9 @@ def applied(base: ChatSettings, now: Resolved) -> ChatSettings:
     )
 
 
-def answer_request(settings: ChatSettings, prompt: str, before: Sequence[Message], summary: str = "") -> AnswerRequest:
+def answer_request(
+    settings: ChatSettings, prompt: str, before: Sequence[Message], summary: str = "", name: str = ""
+) -> AnswerRequest:
     """Return the request for an answer to a prompt below other messages.
 
     Args:
@@ -81,6 +71,7 @@ def answer_request(settings: ChatSettings, prompt: str, before: Sequence[Message
         prompt: The prompt.
         before: The messages that the model reads.
         summary: Summary of those before them, which joins the system prompt.
+        name: Names the state of the caches; "" for none.
     """
     # An imported conversation may begin with a system message; templates take one, in front.
     own = before[:1] if before and before[0].role is Role.SYSTEM else ()
@@ -98,32 +89,7 @@ def answer_request(settings: ChatSettings, prompt: str, before: Sequence[Message
         stops=settings.stops,
         thinking=settings.thinking,
         stop_on_repeat=settings.stop_on_repeat,
-    )
-
-
-def summary_request(settings: ChatSettings, messages: Sequence[Message], summary: str) -> AnswerRequest:
-    """Return the request to summarize messages; it begins like the conversation, whose cache it uses.
-
-    Args:
-        settings: Settings of answers.
-        messages: The messages.
-        summary: Summary of those before them.
-    """
-    request = answer_request(settings, _SUMMARIZE, messages, summary)
-    return replace(request, max_tokens=_LONGEST_SUMMARY, stops=(), thinking=Thinking(enabled=False))
-
-
-def title_request(settings: ChatSettings, messages: Sequence[Message]) -> AnswerRequest:
-    """Return the request for a title; it begins like the conversation, whose cache it uses."""
-    request = answer_request(settings, _NAME_IT, messages)
-    greedy = SamplingParams(temperature=0)
-    return replace(
-        request,
-        sampling=greedy,
-        drafting=None,
-        max_tokens=_LONGEST_TITLE,
-        stops=(),
-        thinking=Thinking(enabled=False),
+        conversation=name,
     )
 
 
@@ -140,11 +106,3 @@ class Comparable:
     automatic: AutoDraft
     fixed: DraftParams | None
     pair: PairInfo
-
-
-def comparable(settings: ChatSettings, pair: PairInfo, request: AnswerRequest) -> Comparable:
-    """Return a request as one to compare with and without drafts."""
-    most = min(request.max_tokens or COMPARED_TOKENS, COMPARED_TOKENS)
-    request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)
-    fixed = settings.drafting if isinstance(settings.drafting, DraftParams) else None
-    return Comparable(request, settings.automatic, fixed, pair)

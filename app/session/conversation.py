@@ -46,7 +46,7 @@ class Conversation:
     """
 
     def __init__(self, library: Library) -> None:
-        self._library = library
+        self.library = library
         self.tree = Tree()
         self.settings: Document = {}
         """Settings of this conversation alone."""
@@ -91,12 +91,12 @@ class Conversation:
         """Return the messages that the model reads before a prompt; for None, of the whole branch."""
         return as_messages(self.read_before(prompt)[1])
 
-    def compact(self, prompt: int, compaction: Compaction) -> None:
+    def compact(self, prompt: Node, compaction: Compaction) -> None:
         """Store what the model reads before a prompt from now on."""
-        self._set_stats(self.tree.nodes[prompt], compaction.numbers)
+        self._set_stats(prompt, compaction.numbers)
 
     def _set_stats(self, prompt: Node, stats: Document) -> None:
-        self._library.do(lambda store: store.set_stats(prompt.id, stats))
+        self.library.do(lambda store: store.set_stats(prompt.id, stats))
         self.tree = self.tree.with_node(replace(prompt, stats=stats))
 
     @property
@@ -122,13 +122,13 @@ class Conversation:
         Returns:
             Whether the store took it.
         """
-        self._library.open_store()
-        return self._library.do(lambda store: self._ask(store, text, instead_of)) is not None
+        self.library.open_store()
+        return self.library.do(lambda store: self._ask(store, text, instead_of)) is not None
 
     def _ask(self, store: Store, text: str, instead_of: int | None) -> Node:
         replaced = self.tree.nodes.get(instead_of) if instead_of is not None else None
         turn = self.turn if replaced is None else Turn(replaced, parent=replaced.parent)
-        number = self._library.conversation
+        number = self.library.conversation
         if number is None:
             number = self._create(store)
         leaf, prompt = self.tree.leaf, turn.prompt
@@ -147,16 +147,16 @@ class Conversation:
         if self._new_draft:
             store.save_pending_input("")
             self._new_draft = ""
-        self._library.conversation, self.draft = store.create(self.settings), ""
-        return self._library.conversation
+        self.library.conversation, self.draft = store.create(self.settings), ""
+        return self.library.conversation
 
     def regenerate(self, prompt: int) -> bool:
         """Begin another answer to a prompt; return whether it began."""
-        node, number = self.tree.nodes.get(prompt), self._library.conversation
+        node, number = self.tree.nodes.get(prompt), self.library.conversation
         if number is None or node is None or node.role is not Role.USER:
             return False
         leaf = self.tree.leaf
-        return self._library.do(lambda store: self._begin(store, number, prompt, leaf)) is not None
+        return self.library.do(lambda store: self._begin(store, number, prompt, leaf)) is not None
 
     def _begin(self, store: Store, number: int, prompt: int, fallback: int | None) -> Node:
         journal = store.answer(number, prompt, models=self.models)
@@ -169,7 +169,7 @@ class Conversation:
         node = self.tree.nodes.get(answer)
         if node is None or not node.state.can_continue or node.parent is None:
             return None
-        journal = self._library.do(lambda store: store.resume(answer))
+        journal = self.library.do(lambda store: store.resume(answer))
         if journal is None:
             return None
         self._running, self._save_failed = _Running(journal, answer), False
@@ -242,7 +242,7 @@ class Conversation:
         return replace(outcome, reverted=True)
 
     def _discard(self, journal: Journal, fallback: int | None, ending: Ending) -> None:
-        self._library.do(lambda store: journal.discard())
+        self.library.do(lambda store: journal.discard())
         self._report_saving(journal)
         start = journal.start
         if journal.continues:
@@ -258,7 +258,7 @@ class Conversation:
         """Report once that the answer cannot be saved."""
         failed_before, self._save_failed = self._save_failed, journal.error is not None
         if journal.error is not None and not failed_before:
-            self._library.report(journal.error)
+            self.library.report(journal.error)
 
     # Branches
 
@@ -272,7 +272,7 @@ class Conversation:
         return True
 
     def _activate(self, leaf: int) -> None:
-        self._library.with_conversation(lambda store, number: store.switch(number, leaf))
+        self.library.with_conversation(lambda store, number: store.switch(number, leaf))
         self.tree = replace(self.tree, leaf=leaf)
 
     def rewrite(self, answer: int, text: str) -> bool:
@@ -280,7 +280,7 @@ class Conversation:
         old = self.tree.nodes.get(answer)
         if old is None:
             return False
-        node = self._library.with_conversation(
+        node = self.library.with_conversation(
             lambda store, number: store.add(number, Role.ASSISTANT, text, parent=old.parent, state=old.state)
         )
         if node is not None:
@@ -297,16 +297,16 @@ class Conversation:
         """
         self.stop()
         self.set_draft(draft)
-        self._library.conversation = None
+        self.library.conversation = None
         self.tree, self.settings, self.draft = Tree(), {}, self._new_draft
 
     def open(self, conversation: int, draft: str = "") -> bool:
         """Leave for another conversation, as `leave` does; return whether it exists."""
-        found = self._library.do(lambda store: store.load(conversation))
+        found = self.library.do(lambda store: store.load(conversation))
         if found is None:
             return False
         self.leave(draft)
-        self._library.conversation = conversation
+        self.library.conversation = conversation
         self.tree, self.settings, self.draft = found.tree, found.settings, found.draft
         return True
 
@@ -317,22 +317,22 @@ class Conversation:
         if text == self.draft:
             return
         self.draft = text
-        if self._library.conversation is None:
+        if self.library.conversation is None:
             self._new_draft = text
-            self._library.do(lambda store: store.save_pending_input(text))
+            self.library.do(lambda store: store.save_pending_input(text))
         else:
-            self._library.with_conversation(lambda store, number: store.set_draft(number, text))
+            self.library.with_conversation(lambda store, number: store.set_draft(number, text))
 
     def take_draft(self) -> str:
         """Return what an earlier run left in the input line of an empty conversation."""
-        self._new_draft = self.draft = self._library.do(lambda store: store.take_pending_input()) or ""
+        self._new_draft = self.draft = self.library.do(lambda store: store.take_pending_input()) or ""
         return self._new_draft
 
     def set_settings(self, settings: Mapping[str, Any]) -> None:
         """Store the conversation's own settings, at its first prompt at the earliest."""
         if settings != self.settings:
             self.settings = settings
-            self._library.with_conversation(lambda store, number: store.set_settings(number, settings))
+            self.library.with_conversation(lambda store, number: store.set_settings(number, settings))
 
     def close(self, draft: str | None = None) -> None:
         """Close the store; a running answer counts as cut.
@@ -343,4 +343,4 @@ class Conversation:
         if draft is not None:
             self.set_draft(draft)
         self._running = None
-        self._library.close()
+        self.library.close()

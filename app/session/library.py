@@ -130,9 +130,6 @@ class Library:
         """Return all conversations, pinned first, then by last message."""
         return self.do(lambda store: store.summaries()) or ()
 
-    def summary(self, conversation: int | None) -> Summary | None:
-        return next((summary for summary in self.summaries() if summary.id == conversation), None)
-
     def search(self, query: str) -> tuple[Hit, ...]:
         """Return conversations that contain every word; a running answer is found once it ends."""
         return self.do(lambda store: store.search(query)) or ()

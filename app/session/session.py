@@ -2,47 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.conversations.message import Compaction, Prefill, Role
-from app.conversations.tree import Node, State, as_messages
-from app.core.errors import AppError, ContextOverflowError, UsageError
-from app.engine.text.segments import Segment
+from app.conversations.message import Prefill, Role
+from app.conversations.tree import Node, State
+from app.core.errors import AppError, UsageError
 from app.engine.types import FinishReason
-from app.models.model_names import file_type, known_as
 from app.models.pair_info import PairInfo
-from app.session.chat_settings import (
-    ChatSettings,
-    Comparable,
-    answer_request,
-    applied,
-    comparable,
-    summary_request,
-    title_request,
-)
+from app.session.answering import Answering
+from app.session.chat_settings import ChatSettings, Comparable, applied
 from app.session.conversation import Conversation
 from app.session.engine import Engine
 from app.session.library import Library, StoreOpener
 from app.session.snapshot import Blocked, DraftState, Phase, Snapshot
-from app.session.turn import Outcome, n_kept_in
+from app.session.turn import Outcome, model_names
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
-from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged, PromptProgress, Step
-from app.worker.title import TitleJob
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
 
 if TYPE_CHECKING:
     from app.worker.engine_worker import Loader
 
 _WAITING_PROMPT, _WAITING_ANSWER = -1, -2
 """Ids of messages that are in no conversation yet."""
-_ANSWER_TOKENS = 1024
-"""Room in the context for an answer without a limit."""
-_FIRST_EXCHANGE = 2
-"""Messages of a conversation after its first answer."""
-_COMPACTED = ("conversation", "answer")
-"""What is too long where shortening the earlier conversation helps; see `ContextOverflowError`."""
 
 
 class Session:
@@ -79,14 +62,7 @@ class Session:
         self._base = settings
         self._mode = settings.drafting
         self._drafting = settings.drafting is not None
-        self._request: int | None = None
-        self._prefill: Prefill | None = None
-        self._titling: int | None = None
-        """Number of the job that names the open conversation."""
-        self._n_titles = 0
-        self._compacting: int | None = None
-        """While earlier messages are summarized: how many before the prompt stay as they are."""
-        self._can_switch = False
+        self._answering = Answering(engine, self.conversation, lambda: self.settings)
         self._loads = self._n_loading = int(is_loading)
         self._switches = 0
         self._next: tuple[Loader, ChatSettings] | None = None
@@ -109,8 +85,8 @@ class Session:
             drafting=self.drafting,
             blocked=self.blocked,
             can_regenerate=self.can_regenerate,
-            is_compacting=self._compacting is not None,
-            titles=self._n_titles,
+            is_compacting=self._answering.n_kept is not None,
+            titles=self._answering.n_titles,
         )
 
     def _with_waiting(self, text: str) -> tuple[Node, ...]:
@@ -132,7 +108,7 @@ class Session:
     @property
     def can_switch_running(self) -> bool:
         """Return whether turning drafting on or off takes effect in the running answer."""
-        return self.phase is Phase.ANSWERING and self._can_switch
+        return self.phase is Phase.ANSWERING and self._answering.can_switch
 
     @property
     def is_busy(self) -> bool:
@@ -150,11 +126,6 @@ class Session:
     @property
     def can_regenerate(self) -> bool:
         return self.phase is Phase.READY and self.conversation.turn.prompt is not None
-
-    @property
-    def lacks_draft(self) -> bool:
-        """Return whether the draft model was left out after repeated failures; loading again may restore it."""
-        return self.pair is not None and self.pair.draft_failed
 
     # Commands: answers
 
@@ -208,56 +179,13 @@ class Session:
         return self.phase is Phase.READY and self.blocked is None
 
     def _start(self, prefill: Prefill | None = None) -> bool:
-        prompt = self.conversation.turn.prompt
-        assert prompt is not None
-        self._stop_titling()
-        self._prefill, self._compacting = prefill, None
-        summary, before = self.conversation.read_before(prompt)
-        can_compact = bool(before) and self.settings.context_full != "stop"
-        request = replace(
-            answer_request(self.settings, prompt.text, as_messages(before), summary),
-            prefill=prefill,
-            beside=self.conversation.similar_answers,
-            with_details=True,
-            conversation=self.library.state_name,
-            n_room=(self.settings.max_tokens or _ANSWER_TOKENS) if can_compact else 0,
-        )
-        self._can_switch = request.drafting is not None
-        self._request = self.engine.answer(request)
+        self._answering.start(prefill)
         self.phase = Phase.ANSWERING
         return True
 
     def compact(self, error: AppError) -> bool:
-        """Summarize earlier messages, or leave them out, if an answer failed because the context is full.
-
-        Returns:
-            Whether the answer goes on, so that it has not failed.
-        """
-        prompt, pair = self.conversation.turn.prompt, self.pair
-        if not isinstance(error, ContextOverflowError) or error.whose not in _COMPACTED or prompt is None:
-            return False
-        # A summary that does not fit either is left out.
-        if pair is None or self.settings.context_full == "stop" or self._compacting is not None:
-            return False
-        summary, before = self.conversation.read_before(prompt)
-        written = len(prompt.text) + (len(self._prefill.text) if self._prefill is not None else 0)
-        n_kept = n_kept_in(before, written, error.n_tokens, pair.n_ctx // 2)
-        if n_kept == len(before):
-            return False
-        if self.settings.context_full == "drop":
-            self.conversation.compact(prompt.id, Compaction(n_kept))
-            return self._start(self._prefill)
-        request = summary_request(self.settings, as_messages(before[: len(before) - n_kept]), summary)
-        self._compacting = n_kept
-        self._request = self.engine.answer(replace(request, conversation=self.library.state_name))
-        return True
-
-    def _compacted(self, summary: str) -> None:
-        prompt, n_kept = self.conversation.turn.prompt, self._compacting
-        assert prompt is not None
-        assert n_kept is not None
-        self.conversation.compact(prompt.id, Compaction(n_kept, summary.strip()))
-        self._start(self._prefill)
+        """Make room for an answer that failed because the context is full; return whether it goes on."""
+        return self.pair is not None and self._answering.compact(error, self.pair.n_ctx)
 
     @property
     def summary(self) -> str | None:
@@ -269,22 +197,19 @@ class Session:
         holder = next((node for node in reversed(self.conversation.tree.path) if node.compaction is not None), None)
         if self.is_busy or holder is None or holder.compaction is None:
             return False
-        self.conversation.compact(holder.id, replace(holder.compaction, summary=text.strip()))
+        self.conversation.compact(holder, replace(holder.compaction, summary=text.strip()))
         return True
 
     def comparable(self, typed: str) -> Comparable:
         """Return the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
-        settings, last = self.settings, self.conversation.turn.prompt
-        if settings.drafting is None:
+        if self.settings.drafting is None:
             raise UsageError("Drafting is off in the settings, so there is nothing to compare.")
         if not self.drafting.is_available:
             raise UsageError(f"There is nothing to compare. {self.drafting.reason}")
-        prompt = typed.strip() or (last.text if last is not None else "")
-        if not prompt or self.pair is None:
+        found = self._answering.comparable(typed, self.pair) if self.pair is not None else None
+        if found is None:
             raise UsageError("There is no prompt to compare yet; type one.")
-        summary, before = self.conversation.read_before(None if typed.strip() else last)
-        request = answer_request(settings, prompt, as_messages(before), summary)
-        return comparable(settings, self.pair, replace(request, conversation=self.library.state_name))
+        return found
 
     # Commands: conversations and branches
 
@@ -310,9 +235,10 @@ class Session:
 
     def _enter(self) -> None:
         self._switches += 1
-        self._stop_titling()
+        self._answering.stop_title()
         self.stop()
-        self._request = self.waiting = self._compacting = None
+        self._answering.end()
+        self.waiting = None
         if self.phase is Phase.ANSWERING:
             self.phase = Phase.READY
         if self._live is not None:
@@ -373,26 +299,13 @@ class Session:
 
     def expects(self, event: Event) -> bool:
         """Return whether an event belongs to this chat as it is now; the text of a summary is not shown."""
-        if self._compacting is not None and isinstance(event, Step | PromptProgress):
-            return False
-        return getattr(event, "request", None) in (None, self._request, self._titling)
+        is_known = getattr(event, "request", None) in (None, self._answering.number, self._answering.title_job)
+        return is_known and not self._answering.hides(event)
 
     @property
     def expects_events(self) -> bool:
         """Return whether more events will come without a further command."""
         return self.phase in (Phase.LOADING, Phase.ANSWERING)
-
-    def add(self, segments: Iterable[Segment]) -> None:
-        """Append text to the running answer."""
-        self.conversation.add(segments)
-
-    def tick(self, next_s: float) -> None:
-        """Save text that has waited long enough; call at least once a second while an answer runs.
-
-        Args:
-            next_s: Seconds until the next call.
-        """
-        self.conversation.tick(next_s)
 
     def handle(self, event: Event) -> Outcome | None:
         """Take an event other than text; return how an answer ended."""
@@ -405,54 +318,26 @@ class Session:
                 self._loaded(pair)
             case Failed(request=None):
                 self.phase = Phase.UNLOADED
-            case JobEnded(request=number, result=str(title)) if number == self._titling:
-                self._titled(title)
-            case Finished(reason=FinishReason.CANCELLED) if self._compacting is not None:
+            case JobEnded(request=number, result=str(title)) if number == self._answering.title_job:
+                self._answering.take_title(title)
+            case Finished(reason=FinishReason.CANCELLED) if self._answering.n_kept is not None:
                 return self._end(self.conversation.stop())
-            case Finished(text=text) if self._compacting is not None:
-                self._compacted(text)
-            case Failed() if self._compacting is not None:
-                self._compacted("")
+            case Finished() | Failed() if self._answering.n_kept is not None:
+                self._answering.go_on(event.text if isinstance(event, Finished) else "")
             case Finished():
                 running = self.conversation.running
                 outcome = self._end(self.conversation.finish(event))
-                if running is not None and self._continues(event, running):
+                is_full = event.reason is FinishReason.CONTEXT and self._answering.can_compact
+                if is_full and running is not None and self.resume(running):
+                    # Earlier messages make room for the rest.
                     return None
-                self._begin_titling()
+                # A recurrent model would read the conversation again after the title.
+                if self._can_answer and self.pair is not None and self.pair.most_drafted is None:
+                    self._answering.begin_title()
                 return outcome
             case Failed():
                 return self._end(self.conversation.fail(event.error))
         return None
-
-    def _continues(self, event: Finished, answer: int) -> bool:
-        """Continue an answer that filled the context, if earlier messages can make room; return whether it goes on."""
-        can_compact = self.settings.context_full != "stop" and bool(
-            self.conversation.messages_before(self.conversation.turn.prompt)
-        )
-        return event.reason is FinishReason.CONTEXT and can_compact and self.resume(answer)
-
-    def _begin_titling(self) -> None:
-        """Let the model name the conversation after its first answer, unless the user has named it."""
-        path, pair, library = self.conversation.tree.path, self.pair, self.library
-        is_first = len(path) == _FIRST_EXCHANGE and path[-1].state is State.COMPLETE
-        # A recurrent model would read the conversation again after the title.
-        if not is_first or not self._can_answer or pair is None or pair.most_drafted is not None:
-            return
-        summary = library.summary(library.conversation)
-        if self.settings.titles and summary is not None and not summary.named:
-            request = title_request(self.settings, as_messages(path))
-            self._titling = self.engine.run(TitleJob(replace(request, conversation=library.state_name)))
-
-    def _stop_titling(self) -> None:
-        if self._titling is not None:
-            self._titling = None
-            self.engine.cancel()
-
-    def _titled(self, title: str) -> None:
-        self._titling = None
-        if title:
-            self.library.name(title)
-            self._n_titles += 1
 
     def _is_overtaken(self) -> bool:
         """Count a load that has ended; return whether another one was begun since."""
@@ -473,7 +358,8 @@ class Session:
         self.conversation.models = model_names(pair)
 
     def _end(self, outcome: Outcome) -> Outcome:
-        self.phase, self._request, self._compacting = Phase.READY, None, None
+        self._answering.end()
+        self.phase = Phase.READY
         self._load_next()
         return outcome
 
@@ -481,12 +367,3 @@ class Session:
         """Stop the answer and close the store; `draft` is the text of the input line."""
         self.engine.cancel()
         self.conversation.close(draft)
-
-
-def model_names(pair: PairInfo) -> dict[str, str]:
-    """Return both models by role, each with its quantization."""
-    models = {"target": pair.target} | ({"draft": pair.draft} if pair.draft is not None else {})
-    return {
-        role: f"{known_as(model.file, model.name)} {file_type(model.quantization)}".strip()
-        for role, model in models.items()
-    }

@@ -1,8 +1,7 @@
-"""The last prompt of a branch, and how its answer ended."""
+"""The last prompt of a branch, how its answer ended, and what is stored with it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,8 @@ from app.conversations.tree import Node, State
 from app.engine.drafting_report import speedup_of
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
+from app.models.model_names import file_type, known_as
+from app.models.pair_info import PairInfo
 from app.worker.events import Finished
 
 _COUNTERS = (
@@ -99,22 +100,10 @@ def counts(answer: Node) -> bool:
     return bool(answer.text.strip()) and answer.state in _COUNTING
 
 
-def n_kept_in(before: Sequence[Node], written: int, n_tokens: int, budget: int) -> int:
-    """Return how many of the last messages stay: whole turns, in about `budget` tokens.
-
-    Args:
-        before: The messages before the prompt.
-        written: Characters of the prompt and of the answer so far.
-        n_tokens: Tokens of everything.
-        budget: Tokens for everything that stays.
-    """
-    lengths = [len(node.text) for node in before]
-    left = budget * (sum(lengths) + written) / max(1, n_tokens) - written
-    n_kept = 0
-    for n, node in enumerate(reversed(before), start=1):
-        left -= lengths[-n]
-        if left < 0:
-            break
-        if node.role is Role.USER:
-            n_kept = n
-    return n_kept
+def model_names(pair: PairInfo) -> dict[str, str]:
+    """Return both models by role, each with its quantization."""
+    models = {"target": pair.target} | ({"draft": pair.draft} if pair.draft is not None else {})
+    return {
+        role: f"{known_as(model.file, model.name)} {file_type(model.quantization)}".strip()
+        for role, model in models.items()
+    }

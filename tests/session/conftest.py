@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conversations.conftest import clock, file
 from tests.session.scripted import ScriptedSession
+
+__all__ = ["chat", "clock", "file"]
 
 
 @pytest.fixture

@@ -126,7 +126,7 @@ class ScriptedSession:
     # What the engine says
 
     def says(self, text: str, *, thinking: bool = False) -> None:
-        self.session.add([Segment(text, Origin.TARGET, thinking)])
+        self.conversation.add([Segment(text, Origin.TARGET, thinking)])
 
     def finishes(self, text: str = "", reason: FinishReason = FinishReason.STOP, repeats: int = 0) -> Outcome:
         event = Finished(len(self.engine.requests), reason, text, "", STATS, AnswerPlan("auto", "model", None, None))

@@ -19,16 +19,6 @@ LONG = "x" * 100_000
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "deep" / "conversations.db"
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def said() -> list[str]:
     return []
 

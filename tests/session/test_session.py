@@ -160,9 +160,8 @@ def titled(tmp_path: Path) -> Iterator[ScriptedSession]:
 
 
 def title_of(chat: ScriptedSession) -> str:
-    summary = chat.library.summary(chat.library.conversation)
-    assert summary is not None
-    return summary.title
+    assert chat.library.conversation is not None
+    return chat.store.load(chat.library.conversation).summary.title
 
 
 def test_the_model_names_a_conversation_after_its_first_answer(titled: ScriptedSession) -> None:

@@ -139,14 +139,14 @@ class Renderer:
     def rest(self, next_s: float) -> None:
         self._screen.status.catch_up()
         self._note_activity()
-        self._session.tick(next_s)
+        self._session.conversation.tick(next_s)
 
     async def show(self, batch: Batch) -> None:
         screen = self._screen
         # A pair may be loaded again for a comparison, which shows that itself.
         if self.expects_events:
             screen.status.follow(batch.latest)
-        self._session.add(batch.segments)
+        self._session.conversation.add(batch.segments)
         self._note_activity()
         answer = screen.messages.answer
         if answer is None:

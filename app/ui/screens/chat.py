@@ -169,8 +169,9 @@ class ChatScreen(BaseScreen[None], ChatActions):
         from app.ui.settings.screen import SettingsScreen
 
         themes = sorted(self.app.available_themes)
-        can_load = self.session.phase is Phase.UNLOADED or self.session.lacks_draft
         live, pair = self._tuning.live, self.session.pair
+        # Loading again may restore a draft model that was left out after failures.
+        can_load = self.session.phase is Phase.UNLOADED or (pair is not None and pair.draft_failed)
         self.app.push_screen(
             SettingsScreen(live, themes, self._apply_settings, pair, can_load=can_load), self._leave_settings
         )

@@ -1,0 +1,199 @@
+"""Requests to the engine: answers, summaries of earlier messages when the context is full, and titles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from app.conversations.message import Compaction, Prefill, Role
+from app.conversations.tree import Node, State, as_messages
+from app.core.errors import AppError, ContextOverflowError
+from app.engine.types import DraftParams, SamplingParams
+from app.models.pair_info import PairInfo
+from app.session.chat_settings import ChatSettings, Comparable, answer_request
+from app.session.conversation import Conversation
+from app.session.engine import Engine
+from app.settings.thinking import Thinking
+from app.worker.events import Event, PromptProgress, Step
+from app.worker.request import AnswerRequest, with_seed
+from app.worker.title import TitleJob
+
+_SUMMARIZE = (
+    "Stop here. List the facts of this conversation in short sentences: what I said about myself, what I asked for, "
+    "and what you answered. Keep names and numbers."
+)
+"""Of four wordings, the one with which a model of 1.5 billion parameters kept every fact and the cached prefix."""
+_NAME_IT = "Write a title for this conversation, at most six words. Write only the title."
+_LONGEST_TITLE, _LONGEST_SUMMARY = 24, 512
+"""Tokens."""
+_ANSWER_TOKENS = 1024
+"""Room in the context for an answer without a limit."""
+_COMPARED_TOKENS = 256
+"""Enough for a steady speed, short enough to compare several times."""
+_FIRST_EXCHANGE = 2
+"""Messages of a conversation after its first answer."""
+_COMPACTED = ("conversation", "answer")
+"""What is too long where shortening the earlier conversation helps; see `ContextOverflowError`."""
+
+
+class Answering:
+    """Ask the engine for answers, summaries and titles of the open conversation.
+
+    Args:
+        engine: Writes them.
+        conversation: The conversation.
+        settings: Returns how the next answer is asked for.
+
+    Attributes:
+        number: Number of the running answer, or of the summary that it needs; None without one.
+        can_switch: Whether the running answer can be drafted.
+        n_kept: While earlier messages are summarized, how many before the prompt stay as they are; else None.
+        title_job: Number of the job that names the conversation; None without one.
+        n_titles: How many titles the model has written.
+    """
+
+    def __init__(self, engine: Engine, conversation: Conversation, settings: Callable[[], ChatSettings]) -> None:
+        self._engine = engine
+        self._conversation = conversation
+        self._library = conversation.library
+        self._settings = settings
+        self._prefill: Prefill | None = None
+        self.number: int | None = None
+        self.can_switch = False
+        self.n_kept: int | None = None
+        self.title_job: int | None = None
+        self.n_titles = 0
+
+    def _request_for(self, text: str, prompt: Node | None) -> AnswerRequest:
+        """Return the request for an answer in the place of a prompt, or for None after the whole branch."""
+        summary, before = self._conversation.read_before(prompt)
+        return answer_request(self._settings(), text, as_messages(before), summary, self._library.state_name)
+
+    def start(self, prefill: Prefill | None = None) -> None:
+        """Ask for an answer to the last prompt."""
+        prompt, settings = self._conversation.turn.prompt, self._settings()
+        assert prompt is not None
+        self.stop_title()
+        self._prefill, self.n_kept = prefill, None
+        request = replace(
+            self._request_for(prompt.text, prompt),
+            prefill=prefill,
+            beside=self._conversation.similar_answers,
+            with_details=True,
+            n_room=(settings.max_tokens or _ANSWER_TOKENS) if self.can_compact else 0,
+        )
+        self.can_switch = request.drafting is not None
+        self.number = self._engine.answer(request)
+
+    def comparable(self, typed: str, pair: PairInfo) -> Comparable | None:
+        """Return the typed prompt, or else the last one, ready to be compared; None without one."""
+        settings, last = self._settings(), self._conversation.turn.prompt
+        prompt = typed.strip() or (last.text if last is not None else "")
+        if not prompt:
+            return None
+        request = self._request_for(prompt, None if typed.strip() else last)
+        most = min(request.max_tokens or _COMPARED_TOKENS, _COMPARED_TOKENS)
+        request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)
+        fixed = settings.drafting if isinstance(settings.drafting, DraftParams) else None
+        return Comparable(request, settings.automatic, fixed, pair)
+
+    def end(self) -> None:
+        """Expect no more events of the running request."""
+        self.number = self.n_kept = None
+
+    def hides(self, event: Event) -> bool:
+        """Return whether an event is of a summary, whose text is not shown."""
+        return self.n_kept is not None and isinstance(event, Step | PromptProgress)
+
+    @property
+    def can_compact(self) -> bool:
+        """Return whether messages before the last prompt may be left out."""
+        _, before = self._conversation.read_before(self._conversation.turn.prompt)
+        return bool(before) and self._settings().context_full != "stop"
+
+    def compact(self, error: AppError, n_ctx: int) -> bool:
+        """Summarize earlier messages, or leave them out, if an answer failed because the context is full.
+
+        Returns:
+            Whether the answer goes on, so that it has not failed.
+        """
+        settings, prompt = self._settings(), self._conversation.turn.prompt
+        if not isinstance(error, ContextOverflowError) or error.whose not in _COMPACTED or prompt is None:
+            return False
+        # A summary that does not fit either is left out.
+        if self.n_kept is not None or not self.can_compact:
+            return False
+        summary, before = self._conversation.read_before(prompt)
+        written = len(prompt.text) + (len(self._prefill.text) if self._prefill is not None else 0)
+        n_kept = _n_kept_in(before, written, error.n_tokens, n_ctx // 2)
+        if n_kept == len(before):
+            return False
+        self.n_kept = n_kept
+        if settings.context_full == "drop":
+            self.go_on("")
+            return True
+        # It begins like the conversation, whose cache it uses.
+        messages = as_messages(before[: len(before) - n_kept])
+        request = answer_request(settings, _SUMMARIZE, messages, summary, self._library.state_name)
+        self.number = self._engine.answer(_short(request, _LONGEST_SUMMARY))
+        return True
+
+    def go_on(self, summary: str) -> None:
+        """Ask for the answer again, with a summary in place of earlier messages; "" leaves them out."""
+        prompt = self._conversation.turn.prompt
+        assert prompt is not None
+        assert self.n_kept is not None
+        self._conversation.compact(prompt, Compaction(self.n_kept, summary.strip()))
+        self.start(self._prefill)
+
+    # Titles
+
+    def begin_title(self) -> None:
+        """Let the model name the conversation after its first answer, unless the user has named it."""
+        path, settings, library = self._conversation.tree.path, self._settings(), self._library
+        if not settings.titles or len(path) != _FIRST_EXCHANGE or path[-1].state is not State.COMPLETE:
+            return
+        summary = library.with_conversation(lambda store, number: store.load(number).summary)
+        if summary is not None and not summary.named:
+            # It begins like the conversation, whose cache it uses.
+            request = answer_request(settings, _NAME_IT, as_messages(path), name=library.state_name)
+            request = replace(request, sampling=SamplingParams(temperature=0), drafting=None)
+            self.title_job = self._engine.run(TitleJob(_short(request, _LONGEST_TITLE)))
+
+    def stop_title(self) -> None:
+        """Cancel the job; the title made from the first prompt stays."""
+        if self.title_job is not None:
+            self.title_job = None
+            self._engine.cancel()
+
+    def take_title(self, title: str) -> None:
+        """Set the title that the job has written; "" if it failed."""
+        self.title_job = None
+        if title:
+            self._library.name(title)
+            self.n_titles += 1
+
+
+def _short(request: AnswerRequest, max_tokens: int) -> AnswerRequest:
+    return replace(request, max_tokens=max_tokens, stops=(), thinking=Thinking(enabled=False))
+
+
+def _n_kept_in(before: Sequence[Node], written: int, n_tokens: int, budget: int) -> int:
+    """Return how many of the last messages stay: whole turns, in about `budget` tokens.
+
+    Args:
+        before: The messages before the prompt.
+        written: Characters of the prompt and of the answer so far.
+        n_tokens: Tokens of everything.
+        budget: Tokens for everything that stays.
+    """
+    lengths = [len(node.text) for node in before]
+    left = budget * (sum(lengths) + written) / max(1, n_tokens) - written
+    n_kept = 0
+    for n, node in enumerate(reversed(before), start=1):
+        left -= lengths[-n]
+        if left < 0:
+            break
+        if node.role is Role.USER:
+            n_kept = n
+    return n_kept
