@@ -29,7 +29,7 @@ class Journal:
     Args:
         database: The store's.
         node: The message as it was before; one that is continued has an ended state.
-        leaf: The active leaf to return to if nothing of a new answer is kept.
+        leaf: The leaf of the branch that was active, to return to if nothing of a new answer is kept.
         clock: Seconds, monotonic.
         now: Seconds since 1970.
 
@@ -50,7 +50,7 @@ class Journal:
         self.error: StoreError | None = None
         self.ended = False
         self._database = database
-        self._leaf = leaf
+        self.leaf = leaf
         self._clock = clock
         self._now = now
         self._text: list[str] = [node.text]
@@ -151,7 +151,7 @@ class Journal:
             self.flush()
             return
         with self._database.write() as db:
-            db.execute("UPDATE conversations SET leaf = ? WHERE leaf = ?", (self._leaf, self.start.id))
+            db.execute("UPDATE conversations SET leaf = ? WHERE leaf = ?", (self.leaf, self.start.id))
             db.execute("DELETE FROM messages WHERE id = ?", (self.start.id,))
         self._end()
 

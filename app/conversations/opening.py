@@ -1,4 +1,4 @@
-"""Open the conversation database: write-ahead log, migration, checkpoint, and repair from a backup."""
+"""Open the conversation database: write-ahead log, migration, checkpoint; daily backups, and repair from one."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import os
 import shutil
 import sqlite3
 import time
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from threading import Thread
 
-from app.conversations.backup import back_up_before_migration, backups
 from app.conversations.database import (
     BUSY_S,
     ERRORS,
@@ -23,10 +24,12 @@ from app.conversations.database import (
     transaction,
 )
 from app.conversations.schema import MIGRATIONS, drop_index, prepare, schema_version
-from app.core import regular_file
+from app.core import atomic, regular_file
+from app.core.errors import StoreError
 
 _SUFFIXES = ("", "-wal", "-shm")
 """Of the files that make up one database."""
+_DAY_S = 24 * 3600.0
 
 
 def open_file(file: Path) -> tuple[Database, str]:
@@ -109,7 +112,7 @@ def _open(file: Path, *, check: bool = False) -> Database:
                 drop_index(db)
                 _check_pages(db)
         if 0 < (version := schema_version(db)) < len(MIGRATIONS):
-            back_up_before_migration(db, file, version)
+            _copy(db, _beside(file, f"backup-schema-{version}"))
         _prepare(db)
         checkpoint(db)
     except BaseException:
@@ -139,7 +142,7 @@ def _restore(file: Path) -> str:
     """Set a damaged file aside and put its newest intact backup, or nothing, in its place; return a notice."""
     new = file.with_name(file.name + "-restored")
     aside = file.with_name(f"{file.stem}-damaged-{time.strftime('%Y-%m-%d-%H%M%S')}{file.suffix}")
-    backup = next((backup for backup in backups(file) if _copied_intact(backup, new)), None)
+    backup = next((backup for backup in _backups(file) if _copied_intact(backup, new)), None)
     for suffix in _SUFFIXES:
         with suppress(FileNotFoundError):
             file.with_name(file.name + suffix).rename(aside.with_name(aside.name + suffix))
@@ -161,3 +164,50 @@ def _copied_intact(backup: Path, new: Path) -> bool:
     except ERRORS:
         new.unlink()
         return False
+
+
+# Backups beside the database: one rolling daily copy, and one before each schema migration
+
+
+def start_daily_backup(file: Path) -> None:
+    """Run `back_up_daily` in a thread."""
+    Thread(target=back_up_daily, args=(file,), daemon=True).start()
+
+
+def back_up_daily(file: Path) -> None:
+    """Replace the daily backup if it is older than a day; keep the old one on failure.
+
+    Takes seconds for a large file.
+    """
+    backup = _beside(file, "backup")
+    with suppress(StoreError, OSError), store_errors(file):
+        if backup.exists() and 0 <= time.time() - backup.stat().st_mtime < _DAY_S:
+            return
+        with closing(connect(file, "rw")) as db:
+            if db.execute("SELECT 1 FROM messages LIMIT 1").fetchone():
+                _copy(db, backup)
+
+
+def _backups(file: Path) -> Sequence[Path]:
+    """List the backups of a file, newest first."""
+    return sorted(file.parent.glob(f"{file.stem}-backup*{file.suffix}"), key=lambda path: -path.stat().st_mtime)
+
+
+def _copy(db: sqlite3.Connection, to: Path) -> None:
+    new = to.with_name(f"{to.name}-{os.getpid()}-new")
+    new.unlink(missing_ok=True)
+    descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    try:
+        # Unlike the backup API, this fails on a damaged page instead of copying it.
+        db.execute("VACUUM INTO ?", (str(new),))
+        os.fsync(descriptor)
+    except BaseException:
+        new.unlink()
+        raise
+    finally:
+        os.close(descriptor)
+    atomic.replace(new, to)
+
+
+def _beside(file: Path, name: str) -> Path:
+    return file.with_name(f"{file.stem}-{name}{file.suffix}")

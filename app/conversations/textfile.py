@@ -56,11 +56,6 @@ def marked_encoding(data: bytes) -> str | None:
     return next((encoding for mark, encoding in _MARKS if data.startswith(mark)), None)
 
 
-def looks_binary(head: bytes) -> bool:
-    """Return whether the first bytes of a file are not text."""
-    return not marked_encoding(head) and b"\0" in head[:_LOOK]
-
-
 @contextmanager
 def file_errors(name: str) -> Iterator[None]:
     """Raise errors of reading a file as `AppError`."""

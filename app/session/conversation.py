@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from app.conversations.message import Compaction, Ending, Failure, Message, Prefill, Role
@@ -30,14 +30,6 @@ _STATES = {
 }
 
 
-@dataclass(slots=True)
-class _Running:
-    """The answer being written; `fallback` is the leaf to return to if it fails."""
-
-    journal: Journal
-    fallback: int | None
-
-
 class Conversation:
     """One conversation as a tree of messages with an active branch.
 
@@ -56,7 +48,7 @@ class Conversation:
         """Names of the loaded models by role, stored with every answer."""
         self._new_draft = ""
         """Text typed where no prompt was sent yet."""
-        self._running: _Running | None = None
+        self._running: Journal | None = None
         self._save_failed = False
 
     # What it holds
@@ -69,14 +61,14 @@ class Conversation:
     def messages(self) -> tuple[Node, ...]:
         """The active branch with the running answer as far as it is written."""
         path, running = self.tree.path, self._running
-        if running is None or not path or path[-1].id != running.journal.start.id:
+        if running is None or not path or path[-1].id != running.start.id:
             return path
-        return (*path[:-1], running.journal.node)
+        return (*path[:-1], running.node)
 
     @property
     def running(self) -> int | None:
         """Id of the answer being written."""
-        return self._running.journal.start.id if self._running is not None else None
+        return self._running.start.id if self._running is not None else None
 
     def read_before(self, prompt: Node | None) -> tuple[str, tuple[Node, ...]]:
         """Return the summary and the messages that the model reads before a prompt; for None, of the whole branch."""
@@ -131,7 +123,7 @@ class Conversation:
         number = self.library.conversation
         if number is None:
             number = self._create(store)
-        leaf, prompt = self.tree.leaf, turn.prompt
+        prompt = turn.prompt
         is_new = prompt is None or (prompt.text, prompt.parent) != (text, turn.parent)
         if prompt is None or is_new:
             prompt = store.add(number, Role.USER, text, parent=turn.parent)
@@ -141,7 +133,7 @@ class Conversation:
         if self.draft:
             store.set_draft(number, "")
             self.draft = ""
-        return self._begin(store, number, prompt.id, None if is_new else leaf)
+        return self._begin(store, number, prompt.id)
 
     def _create(self, store: Store) -> int:
         if self._new_draft:
@@ -155,13 +147,12 @@ class Conversation:
         node, number = self.tree.nodes.get(prompt), self.library.conversation
         if number is None or node is None or node.role is not Role.USER:
             return False
-        leaf = self.tree.leaf
-        return self.library.do(lambda store: self._begin(store, number, prompt, leaf)) is not None
+        return self.library.do(lambda store: self._begin(store, number, prompt)) is not None
 
-    def _begin(self, store: Store, number: int, prompt: int, fallback: int | None) -> Node:
+    def _begin(self, store: Store, number: int, prompt: int) -> Node:
         journal = store.answer(number, prompt, models=self.models)
         self.tree = self.tree.with_node(journal.node)
-        self._running, self._save_failed = _Running(journal, fallback), False
+        self._running, self._save_failed = journal, False
         return journal.node
 
     def resume(self, answer: int) -> Prefill | None:
@@ -172,7 +163,7 @@ class Conversation:
         journal = self.library.do(lambda store: store.resume(answer))
         if journal is None:
             return None
-        self._running, self._save_failed = _Running(journal, answer), False
+        self._running, self._save_failed = journal, False
         self.tree = replace(self.tree.with_node(journal.node), leaf=answer)
         return Prefill(node.text, node.reasoning)
 
@@ -180,7 +171,7 @@ class Conversation:
         """Append shown text to the running answer."""
         if self._running is not None:
             for segment in segments:
-                self._running.journal.add(segment.text, reasoning=segment.reasoning)
+                self._running.add(segment.text, reasoning=segment.reasoning)
 
     def tick(self, next_s: float) -> None:
         """Write text that has waited long enough.
@@ -188,10 +179,9 @@ class Conversation:
         Args:
             next_s: Seconds until the next call.
         """
-        if self._running is None:
-            return
-        self._running.journal.tick(next_s)
-        self._report_saving(self._running.journal)
+        if self._running is not None:
+            self._running.tick(next_s)
+            self._report_saving(self._running)
 
     def finish(self, event: Finished) -> Outcome:
         """Store an ended answer with its numbers; of a continued one, those of its last part."""
@@ -202,8 +192,8 @@ class Conversation:
     def fail(self, error: AppError) -> Outcome:
         """Store why an answer failed, with the text it has."""
         ending = Ending(failure=Failure(error.message, error.hint))
-        if self._running is not None and self._running.journal.continues:
-            return replace(self._end(self._running.journal.start.state, ending), reverted=True)
+        if self._running is not None and self._running.continues:
+            return replace(self._end(self._running.start.state, ending), reverted=True)
         return self._end(State.FAILED, ending, stats={**ending.numbers, **self.models})
 
     def stop(self) -> Outcome:
@@ -219,24 +209,26 @@ class Conversation:
         stats: Document | None = None,
     ) -> Outcome:
         """Store the end of the running answer; for arguments see `Journal.finish`."""
-        running, self._running = self._running, None
-        if running is None:
+        journal, self._running = self._running, None
+        if journal is None:
             return Outcome(ending, "")
-        journal, fallback = running.journal, running.fallback
-        parent = self.tree.nodes.get(journal.start.parent or 0)
+        parent = journal.start.parent
+        prompt = self.tree.nodes.get(parent or 0)
+        # Another Tandem may have changed the active branch.
+        fallback = journal.leaf if journal.leaf in self.tree.nodes else parent
         thought = bool((reasoning or journal.node.reasoning).strip())
-        outcome = Outcome(ending, parent.text if parent is not None else "", thought)
+        outcome = Outcome(ending, prompt.text if prompt is not None else "", thought)
         idle = journal.continues and journal.is_empty and state is not State.COMPLETE
         if idle or not ((text or journal.node.text).strip() or thought):
             self._discard(journal, fallback, ending)
-            reverted = journal.continues or fallback not in (None, journal.start.parent)
+            reverted = journal.continues or fallback != parent
             return replace(outcome, reverted=reverted, counts=idle and counts(journal.start))
         node = journal.finish(state, text=text, reasoning=reasoning, stats=stats)
         self._report_saving(journal)
         self.tree = self.tree.with_node(node)
         if counts(node):
             return replace(outcome, counts=True)
-        if journal.continues or fallback in (None, node.parent):
+        if journal.continues or fallback is None or fallback == parent:
             return outcome
         self._activate(fallback)
         return replace(outcome, reverted=True)
@@ -248,7 +240,7 @@ class Conversation:
         if journal.continues:
             self.tree = self.tree.with_node(start)
             return
-        self.tree = self.tree.without(start.id, fallback if fallback is not None else start.parent)
+        self.tree = self.tree.without(start.id, fallback)
         prompt = self.tree.nodes.get(start.parent or 0)
         if prompt is not None and not self.tree.replies(prompt.id):
             compaction = prompt.compaction

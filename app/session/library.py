@@ -74,11 +74,8 @@ class Library:
     @property
     def state_name(self) -> str:
         """Return the name under which the caches of the open conversation are stored; "" if it is in memory only."""
-        return str(self.conversation or "") if self._is_on_disk else ""
-
-    @property
-    def _is_on_disk(self) -> bool:
-        return self.store is not None and self.store.database.file is not None
+        is_on_disk = self.store is not None and self.store.database.file is not None
+        return str(self.conversation or "") if is_on_disk else ""
 
     def close(self) -> None:
         """Close the store."""
@@ -97,7 +94,7 @@ class Library:
             self.say("All messages are saved again.")
         file, now = self.store.database.file, self._clock()
         if file is not None and (self._backed_up is None or now - self._backed_up >= _BACKUP_S):
-            from app.conversations.backup import start_daily_backup
+            from app.conversations.opening import start_daily_backup
 
             self._backed_up = now
             start_daily_backup(file)

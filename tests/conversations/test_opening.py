@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from app.conversations import schema
-from app.conversations.backup import back_up_daily
 from app.conversations.database import damage_mark
 from app.conversations.message import Role
-from app.conversations.opening import check_file
+from app.conversations.opening import back_up_daily, check_file
 from app.conversations.store import Store
 from app.conversations.tree import Conversation, Node, State, Summary, Tree
 from app.core.errors import StoreError

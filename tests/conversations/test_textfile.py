@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.conversations.textfile import MissingFile, looks_binary, read_text, text_size
+from app.conversations.textfile import MissingFile, read_text, text_size
 from app.core.errors import AppError
 
 
@@ -82,4 +82,3 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
     file.write_bytes(data)
     with suppress(AppError):
         assert "\r" not in read_text(file, "any")
-    looks_binary(data)

@@ -118,7 +118,7 @@ def test_a_backup_is_due_once_an_hour_at_most(
     library: Library, file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied: list[tuple[float, Path]] = []
-    monkeypatch.setattr("app.conversations.backup.start_daily_backup", lambda file: copied.append((clock.now, file)))
+    monkeypatch.setattr("app.conversations.opening.start_daily_backup", lambda file: copied.append((clock.now, file)))
     for _ in range(720):
         library.maintain()
         clock.now += 10.0
