@@ -136,7 +136,8 @@ def _conversations(label: str) -> list[Check]:
 
 def _states(label: str) -> list[Check]:
     files = state_files()
-    text = f"{gigabytes(sum(file.size for file in files))} in {counted(len(files), 'file')} in {states_dir()}"
+    size = sum(status.st_size for status in files.values())
+    text = f"{gigabytes(size)} in {counted(len(files), 'file')} in {states_dir()}"
     return [Check("ok", label, text)] if files else []
 
 

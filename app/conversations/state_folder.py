@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.core.paths import states_dir
@@ -15,29 +15,19 @@ _ABANDONED_S = 3600.0
 """Age of a file whose program ended while it was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class StateFile:
-    """A saved state, with its bytes and the time of its last use."""
-
-    path: Path
-    size: int
-    used: float
-
-
-def state_files(suffix: str = SUFFIX) -> list[StateFile]:
-    """Return the saved states of all pairs, as far as they can be read."""
-    found: list[StateFile] = []
+def state_files(suffix: str = SUFFIX) -> dict[Path, os.stat_result]:
+    """Return the saved states of all pairs, with size and time of the last use, as far as they can be read."""
+    found: dict[Path, os.stat_result] = {}
     with suppress(OSError):
         for path in states_dir().glob(f"*/*{suffix}"):
-            status = path.stat()
-            found.append(StateFile(path, status.st_size, status.st_mtime))
+            found[path] = path.stat()
     return found
 
 
 def remove_orphans(conversations: Collection[int]) -> None:
     """Delete the states of conversations that are not among these, and files that were not finished."""
-    gone = [f for f in state_files() if f.path.stem.isdecimal() and int(f.path.stem) not in conversations]
-    gone += [file for file in state_files(PARTIAL) if time.time() - file.used > _ABANDONED_S]
-    for file in gone:
+    gone = [path for path in state_files() if path.stem.isdecimal() and int(path.stem) not in conversations]
+    gone += [path for path, status in state_files(PARTIAL).items() if time.time() - status.st_mtime > _ABANDONED_S]
+    for path in gone:
         with suppress(OSError):
-            file.path.unlink()
+            path.unlink()

@@ -59,9 +59,8 @@ def _cap(mib: int | None) -> int:
         return mib << 20
     folder = states_dir()
     folder.mkdir(parents=True, exist_ok=True)
-    return min(
-        _AUTO_BYTES, int(_AUTO_SHARE * (shutil.disk_usage(folder).free + sum(file.size for file in state_files())))
-    )
+    used = sum(status.st_size for status in state_files().values())
+    return min(_AUTO_BYTES, int(_AUTO_SHARE * (shutil.disk_usage(folder).free + used)))
 
 
 class StateFiles:
@@ -155,11 +154,13 @@ class StateFiles:
         """Delete old states until there is room for another one; return whether there is."""
         if n_bytes > self._cap_bytes:
             return False
-        left = sorted(state_files(), key=lambda file: file.used)
-        total = sum(file.size for file in left)
-        while left and total + n_bytes > self._cap_bytes:
-            total -= left[0].size
-            _remove(left.pop(0).path)
+        files = state_files()
+        total = sum(status.st_size for status in files.values())
+        for path, status in sorted(files.items(), key=lambda file: file[1].st_mtime):
+            if total + n_bytes <= self._cap_bytes:
+                break
+            total -= status.st_size
+            _remove(path)
         states_dir().mkdir(parents=True, exist_ok=True, mode=0o700)
         return shutil.disk_usage(states_dir()).free > n_bytes + _KEPT_FREE
 

@@ -4,10 +4,9 @@ No screen, no timer, no thread: readers such as the chat screen call it and rend
 
 session         commands and events; the entry point
 snapshot        one chat at one moment, as values
-answering       requests for answers, for summaries of earlier messages, and for titles
+answering       requests to the engine: answers, summaries of earlier messages, and titles
 conversation    the open conversation, its branches and its running answer, stored while it is written
 turn            the last prompt of a branch, how its answer ended, and what is stored with it
-engine          the commands of the worker
 library         all stored conversations: list, search, rename, pin, delete
 chat_settings   how answers are asked for
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
 
 from app.conversations.message import Compaction, Prefill, Role
 from app.conversations.tree import Node, State, as_messages
@@ -12,11 +13,13 @@ from app.engine.types import DraftParams, SamplingParams
 from app.models.pair_info import PairInfo
 from app.session.chat_settings import ChatSettings, Comparable, answer_request
 from app.session.conversation import Conversation
-from app.session.engine import Engine
 from app.settings.thinking import Thinking
 from app.worker.events import Event, PromptProgress, Step
 from app.worker.request import AnswerRequest, with_seed
 from app.worker.title import TitleJob
+
+if TYPE_CHECKING:
+    from app.worker.engine_worker import Job, Loader
 
 _SUMMARIZE = (
     "Stop here. List the facts of this conversation in short sentences: what I said about myself, what I asked for, "
@@ -34,6 +37,28 @@ _FIRST_EXCHANGE = 2
 """Messages of a conversation after its first answer."""
 _COMPACTED = ("conversation", "answer")
 """What is too long where shortening the earlier conversation helps; see `ContextOverflowError`."""
+
+
+class Engine(Protocol):
+    """The commands of `app.worker.engine_worker.EngineWorker`."""
+
+    def load(self, loader: Loader) -> None: ...
+
+    def answer(self, request: AnswerRequest) -> int: ...
+
+    def run(self, job: Job) -> int: ...
+
+    def cancel(self) -> None: ...
+
+    def inspect(self, on: bool) -> None: ...
+
+    def draft(self, on: bool) -> None: ...
+
+    def close(self, timeout: float | None = None) -> bool: ...
+
+
+EngineFactory = Callable[[Callable[[Event], None]], Engine]
+"""Makes an engine that reports to the given callback, on any thread."""
 
 
 class Answering:

@@ -10,10 +10,9 @@ from app.conversations.tree import Node, State
 from app.core.errors import AppError, UsageError
 from app.engine.types import FinishReason
 from app.models.pair_info import PairInfo
-from app.session.answering import Answering
+from app.session.answering import Answering, Engine
 from app.session.chat_settings import ChatSettings, Comparable, applied
 from app.session.conversation import Conversation
-from app.session.engine import Engine
 from app.session.library import Library, StoreOpener
 from app.session.snapshot import Blocked, DraftState, Phase, Snapshot
 from app.session.turn import Outcome, model_names

@@ -16,8 +16,8 @@ from textual.screen import Screen
 
 from app.conversations.titles import fit
 from app.core.errors import AppError
+from app.session.answering import EngineFactory
 from app.session.chat_settings import ChatSettings
-from app.session.engine import EngineFactory
 from app.session.library import StoreOpener
 from app.session.session import Session
 from app.ui.base_screen import SubScreen

@@ -24,7 +24,7 @@ _TEXT = (
 
 
 class Streamer:
-    """Implements `app.session.engine.Engine`.
+    """Implements `app.session.answering.Engine`.
 
     Args:
         emit: Receives its events.

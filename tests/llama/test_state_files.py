@@ -112,7 +112,7 @@ def test_the_state_that_was_not_used_for_longest_makes_room(states: Path) -> Non
     process = Process(states, cap_bytes=2 * size)
     process.read(C, "3")
     process.end()
-    assert {file.path.stem for file in state_files()} == {"2", "3"}
+    assert {path.stem for path in state_files()} == {"2", "3"}
 
 
 def test_a_state_larger_than_the_cap_is_not_stored(states: Path) -> None:
@@ -138,7 +138,7 @@ def test_states_of_deleted_conversations_are_deleted(states: Path) -> None:
     for name, prompt in (("1", A), ("2", B), ("", C)):
         stored(states, name, prompt)
     remove_orphans({2})
-    assert {file.path.stem.partition("-")[0] for file in state_files()} == {"2", "prompt"}
+    assert {path.stem.partition("-")[0] for path in state_files()} == {"2", "prompt"}
 
 
 @pytest.mark.parametrize("can_truncate", [True, False], ids=["attention", "recurrent"])
@@ -155,7 +155,7 @@ def test_random_switches_edits_restarts_and_damage_never_change_the_text(can_tru
             case 1:
                 process = Process(states, can_truncate=can_truncate)
             case 2 if files := list(state_files()):
-                path = random.choice(files).path
+                path = random.choice(files)
                 data = bytearray(path.read_bytes())
                 data[random.randrange(len(data))] ^= 1 << random.randrange(8)
                 path.write_bytes(data[: random.choice([len(data), len(data) // 2])])

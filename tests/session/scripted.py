@@ -28,7 +28,7 @@ BROKEN = AppError("It broke.", "Fix it.")
 
 
 class ScriptedEngine:
-    """Satisfies `app.session.engine.Engine` and records the commands."""
+    """Satisfies `app.session.answering.Engine` and records the commands."""
 
     def __init__(self) -> None:
         self.loads: list[Loader] = []

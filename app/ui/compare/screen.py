@@ -29,7 +29,7 @@ from app.ui.widgets.hint import Hint
 from app.worker.events import Event, Failed, JobEnded, JobProgressed, LoadProgress, Measuring, PromptProgress, Step
 
 if TYPE_CHECKING:
-    from app.session.engine import Engine
+    from app.session.answering import Engine
 
 _SIDE = 50
 """Columns of a side; narrower windows show one text at a time."""
