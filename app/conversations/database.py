@@ -44,10 +44,9 @@ class Database:
 
     @contextmanager
     def write(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
-        """Run a transaction. Raises StoreError; nothing is written then.
+        """Run a transaction; a durable one waits for the disk, so that it survives a power cut.
 
-        Args:
-            durable: Whether the commit must survive a power cut; it then waits for the disk.
+        Raises StoreError; nothing is written then.
         """
         with store_errors(self.file):
             self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")

@@ -45,9 +45,7 @@ _STATES = {state.value: state for state in State}
 def read_file(file: Path, now: float | None = None) -> tuple[Conversation, ...]:
     """Read a Markdown or JSON file, told apart by its name. Raises AppError.
 
-    Args:
-        file: Path of the file.
-        now: Seconds since 1970, for messages without a time.
+    `now` is the time of messages without one, in seconds since 1970.
     """
     try:
         with file_errors(str(file)):

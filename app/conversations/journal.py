@@ -27,11 +27,8 @@ class Journal:
     `retry` after the end.
 
     Args:
-        database: The store's.
         node: The message as it was before; one that is continued has an ended state.
         leaf: The leaf of the branch that was active, to return to if nothing of a new answer is kept.
-        clock: Seconds, monotonic.
-        now: Seconds since 1970.
 
     Attributes:
         start: The message as it was before.
@@ -132,11 +129,7 @@ class Journal:
     ) -> Node:
         """End the answer and store it as a message; return it.
 
-        Args:
-            state: How it ended.
-            text: The whole answer; None takes what was added.
-            reasoning: As `text`.
-            stats: The answer's numbers; None keeps the old ones.
+        None takes the text that was added, and keeps the numbers.
         """
         given: dict[str, Any] = {"text": text, "reasoning": reasoning, "stats": stats}
         node = replace(self.node, state=state, **{name: value for name, value in given.items() if value is not None})

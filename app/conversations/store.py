@@ -45,7 +45,6 @@ class Store:
     """The conversations; `open` and `in_memory` make one.
 
     Attributes:
-        database: Its SQLite connection.
         notice: What the user should know about how it was opened; "" for nothing.
     """
 

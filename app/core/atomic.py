@@ -60,8 +60,6 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
     exist.
 
     Args:
-        path: The file.
-        data: Its new content.
         durable: Flush to disk, so that it survives a power cut.
 
     Raises:

@@ -12,11 +12,9 @@ _SAFE = re.compile(r"[\w+=:./\\-]+", re.ASCII)
 
 
 def quoted(word: str, system: str = sys.platform) -> str:
-    """One word of a command.
+    """Quote one word of a command for the shell of a system.
 
-    Args:
-        word: Any text.
-        system: Whose shell is to read it. On Windows double quotes are what both of its shells know.
+    On Windows double quotes are what both of its shells know.
     """
     if not system.startswith("win"):
         return shlex.quote(word)

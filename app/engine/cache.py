@@ -90,12 +90,9 @@ class TokenCache:
         return self._model.logits(i)
 
     def reuse(self, prompt: Sequence[int]) -> int:
-        """Roll back to the common prefix with a new prompt.
+        """Roll back to the common prefix with a new prompt; return its tokens that need no evaluation.
 
         The last prompt token is always evaluated again, because its logits choose the first token.
-
-        Returns:
-            Prompt tokens that need no evaluation.
         """
         return self.rollback(common_prefix(self._tokens, prompt[:-1]))
 
@@ -164,12 +161,9 @@ class TokenCache:
         return n_tokens * self._ns_per_token * 1e-9 if self._ns_per_token is not None else None
 
     def rollback(self, length: int) -> int:
-        """Remove all tokens after the first `length`.
+        """Remove all tokens after the first `length`; return how many are left.
 
         A recurrent model that cannot roll back that far returns to an earlier kept state, or empties the cache.
-
-        Returns:
-            Tokens that are left.
         """
         if length < len(self._tokens):
             if not (self._model.truncate(length) or self._model.restore_state(length)):

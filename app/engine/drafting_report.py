@@ -103,11 +103,7 @@ def source_name(source: Source | Literal["off"]) -> str:
 
 
 def drafted_by(model_share: float) -> str:
-    """Return the sources whose drafts were submitted.
-
-    Args:
-        model_share: Drafted tokens of a draft model over all drafted ones.
-    """
+    """Return the sources of the submitted drafts, given the share of their tokens that a draft model proposed."""
     if model_share <= 0:
         return _SOURCES["ngram"]
     return _SOURCES["model"] if model_share >= 1 else "draft model and n-gram"

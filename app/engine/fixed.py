@@ -18,11 +18,7 @@ NEVER_MEASURED = "speedup unknown: this pair was never measured"
 
 
 class NoDrafting:
-    """Propose nothing.
-
-    Args:
-        why: Why there are no drafts, as a clause, if they were enabled; else "".
-    """
+    """Propose nothing; `why` is the reason, as a clause, if drafts were enabled."""
 
     native_ns = 0
 
@@ -45,13 +41,8 @@ class NoDrafting:
 class FixedDrafting:
     """Draft up to n_max tokens, none below p_min, and submit them if they are at least n_min.
 
-    As in llama.cpp, a drafted end token is submitted like any other.
-
-    Args:
-        drafter: The draft model.
-        params: n_max, n_min and p_min.
-        costs: Step costs, for the speedup; None without a calibration.
-        clock: Monotonic nanoseconds.
+    As in llama.cpp, a drafted end token is submitted like any other. The step costs are for the speedup; they are None
+    without a calibration.
     """
 
     def __init__(

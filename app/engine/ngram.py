@@ -138,12 +138,9 @@ class _Text:
 
 
 class NgramIndex:
-    """Index of a growing token sequence, and of other texts.
+    """Index of a growing token sequence, and of other texts, for matches of at least `min_match` tokens.
 
     The next turn of a conversation indexes only its new tokens.
-
-    Args:
-        min_match: Shortest match, in tokens.
     """
 
     def __init__(self, min_match: int = MIN_MATCH) -> None:
@@ -182,12 +179,7 @@ class NgramIndex:
         self._text.grow(tokens)
 
     def continuation(self, draft: Sequence[int], limit: int) -> Continuation:
-        """Return a continuation of the sequence and a draft.
-
-        Args:
-            draft: Tokens assumed after the sequence; they are not added to it.
-            limit: Most tokens.
-        """
+        """Return at most `limit` tokens that may follow the sequence and a draft, which is not added to it."""
         tokens = self._text.tokens
         n_draft = min(len(draft), MAX_MATCH)
         past = [*tokens[max(0, len(tokens) - MAX_MATCH + n_draft) :], *draft[len(draft) - n_draft :]]

@@ -15,30 +15,16 @@ from app.engine.interfaces import Logits
 
 
 def probability_of(logits: Logits, token: int) -> float:
-    """Return the probability of one token.
-
-    Args:
-        logits: Logits of one output, shape (n_vocab,).
-        token: The token's id.
-
-    Returns:
-        exp(logits[token] - max) / sum(exp(logits - max)), in [0, 1].
-    """
+    """Return exp(logits[token] - max) / sum(exp(logits - max)), the probability of one token."""
     shifted = logits - logits.max()
     return float(np.exp(shifted[token], dtype=np.float64) / np.exp(shifted).sum(dtype=np.float64))
 
 
 def most_probable(logits: Logits) -> tuple[int, float]:
-    """Return the most probable token and its probability.
+    """Return the most probable token and 1 / sum(exp(logits - max)), its probability in (0, 1].
 
-    Args:
-        logits: Logits of one output, shape (n_vocab,). The lowest id wins a tie, as in llama.cpp.
-
-    Returns:
-        The token id and 1 / sum(exp(logits - max)), in (0, 1].
-
-    Raises:
-        DecodeError: The logits contain NaN or have no finite maximum, so the model's weights are broken.
+    The lowest id wins a tie, as in llama.cpp. Raises DecodeError if the logits contain NaN or have no finite maximum,
+    because the model's weights are broken.
     """
     token = int(logits.argmax())
     largest = logits[token]

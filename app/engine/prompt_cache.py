@@ -25,13 +25,7 @@ _STORED_TOKENS = 1024
 
 @dataclass(frozen=True, slots=True)
 class SavedPrompt:
-    """Both caches after an answer.
-
-    Attributes:
-        name: Of the conversation; "" for none.
-        target: The target's cache.
-        draft: The draft model's cache; None without one.
-    """
+    """Both caches after an answer, and the name of its conversation, if any; `draft` is None without a draft model."""
 
     name: str
     target: SavedCache
@@ -76,14 +70,7 @@ class PromptCache:
         return sum(saved.n_bytes for saved in self._saved)
 
     def prepare(self, target: TokenCache, draft: TokenCache | None, prompt: Sequence[int], name: str = "") -> None:
-        """Make the caches share as much as possible with a prompt.
-
-        Args:
-            target: The target's cache.
-            draft: The draft model's cache; None without one.
-            prompt: Token ids of the next prompt.
-            name: Its conversation.
-        """
+        """Make the caches share as much as possible with the next prompt; `name` is that of its conversation."""
         n_shared = common_prefix(target.tokens, prompt)
         found = self._find(target, prompt, n_shared + FEWEST)
         if len(target) - n_shared >= max(FEWEST, _LOST_SHARE * len(target)):

@@ -31,11 +31,7 @@ class RepetitionDetector:
         """For each block length, how many tokens at the end equal the token one block before."""
 
     def push(self, token: int) -> int:
-        """Add the next token.
-
-        Returns:
-            Consecutive occurrences of the last block if they are a loop, else 0.
-        """
+        """Add the next token; return the consecutive occurrences of the last block if they are a loop, else 0."""
         self._matches += 1
         self._matches[self._recent != token] = 0
         self._recent[1:] = self._recent[:-1]

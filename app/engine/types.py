@@ -298,13 +298,7 @@ NO_DRAFT = Draft()
 
 @dataclass(frozen=True, slots=True)
 class PromptProgress:
-    """Prompt tokens evaluated so far by one of the two models.
-
-    Attributes:
-        drafting: True for the draft model, False for the target.
-        done: Tokens evaluated or reused so far.
-        total: Tokens of the prompt.
-    """
+    """Prompt tokens evaluated or reused so far by one of the two models: the draft model if `drafting`."""
 
     drafting: bool
     done: int

@@ -65,13 +65,9 @@ def incompatibility(target: VocabInfo, draft: VocabInfo) -> str | None:
 
 
 def replace_unknown(n_vocab: int, replacement: int) -> Callable[[Sequence[int]], Sequence[int]]:
-    """Return a function that replaces the tokens a smaller vocabulary lacks.
+    """Return a function that replaces the tokens a smaller vocabulary lacks: `n_vocab` and all higher ids.
 
     A target trained on ChatML may use tokens beyond its family's vocabulary. The draft then guesses a little worse.
-
-    Args:
-        n_vocab: First id that the draft lacks.
-        replacement: The id that replaces it and all higher ones.
     """
 
     def translate(tokens: Sequence[int]) -> Sequence[int]:

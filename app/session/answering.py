@@ -65,8 +65,6 @@ class Answering:
     """Ask the engine for answers, summaries and titles of the open conversation.
 
     Args:
-        engine: Writes them.
-        conversation: The conversation.
         settings: Returns how the next answer is asked for.
 
     Attributes:
@@ -139,8 +137,7 @@ class Answering:
     def compact(self, error: AppError, n_ctx: int) -> bool:
         """Summarize earlier messages, or leave them out, if an answer failed because the context is full.
 
-        Returns:
-            Whether the answer goes on, so that it has not failed.
+        Returns whether the answer goes on, so that it has not failed.
         """
         settings, prompt = self._settings(), self._conversation.turn.prompt
         if not isinstance(error, ContextOverflowError) or error.whose not in _COMPACTED or prompt is None:

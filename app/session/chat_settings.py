@@ -67,8 +67,6 @@ def answer_request(
     """Return the request for an answer to a prompt below other messages.
 
     Args:
-        settings: Settings of answers.
-        prompt: The prompt.
         before: The messages that the model reads.
         summary: Summary of those before them, which joins the system prompt.
         name: Names the state of the caches; "" for none.

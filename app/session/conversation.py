@@ -31,11 +31,7 @@ _STATES = {
 
 
 class Conversation:
-    """One conversation as a tree of messages with an active branch.
-
-    Args:
-        library: Stores it, and knows the id of the open one.
-    """
+    """One conversation as a tree of messages with an active branch; the library stores it and knows its id."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
@@ -174,11 +170,7 @@ class Conversation:
                 self._running.add(segment.text, reasoning=segment.reasoning)
 
     def tick(self, next_s: float) -> None:
-        """Write text that has waited long enough.
-
-        Args:
-            next_s: Seconds until the next call.
-        """
+        """Write text that has waited long enough, if the next call comes in `next_s` seconds."""
         if self._running is not None:
             self._running.tick(next_s)
             self._report_saving(self._running)
@@ -282,11 +274,7 @@ class Conversation:
     # Going from one conversation to another
 
     def leave(self, draft: str = "") -> None:
-        """Begin an empty conversation; a running answer is stopped.
-
-        Args:
-            draft: Text of the input line, stored with the conversation that is left.
-        """
+        """Begin an empty conversation; stop a running answer, and store the text of the input line with the old one."""
         self.stop()
         self.set_draft(draft)
         self.library.conversation = None
@@ -327,11 +315,7 @@ class Conversation:
             self.library.with_conversation(lambda store, number: store.set_settings(number, settings))
 
     def close(self, draft: str | None = None) -> None:
-        """Close the store; a running answer counts as cut.
-
-        Args:
-            draft: Text of the input line; None leaves the stored one.
-        """
+        """Close the store; a running answer counts as cut. Without a text of the input line, the stored one stays."""
         if draft is not None:
             self.set_draft(draft)
         self._running = None

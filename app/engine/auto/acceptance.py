@@ -103,11 +103,7 @@ def ngram_table(counts: list[list[list[float]]] | None = None) -> AcceptanceTabl
 
 
 class RunLength:
-    """Learn from the drafts of one answer how long the next one may be.
-
-    Attributes:
-        limit: Longest draft.
-    """
+    """Learn from the drafts of one answer how long the next one may be: at most `limit` tokens."""
 
     def __init__(self) -> None:
         self.limit = _FIRST_LIMIT
@@ -130,12 +126,7 @@ class RunLength:
         self._judged = _RUN_FORGETTING * self._judged + 1.0
 
     def observe_draft(self, n_drafted: int, judged: Sequence[bool]) -> None:
-        """Learn from a whole draft.
-
-        Args:
-            n_drafted: Its tokens.
-            judged: For each of the first tokens that the target's tokens judge, whether it was right.
-        """
+        """Learn from a draft, and from whether its first tokens, as far as the target judges them, were right."""
         if len(judged) == n_drafted and all(judged):
             self.limit = min(MAX_DRAFT, max(self.limit, 2 * n_drafted))
         elif not all(judged):

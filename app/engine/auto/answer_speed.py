@@ -47,10 +47,8 @@ class Stalls:
     """Separate stalls of the machine from the time of a draft.
 
     A step that takes much longer than expected says nothing about drafting: another program started, or weights are
-    read from disk again. The next step is a single token. If that is fast and the next draft is slow again, both count.
-
-    Attributes:
-        waiting: Whether the next step should be a single token.
+    read from disk again. The next step is a single token (`waiting`). If that is fast and the next draft is slow again,
+    both count.
     """
 
     LIMIT: ClassVar[float] = 2.0
@@ -62,11 +60,8 @@ class Stalls:
     def split(self, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> StepTime:
         """Return the time of a step by cause.
 
-        Args:
-            total_ns: Time of the step.
-            reading_ns: The part that the draft model spent on text it had not read.
-            expected_ns: Expected time of the rest.
-            drafted: Whether anything was drafted.
+        The draft model spent `reading_ns` of it on text that it had not read; the rest was expected to take
+        `expected_ns`.
         """
         measured = total_ns - reading_ns
         usual = min(measured, self.LIMIT * expected_ns)

@@ -27,7 +27,6 @@ class Backlog:
     Args:
         statistics: Cost of reading, and time that drafts have saved.
         drafter: The draft model; None without one.
-        clock: Monotonic nanoseconds.
 
     Attributes:
         unread: Tokens of a long text that are read in pieces; 0 if drafting can begin at once.

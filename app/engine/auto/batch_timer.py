@@ -50,9 +50,6 @@ class BatchTimer:
     `SlowedError` if the single token was slowed down.
 
     Args:
-        target: The target's cache.
-        text: Real text.
-        clock: Monotonic nanoseconds.
         budget_ns: Nanoseconds for everything, once the weights are in memory.
         cancelled: Checked before each batch.
         strict: Whether a single token that was slowed down ends the calibration.
@@ -105,10 +102,9 @@ class BatchTimer:
         return float(self._clock() - before)
 
     def warm_up(self, cache: TokenCache) -> Generator[float, None, float]:
-        """Run single tokens until they get no faster: the first ones read the weights from disk.
+        """Run single tokens until they get no faster; return the nanoseconds of the fastest.
 
-        Returns:
-            Nanoseconds of the fastest.
+        The first ones read the weights from disk.
         """
         least = math.inf
         for _ in range(_WARM_UPS):
@@ -186,7 +182,6 @@ class BatchTimer:
         Drafting never uses a size that was measured as expensive, so one disturbance must not decide.
 
         Args:
-            size: Tokens.
             times: Measurements, one more if the first two disagree; 0 spends as little time as possible.
         """
         shares = self.shares.setdefault(size, [])

@@ -49,10 +49,7 @@ def calibrate(
     includes the change of size. If a single token takes long, little is repeated. The caches are left empty.
 
     Args:
-        target: The target's cache.
-        draft: The draft model's cache, if there is one.
         text: Real text, at least as long as the largest batch; it selects the experts of a mixture.
-        clock: Monotonic nanoseconds.
         budget_ns: Nanoseconds for everything, once the weights are in memory; `ESSENTIAL` sizes are always measured.
             If other programs slow it down, calibration starts again, at most twice.
         cancelled: Stops between two batches.

@@ -82,11 +82,9 @@ class Attempt:
 
 
 class NgramSource:
-    """N-gram drafting as a source of drafts; it learns from every step, also from those that did not use it.
+    """N-gram drafting as a source of drafts; without an index it proposes nothing.
 
-    Args:
-        index: Index of the conversation; None for a source that proposes nothing.
-        table: Acceptance by support; updated in place.
+    It learns from every step, also from those that did not use it, and updates the table of acceptance by support.
     """
 
     def __init__(self, index: NgramIndex | None, table: AcceptanceTable) -> None:

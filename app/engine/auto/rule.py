@@ -26,12 +26,9 @@ nearly perfect drafts gain less than a fifth, real ones gain nothing."""
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The rule at one position of a text.
+    """The rule at one position of a text, after `n_past` cached tokens.
 
-    Attributes:
-        costs: Costs of batches and drafted tokens.
-        n_past: Tokens in the target's cache.
-        rate: Tokens per nanosecond, at least those with no draft.
+    `rate` is the price of time in tokens per nanosecond, at least those with no draft.
     """
 
     costs: CostModel

@@ -51,7 +51,6 @@ class AutomaticDrafting:
         statistics: Statistics of the pair; updated in place.
         drafter: The draft model; None for n-gram drafting alone.
         index: Index of the conversation for n-gram drafting; None for none.
-        clock: Monotonic nanoseconds.
     """
 
     def __init__(

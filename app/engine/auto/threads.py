@@ -47,12 +47,7 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class ThreadTimes:
-    """Measured times by the number of threads.
-
-    Attributes:
-        generation: Nanoseconds of a single token.
-        prompt: Nanoseconds per prompt token.
-    """
+    """Measured nanoseconds by the number of threads: of a single token, and per prompt token."""
 
     generation: Mapping[int, float]
     prompt: Mapping[int, float]
@@ -81,7 +76,6 @@ def measure_threads(
         text: A prompt of real text, at least 32 tokens.
         use: Sets the number of threads.
         candidates: Numbers of threads to try.
-        clock: Monotonic nanoseconds.
         cancelled: Stops between two batches.
 
     Yields:

@@ -63,11 +63,7 @@ class ReasoningMarkup:
     marks: Mapping[int, str] = field(default_factory=dict)
 
     def with_tokens(self, tokens: Mapping[str, int]) -> ReasoningMarkup:
-        """Return the markup for a vocabulary.
-
-        Args:
-            tokens: Ids of tokens by their text.
-        """
+        """Return the markup for a vocabulary, given the ids of its tokens by their text."""
         marks = (self.open, self.close, self.answer, self.end, *self.headers)
         found = [text for text in tokens if len(text) > 1 and any(text in mark for mark in marks)]
         found = sorted(found, key=lambda text: (-len(text), text))[: len(_SURROGATES)]
@@ -113,12 +109,9 @@ class RenderedPrompt:
 
 
 class ReasoningSplitter:
-    """Split text into reasoning and answer.
+    """Split text into reasoning and answer, beginning in the given part.
 
-    Args:
-        markup: The marks.
-        part: Part of the answer in which the text begins.
-        begun: Whether the text continues an answer, so that leading space belongs to it.
+    If the text continues an answer (`begun`), leading space belongs to it.
     """
 
     def __init__(

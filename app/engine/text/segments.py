@@ -51,11 +51,7 @@ def text_of(segments: Iterable[Segment]) -> str:
 
 
 class StopScanner:
-    """End the text before the first stop string, which may span tokens.
-
-    Args:
-        stops: Stop strings; empty ones are ignored.
-    """
+    """End the text before the first stop string, which may span tokens; empty ones are ignored."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stop for stop in stops if stop)

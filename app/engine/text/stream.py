@@ -45,10 +45,7 @@ class TextStream:
     def push(self, piece: bytes, origin: Origin, token: int | None = None) -> list[Segment]:
         """Add one token; return the segments that can be shown now.
 
-        Args:
-            piece: The token's text; empty for control tokens.
-            origin: Source of the token.
-            token: Its id, which identifies marks.
+        `piece` is its text, empty for a control token; `token` is its id, which identifies marks.
         """
         self._last_origin = origin
         surrogate = self._marks.get(token) if token is not None else None
