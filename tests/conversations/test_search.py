@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,13 +12,6 @@ from app.conversations.message import Role
 from app.conversations.search import Hit, excerpt
 from app.conversations.store import Store
 from app.conversations.tree import Conversation, Node, State, Summary, Tree
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store.open(tmp_path / "conversations.db")
-    yield store
-    store.close()
 
 
 def talk(store: Store, *texts: str) -> int:

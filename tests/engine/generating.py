@@ -1,4 +1,4 @@
-"""Run the generator on scripted models."""
+"""Run the generator on scripted models, and strategies on a draft model that says the same in every step."""
 
 from __future__ import annotations
 
@@ -9,19 +9,13 @@ from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Controls, Strategy
-from app.engine.types import (
-    DraftParams,
-    FinishReason,
-    GenerationEvent,
-    Origin,
-    Step,
-)
+from app.engine.interfaces import Controls, Judge, Strategy, Verdict
+from app.engine.types import Draft, DraftParams, FinishReason, GenerationEvent, Origin, Step
 from tests.fakes import END, FakeModel, FakeSampler, Rule
+from tests.recordings import Trace
+from tests.replay import RecordedDraft
 
 PROMPT = [5, 6, 7, 8]
-
-
 EVERYTHING = DraftParams(n_max=4, n_min=0, p_min=0.0)
 
 
@@ -73,3 +67,33 @@ class Bench:
 def undrafted(rule: Rule, prompt: Sequence[int] = PROMPT, max_tokens: int = 20) -> list[int]:
     """Return an answer without drafts."""
     return Bench(FakeModel(rule)).run(prompt, max_tokens)
+
+
+class ConstantDraft(RecordedDraft):
+    """A draft model that proposes the same tokens in every step, with the same confidence.
+
+    Args:
+        tokens: The tokens; nothing is drafted after an end token.
+        confidence: Confidence of every token.
+        unread: Tokens that it has not read.
+    """
+
+    def __init__(self, tokens: Sequence[int] = range(1000, 1064), confidence: float = 0.99, unread: int = 0) -> None:
+        super().__init__(Trace("none", "none", (), (), (), ()), 0.0, lambda cost: None)
+        self._tokens = tokens
+        self._confidence = confidence
+        self._unread = unread
+        self.n_drafts = 0
+
+    def unread(self, tokens: Sequence[int]) -> int:
+        return self._unread
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        self.n_drafts += 1
+        drafted: list[int] = []
+        for token in self._tokens[:limit]:
+            verdict = judge(len(drafted), self._confidence)
+            drafted.append(token)
+            if verdict is not Verdict.TAKE or token == END:
+                break
+        return Draft(tuple(drafted), (self._confidence,) * len(drafted), len(drafted))

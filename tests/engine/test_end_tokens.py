@@ -12,13 +12,14 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import AnswerStart, Judge, StepResult, Verdict
+from app.engine.interfaces import AnswerStart, StepResult
 from app.engine.ngram import NgramIndex
-from app.engine.types import Draft, Step
+from app.engine.types import Step
 from tests.bench.policies import automatic
+from tests.engine.generating import ConstantDraft
 from tests.fakes import END, FakeModel, FakeSampler, script
 from tests.recordings import Curve, Trace
-from tests.replay import RecordedDraft, replay
+from tests.replay import replay
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
 TURN = [20, 21, 22, 23, 24, 25]
@@ -30,25 +31,6 @@ QUESTION = [7, 8, 9]
 
 def is_end(token: int) -> bool:
     return token == END
-
-
-class ConstantDraft(RecordedDraft):
-    """A draft model that always proposes the same tokens."""
-
-    def __init__(self, *tokens: int) -> None:
-        super().__init__(Trace("none", "none", (), (), (), ()), 0.0, lambda cost: None)
-        self.tokens = tokens
-        self.n_drafts = 0
-
-    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
-        self.n_drafts += 1
-        drafted: list[int] = []
-        for token in self.tokens[:limit]:
-            verdict = judge(len(drafted), 0.99)
-            drafted.append(token)
-            if verdict is not Verdict.TAKE or is_end(token):
-                break
-        return Draft(tuple(drafted), (0.99,) * len(drafted), len(drafted))
 
 
 def statistics_of(batch_ns: dict[int, float] = CHEAP) -> PairStatistics:
@@ -83,14 +65,14 @@ def test_an_n_gram_draft_stops_before_the_end_of_the_turn() -> None:
 
 def test_a_model_draft_stops_before_its_end_token_and_gets_no_n_grams() -> None:
     conversation = [*QUESTION, 30, 31, *NEXT_TURN] * 3 + [40]
-    strategy = begun(conversation, ConstantDraft(30, 31, END))
+    strategy = begun(conversation, ConstantDraft((30, 31, END)))
 
     assert strategy.propose(conversation, ROOM).tokens == (30, 31)
 
 
 def test_the_acceptance_of_end_tokens_is_learned() -> None:
     known = statistics_of()
-    strategy = begun([1, 2, 3], ConstantDraft(30, END), ngram=False, known=known)
+    strategy = begun([1, 2, 3], ConstantDraft((30, END)), ngram=False, known=known)
     draft = strategy.propose([1, 2, 3], ROOM)
     strategy.observe(StepResult(2, draft, (30, END), 1, 1000, 20))
 
@@ -101,7 +83,7 @@ def test_the_acceptance_of_end_tokens_is_learned() -> None:
 @pytest.mark.parametrize(("turns", "n_drafts"), [(3, 0), (0, 1)])
 def test_the_model_does_not_draft_if_the_end_is_nearly_certain(turns: int, n_drafts: int) -> None:
     conversation = [*TURN, *NEXT_TURN] * turns + TURN
-    drafter = ConstantDraft(30, 31)
+    drafter = ConstantDraft((30, 31))
     strategy = begun(conversation, drafter)
     strategy.propose(conversation, ROOM)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from app.cli.report import summary
@@ -11,33 +9,24 @@ from app.conversations.message import Message, Role
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.fixed import NEVER_MEASURED, FixedDrafting
-from app.engine.interfaces import AnswerStart, Clock, Judge, StepResult
+from app.engine.interfaces import AnswerStart, Clock, StepResult
 from app.engine.types import Draft, DraftParams, SamplingParams
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
+from tests.engine.generating import ConstantDraft
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
-from tests.recordings import Trace
-from tests.replay import RecordedDraft
 
 FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
 DRAFTED = Draft((1, 2, 3), (0.9, 0.9, 0.9), 3)
 
 
-class ConstantDraft(RecordedDraft):
-    """A draft model that proposes the same in every step."""
-
-    def __init__(self) -> None:
-        super().__init__(Trace("none", "none", (), (), (), ()), 0.0, lambda cost: None)
-
-    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
-        return DRAFTED
-
-
 def fixed(params: DraftParams = FIXED, clock: Clock = lambda: 0) -> FixedDrafting:
     """Return fixed drafting on a machine on which a batch of four takes as long as 1.6 single tokens."""
-    return FixedDrafting(ConstantDraft(), params, CostModel(CostProfile({1: 1000.0, 4: 1600.0, 64: 20_000.0})), clock)
+    return FixedDrafting(
+        ConstantDraft((1, 2, 3), 0.9), params, CostModel(CostProfile({1: 1000.0, 4: 1600.0, 64: 20_000.0})), clock
+    )
 
 
 def observed(strategy: FixedDrafting, *steps: StepResult) -> tuple[str, float]:
@@ -115,7 +104,7 @@ def test_without_a_calibration_the_speedup_is_unknown() -> None:
 
 
 def test_no_draft_is_made_if_there_is_no_room_for_n_min() -> None:
-    drafter = ConstantDraft()
+    drafter = ConstantDraft((1, 2, 3), 0.9)
     limits: list[int] = []
     drafter.draft = lambda tokens, limit, judge: limits.append(limit) or DRAFTED  # type: ignore[method-assign, func-returns-value]
     strategy = FixedDrafting(drafter, DraftParams(8, 3, 0.0))

@@ -10,42 +10,14 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.interfaces import AnswerStart, Judge, StepResult, Verdict
+from app.engine.interfaces import AnswerStart, StepResult
 from app.engine.ngram import NgramIndex
-from app.engine.types import NO_DRAFT, Draft
-from tests.recordings import Trace
-from tests.replay import RecordedDraft
+from app.engine.types import NO_DRAFT
+from tests.engine.generating import ConstantDraft
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
 PROMPT = list(range(1, 200))
 ROOM = 32
-NO_TRACE = Trace("none", "none", (), (), (), ())
-
-
-class ConstantDraft(RecordedDraft):
-    """A draft model without a recording, with a constant confidence.
-
-    Args:
-        confidence: Confidence of every token.
-        unread: Tokens that it has not read.
-    """
-
-    def __init__(self, confidence: float = 0.99, unread: int = 0) -> None:
-        super().__init__(NO_TRACE, 0.0, lambda cost: None)
-        self._confidence = confidence
-        self._unread = unread
-
-    def unread(self, tokens: Sequence[int]) -> int:
-        return self._unread
-
-    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
-        drafted: list[int] = []
-        while len(drafted) < limit:
-            verdict = judge(len(drafted), self._confidence)
-            drafted.append(1000 + len(drafted))
-            if verdict is not Verdict.TAKE:
-                break
-        return Draft(tuple(drafted), (self._confidence,) * len(drafted), len(drafted))
 
 
 def statistics_of(batch_ns: dict[int, float] = CHEAP, draft_ns: float = 10.0) -> PairStatistics:
@@ -167,7 +139,7 @@ def test_a_step_without_room_for_a_draft_keeps_the_reason() -> None:
 
 @pytest.mark.parametrize(("confidence", "n_steps"), [(0.99, 3), (0.05, 8)], ids=["long drafts", "short drafts"])
 def test_a_speedup_is_shown_after_eight_steps_or_three_long_ones(confidence: float, n_steps: int) -> None:
-    strategy, text = begun(automatic(statistics_of(), ConstantDraft(confidence), None)), [*PROMPT]
+    strategy, text = begun(automatic(statistics_of(), ConstantDraft(confidence=confidence), None)), [*PROMPT]
     for _ in range(n_steps - 1):
         run_step(strategy, text, accepted=confidence > 0.5)
     before = strategy.status
