@@ -26,10 +26,12 @@ class Replay:
     Attributes:
         cost: Cost of all tokens after the first, in the curve's unit.
         steps: Every step, in order.
+        strategy: The strategy after the answer.
     """
 
     cost: float
     steps: tuple[StepResult, ...]
+    strategy: Strategy
 
 
 class RecordedDraft:
@@ -134,7 +136,7 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
         strategy.observe(result)
         steps.append(result)
         sequence.extend(tokens)
-    return Replay(spent, tuple(steps))
+    return Replay(spent, tuple(steps), strategy)
 
 
 def fixed(params: DraftParams) -> StrategyFactory:

@@ -195,19 +195,13 @@ class TestImpossibleDrafting:
 class TestStatus:
     def test_the_speedup_is_an_estimate_if_every_step_has_a_draft(self) -> None:
         curve = curves()["ada"]
-        strategies: list[AutomaticDrafting] = []
-        statistics = calibrated(curve)
-
-        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
-            strategies.append(AutomaticDrafting(statistics, drafter, None, clock))
-            return strategies[-1]
-
         code = traces()[0]
-        cost = replay(code, curve, make).cost
-        status = strategies[0].status
+        played = replay(code, curve, automatic(calibrated(curve), ngram=False))
+        status = played.strategy.status
 
+        assert status is not None
         assert (status.source, status.verdict, status.measured) == ("model", "", False)
-        assert status.speedup == pytest.approx(baseline_cost(code, curve) / cost, rel=0.05)
+        assert status.speedup == pytest.approx(baseline_cost(code, curve) / played.cost, rel=0.05)
 
     def test_a_new_answer_has_no_speedup(self) -> None:
         strategy = AutomaticDrafting(calibrated(curves()["ada"]), None, None)
@@ -350,10 +344,8 @@ class TestDraftLengthLimit:
         )
         curve = Curve("flat", {1: 1000.0, 64: 1100.0}, 1.0)
 
-        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
-            return AutomaticDrafting(calibrated(curve), drafter, None, clock)
-
-        return [len(result.draft) for result in replay(trace, curve, make).steps]
+        steps = replay(trace, curve, automatic(calibrated(curve), ngram=False)).steps
+        return [len(result.draft) for result in steps]
 
     def test_wrong_drafts_stay_short(self) -> None:
         assert max(self.drafted(3)) <= 12
@@ -364,15 +356,10 @@ class TestDraftLengthLimit:
 
 def test_an_answer_without_drafts_has_no_verdict_on_a_slow_machine() -> None:
     curve = curves()["hopeless"]
-    strategies: list[AutomaticDrafting] = []
+    status = replay(traces()[0], curve, automatic(calibrated(curve), ngram=False), lambda: 4.0).strategy.status
 
-    def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
-        strategies.append(AutomaticDrafting(calibrated(curve), drafter, None, clock))
-        return strategies[-1]
-
-    replay(traces()[0], curve, make, lambda: 4.0)
-
-    assert (strategies[0].status.speedup, strategies[0].status.verdict) == (None, "")
+    assert status is not None
+    assert (status.speedup, status.verdict) == (None, "")
 
 
 class TestStalls:
@@ -396,16 +383,12 @@ class TestStalls:
 
     def test_a_long_stall_is_not_a_loss(self) -> None:
         code = next(trace for trace in traces() if trace.kind == "code")
-        strategies: list[AutomaticDrafting] = []
         step = count()
+        make = automatic(calibrated(self.CURVE), ngram=False)
+        status = replay(code, self.CURVE, make, lambda: 500.0 if next(step) == 30 else 1.0).strategy.status
 
-        def make(drafter: ModelDrafting, clock: Clock) -> Strategy:
-            strategies.append(AutomaticDrafting(calibrated(self.CURVE), drafter, None, clock))
-            return strategies[-1]
-
-        replay(code, self.CURVE, make, lambda: 500.0 if next(step) == 30 else 1.0)
-
-        assert strategies[0].status.verdict != "losing"
+        assert status is not None
+        assert status.verdict != "losing"
 
 
 def test_a_confident_and_wrong_draft_model_costs_short_answers_little() -> None:
