@@ -69,7 +69,6 @@ class Snapshot:
         title: Name of the pair that is loaded, or is being loaded.
         loads: How many pairs were loaded or are being loaded.
         switches: How often a conversation was begun or opened.
-        conversation: Its id; None until its first prompt.
         messages: The active branch; a prompt that waits for the models stands at its end with negative ids.
         running: Id of the answer being written.
         waiting: The prompt that waits for the models.
@@ -83,13 +82,10 @@ class Snapshot:
     loads: int
     pair: PairInfo | None
     switches: int
-    conversation: int | None
     tree: Tree
     messages: tuple[Node, ...]
     running: int | None
     waiting: str | None
     drafting: DraftState
-    blocked: Blocked | None
-    can_regenerate: bool
     is_compacting: bool = False
     titles: int = 0
