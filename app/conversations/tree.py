@@ -124,17 +124,13 @@ class Tree:
         """The first prompt of the active branch, which gives the title; "" without one."""
         return next((node.text for node in self.path if node.role is Role.USER), "")
 
-    def newest_leaf(self, node_id: int) -> int:
-        """Return the end of the newest branch through a message."""
-        while children := self._children.get(node_id):
-            node_id = children[-1].id
-        return node_id
-
     def switched(self, node_id: int) -> Tree:
-        """Return the tree with a branch through the message active; unchanged if it already is."""
+        """Return the tree with the newest branch through the message active; unchanged if one already is."""
         if self.nodes[node_id] in self.path:
             return self
-        return replace(self, leaf=self.newest_leaf(node_id))
+        while children := self._children.get(node_id):
+            node_id = children[-1].id
+        return replace(self, leaf=node_id)
 
     def with_node(self, node: Node) -> Tree:
         """Return the tree with a new active message, or with the one of the same id replaced."""

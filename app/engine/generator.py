@@ -104,7 +104,8 @@ class Generator:
         work_clock: Clock | None = None,
     ) -> None:
         self._target = target
-        self._strategy: Strategy = NoDrafting()
+        self.strategy: Strategy = NoDrafting()
+        """The strategy, once it has begun."""
         self._pending_strategy: Strategy | None = strategy
         self._sampler = sampler
         self._clock = clock
@@ -112,11 +113,6 @@ class Generator:
         self._native = (target, strategy, sampler)
         self.stats = GenerationStats()
         self.finish: FinishReason | None = None
-
-    @property
-    def has_begun_drafting(self) -> bool:
-        """Return whether the strategy has begun."""
-        return self._pending_strategy is None
 
     def run(self, request: Request) -> Iterator[GenerationEvent]:
         """Generate until something ends the answer.
@@ -158,7 +154,7 @@ class Generator:
 
     def _begin_strategy(self, strategy: Strategy, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
         """Let the draft model read the prompt, after the first token; count that time separately."""
-        self._strategy, self._pending_strategy = strategy, None
+        self.strategy, self._pending_strategy = strategy, None
         started = self._clock()
         max_tokens = self._target.n_ctx - len(sequence) + 1
         if request.max_tokens is not None:
@@ -197,7 +193,7 @@ class Generator:
             draft_started, draft_work_started = self._clock(), self._work_clock()
             draft = NO_DRAFT
             try:
-                draft = self._strategy.propose(sequence, self._room(sequence, request) if drafts else 0)
+                draft = self.strategy.propose(sequence, self._room(sequence, request) if drafts else 0)
                 if request.n_allowed is not None:
                     draft = draft.first(request.n_allowed(draft.tokens))
             except AppError as error:
@@ -216,14 +212,14 @@ class Generator:
             worked = self._work_clock()
             work_ns, work_started = worked - work_started, worked
             stretch = step_ns / max(work_ns, 1)
-            self._strategy.observe(
+            self.strategy.observe(
                 StepResult(n_past, draft, step.tokens, step.n_accepted, work_ns, draft_work_ns, stretch)
             )
             stats.observe_step(len(draft), step.n_accepted, draft.n_model)
             stats.draft_ns += draft_ns
             stats.predicted_ns = self._clock() - started
             stats.native_ns = self._native_ns() - native_before
-            status = self._strategy.status
+            status = self.strategy.status
             if status is not None and not drafts:
                 status = status.switched_off
             yield replace(step, stats=stats.snapshot(), status=status, total_ns=step_ns, work_ns=work_ns)
@@ -279,7 +275,7 @@ class Generator:
         return observe
 
     def _lose_model(self, error: AppError) -> DraftLost:
-        self._strategy.lose_model()
+        self.strategy.lose_model()
         return DraftLost(error.message)
 
     def _native_ns(self) -> int:

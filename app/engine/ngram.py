@@ -183,17 +183,16 @@ class NgramIndex:
         tokens = self._text.tokens
         n_draft = min(len(draft), MAX_MATCH)
         past = [*tokens[max(0, len(tokens) - MAX_MATCH + n_draft) :], *draft[len(draft) - n_draft :]]
-        matches = self._matches(past) if limit > 0 else []
+        if limit <= 0:
+            return NOTHING
+        # Those in the sequence itself come first.
+        matches = [match for text in (self._text, *self._others) for match in text.matches(past)]
         if not matches:
             return NOTHING
         # Of equally long matches, the first one is the latest in the sequence itself.
         best = matches.pop(max(range(len(matches)), key=lambda i: matches[i].length))
         proposed = tuple(self._after(best, draft, limit))
         return Continuation(proposed, best.length, _support(proposed, best.length, matches))
-
-    def _matches(self, past: Sequence[int]) -> list[_Match]:
-        """Return matches of the end of `past`, those in the sequence itself first."""
-        return [match for text in (self._text, *self._others) for match in text.matches(past)]
 
     def _after(self, match: _Match, draft: Sequence[int], limit: int) -> Sequence[int]:
         """Return the tokens after a match; continue periodically if the text repeats itself up to its end."""

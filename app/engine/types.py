@@ -125,11 +125,6 @@ class DraftingStatus:
         """Return the status with drafting switched off by the user; the speedup stays."""
         return dataclasses.replace(self, source="off", reason=SWITCHED_OFF)
 
-    @property
-    def without_speedup(self) -> DraftingStatus:
-        """Drop the speedup and its verdict: a loop is easy to draft and says nothing about other text."""
-        return dataclasses.replace(self, verdict="", speedup=None)
-
 
 _WHOLE = ("top_k", "repeat_last_n", "dry_allowed_length", "dry_penalty_last_n", "mirostat", "seed")
 SAMPLING_BOUNDS: dict[str, tuple[float, float]] = {

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from app.server.errors import RequestError
 from app.server.metrics import Metrics
-from app.session.engine import Engine, EngineFactory
+from app.session.answering import Engine, EngineFactory
 from app.worker.engine_worker import Job
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
 from app.worker.request import AnswerRequest

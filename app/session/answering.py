@@ -14,7 +14,7 @@ from app.models.pair_info import PairInfo
 from app.session.chat_settings import ChatSettings, Comparable, answer_request
 from app.session.conversation import Conversation
 from app.settings.thinking import Thinking
-from app.worker.events import Event, PromptProgress, Step
+from app.worker.events import Event
 from app.worker.request import AnswerRequest, with_seed
 from app.worker.title import TitleJob
 
@@ -123,10 +123,6 @@ class Answering:
     def end(self) -> None:
         """Expect no more events of the running request."""
         self.number = self.n_kept = None
-
-    def hides(self, event: Event) -> bool:
-        """Return whether an event is of a summary, whose text is not shown."""
-        return self.n_kept is not None and isinstance(event, Step | PromptProgress)
 
     @property
     def can_compact(self) -> bool:

@@ -18,7 +18,7 @@ from app.session.snapshot import Blocked, DraftState, Phase, Snapshot
 from app.session.turn import Outcome, model_names
 from app.settings.kinds import Value
 from app.settings.live import LiveSettings
-from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged, PromptProgress, Step
 
 if TYPE_CHECKING:
     from app.worker.engine_worker import Loader
@@ -295,8 +295,9 @@ class Session:
 
     def expects(self, event: Event) -> bool:
         """Return whether an event belongs to this chat as it is now; the text of a summary is not shown."""
-        is_known = getattr(event, "request", None) in (None, self._answering.number, self._answering.title_job)
-        return is_known and not self._answering.hides(event)
+        is_hidden = self._answering.n_kept is not None and isinstance(event, Step | PromptProgress)
+        known = None, self._answering.number, self._answering.title_job
+        return not is_hidden and getattr(event, "request", None) in known
 
     @property
     def expects_events(self) -> bool:

@@ -81,7 +81,7 @@ def answer(
         strategy = _strategy(pair, request.drafting, request.beside, work_clock)
         generator = Generator(pair.target, strategy, sampler, clock, work_clock)
         generator.stats.measuring_ns = measuring_ns
-        yield from _generate(pair, request_id, request, prompt, generator, strategy, sampler, controls)
+        yield from _generate(pair, request_id, request, prompt, generator, sampler, controls)
     finally:
         sampler.close()
 
@@ -110,7 +110,6 @@ def _generate(
     request: AnswerRequest,
     prompt: RenderedPrompt,
     generator: Generator,
-    strategy: Strategy,
     sampler: SeededSampler,
     controls: Controls,
 ) -> Iterator[Event]:
@@ -161,13 +160,13 @@ def _generate(
     reason = generator.finish or FinishReason.STOP
     is_loop = reason is FinishReason.REPETITION
     collector.flush(ended=reason is FinishReason.STOP)
-    if not generator.has_begun_drafting:
-        strategy = NoDrafting()
+    strategy = generator.strategy
     status = strategy.status
     if status is not None and not controls.drafts():
         status = status.switched_off
     if status is not None and is_loop:
-        status = status.without_speedup
+        # A loop is easy to draft and says nothing about other text.
+        status = replace(status, verdict="", speedup=None)
     if isinstance(strategy, AutomaticDrafting):
         if is_loop and memory is not None:
             memory.gain = gain

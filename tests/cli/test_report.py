@@ -93,7 +93,7 @@ def test_the_speed_of_a_single_token_was_not_measured() -> None:
 
 
 def test_a_repeated_answer_is_reported_without_a_speedup() -> None:
-    event = replace(ended(STATS, STATUS.without_speedup), reason=FinishReason.REPETITION, repeats=4)
+    event = replace(ended(STATS, replace(STATUS, verdict="", speedup=None)), reason=FinishReason.REPETITION, repeats=4)
 
     line = summary(event, PAIR)
 

@@ -159,12 +159,9 @@ class AnswerSpeed:
     @property
     def measured(self) -> bool:
         """Return whether the time without drafts was measured in this answer, recently and under the same load."""
-        recently = bool(self._singles) and self.n_steps - self._singles[-1][0] <= _RECENTLY
-        return recently and self._is_same_load
-
-    @property
-    def _is_same_load(self) -> bool:
-        """Return whether other programs slowed single-token steps and drafted ones alike."""
+        if not self._singles or self.n_steps - self._singles[-1][0] > _RECENTLY:
+            return False
+        # Other programs must have slowed single-token steps and drafted ones alike.
         single = sum(stretch for *_, stretch in self._singles) / len(self._singles)
         drafted = self._drafted_wall_ns / self._drafted_ns if self._drafted_ns > 0 else single
         return max(single, drafted) <= _SAME_LOAD * min(single, drafted)

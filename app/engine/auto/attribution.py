@@ -60,7 +60,9 @@ class Attribution:
             per_token = _KNOWN * max(_LEAST, context_ns[1] / single_ns / CONTEXT_BATCH_SIZES[1])
         n = _FIRST_CONTEXT + len(CONTEXT_BATCH_SIZES)
         self._covariance = [[0.0] * n for _ in range(n)]
-        self._covariance[_SPEED][_SPEED] = _steady_variance()
+        # The steady state under `_WANDER` and `_NOISE`.
+        wander, noise = _WANDER**2, _NOISE**2
+        self._covariance[_SPEED][_SPEED] = (math.sqrt(wander**2 + 4 * wander * noise) - wander) / 2
         self._covariance[_STEEP][_STEEP] = _STEEPNESS**2
         for i, size in enumerate(CONTEXT_BATCH_SIZES, start=_FIRST_CONTEXT):
             for j, other in enumerate(CONTEXT_BATCH_SIZES, start=_FIRST_CONTEXT):
@@ -115,9 +117,3 @@ class Attribution:
             for (a, b, c, d, e), g in zip(covariance, gains, strict=True)
         ]
         return gains
-
-
-def _steady_variance() -> float:
-    """Return the steady-state variance of the speed under `_WANDER` and `_NOISE`."""
-    wander, noise = _WANDER**2, _NOISE**2
-    return (math.sqrt(wander**2 + 4 * wander * noise) - wander) / 2

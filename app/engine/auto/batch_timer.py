@@ -28,8 +28,6 @@ _IMPLAUSIBLE, _SURE = 0.75, 3
 """A batch size below this share of a smaller one's cost is measured again, until it was measured this often."""
 _FLAT = 1.5
 """If no batch size costs this many single tokens, all may have waited for a disk or another device."""
-_STEEP = 1.5
-"""Cost of a batch of two, in single tokens, from which a second token is expensive."""
 _WARM = 0.9
 """A batch is warm once it takes at least this share of the fastest run before."""
 _WARM_UPS = 5
@@ -161,11 +159,6 @@ class BatchTimer:
     def costs(self) -> dict[int, float]:
         """Return the cost of each batch size in single tokens, at least 1: each batch reads all weights."""
         return {size: max(1.0, statistics.median(shares)) for size, shares in self.shares.items()}
-
-    @property
-    def is_steep(self) -> bool:
-        """Return whether a second token costs more than half of the first."""
-        return self.costs().get(2, 1.0) > _STEEP
 
     def is_implausible(self, size: int) -> bool:
         """Return whether a batch size seems much cheaper than a smaller one, after few measurements.

@@ -20,6 +20,8 @@ than four, and with an interpolated cost drafts of two would lose.
 In 40 replayed answers of 64 tokens without a draft model, on two such machines, 4 and 8 lost over 2% without it, and
 2 and 1 with it.
 """
+_STEEP = 1.5
+"""Cost of a batch of two, in single tokens, from which a second token is expensive."""
 _OUTLINE = (2, 4, 8, _WITHIN_STEP, 16, 32)
 """Batch sizes measured once before any is measured again. The costs of larger ones, which n-gram drafts need, are
 extrapolated from the largest."""
@@ -90,7 +92,7 @@ def _measured(
         times = _times(2 * timer.least(size), spent, budget_ns)
         is_needed = size in essential and size not in timer.shares
         fits = spent + timer.least(size) <= budget_ns
-        waits = size == _WITHIN_STEP and done < len(outline) and not timer.is_steep
+        waits = size == _WITHIN_STEP and done < len(outline) and timer.costs().get(2, 1.0) <= _STEEP
         if is_needed or (fits and not waits and (times or size not in timer.shares)):
             once = size in outline and (done < len(outline) or size in timer.shares)
             timer.measure(size, times=min(times, 1) if once else times)

@@ -114,27 +114,22 @@ class PairStatistics:
 
     def observe_batch(self, batch_size: int, n_past: int, ns: float) -> None:
         """Learn the cost of a target batch."""
+        costs, factor = self.costs, 1.0
         if batch_size > 1:
             self.n_unchecked += 1
-        elif self._observe_check(n_past, ns):
-            return
-        self.costs.observe_target(batch_size, n_past, ns)
-
-    def _observe_check(self, n_past: int, ns: float) -> bool:
-        """Learn from a single-token step; return whether it was a check that corrected the costs."""
-        costs, was_due = self.costs, self.is_check_due
-        self.n_unchecked = 0
-        expected_ns = costs.target_ns(1, n_past)
-        # Over a long context, most of the time is the context's.
-        is_short = expected_ns < self._SHORT_CONTEXT * costs.target_ns(1, 0)
-        self.has_short_context |= is_short
-        if not (was_due and is_short):
-            return False
-        # Correct by half, because a single measurement may have been disturbed.
-        factor = math.exp(0.5 * math.log(max(ns, 1.0) / max(expected_ns, 1.0)))
+        else:
+            was_due, self.n_unchecked = self.is_check_due, 0
+            expected_ns = costs.target_ns(1, n_past)
+            # Over a long context, most of the time is the context's.
+            is_short = expected_ns < self._SHORT_CONTEXT * costs.target_ns(1, 0)
+            self.has_short_context |= is_short
+            if was_due and is_short:
+                # Correct by half, because a single measurement may have been disturbed.
+                factor = math.exp(0.5 * math.log(max(ns, 1.0) / max(expected_ns, 1.0)))
         if factor != 1.0:
             costs.correct_single(factor)
-        return factor != 1.0
+        else:
+            costs.observe_target(batch_size, n_past, ns)
 
     def observe_gain(self, saved: float, weight: float) -> None:
         """Learn the share of time that a step with the draft model saved."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
 from operator import mul
@@ -37,20 +36,10 @@ class Proposal:
         """
         return [*self.products[:-1], 0.0] if self.ends else self.products
 
-    def predicts_end(self, sure: float) -> bool:
-        """Return whether the next token ends the answer, with at least this probability."""
-        return self.ends and len(self.tokens) == 1 and self.survival >= sure
-
     @property
     def survival(self) -> float:
         """Return the probability that all tokens so far are accepted."""
         return self.products[-1] if self.products else 1.0
-
-    def add_ngram(self, tokens: Sequence[int], probabilities: Sequence[float], support: Sequence[float]) -> None:
-        """Append n-gram tokens with their acceptance probabilities and support."""
-        self.tokens += tokens
-        self.products += islice(accumulate(probabilities, mul, initial=self.survival), 1, None)
-        self.features += [(False, value) for value in support]
 
     def first(self, n: int) -> Draft:
         """Return the first `n` tokens as a draft."""
@@ -130,7 +119,10 @@ class NgramSource:
                 tokens, proposal.ends = tokens[:n], True
                 break
         support = found.support[: len(tokens)]
-        proposal.add_ngram(tokens, self._table.probabilities(support, len(proposal.tokens)), support)
+        probabilities = self._table.probabilities(support, len(proposal.tokens))
+        proposal.tokens += tokens
+        proposal.products += islice(accumulate(probabilities, mul, initial=proposal.survival), 1, None)
+        proposal.features += [(False, value) for value in support]
 
     def learn(self, result: StepResult) -> None:
         """Learn whether the continuation was right, also if it was not submitted; index the step's tokens."""

@@ -121,7 +121,9 @@ class AutomaticDrafting:
         value, n = rule.best_submission(attempt.proposal.gains, wealth=self.statistics.ledger.wealth)
         # Without an n-gram draft, the model drafts at least one token: its confidence shows what kind of text this is.
         is_better = n == 0 or rule.best_lookahead((), self._run_length.survival, limit) > value
-        use_model = is_better and self._may_use_model(n_past) and not attempt.proposal.predicts_end(_SURE_OF_END)
+        found = attempt.proposal
+        predicts_end = found.ends and len(found.tokens) == 1 and found.survival >= _SURE_OF_END
+        use_model = is_better and self._may_use_model(n_past) and not predicts_end
         if use_model and self._backlog.unread:
             if n == 0:
                 started = self._clock()
@@ -253,7 +255,13 @@ class AutomaticDrafting:
         attempt, ledger = self._attempt, self.statistics.ledger
         has_model = self._first_drafter is not None
         if attempt.used_model:
-            return "model", self._explain_model(attempt.batch_size)
+            if attempt.batch_size == 1:
+                return "model", "not confident enough"
+            is_known, survival = self._run_length.is_known, self._run_length.survival
+            return (
+                "model",
+                f"{survival:.0%} of drafted tokens accepted" if is_known else "the draft model proposes tokens",
+            )
         if attempt.proposal.tokens and attempt.batch_size > 1:
             return "ngram", f"the last {self._ngram.match_length} tokens occurred before"
         if self._has_failed:
@@ -276,10 +284,3 @@ class AutomaticDrafting:
             return "off", "single tokens are faster here"
         # With n-gram drafting on, the reason is about the draft model only.
         return "off", f"{MODEL_OFF}{why}" if has_model and self._ngram.is_enabled else why
-
-    def _explain_model(self, batch_size: int) -> str:
-        if batch_size == 1:
-            return "not confident enough"
-        if not self._run_length.is_known:
-            return "the draft model proposes tokens"
-        return f"{self._run_length.survival:.0%} of drafted tokens accepted"
