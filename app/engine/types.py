@@ -94,12 +94,6 @@ Source = Literal["model", "ngram"]
 """Source of drafts."""
 
 
-def taking_part(*, model: bool, ngram: bool) -> tuple[Source, ...]:
-    """Return the sources in use, the draft model first."""
-    used: dict[Source, bool] = {"model": model, "ngram": ngram}
-    return tuple(source for source, is_used in used.items() if is_used)
-
-
 @dataclass(frozen=True, slots=True)
 class DraftingStatus:
     """Source, reason and speedup of drafting in an answer.

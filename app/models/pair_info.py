@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from app.engine.types import AutoDraft, Drafting, DraftParams, Source, taking_part
+from app.engine.types import AutoDraft, Drafting, DraftParams, Source
 from app.models.memory_estimate import longest_trained, round_up
 from app.settings.thinking import ThinkingSupport
 
@@ -79,7 +79,8 @@ class PairInfo:
         if drafting is None or not self.can_draft or self._wants_more(drafting):
             return ()
         model, lookup = (drafting.model, drafting.lookup) if isinstance(drafting, AutoDraft) else (True, False)
-        return taking_part(model=model and self.draft is not None, ngram=lookup)
+        used: dict[Source, bool] = {"model": model and self.draft is not None, "ngram": lookup}
+        return tuple(source for source, is_used in used.items() if is_used)
 
     def why_no_draft(self, drafting: Drafting) -> str:
         """Return why no source can draft, as a clause; "" if one can, or drafting is off."""

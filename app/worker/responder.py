@@ -25,7 +25,6 @@ from app.engine.types import (
     DraftParams,
     FinishReason,
     Origin,
-    Source,
 )
 from app.models.pair_info import context_limit
 from app.worker.events import AnswerPlan, Event, Finished, Measuring, Notice, Step, StepDetails, TokenProbability
@@ -181,7 +180,7 @@ def _generate(
         text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
         reasoning=collector.reasoning.strip(),
         stats=stats,
-        plan=_plan(strategy, request, sampler),
+        plan=_plan(pair, strategy, request, sampler),
         drafting=status,
         repeats=collector.repeats,
         at_limit=reason is FinishReason.CONTEXT and context_limit(pair.info).n_ctx <= pair.info.n_ctx,
@@ -251,12 +250,8 @@ def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]
             return
 
 
-def _plan(strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) -> AnswerPlan:
-    sources: Sequence[Source] = ()
-    if isinstance(strategy, FixedDrafting):
-        sources = ("model",)
-    elif isinstance(strategy, AutomaticDrafting):
-        sources = strategy.sources
+def _plan(pair: LoadedPair, strategy: Strategy, request: AnswerRequest, sampler: SeededSampler) -> AnswerPlan:
+    sources = () if isinstance(strategy, NoDrafting) else pair.info.sources(request.drafting)
     return AnswerPlan.of(request.drafting, sources, None if request.sampling.is_greedy else sampler.seed)
 
 

@@ -27,7 +27,6 @@ from app.engine.types import (
     Draft,
     DraftingStatus,
     Source,
-    taking_part,
 )
 
 _EXPECTED_SHARE = 0.8
@@ -74,11 +73,6 @@ class AutomaticDrafting:
         self._has_failed = False
         self._impossible = ""
         self._reason: Reason | None = None
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """Return the sources that may draft."""
-        return taking_part(model=self._first_drafter is not None, ngram=self._ngram.is_enabled)
 
     @property
     def native_ns(self) -> int:
