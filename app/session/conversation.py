@@ -68,12 +68,8 @@ class Conversation:
 
     def read_before(self, prompt: Node | None) -> tuple[str, tuple[Node, ...]]:
         """Return the summary and the messages that the model reads before a prompt; for None, of the whole branch."""
-        before = self.tree.path_to(self.turn.parent if prompt is None else prompt.parent)
-        if prompt is None:
-            summary, nodes = readable(before)
-            return summary, tuple(nodes)
-        summary, nodes = readable((*before, prompt))
-        return summary, tuple(nodes[:-1])
+        summary, nodes = readable(self.tree.path_to(self.turn.parent if prompt is None else prompt.id))
+        return summary, tuple(nodes if prompt is None else nodes[:-1])
 
     def messages_before(self, prompt: Node | None) -> tuple[Message, ...]:
         """Return the messages that the model reads before a prompt; for None, of the whole branch."""
@@ -118,7 +114,10 @@ class Conversation:
         turn = self.turn if replaced is None else Turn(replaced, parent=replaced.parent)
         number = self.library.conversation
         if number is None:
-            number = self._create(store)
+            if self._new_draft:
+                store.save_pending_input("")
+            number = self.library.conversation = store.create(self.settings)
+            self.draft = self._new_draft = ""
         prompt = turn.prompt
         is_new = prompt is None or (prompt.text, prompt.parent) != (text, turn.parent)
         if prompt is None or is_new:
@@ -130,13 +129,6 @@ class Conversation:
             store.set_draft(number, "")
             self.draft = ""
         return self._begin(store, number, prompt.id)
-
-    def _create(self, store: Store) -> int:
-        if self._new_draft:
-            store.save_pending_input("")
-            self._new_draft = ""
-        self.library.conversation, self.draft = store.create(self.settings), ""
-        return self.library.conversation
 
     def regenerate(self, prompt: int) -> bool:
         """Begin another answer to a prompt; return whether it began."""

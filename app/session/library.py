@@ -98,7 +98,9 @@ class Library:
 
             self._backed_up = now
             start_daily_backup(file)
-            remove_orphans({summary.id for summary in self.summaries()})
+            summaries = self.do(lambda store: store.summaries())
+            if summaries is not None:
+                remove_orphans({summary.id for summary in summaries})
 
     def do(self, action: Callable[[Store], _T]) -> _T | None:
         """Run a store action and return its result; report an error and return None."""
