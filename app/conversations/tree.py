@@ -187,7 +187,6 @@ def as_messages(nodes: Iterable[Node]) -> tuple[Message, ...]:
 def readable(path: Sequence[Node]) -> tuple[str, Sequence[Node]]:
     """Return the last summary of a branch and the messages that the model still reads."""
     for at in range(len(path) - 1, -1, -1):
-        compaction = path[at].compaction
-        if compaction is not None:
+        if path[at].stats and (compaction := path[at].compaction) is not None:
             return compaction.summary, path[max(0, at - compaction.n_kept) :]
     return "", path

@@ -294,8 +294,7 @@ def _is_same(old: Item, new: Item, *, is_live: bool) -> bool:
     before, now = old.node, new.node
     if before is None or now is None or before.id != now.id or old.is_answer is not new.is_answer:
         return False
-    shown, new_shown = ((one.state, one.text, one.ending, one.compaction) for one in (before, now))
-    return is_live or shown == new_shown
+    return is_live or (before.state, before.text, before.stats) == (now.state, now.text, now.stats)
 
 
 def _is_selectable(item: Item) -> bool:
