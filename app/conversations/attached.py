@@ -64,7 +64,10 @@ def split(message: str) -> tuple[str, tuple[Attachment, ...]]:
         found.append(block)
         at = block.end()
     question = message[at:]
-    attachments = tuple(_attachment(block, question) for block in found)
+    attachments = tuple(
+        Attachment(name, text, is_file=bool(language) or f"[{name}]" not in question)
+        for name, _, language, text in (block.groups() for block in found)
+    )
     # Anything else that looks so was typed, and stays whole.
     if not all(_is_referred_to(each, question) for each in attachments) or compose(question, attachments) != message:
         return message, ()
@@ -91,11 +94,6 @@ def replace_references(question: str, words: Mapping[str, str]) -> str:
 def _is_referred_to(attachment: Attachment, question: str) -> bool:
     in_quotes = attachment.is_file and quoted_reference(attachment.name) in question
     return in_quotes or attachment.reference in question
-
-
-def _attachment(block: re.Match[str], question: str) -> Attachment:
-    name, _, language, text = block.groups()
-    return Attachment(name, text, is_file=bool(language) or f"[{name}]" not in question)
 
 
 def _block(attachment: Attachment) -> str:

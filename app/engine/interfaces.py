@@ -61,7 +61,15 @@ class SavedState:
     snapshots: tuple[tuple[int, Any], ...] = field(default=(), repr=False)
 
 
-class TokenModel(Protocol):
+class NativeTimed(Protocol):
+    """Something that calls the native library."""
+
+    @property
+    def native_ns(self) -> int:
+        """Nanoseconds spent inside native calls so far."""
+
+
+class TokenModel(NativeTimed, Protocol):
     """A language model with one sequence in its KV cache."""
 
     @property
@@ -87,10 +95,6 @@ class TokenModel(Protocol):
         `n_ctx` for a cache that can be cut anywhere, 0 for recurrent state that cannot be rolled back. Other recurrent
         models keep that many earlier states. They can roll back once per batch, and not past its first token.
         """
-
-    @property
-    def native_ns(self) -> int:
-        """Nanoseconds spent inside native calls so far."""
 
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
         """Append `tokens` to the cache and compute logits for the last `n_outputs` of them.
@@ -122,12 +126,8 @@ class TokenModel(Protocol):
         """Replace the sequence by a saved one; on failure return False and leave the cache empty."""
 
 
-class Sampler(Protocol):
+class Sampler(NativeTimed, Protocol):
     """Samples tokens from the target's logits. It holds the state of penalties and of the random generator."""
-
-    @property
-    def native_ns(self) -> int:
-        """Nanoseconds spent inside native calls so far."""
 
     def begin(self, prompt: Sequence[int]) -> None:
         """Start an answer: forget earlier ones and let the penalties see the end of the prompt."""
@@ -154,12 +154,8 @@ Judge = Callable[[int, float], Verdict]
 """Decides about a token from its depth (0 first) and probability."""
 
 
-class ModelDrafting(Protocol):
+class ModelDrafting(NativeTimed, Protocol):
     """A draft model as strategies use it."""
-
-    @property
-    def native_ns(self) -> int:
-        """Nanoseconds spent inside native calls so far."""
 
     def unread(self, tokens: Sequence[int]) -> int:
         """Roll back to the common prefix with `tokens`; return how many must be read before it can draft."""
@@ -220,12 +216,8 @@ class StepResult:
     stretch: float = 1.0
 
 
-class Strategy(Protocol):
+class Strategy(NativeTimed, Protocol):
     """Propose drafts and learn from the steps. One object serves one answer."""
-
-    @property
-    def native_ns(self) -> int:
-        """Nanoseconds spent inside native calls so far."""
 
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
         """Prepare for an answer. Yields the tokens that the draft model has read after each chunk."""

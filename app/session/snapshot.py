@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from app.conversations.tree import Node, Tree
+from app.engine.drafting_report import sentence
 from app.engine.types import Drafting, DraftParams
 from app.models.pair_info import PairInfo
 
@@ -51,9 +52,7 @@ class DraftState:
         available = drafting is not None if pair is None else bool(pair.sources(drafting))
         if not available:
             why = pair.why_no_draft(drafting) if pair is not None else ""
-            return cls(
-                False, False, "no draft", reason=f"{why[:1].upper()}{why[1:]}." if why else "There is no draft model."
-            )
+            return cls(False, False, "no draft", reason=sentence(why or "there is no draft model"))
         if not switched_on:
             return cls(False, True, "draft off")
         if isinstance(drafting, DraftParams):
